@@ -1,5 +1,5 @@
-"""Write files atomically, lock and back up files, move them, and store imports temporarily.
+"""Write files atomically, lock files, back them up, move them, and store imports temporarily.
 
-This package may only import the ground layer. It must not know what a transcript is: it works on
-bytes and paths.
+This package works on bytes and paths. It may only import the ground layer, and must not know what a
+transcript is.
 """

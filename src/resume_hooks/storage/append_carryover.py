@@ -1,9 +1,9 @@
 """Copy the lines that other programs append to a file while this program replaces the file.
 
-Clients open a transcript by its path for each record and close it again (2.1.42 to 2.1.329). So
-soon after a rename they write to the new file. If a client opened the file before the rename and
-wrote after it, the record is in the old file. So the old file is kept open, and such records are
-copied to the new file.
+For each record, a client opens a transcript by its path and closes it again (2.1.42 to 2.1.329). So
+soon after the rename, a client writes to the new file. If a client opened the file before the
+rename and wrote after it, the record is in the old file. So this program keeps the old file open
+and copies such records to the new file.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 CHUNK_BYTES = 1024 * 1024  # The number of bytes that are copied or compared at a time.
-# A program needs at most this number of seconds between finding a path and opening the file.
+# The maximum number of seconds that a program needs between looking up a path and opening the file.
 OPEN_GRACE_SECONDS = 0.05
-# If no byte was added for this number of seconds, no further writes are expected.
+# The number of seconds without a new byte after which no more writes are expected.
 QUIET_SECONDS = 0.3
 # The maximum number of seconds to wait while other programs write to the old file without a pause.
 MAX_FOLLOW_SECONDS = 5.0
@@ -44,10 +44,10 @@ class AppendedLineCopier:
         self.position = position
 
     def append_new_lines(self, target: int) -> int:
-        """Append all new complete lines to ``target``. Return the number of bytes.
+        """Append all new complete lines to ``target``. Return the number of bytes that were appended.
 
-        An incomplete line is not appended until its rest arrives. Otherwise another program's
-        record could be written into the middle of the line. Raise OSError on failure.
+        An incomplete line is not appended until its rest arrives, because another program's record
+        could otherwise be written into the middle of the line. Raise OSError on failure.
         """
         copied_bytes = 0
         while lines := self._read_new_lines():
@@ -64,9 +64,9 @@ class AppendedLineCopier:
     def copy_later_writes(self, target: int) -> bool:
         """Copy later writes to the old file until no more are expected.
 
-        ``target`` is open for appending. Only whole lines are added, because other programs also
-        write to ``target``. Return True if a program is known to have the old file still open for
-        writing.
+        ``target`` is open for appending. Because other programs also write to ``target``, only
+        complete lines are copied. Return True if a program certainly still has the old file open
+        for writing.
         """
         start = last_write = time.monotonic()
         try:
@@ -85,28 +85,29 @@ class AppendedLineCopier:
         finally:
             self._copy_whole_lines(target)
             while rest := read_bytes_at(self._source, CHUNK_BYTES, self.position):
-                # Without the line feed, the next record would continue this line.
+                # Without a line feed, the next record would be appended to this line.
                 ending = b"" if len(rest) == CHUNK_BYTES else b"\n"
                 self._append(target, rest, ending)
         return is_open is True
 
     def _copy_whole_lines(self, target: int) -> int:
-        """Copy new lines when the last line of ``target`` is complete.
+        """Copy new lines, but first wait until the last line of ``target`` is complete.
 
-        Other programs also write to ``target``, so its last line may be incomplete. Return the
-        number of bytes.
+        This line may be incomplete because other programs also write to ``target``. Return the
+        number of bytes that were copied.
         """
         if not self._read_new_lines():
             return 0
         deadline = time.monotonic() + PARTIAL_LINE_SECONDS
-        # If the file was copied during a write, the bytes copied so far may themselves end inside a
-        # line.
+        # If the file was copied while a program wrote a line, the copied bytes themselves end
+        # inside a line. The rest of this line must follow directly.
         ends_with_whole_line = (
             not self.position or read_bytes_at(self._source, 1, self.position - 1) == b"\n"
         )
         while ends_with_whole_line and has_partial_line(target):
             if time.monotonic() >= deadline:
-                # Nobody will complete the line. End it, so that it does not damage the next record.
+                # No program will complete the line. End it, so that it does not damage the next
+                # record.
                 os.write(target, b"\n")
                 break
             time.sleep(PAUSE_SECONDS)
@@ -147,14 +148,15 @@ def has_partial_line(descriptor: int) -> bool:
 def is_open_for_writing(descriptor: int) -> bool | None:
     """Check whether another program has the file open for writing.
 
-    Return None if the system cannot tell. On Linux, a read lease is requested, which the system
-    grants only if no program has the file open for writing. The lease is given up immediately. A
-    program that opens the file before that waits until then.
+    Return None if the system cannot tell. On Linux, this is tested with a read lease, which the
+    system grants only if no program has the file open for writing. The lease is released
+    immediately. If a program opens the file for writing before that, the program waits until the
+    lease is released.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
     try:
-        # The default signal for a lease would end this process. SIGURG is ignored by default.
+        # By default, the signal for a lease would end this process, but SIGURG is ignored.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:

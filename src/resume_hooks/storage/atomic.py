@@ -1,8 +1,9 @@
-"""The only code that writes session files. A file is written and checked before it gets its name.
+"""Write session files. This is the only code that does so.
 
-The bytes are written to a temporary file in the same folder, whose name never ends with ``.jsonl``.
-The temporary file is synced and checked, and only then linked to the final name. So after a crash,
-clients see either no file or the complete file.
+A file is written and checked before it gets its name. The bytes are written to a temporary file in
+the same folder, whose name never ends with ``.jsonl``. The temporary file is synced and checked,
+and only then gets the final name. So after a crash, clients see either no file or the complete
+file.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ from resume_hooks.storage.state_file import (
 )
 
 BUFFER_BYTES = 1024 * 1024  # The number of bytes that are written at a time.
-# The number of attempts to open a file that another program may be replacing.
+# The maximum number of attempts to open a file that another program may be replacing.
 MAX_OPEN_ATTEMPTS = 20
 
 
 def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> None:
-    """Create the new file ``path`` from ``chunks`` after ``check(temporary path)`` accepts it.
+    """Create the new file ``path`` from ``chunks``, unless ``check`` raises an error.
 
-    Raise WriteFailed if the write fails or the name exists. Errors of ``check`` are passed on.
-    After any failure, no file remains.
+    ``check`` is called with the path of a temporary file that has the same content. Raise
+    WriteFailed if the write fails or if ``path`` exists. After any failure, no file remains.
     """
     folder = os.path.dirname(path)
     remove_stale_temporaries(folder)
@@ -56,13 +57,14 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
 def replace_session(
     path: str, original: int, copy: str, chunks: Iterable[bytes], check: Callable[[str], None]
 ) -> bool:
-    """Replace the content of ``path`` with ``chunks``. Lines that were appended since the copy are kept.
+    """Replace the content of ``path`` with ``chunks``, but keep lines that were appended since the copy.
 
-    ``copy`` is an exact copy of the file. ``original`` is the file's descriptor, open for reading.
-    Writes to it after the rename are copied to the new file. Return whether a program still has the
-    original open for writing. Raise WriteFailed, or an error of ``check(temporary path)``. In both
-    cases the file is unchanged unless the message says otherwise. After a crash, either the old or
-    the new file exists.
+    ``copy`` is an exact copy of the file. ``original`` is a descriptor of the file, open for
+    reading. If a program writes to the old file after the rename, these lines are copied to the new
+    file. Return whether a program still has the old file open for writing. ``check`` is called with
+    the path of a temporary file that has the new content. Raise WriteFailed, or the error that
+    ``check`` raises. In both cases, the file is unchanged unless the message says something else.
+    After a crash, either the old or the new file exists.
     """
     folder = os.path.dirname(path)
     remove_stale_temporaries(folder)
@@ -72,7 +74,7 @@ def replace_session(
             check(temporary)
         with open(temporary, "a+b", buffering=0) as target:
             old_status, new_status = os.fstat(original), os.fstat(target.fileno())
-            # If this program runs as root, keep the file's owner.
+            # If this program runs as root, the new file must get the owner of the old one.
             if (old_status.st_uid, old_status.st_gid) != (
                 new_status.st_uid,
                 new_status.st_gid,
@@ -88,8 +90,9 @@ def replace_session(
                     "Nothing was changed. Run the command again.",
                 )
             copier.append_new_lines(target.fileno())
-            # Keep the times, because a rewritten old session must not become the latest session or
-            # count as open. If later lines are copied, the time changes again.
+            # Keep the file's times, because an old session must not become the latest session or be
+            # treated as open only because it is rewritten. If later lines are copied, the times
+            # change again.
             old_status = os.fstat(original)
             os.utime(temporary, ns=(old_status.st_atime_ns, old_status.st_mtime_ns))
             os.replace(temporary, path)
@@ -97,11 +100,11 @@ def replace_session(
 
 
 def append_line(path: str, line: bytes) -> None:
-    """Append one whole line, given without its ending, to a private file of this plugin.
+    """Append a line to a private file of this plugin. ``line`` does not include the line feed.
 
-    Lines of concurrent writers never mix. If an interrupted writer left an incomplete last line,
-    end that line first. If the file has a second hard link, which may belong to someone else,
-    replace the file with a copy and append to the copy. Raise OSError on failure.
+    The lines of concurrent writers are never mixed. If an interrupted writer left an incomplete
+    last line, end that line first. If the file has a second hard link, which may belong to someone
+    else, replace the file with a copy and append to the copy. Raise OSError on failure.
     """
     for _ in range(MAX_OPEN_ATTEMPTS):
         descriptor = _open_to_append(path, os.O_CREAT)
@@ -120,12 +123,12 @@ def append_line(path: str, line: bytes) -> None:
 
 
 def append_records(path: str, lines: Sequence[bytes]) -> None:
-    """Append whole lines, given without their endings, to an existing session file.
+    """Append lines to an existing session file. ``lines`` do not include their line feeds.
 
-    Append all of them, or raise WriteFailed and append none. If a client is writing a line, wait
-    for the end of that line. Keep the file's time unless other programs also write to the file.
-    Clients use this time to find the latest session and the sessions that are old enough to be
-    deleted.
+    Append all of the lines, or raise WriteFailed and append none. If a client is writing a line,
+    wait until the client has finished the line. Restore the file's time unless another program also
+    writes to the file, because clients use this time to find the latest session and to delete old
+    sessions.
     """
     with convert_os_error(
         f"Could not add to {path}",
@@ -152,9 +155,9 @@ def _open_to_append(path: str, create: int = 0) -> int:
 
 
 def append_and_sync(descriptor: int, lines: bytes) -> int:
-    """Append whole lines to an open file, sync it, and return the number of bytes.
+    """Append whole lines to an open file, sync the file, and return the number of bytes.
 
-    If that fails, remove the part that was written.
+    If this fails, remove the part that was written.
     """
     lock_descriptor(descriptor, None)
     size = os.fstat(descriptor).st_size
@@ -175,7 +178,7 @@ def _replace_by_copy(path: str, descriptor: int) -> None:
 
 
 def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> None:
-    """Restore an open file's former time if its ``size`` shows that no other program wrote to it."""
+    """Restore an open file's earlier time if its ``size`` shows that no other program wrote to the file."""
     # If the file belongs to another user, its time cannot be restored.
     with contextlib.suppress(OSError):
         new_status = os.fstat(descriptor)
@@ -186,7 +189,7 @@ def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> Non
 
 
 def _finish_replacement(path: str, copier: AppendedLineCopier, target: int) -> bool:
-    """Copy lines that were written to the old file after the rename.
+    """Copy the lines that were written to the old file after the rename.
 
     Return whether a program still has the old file open.
     """
@@ -202,13 +205,13 @@ def _finish_replacement(path: str, copier: AppendedLineCopier, target: int) -> b
 
 @contextlib.contextmanager
 def _write_new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
-    """Write a new file, and sync it by the end of the block.
+    """Write a new file. The file is synced when the ``with`` block ends.
 
     Raise OSError on failure.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
     with os.fdopen(descriptor, "wb", buffering=BUFFER_BYTES) as stream:
-        os.chmod(path, PRIVATE_MODE)  # This sets the mode regardless of the umask.
+        os.chmod(path, PRIVATE_MODE)  # The call sets the mode regardless of the umask.
         for chunk in chunks:
             stream.write(chunk)
         stream.flush()
@@ -235,9 +238,10 @@ def _sync_file(descriptor: int, failures: list[OSError]) -> None:
 
 
 def link_exclusively(temporary: str, path: str, dir_fd: int | None = None) -> bool:
-    """Give a finished file its final name, relative to the folder ``dir_fd``. Never replace a file.
+    """Give a finished file its final name, and never replace an existing file.
 
-    Return whether the file's temporary name still exists.
+    Both paths are relative to the folder ``dir_fd`` if it is given. Return whether the file's
+    temporary name still exists.
     """
     try:
         os.link(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
@@ -246,8 +250,8 @@ def link_exclusively(temporary: str, path: str, dir_fd: int | None = None) -> bo
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise
-        # Some network and FAT volumes have no hard links. Then create an empty file to reserve the
-        # name, and rename the finished file over it.
+        # Some network and FAT volumes do not support hard links. In this case, create an empty file
+        # to reserve the name, and rename the finished file over it.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE, dir_fd=dir_fd))
         try:
             os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)

@@ -1,7 +1,7 @@
-"""Backups of sessions that are rewritten in place.
+"""Back up sessions that are rewritten in place.
 
-They are exact copies in the state folder, with a subfolder for each session. They are not hard
-links, because a program that has the old file open would also write into a hard link.
+The backups are exact copies in the state folder, which contains a subfolder for each session. They
+are not hard links, because a program that has the old file open would also write to a hard link.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from resume_hooks.storage.state_file import (
 
 BACKUPS_FOLDER = "backups"
 REWIND_COPIES_FOLDER = (
-    "files"  # The subfolder with copies of the project files that a rewind overwrote.
+    "files"  # The subfolder for copies of the project files that a rewind overwrote.
 )
 
 
@@ -37,9 +37,9 @@ def backup_folder(session_id: str, where: Where) -> str:
 
 @contextlib.contextmanager
 def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
-    """Prevent other processes from rewriting this session in place during the block.
+    """Prevent other processes from rewriting this session in place while the ``with`` block runs.
 
-    Raise SessionOpen if another process is already rewriting it.
+    Raise SessionOpen if another process is already rewriting the session.
     """
     busy, failed = (
         "This session is already being trimmed in place",
@@ -53,10 +53,10 @@ def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
 def open_for_rewrite(
     session_id: str, path: str, where: Where, *, keep_copy: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Lock, open and copy a session for a rewrite in place. The lock is released after the block.
+    """Lock, open and copy a session to rewrite it in place. The lock ends with the ``with`` block.
 
-    Yield the session's descriptor, open for reading, and the path of its copy. If ``keep_copy`` is
-    False, the copy is removed after the block. Raise SessionOpen if another process is rewriting
+    Yield the session's descriptor, open for reading, and the path of the copy. Unless ``keep_copy``
+    is True, the copy is removed after the block. Raise SessionOpen if another process is rewriting
     the session.
     """
     with lock_rewrite(session_id, where):
@@ -72,11 +72,11 @@ def open_for_rewrite(
 
 @contextlib.contextmanager
 def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator[int]:
-    """Open a file and make an exact copy of it. Yield the file's descriptor.
+    """Open a file and make an exact copy of it. Yield the descriptor of the open file.
 
-    After the block the copy is removed, unless ``keep_copy`` is True and the file was replaced. A
-    copy that may be kept is synced. If the copy cannot be made, raise WriteFailed and leave no part
-    of it.
+    The copy is removed after the ``with`` block, unless ``keep_copy`` is True and the file was
+    replaced. With ``keep_copy``, the copy is synced. If the copy cannot be made, raise WriteFailed
+    and leave no part of the copy.
     """
     with convert_os_error(f"{path} can't be read", "Nothing was changed."):
         stream = open_regular(path, follow=False)
@@ -100,7 +100,7 @@ def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator
 
 
 def backup_time(path: str) -> str:
-    """Return the time in the name of a backup as a timestamp, or ``""`` for any other file."""
+    """Return the time in a backup's name as a timestamp, or ``""`` if the file is not a backup."""
     name = os.path.basename(path).removesuffix(".jsonl")
     if name[10:11] == "T" and name.endswith("Z"):
         return f"{name[:11]}{name[11:].replace('-', ':')}"

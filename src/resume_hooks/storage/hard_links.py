@@ -1,4 +1,4 @@
-"""Hard links to files and folders, comparison of files, and the choice of files to remove.
+"""Make hard links, compare files, and choose files to remove.
 
 Symbolic links are copied as links and never followed.
 """
@@ -18,14 +18,17 @@ from resume_hooks.storage.atomic import BUFFER_BYTES, link_exclusively
 from resume_hooks.storage.state_file import PRIVATE_MODE, temporary_name
 
 RECENT_USE_SECONDS = 60 * 60
-"""A file that can be made again is removed only if this number of seconds passed since its last
-use."""
+"""The minimum number of seconds since a file was last used before it may be removed. Only files
+that can be made again are removed."""
 
 _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """Give a file or symbolic link a second name, as a hard link or as a verified copy. Raise OSError."""
+    """Give a file or symbolic link a second name. Raise OSError.
+
+    The second name is a hard link or, if hard links are impossible, a verified copy.
+    """
     try:
         os.link(source, target, follow_symlinks=False)
     except (FileExistsError, FileNotFoundError):
@@ -62,7 +65,7 @@ def list_files_below(path: str) -> list[str]:
 
 
 def list_file_sizes(folder: str) -> Iterator[int]:
-    """Yield the size in bytes of each file below a folder. Links are not followed.
+    """Yield the size in bytes of each file below a folder, without following links.
 
     Files that cannot be read are skipped.
     """
@@ -75,10 +78,11 @@ def list_file_sizes(folder: str) -> Iterator[int]:
 def choose_files_to_remove(
     files: Iterable[tuple[float, str, int]], excess_bytes: int
 ) -> Iterator[str]:
-    """Yield files to remove until ``excess_bytes`` would be free, the least recently used first.
+    """Yield files to remove, the least recently used first, to free ``excess_bytes``.
 
-    Each item of ``files`` is the time of last use, the path and the size of a file or folder that
-    can be made again. Files used within the last ``RECENT_USE_SECONDS`` seconds are never yielded.
+    Each item of ``files`` is the time of the last use, the path, and the size of a file or folder
+    that can be made again. Files that were used within the last ``RECENT_USE_SECONDS`` are never
+    yielded.
     """
     now = time.time()
     for last_use, path, size in sorted(files):
@@ -99,9 +103,9 @@ def has_same_bytes(path: str, other_path: str) -> bool:
 
 
 def hash_file(path: str) -> str:
-    """Return the SHA-256, in hex, of a file's bytes or of a link's target.
+    """Return the SHA-256, in hex, of a file's bytes or a link's target.
 
-    For any other type of file, return the hash of its type. Raise OSError.
+    For any other type of file, return the hash of the file's type. Raise OSError.
     """
     mode = os.lstat(path).st_mode
     if stat.S_ISLNK(mode):
@@ -113,7 +117,7 @@ def hash_file(path: str) -> str:
 
 
 def is_empty_file(path: str) -> bool:
-    """Check whether ``path`` is an empty file. Clients and interrupted moves leave empty files behind."""
+    """Check whether ``path`` is an empty file, such as clients and interrupted moves leave behind."""
     return os.path.isfile(path) and not os.path.islink(path) and not os.path.getsize(path)
 
 

@@ -1,6 +1,6 @@
-"""Locks between processes. The system releases a lock when the process that has it ends.
+"""Locks between processes. The system releases a lock when the process that has the lock ends.
 
-So a lock never remains after a crash. Only the standard library is used, with Python 3.9.
+So no lock remains after a crash. Only the standard library is used, with Python 3.9.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ except ImportError:  # Windows
 
 # The name of the lock file in a folder that only one process at a time may change.
 LOCK_NAME = "lock"
-_LOCKED_BYTE = 1 << 40  # The byte that is locked on Windows. It is far beyond the end of any file.
+_LOCKED_BYTE = (
+    1 << 40
+)  # The offset of the byte that is locked on Windows. It is far beyond the end of any file.
 
 _PAUSE_SECONDS = 0.005
 _MAX_OPEN_ATTEMPTS = (
-    20  # The number of attempts to open a lock file that another process may be removing.
+    20  # The maximum number of attempts to open a lock file that another process may be removing.
 )
 
 
@@ -71,12 +73,12 @@ def _try_lock(descriptor: int, *, wait: bool) -> None:
 def lock_folder(
     folder: str, where: Where, busy_message: str, failure_message: str, timeout: float = 0.0
 ) -> Iterator[None]:
-    """Lock a folder in the state folder during the block. Create the folder if it is missing.
+    """Lock a folder in the state folder until the ``with`` block ends. Create the folder if necessary.
 
     After the block, remove the folder if it is empty. If another process has the lock for longer
     than ``timeout`` seconds, raise SessionOpen with the message ``busy_message``. If the lock file
-    cannot be created, raise WriteFailed with a message that starts with ``failure_message``. On a
-    volume that does not support locks, continue without a lock.
+    cannot be created, raise WriteFailed with a message that starts with ``failure_message``. If the
+    volume does not support locks, continue without a lock.
     """
     descriptor, locked = _acquire_lock(
         folder, where, busy_message, failure_message, time.monotonic() + timeout
@@ -85,7 +87,8 @@ def lock_folder(
         yield
     finally:
         if locked:
-            # If another process has the lock file open, it opens a new lock file.
+            # A process that waits for this lock notices that the file was removed, and creates a
+            # new lock file.
             with contextlib.suppress(OSError):
                 if os.listdir(folder) == [LOCK_NAME]:
                     removal.remove_file(os.path.join(folder, LOCK_NAME), where.state)
@@ -107,14 +110,14 @@ def _acquire_lock(
             raise SessionOpen(busy_message, "Wait until that is done, then try again.")
         if not locked or is_path_of_descriptor(path, descriptor):
             return descriptor, bool(locked)
-        os.close(descriptor)  # Another process removed the file after it was opened here.
+        os.close(descriptor)  # Another process removed the lock file after this process opened it.
     raise WriteFailed(
         f"{failure_message} {path}: it keeps changing", "Nothing was changed. Try again."
     )
 
 
 def _open_lock_file(path: str, where: Where, failure_message: str) -> int | None:
-    """Open the lock file. Return None if another process has just removed its folder.
+    """Open the lock file. Return None if another process has just removed the file or its folder.
 
     Raise WriteFailed if the file can't be created.
     """
@@ -130,8 +133,8 @@ def _open_lock_file(path: str, where: Where, failure_message: str) -> int | None
         else:
             existing_path = None
         if existing_path and (os.path.isdir(existing_path) or not os.path.lexists(existing_path)):
-            # The file existed when this process tried to create it. Another process then removed
-            # it.
+            # The path existed when this process tried to create it, but another process has removed
+            # it since.
             return None
         raise WriteFailed(
             f"{failure_message} {folder}: {error.strerror or error}",

@@ -1,11 +1,13 @@
-"""The only code that writes files in a user's project, such as documents and restored files.
+"""Write files in a user's project, such as documents and restored files.
 
-A file is written completely or not at all. The bytes are written to a temporary file beside the
-target. The temporary file is synced, read back and only then renamed. Symbolic links are never
-followed. A file is replaced or removed only if it has not changed since it was examined.
+This is the only code that writes such files. A file is written completely or not at all: the bytes
+are written to a temporary file beside the target, which is synced, read back and only then renamed.
+Symbolic links are never followed. A file is replaced or removed only if it has not changed since it
+was examined.
 
-If ``dir_fd``, the descriptor of an open folder (see ``safe_tree``), is given, only the last
-component of a path is used, relative to this folder. The whole path is then used only in messages.
+Some functions accept ``dir_fd``, the descriptor of an open folder (see ``safe_tree``). With
+``dir_fd``, only the last component of a path is used, relative to this folder. The whole path then
+only appears in messages.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ def read_file_state(
 ) -> os.stat_result | None:
     """Return the state of the regular file at ``path``, or None if the file does not exist.
 
-    Raise WriteFailed if ``path`` is not a regular file, for example a link. Unless ``read_only`` is
-    True, also raise WriteFailed for a write-protected file.
+    Raise WriteFailed if ``path`` is not a regular file but, for example, a link. Also raise
+    WriteFailed if the file is write-protected, unless ``read_only`` is True.
     """
     name = _choose_name(dir_fd, path)
     try:
@@ -54,10 +56,10 @@ def read_file_state(
 def read_file_and_state(
     path: str, limit: int, dir_fd: int | None = None
 ) -> tuple[bytes, os.stat_result | None]:
-    """Return a file's content and its state, or ``b""`` and None if the file does not exist.
+    """Return a file's content and state, or ``b""`` and None if the file does not exist.
 
-    ``write_project_file`` requires the state. Raise WriteFailed if the file is larger than
-    ``limit`` bytes or cannot be read.
+    The caller passes the state to ``write_project_file``. Raise WriteFailed if the file cannot be
+    read or is larger than ``limit`` bytes.
     """
     if read_file_state(path, dir_fd, read_only=True) is None:
         return b"", None
@@ -82,11 +84,11 @@ def write_project_file(
     mode: int | None = None,
     dir_fd: int | None = None,
 ) -> None:
-    """Write a new file, or replace the file if it still has the state ``expected_state``.
+    """Write a new file, or replace the file if it is still in the state ``expected_state``.
 
     For a new file, ``expected_state`` is None. A replaced file keeps its mode unless ``mode`` is
-    given. After WriteFailed, the folder is unchanged. A caller that writes many files into a folder
-    must itself remove stale temporary files once.
+    given. If WriteFailed is raised, the folder is unchanged. Stale temporary files are not removed
+    here, so a caller that writes many files into a folder must remove them once.
     """
     folder = os.path.dirname(path)
     if dir_fd is None:
@@ -113,9 +115,9 @@ def write_project_file(
 def remove_project_file(
     path: str, expected_state: os.stat_result, dir_fd: int | None = None
 ) -> None:
-    """Remove a file if it still has the state ``expected_state``.
+    """Remove a file if it is still in the state ``expected_state``.
 
-    After WriteFailed, the file is unchanged.
+    If WriteFailed is raised, the file is unchanged.
     """
     name = _choose_name(dir_fd, path)
     try:
@@ -128,9 +130,9 @@ def remove_project_file(
 
 @contextlib.contextmanager
 def ensure_folder(folder: str) -> Iterator[None]:
-    """Create ``folder`` if it is missing, but not its parents.
+    """Create ``folder`` if it is missing, but not its parents. Raise WriteFailed on failure.
 
-    If the block fails, remove the created folder. Raise WriteFailed.
+    If the ``with`` block raises WriteFailed, a folder that was created is removed.
     """
     is_new = False
     try:
@@ -143,7 +145,9 @@ def ensure_folder(folder: str) -> Iterator[None]:
         yield
     except WriteFailed:
         if is_new:
-            with contextlib.suppress(OSError):  # Another program created a file in the folder.
+            with contextlib.suppress(
+                OSError
+            ):  # The folder is not empty if another program created a file in it.
                 removal.remove_empty_folder(folder, os.path.dirname(folder), follow_root=True)
         raise
 
@@ -160,7 +164,7 @@ def make_write_error(path: str, error: OSError | ValueError) -> WriteFailed:
 
 
 def is_same_state(current: os.stat_result | None, expected_state: os.stat_result | None) -> bool:
-    """Check whether two states are those of the same unchanged file."""
+    """Check whether two states belong to the same file and show no change."""
     if current is None or expected_state is None:
         return current is expected_state
     identity = (current.st_dev, current.st_ino, current.st_size, current.st_mtime_ns)
@@ -173,7 +177,7 @@ def is_same_state(current: os.stat_result | None, expected_state: os.stat_result
 
 
 def _choose_name(dir_fd: int | None, path: str) -> str:
-    """Return the last component of a path if an open folder is given, else the whole path."""
+    """Return the last component of a path if ``dir_fd`` is given, else the whole path."""
     if dir_fd is None:
         return path
     return os.path.basename(path)
@@ -193,8 +197,8 @@ def _write_and_rename(
         stream.write(content)
         stream.flush()
         if expected_state is not None:
-            # If this program runs as root, it restores the owner. Otherwise this fails for another
-            # user's file.
+            # The owner can only be restored if this program runs as root, or if the file already
+            # belongs to this user.
             with contextlib.suppress(OSError):
                 os.chown(path, expected_state.st_uid, expected_state.st_gid, dir_fd=dir_fd)
         if mode is not None:

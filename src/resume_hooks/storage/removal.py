@@ -1,10 +1,10 @@
-"""The only code that removes files. It never follows a link below the root of a removal.
+"""Remove files. This is the only code that does so, and it never follows a link below its root.
 
-The root is this plugin's state folder, or a folder of the client or of a project that the user
-chose. Each folder below the root is opened without following links, and the target is removed
-relative to its open parent folder. So a link in place of a folder is never followed, even if it is
-created during the removal. If the target itself is a link, the link is removed. A test forbids
-``unlink``, ``rmdir`` and similar calls elsewhere, with a few listed exceptions.
+The root of a removal is this plugin's state folder, or a folder of the client or of a project that
+the user chose. Each folder below the root is opened without following links, and the target is
+removed relative to its open parent folder. So a link in place of a folder is never followed, even
+if it is created during the removal. If the target itself is a link, the link is removed. A test
+forbids ``unlink``, ``rmdir`` and similar calls elsewhere, with a few listed exceptions.
 
 Only the standard library is used, with Python 3.9.
 """
@@ -17,11 +17,11 @@ import os
 import stat
 from collections.abc import Iterator
 
-# Windows does not have these calls.
+# Windows does not support these calls.
 _HAS_DESCRIPTOR_CALLS = os.unlink in os.supports_dir_fd and hasattr(os, "fwalk")
 _OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
-_MAX_REMOVAL_ATTEMPTS = 3  # The number of attempts to remove a folder.
+_MAX_REMOVAL_ATTEMPTS = 3  # The maximum number of attempts to remove a folder.
 
 
 def remove_permanently(path: str, root: str, *, follow_root: bool = False) -> None:
@@ -56,9 +56,9 @@ def remove_if_possible(path: str, root: str, *, follow_root: bool = False) -> No
 
 
 def find_removal_root(folder: str, state: str) -> str:
-    """Return the root for removals from one of this plugin's folders.
+    """Return the root for removing files from one of this plugin's folders.
 
-    It is the state folder, or the folder itself if it is outside the state folder.
+    The root is the state folder, or ``folder`` itself if it is outside the state folder.
     """
     if folder.startswith(os.path.join(state, "")):
         return state
@@ -68,7 +68,7 @@ def find_removal_root(folder: str, state: str) -> str:
 def remove_file_from_folder(name: str, dir_fd: int | None) -> None:
     """Remove the file or link ``name`` from an open folder.
 
-    If ``dir_fd`` is None, ``name`` is a path that is known to be safe.
+    If ``dir_fd`` is None, ``name`` is a path, and the caller knows that it contains no links.
     """
     os.unlink(name, dir_fd=dir_fd)
 
@@ -81,8 +81,9 @@ def remove_empty_subfolder(name: str, dir_fd: int) -> None:
 def remove_tree_from_folder(name: str, dir_fd: int) -> None:
     """Remove ``name`` and everything below it from an open folder.
 
-    Retry if another program writes into a folder during the removal, as an index does just after it
-    was closed. If the removal still fails, raise OSError after removing as much as possible.
+    Try again if another program writes to a folder during the removal, as an indexer does just
+    after it was closed. If the removal still fails, raise OSError after removing as much as
+    possible.
     """
     for _ in range(_MAX_REMOVAL_ATTEMPTS - 1):
         try:
@@ -122,10 +123,10 @@ def _remove_one(name: str, dir_fd: int) -> None:
 
 @contextlib.contextmanager
 def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int | None, str]]:
-    """Yield the open parent folder of a path, and the path's name in that folder.
+    """Yield the open parent folder of a path, and the last component of the path.
 
     The folders between ``root`` and the path are opened without following links. If the system
-    cannot open folders, yield None as the folder.
+    cannot open folders, yield None instead of the parent folder.
     """
     try:
         steps = _split_path_below_root(path, root)
@@ -148,7 +149,7 @@ def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int 
 
 
 def _split_path_below_root(path: str, root: str) -> list[str]:
-    """Return the names of the folders from ``root`` to a path, and the path's own name.
+    """Return the names of the folders below ``root`` that lead to a path, followed by the path's own name.
 
     Raise OSError if the path is not below ``root``.
     """

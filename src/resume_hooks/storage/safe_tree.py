@@ -1,6 +1,6 @@
-"""Open the folders below a root one after the other, so that no link on the path is ever followed.
+"""Open the folders on a path one after the other, so that no link below the root is ever followed.
 
-An open descriptor still refers to its folder if someone renames the folder or replaces it by a
+An open descriptor still refers to its folder if someone renames the folder or replaces it with a
 link.
 """
 
@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import open_regular
 
-# Whether the system can open a name relative to an open folder. Windows cannot.
+# Whether the system can open a path relative to an open folder. Windows cannot.
 HAS_DIR_FD = os.open in os.supports_dir_fd
 _OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextlib.contextmanager
 def open_root(root: str) -> Iterator[int]:
-    """Open the root folder. Links on its path are followed, because the user created them.
+    """Open the root folder. Links on its path are followed, because the user put them there.
 
     Raise OSError if the root is not a folder.
     """
@@ -54,9 +54,9 @@ def open_folder(root: int, parts: Sequence[str], *, create: bool = False) -> Ite
 
 
 def list_missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the folders on the path that do not exist, from the top down.
+    """Return the missing folders on the path ``parts`` below ``root``, from the top down.
 
-    Raise WriteFailed as ``open_folder`` does.
+    Raise WriteFailed if a part is a link or not a folder.
     """
     for depth in range(1, len(parts) + 1):
         try:

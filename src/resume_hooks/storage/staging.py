@@ -1,4 +1,4 @@
-"""Private temporary copies of the data that a user imports. They are removed after the import.
+"""Store the data that a user imports in private temporary files, which are removed after the import.
 
 Invariant: neither the data nor its unpacked form is larger than the allowed size.
 """
@@ -24,16 +24,16 @@ from resume_hooks.storage.state_file import (
     temporary_path,
 )
 
-MAX_IMPORT_BYTES = 200 * 1024 * 1024  # The default maximum size of an import in bytes.
-# The maximum number of bytes in a line. A parser may need thirty times as much memory. The longest
-# known line has 60 MB.
+MAX_IMPORT_BYTES = 200 * 1024 * 1024  # The default for the maximum size of an import, in bytes.
+# The maximum number of bytes in a line. Parsing a line may take thirty times as much memory. The
+# longest known line has 60 MB.
 MAX_LINE_BYTES = 64 * 1024 * 1024
-# The maximum number of lines. Even empty lines cost a parser time. A session with 400,000 lines has
-# about 1.2 GB.
+# The maximum number of lines. Parsing even an empty line takes time. A session with 400,000 lines
+# has about 1.2 GB.
 MAX_LINES = 5_000_000
 CHUNK_BYTES = 256 * 1024  # The number of bytes that are read or unpacked at a time.
 _GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WBITS = 31  # This number tells zlib that the format is gzip.
+_GZIP_WBITS = 31  # The number with which zlib reads the gzip format.
 
 
 class StagedFile(NamedTuple):
@@ -46,12 +46,12 @@ class StagedFile(NamedTuple):
 
 @contextlib.contextmanager
 def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Iterator[StagedFile]:
-    """Write ``chunks`` to a temporary file in the state folder, which is removed after the block.
+    """Write ``chunks`` to a temporary file in the state folder, and unpack them if they are gzip.
 
-    Gzip is unpacked. If the state folder was created for the file, it is removed with the file if
-    it is empty. Raise ImportFailed for damaged gzip, for more than ``max_bytes`` bytes,
-    ``MAX_LINE_BYTES`` bytes in a line or ``MAX_LINES`` lines. Raise WriteFailed if the file cannot
-    be written.
+    The file is removed after the ``with`` block, and so is the state folder if it was created for
+    the file and is empty. Raise ImportFailed if the gzip data is damaged, or if there are more than
+    ``max_bytes`` bytes, ``MAX_LINE_BYTES`` bytes in a line, or ``MAX_LINES`` lines. Raise
+    WriteFailed if the file cannot be written.
     """
     folder = where.state
     folder_existed, temporary = os.path.lexists(folder), temporary_path(folder)
@@ -76,12 +76,14 @@ def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Itera
     finally:
         discard_temporary(temporary)
         if not folder_existed:
-            with contextlib.suppress(OSError):  # Another process stored files in the folder.
+            with contextlib.suppress(
+                OSError
+            ):  # The folder is not empty if another process stored files in it.
                 removal.remove_empty_folder(folder, os.path.dirname(folder), follow_root=True)
 
 
 def file_chunks(path: str) -> Iterator[bytes]:
-    """Yield the bytes of a regular file. Links are followed. Raise ImportFailed if it can't be read."""
+    """Yield the bytes of a regular file, following links. Raise ImportFailed if it can't be read."""
     try:
         with open_regular(path) as stream:
             while chunk := stream.read(CHUNK_BYTES):
@@ -148,7 +150,7 @@ def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 if inflater.eof:
                     inflater = zlib.decompressobj(_GZIP_WBITS)
                 yield inflater.decompress(remaining, CHUNK_BYTES)
-                # A file from a tape ends with zero bytes.
+                # Zero bytes may follow, for example in a file from a tape.
                 remaining = inflater.unconsumed_tail or inflater.unused_data.lstrip(b"\0")
         yield inflater.flush()
     except zlib.error as error:

@@ -1,7 +1,7 @@
 """Write this plugin's private files atomically.
 
-This module also creates temporary files beside them, and removes temporary files that killed
-processes left behind. Only the standard library is used, with Python 3.9.
+This module also creates temporary files beside the private files, and removes temporary files that
+were left by killed processes. Only the standard library is used, with Python 3.9.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
 
 _SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x00100000, 5, 0x102
-"""Constants of Windows: the right to wait for a process, the error for another user's process, and
-the result for a running process."""
+"""Windows constants: the right to wait for a process, the error for another user's process, and the
+result for a running process."""
 
 
 def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
-    """Replace or create a private file, and sync it. Create its folder if it is missing.
+    """Create or replace a private file, and sync it. Create its folder if it is missing.
 
-    If ``path`` is a link, the link is replaced. After an OSError, the old file is unchanged.
+    If ``path`` is a link, the link itself is replaced. If OSError is raised, the old file is
+    unchanged.
     """
     folder = make_private_folder(os.path.dirname(path), where)
     remove_stale_temporaries(folder)
@@ -42,13 +43,13 @@ def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where
 def create_file(path: str, chunks: Iterable[bytes], *, sync: bool = True) -> int:
     """Write a new private file and return its size. If ``sync`` is True, sync the file.
 
-    Raise OSError if the write fails or the name exists.
+    Raise OSError if the write fails or if ``path`` exists.
     """
     descriptor = os.open(
         path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), PRIVATE_MODE
     )
     with os.fdopen(descriptor, "wb") as stream:
-        os.chmod(path, PRIVATE_MODE)  # This sets the mode regardless of the umask.
+        os.chmod(path, PRIVATE_MODE)  # The call sets the mode regardless of the umask.
         for chunk in chunks:
             stream.write(chunk)
         stream.flush()
@@ -70,9 +71,9 @@ def create_marker(path: str, where: Where) -> bool:
 
 
 def read_chunks(descriptor: int, size: int) -> Iterator[bytes]:
-    """Yield the first ``size`` bytes of an open file in chunks. If the file is shorter, yield all of it.
+    """Yield the first ``size`` bytes of an open file in chunks, or all its bytes if it is shorter.
 
-    The file's position does not change.
+    The position in the open file does not change.
     """
     offset = 0
     while offset < size and (
@@ -93,10 +94,7 @@ def temporary_path(folder: str) -> str:
 
 @contextlib.contextmanager
 def temporary_name(folder: str) -> Iterator[str]:
-    """Yield a path for a temporary file or folder.
-
-    If it exists after the block, remove it.
-    """
+    """Yield a path for a temporary file or folder. Remove the file or folder after the ``with`` block."""
     temporary = temporary_path(folder)
     try:
         yield temporary
@@ -106,9 +104,9 @@ def temporary_name(folder: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def convert_os_error(message: str, remedy: str = UNCHANGED_REMEDY) -> Iterator[None]:
-    """Convert an OSError in the block to WriteFailed.
+    """Convert an OSError in the ``with`` block to WriteFailed.
 
-    The message is ``message`` followed by the system's reason.
+    The error's message is ``message``, followed by the reason that the system gives.
     """
     try:
         yield
@@ -117,7 +115,7 @@ def convert_os_error(message: str, remedy: str = UNCHANGED_REMEDY) -> Iterator[N
 
 
 def remove_stale_temporaries(folder: str) -> None:
-    """Remove the temporary files of killed processes. The files of running processes are kept."""
+    """Remove the temporary files of killed processes, but keep those of running processes."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -132,14 +130,14 @@ def remove_stale_temporaries(folder: str) -> None:
 def discard_temporary(path: str) -> None:
     """Remove a temporary file or folder that this plugin created. Ignore errors.
 
-    Links on the path are followed, as they were when the file was created, because the name of a
-    temporary file is never another program's.
+    Links on the path are followed, as they were when the file was created. This is safe because no
+    other program uses the name of a temporary file.
     """
     removal.remove_if_possible(path, os.path.dirname(path), follow_root=True)
 
 
 def is_process_running(process: int) -> bool:
-    """Check whether a process with this id is running. It may belong to another user."""
+    """Check whether a process with this id is running, even if it belongs to another user."""
     if os.name == "nt":
         return _is_running_on_windows(process)
     try:
@@ -152,9 +150,9 @@ def is_process_running(process: int) -> bool:
 
 
 def _is_running_on_windows(process: int) -> bool:
-    """Check whether a process is running, by opening a handle that only allows waiting.
+    """Check whether a process is running, by opening a handle that only allows waiting for it.
 
-    On Windows, ``os.kill`` would send Ctrl+C to the process.
+    ``os.kill`` is not used, because on Windows it would send Ctrl+C to the process.
     """
     import ctypes  # Imported here because only Windows needs it.
 
@@ -169,7 +167,7 @@ def _is_running_on_windows(process: int) -> bool:
 
 
 def sync_folder(folder: str) -> None:
-    """Sync the names in a folder. Errors of file systems that cannot do this are ignored."""
+    """Sync the list of names in a folder. Errors are ignored, because some file systems cannot do this."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -20,15 +20,15 @@ _REMEDIES = {
     "environment": "RESUME_HOOKS_{} overrides our file: unset it first.",
     "plugin": ("A plugin option overrides our file: /plugin configure resume-hooks changes it."),
 }
-"""What the user must do if another source has a value that overrides the settings file."""
+"""What the user must do if the value from a different source overrides the settings file."""
 
 
 def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     """Write one setting and return its value.
 
-    Raise UsageError for an unknown setting, for an invalid value, or if an environment variable or
-    a plugin option would override the new value with another value. Raise WriteFailed if the file
-    can't be written.
+    Raise UsageError if the setting is unknown, if its value is invalid, or if an environment
+    variable or a plugin option with a different value would override it. Raise WriteFailed if the
+    file can't be written.
     """
     value = parse_setting(name, text)
     where = where or Where()
@@ -36,7 +36,7 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     if source in _REMEDIES and effective_value != value:
         raise UsageError(f"{name} stays {effective_value}", _REMEDIES[source].format(name.upper()))
     path = settings_file(where)
-    stored = read_json_object(path)  # The other settings must be kept.
+    stored = read_json_object(path)  # The file's other settings must be kept.
     if not stored and is_damaged(path):
         raise WriteFailed(
             f"{path} is not a readable settings file, so it was left alone",

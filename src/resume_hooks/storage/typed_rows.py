@@ -1,4 +1,4 @@
-"""Convert rows of this plugin's own files to named tuples. Rows with other types are ignored."""
+"""Convert rows in this plugin's own files to named tuples. Rows with unexpected types are ignored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ T = TypeVar("T")
 def parse_row(kind: Callable[..., T], row: object) -> T | None:
     """Convert a JSON value to the named tuple ``kind``.
 
-    Return None if a field is missing or has another type. Additional fields are ignored.
+    Return None if a field has the wrong type, or if a field without a default is missing. Unknown
+    keys of an object are ignored.
     """
     try:
         value: T = _make_row_parser(kind)(row)
@@ -25,8 +26,9 @@ def parse_row(kind: Callable[..., T], row: object) -> T | None:
 def _make_row_parser(hint: Any) -> Callable[[Any], Any]:
     """Return a function that converts a JSON value to the type ``hint``.
 
-    A named tuple is made from an object or a list, and a tuple from a list. Other values stay as
-    they are.
+    An object or a list is converted to a named tuple if ``hint`` is one. A list is converted to a
+    tuple if ``hint`` is a tuple. Other values are returned unchanged if they have the type
+    ``hint``.
     """
     if get_origin(hint) is tuple:
         item = _make_row_parser(get_args(hint)[0])
@@ -49,7 +51,7 @@ def _make_row_parser(hint: Any) -> Callable[[Any], Any]:
 
 
 def _require_type(kind: type[T], value: object) -> T:
-    """Return a value if its type is exactly ``kind``, else raise TypeError. True is not a number."""
+    """Return a value if its type is exactly ``kind``, else raise TypeError. True is not an int."""
     if type(value) is not kind:
         raise TypeError
     return value

@@ -1,8 +1,8 @@
-"""Find the files that a sub-agent without a transcript changed, from the sub-agent's report.
+"""Find the files that a sub-agent changed, from the sub-agent's report, if its transcript is missing.
 
 A report also lists files that the sub-agent only reviewed. It is better to miss a changed file than
-to list an unchanged file. So a file in the report of a review is listed only if the report says
-explicitly that the sub-agent wrote the file.
+to list an unchanged file. So if a report is a review, only those files are listed that the
+sub-agent explicitly says it wrote.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MAX_READ_CHARACTERS = 20_000  # The maximum number of characters of a report that are read.
-# The number of characters at the start of a report in which words such as "review" show what kind
-# of report it is.
+# The number of characters at the start of a report that are searched for words such as "review",
+# which show what kind of report it is.
 BEGINNING_CHARACTERS = 400
 MAX_FILES = 40  # The maximum number of files that are returned for one report.
 
@@ -29,8 +29,8 @@ _CLAIM_WORDS = (
     "I've ", "I have ", " written ", " saved ", "I created", "I added", "I wrote", "I updated", "I modified",
            "I edited", "I changed", "I rewrote",
 )  # fmt: skip
-"""A text without any of these words does not claim changes. The search for these words saves the
-slow search with ``_CLAIMED_FILE``."""
+"""A report without any of these words does not claim that the sub-agent changed files. Searching
+for the words first avoids most of the slow searches with ``_CLAIMED_FILE``."""
 
 _FILES_HEADING = compile_lazily(
     r"[\s#*_]*(?:all\s+)?(?:files?\s+(?:i\s+)?(?:changed|modified|created|updated|edited|added|written|touched)"
@@ -66,7 +66,7 @@ def find_changed_files(report: str) -> Iterator[str]:
 
 
 def _find_files_under_headings(text: str) -> list[str]:
-    """Return the files that a report lists under a heading such as "Files changed" or names in a heading."""
+    """Return the files that a report names in a heading, or lists under one such as "Files changed"."""
     files: list[str] = []
     mentions_changes = _CHANGE_WORD.search(text[:BEGINNING_CHARACTERS]) is not None
     if not mentions_changes and "files" not in text.lower():

@@ -9,7 +9,7 @@ from resume_hooks.transcripts.records import Record, copied_from, get_string
 
 
 class Branches:
-    """The links between the records of all files of a lineage that were read so far."""
+    """The links between the records of a session and its ancestors, as far as their files have been read."""
 
     def __init__(self) -> None:
         self._order_by_uuid: dict[str, int] = {}
@@ -19,9 +19,10 @@ class Branches:
         self._last_copied_order = 0
 
     def is_copy(self, record: Record, order: int) -> bool:
-        """Check whether a record was processed before. If it was not, remember its uuid and its parent.
+        """Check whether a record is a copy of a record that was processed before.
 
-        A record without a uuid is not a copy.
+        If it is not a copy, remember its uuid and its parent. A record without a uuid is never a
+        copy.
         """
         uuid = record.get("uuid")
         if not isinstance(uuid, str):
@@ -77,9 +78,10 @@ class Branches:
         return is_quote_live
 
     def _collect_ancestors(self, leaf: str) -> set[str]:
-        """Return the uuids of a leaf and its ancestors in this file.
+        """Return the uuids of a leaf and of its ancestors in this file.
 
-        If the oldest of them continues a record of another file, that record's uuid is included.
+        If the oldest of these records continues a record in another file, the uuid of the record in
+        the other file is included.
         """
         ancestors: set[str] = set()
         uuid = leaf
@@ -99,7 +101,7 @@ def _leaves_live_branch(
     parents: Mapping[str, str],
     known_results: dict[str, bool],
 ) -> bool:
-    """Check whether a record is not on the live branch itself, but on a branch that starts there."""
+    """Check whether a record is on a branch that starts at the live branch, but not on the live branch."""
     visited: list[str] = []
     current = uuid
     while current in parents and current not in live_uuids and current not in known_results:

@@ -108,15 +108,17 @@ OUTDATED_NOTES = (
     MAYBE_COMMITTED,
     MAYBE_COMMITTED_ON_LEFT_BRANCH,
 )
-"""Notes on files that an ancestor's digest contains and that may be outdated, because the file may
-have been committed later. Older versions of this plugin wrote ``uncommitted``."""
+"""Notes in an ancestor's digest that say that a file is not committed. They may be outdated,
+because the file may have been committed later. Older versions of this plugin wrote ``uncommitted``.
+"""
 
-# The note on a command of an ancestor that failed when a later session ran it again.
+# The note on a command in an ancestor's digest if a later session ran the command and it failed.
 LATER_FAILURE_NOTE = "failed since"
 
 _PRIVATE_KEY_MARKER = b"PRIVATE KEY"
-"""Words in the first line of a private key. A line with them is redacted before its text is split
-into lines or sentences, because a part of a private key is not recognized as a secret."""
+"""Words in the first line of a private key. A record with these words is redacted as a whole,
+before its text is split into lines or sentences, because a part of a private key is not recognized
+as a secret."""
 
 
 def _merge_sections(
@@ -162,7 +164,7 @@ def _update_entry(
     paths: changed_files.SessionPaths,
     failed_commands: Collection[str],
 ) -> DigestEntry:
-    """Return an entry of an ancestor's digest with notes on the present state of its file or command."""
+    """Update the notes on an entry of an ancestor's digest to the current state of its file or command."""
     notes = [
         note
         for note in entry.note.split(", ")
@@ -456,7 +458,10 @@ def _find_files_to_read(session: Session) -> tuple[list[SessionFile], Digest | N
 def _read_file(
     file: SessionFile, facts: LineageFacts, max_read_bytes: int, first_line: int = 0
 ) -> int:
-    """Read a file from a line on. Return the number of bytes skipped because the file is too large."""
+    """Read a file, starting at the line ``first_line``.
+
+    Return the number of bytes that were skipped because the file is too large.
+    """
     try:
         with open_transcript(file.file, BUFFER_BYTES) as stream:
             skipped_bytes = os.fstat(stream.fileno()).st_size - max_read_bytes
@@ -483,9 +488,9 @@ def _read_file(
 def _process_lines(
     lines: Iterator[bytes], first_line: int, session_id: str, facts: LineageFacts
 ) -> int:
-    """Process lines. ``first_line`` is the number of the first of these lines.
+    """Process the records in ``lines``. ``first_line`` is the number of the first of these lines.
 
-    Return the number of the line after the last one.
+    Return the number that the next line would have.
     """
     line_number = first_line - 1
     # Creating an object for each line would add a tenth to the total time.
@@ -522,9 +527,9 @@ class SubagentChanges(NamedTuple):
 def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> SubagentChanges:
     """Return the files that sub-agents changed.
 
-    Each sub-agent has its own transcript, except that old clients wrote a sub-agent's records into
-    the session's file. If a child has a copy of a sub-agent's transcript, only one of the copies is
-    read.
+    Each sub-agent has its own transcript. Only old clients wrote a sub-agent's records into the
+    session's file. If a child contains a copy of a sub-agent's transcript, only one of the copies
+    is read.
     """
     changes: list[FileChange] = []
     unread_count, known_names = 0, set[str]()
@@ -564,7 +569,7 @@ def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent
 
 
 def _find_agent_order(agent: Subagent, facts: LineageFacts) -> int:
-    """Return the position of the record that ended a sub-agent among all records, or 0 if it is unknown."""
+    """Return the position, among all records, of the record that ended a sub-agent, or 0 if it is unknown."""
     return facts.agent_orders.get(agent.name.removeprefix(SUBAGENT_PREFIX), 0)
 
 

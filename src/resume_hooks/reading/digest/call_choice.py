@@ -1,15 +1,15 @@
-"""Choose which tool calls an opening shows in its remaining space, and how much of each call.
+"""Choose the tool calls that an opening shows in its remaining space, and the length of each call.
 
-The calls are added in this order, each group up to a fraction of the space:
+The calls are added in this order, and each group may use only a fraction of the space:
 
 1. commands whose failure is still open
 2. edits that concern the last request or the last answer
-3. the latest other edits
-4. the latest other calls
+3. the latest of the other edits
+4. the latest of the other calls
 
-Then more text of the edits in group 2 is shown. Then earlier calls that are related to the last
-request are added, then all other calls. Last, more text of the calls that were shortened is shown,
-first of the useful calls.
+Then more text of the edits in group 2 is shown. Next, earlier calls that are related to the last
+request are added, and then all remaining calls. If space is still left, more text of the shortened
+calls is shown, starting with the most useful calls.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ EDITS_FRACTION = 0.35
 COMMITTED_FRACTION = 0.3
 # The fraction of the space that is reserved for earlier calls that are related to the last request.
 RELATED_FRACTION = 0.35
-MAX_RARE_FRACTION = 0.25  # A word that occurs in a larger fraction of the calls is ignored.
+MAX_RARE_FRACTION = (
+    0.25  # A word that occurs in a larger fraction of the calls is not used for the comparison.
+)
 # A shortened call is only extended if at least this number of characters is still available.
 MIN_ADDED_CHARACTERS = 200
 MAX_EXTENDED_CHARACTERS = 12_000  # The maximum number of characters in a call that is extended.
-# The maximum number of characters in a call of little use that is extended only because space is
-# left.
+# The maximum number of characters in a call that is not worth the space and is extended only
+# because space is left.
 MAX_SPARE_CHARACTERS = 4_000
 
 
@@ -49,7 +51,7 @@ class CallValue(Enum):
 
     RELEVANT_EDIT = "relevant_edit"
     """An edit after the last request, or an edit of a file that the last request or the last answer
-    names."""
+    mentions."""
     OTHER_EDIT = "other_edit"
     """One of the latest edits of any other file."""
     OPEN_ERROR = "open_error"
@@ -66,7 +68,8 @@ class CallValue(Enum):
 
 
 _REVIEW_WORDS = frozenset({"feedback", "review", "reviews", "reviewer"})
-"""If the last request contains one of these words, it is about edits that were committed."""
+"""If the last request contains one of these words, it is about a review, so committed edits are
+shown too."""
 
 
 class CandidateCall(NamedTuple):
@@ -137,7 +140,7 @@ def choose_calls(
     choice.extend_calls([*recent, *edits, *related])
     spare: list[int] = []
     for index in remaining:
-        # A read can be repeated, and a failure that passed later is of no use.
+        # A file can be read again, and a failure is useless if the command passed later.
         candidate = candidates[index]
         if not candidate.is_old_read and candidate.value is not CallValue.OLD_RUN:
             spare.append(index)
@@ -156,7 +159,7 @@ def _rank_call(candidate: CandidateCall) -> int:
 
 
 class _CallChoice:
-    """The calls that were chosen so far. ``texts`` contains the text of each by the call's index."""
+    """The calls that were chosen so far. ``texts`` maps the index of each call to its text."""
 
     def __init__(
         self, candidates: Sequence[CandidateCall], texts: Sequence[str], max_characters: int
@@ -175,9 +178,9 @@ class _CallChoice:
         return indexes
 
     def show_calls(self, indexes: Iterable[int], max_characters: int) -> None:
-        """Show these calls, in order, until the shown calls have ``max_characters`` together.
+        """Show these calls in order, until all shown calls together have ``max_characters``.
 
-        The last call may exceed this limit, because the space of an opening is approximate.
+        The last call may exceed this limit, because the space of an opening is only approximate.
         """
         for index in indexes:
             if self._count_characters() >= max_characters:
@@ -213,9 +216,9 @@ class _CallChoice:
 
 
 def _score_calls(texts: Sequence[str], request_words: frozenset[str]) -> list[float]:
-    """Return a number for each call: how strongly the call is related to the last request.
+    """Return, for each call, a number that says how strongly the call is related to the last request.
 
-    A word of the request counts more if it occurs in fewer calls.
+    A word in the request counts more if it occurs in fewer calls.
     """
     shared_words = [prose.significant_words(text) & request_words for text in texts]
     counts: Counter[str] = Counter()

@@ -44,8 +44,8 @@ from resume_hooks.transcripts.records import Record, get_string
 MAX_RESULT_CHARACTERS = 1_500
 # The maximum number of characters shown of the output of a command whose failure is still open.
 MAX_OPEN_ERROR_CHARACTERS = 3_000
-# To recognize a later output of a command, this number of characters at the start of the commands
-# is compared.
+# The number of characters at the start of two commands that are compared, to recognize a call that
+# shows more output of an earlier command.
 MAX_COMPARED_COMMAND_CHARACTERS = 60
 # The maximum number of characters shown of a successful command's output.
 MAX_OUTPUT_CHARACTERS = 700
@@ -56,7 +56,8 @@ MAX_RELEVANT_EDIT_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
 MAX_REMOVED_CHARACTERS = 600
 # The maximum number of characters shown of the output of an older check that passed.
 MAX_PASSED_CHECK_CHARACTERS = 160
-# The maximum number of characters shown of the output of a failed run that was repeated and passed.
+# The maximum number of characters shown of the output of a command that failed and passed when it
+# was repeated.
 MAX_FIXED_FAILURE_CHARACTERS = 700
 # If an output is long, only its start and its end are redacted. The redacted text is this many
 # times as long as the shown text, so that a secret at the cut is still recognized.
@@ -72,10 +73,10 @@ MAX_OLD_RESULT_CHARACTERS = 300
 MAX_HUNKS_CHARACTERS = 4_000
 # The maximum number of characters of a diff that are searched for related parts.
 MAX_DIFF_CHARACTERS = 40_000
-# If the last request has fewer significant words, those of the last answer are added.
+# If the last request contains fewer significant words, those in the last answer are used too.
 MIN_REQUEST_WORDS = 3
-# The number of searches that count as latest calls. It is also the number of passed checks that are
-# shown with their output.
+# The maximum number of searches that are treated as latest calls. It is also the maximum number of
+# passed checks whose output is shown.
 MAX_LATEST_CALLS = 2
 # The maximum number of characters of the last request that are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
@@ -85,8 +86,8 @@ MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
 # The maximum number of characters shown of the input of a call that describes a pull request.
 MAX_DESCRIPTION_CHARACTERS = 2_000
-# This label precedes a command if the call shows more output of that command, which was started
-# earlier.
+# The label before a command in a call that shows more output of this command, which an earlier call
+# started.
 POLL_LABEL = "later output of"
 # The maximum number of bytes that are read from the end of a file.
 MAX_SEARCHED_BYTES = 24_000_000
@@ -139,8 +140,9 @@ _SEARCH_PROGRAMS = frozenset({"grep", "rg", "ag", "find", "fd", "ls", "tree", "w
 
 
 _CallKey = tuple[str, str]
-"""The name of a tool, and a text from its input. If two calls have the same key, the later call
-supersedes the earlier one. If the text is ``""``, the call does not supersede other calls."""
+"""The name of a tool, and a text made from the call's input. If two calls have the same key, the
+later call supersedes the earlier one. If the text is ``""``, the call does not supersede other
+calls."""
 
 
 class _CallResult(NamedTuple):
@@ -158,10 +160,10 @@ class _CallResult(NamedTuple):
 class _Subject(NamedTuple):
     """The subject of the last turn.
 
-    ``words`` are the significant words of the last request. ``request_number`` is its record
-    number. ``file_names`` are the names of the files, without folders, that the last request and
-    the last answer mention. ``open_errors`` maps the record number of a failed command to the
-    digest's entry about it, if the failure is still open.
+    ``words`` are the significant words in the last request. ``request_number`` is the record number
+    of the request. ``file_names`` are the file names, without folders, that the last request and
+    the last answer mention. ``open_errors`` maps the record number of each failed command whose
+    failure is still open to the digest's entry about the command.
     """
 
     words: frozenset[str]
@@ -182,13 +184,13 @@ class _ListedCall(NamedTuple):
 def collect_latest_calls(
     session: SessionFile, digest: Digest, max_characters: int
 ) -> list[TalkMessage]:
-    """Return the latest calls with results, oldest first, in about ``max_characters``.
+    """Return the latest calls with their results, oldest first, in about ``max_characters``.
 
-    A part of the space is used for earlier calls that contain words of the last request. The result
-    is empty if the file is gone.
+    Some of the space is used for earlier calls that contain words from the last request. The result
+    is empty if the session's file is gone.
 
-    Calls after the last record of ``digest`` are ignored. If a file was read and later written, the
-    written text is shown and the read is not.
+    Calls after the last record of ``digest`` are ignored. If a file was read and later written,
+    only the written text is shown.
     """
     subject = _find_subject(digest, session)
     later_calls = _LaterCalls(subject)
@@ -299,9 +301,9 @@ def _find_last_request_number(digest: Digest, session: SessionFile) -> int:
 
 
 class _LaterCalls:
-    """The calls that were processed so far, from the end of the file backwards.
+    """The calls that were processed so far. The file is processed backwards from its end.
 
-    They decide whether an earlier call is superseded and therefore not shown.
+    These calls decide whether an earlier call is superseded and therefore not shown.
     """
 
     def __init__(self, subject: _Subject) -> None:
@@ -408,7 +410,7 @@ class _LaterCalls:
     ) -> _ListedCall:
         """Return a call that wrote no file, in the form in which the opening shows it.
 
-        ``note`` is a row for the shown text, or ``""``.
+        ``note`` is a line to add to the call's text, or ``""``.
         """
         is_recent = number >= self._subject.request_number
         format_result = partial(_format_result, block, note, answer.text, self._subject.words)
@@ -435,9 +437,9 @@ class _LaterCalls:
         return _ListedCall(candidate, number, key, "")
 
     def _make_age_note(self, key: _CallKey, inputs: Record, answer: _CallResult) -> str:
-        """Return a note if later calls may have made the result of a call obsolete, else ``""``.
+        """Return a note if later calls may have made a call's result obsolete, else ``""``.
 
-        Only files and the state of git are considered.
+        Only results that depend on files or on the state of git get a note.
         """
         tool = key[0]
         if tool == "Grep":
@@ -536,7 +538,10 @@ class _LaterCalls:
         return _ListedCall(candidate, number, ("", ""), path)
 
     def _rate_edit(self, path: str, *, is_recent: bool) -> CallValue:
-        """Return how useful it is to show an edit of the file ``path``. The edit must already be counted."""
+        """Return how useful it is to show an edit of the file ``path``.
+
+        This edit must already be included in the number of the file's edits.
+        """
         if self._edit_counts[path] > MAX_CHANGES_PER_SUBJECT_FILE:
             return CallValue.LOW
         if self._is_committed and not is_recent:
@@ -567,7 +572,7 @@ class _LaterCalls:
         return CallValue.OTHER
 
     def _is_superseded(self, block: Record, answer: _CallResult) -> bool:
-        """Check whether later calls made the result of a call obsolete, or another section shows the call."""
+        """Check whether a call need not be shown, because later calls or another section replace it."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
         if tool in _EXCLUDED_TOOLS or path in self._whole_files:
@@ -580,13 +585,13 @@ class _LaterCalls:
         return self._is_outdated(command, answer) or self._is_in_later_diffs(command, answer)
 
     def _is_in_later_diffs(self, command: str, answer: _CallResult) -> bool:
-        """Check whether later diffs of the work tree show all files that this diff shows.
+        """Check whether a command is a diff of the work tree whose files all appear in later diffs.
 
         Remember the files in this diff.
         """
         parts = shell.parse_simple_commands(command)
         if _COMMIT_COMMAND.search(command) is not None:
-            self._files_in_later_diffs.clear()  # A diff before the commit shows other changes.
+            self._files_in_later_diffs.clear()  # A diff from before the commit shows different changes.
             return False
         if answer.is_error or not any(map(_is_work_tree_diff, parts)):
             return False
@@ -620,18 +625,18 @@ class _LaterCalls:
         return bool(paths) and all(_matches_any_path(path, rewritten_files) for path in paths)
 
     def count_equal_calls(self, key: _CallKey) -> int:
-        """Return how many useful calls with this key were processed."""
+        """Return the number of useful calls with this key that were processed."""
         return self._call_counts[key]
 
 
 def _find_cd_folder(inputs: Record) -> str:
-    """Return the folder that a command changes to first, or ``""`` if the command has no ``cd``."""
+    """Return the first folder to which a command changes with ``cd``, or ``""`` if it has no ``cd``."""
     parts = shell.parse_simple_commands(get_string(inputs, "command"))
     return shell.find_start_folder(parts) or ""
 
 
 def _list_read_files(parts: Sequence[shell.SimpleCommand]) -> list[str]:
-    """Return the files that the simple commands show or search."""
+    """Return the files that the simple commands in ``parts`` show or search."""
     names: list[str] = []
     for words, _ in parts:
         if words and words[0] in _FILE_READERS | _SEARCH_PROGRAMS:
@@ -663,24 +668,24 @@ _SHOWN_BRANCHES = {
     "log": compile_lazily(r"\(HEAD -> ([^,)\s]+)"),
     "show": compile_lazily(r"\(HEAD -> ([^,)\s]+)"),
 }
-"""For each subcommand of git, the pattern that finds the present branch in its output."""
+"""Maps a git subcommand to the pattern that finds the current branch in its output."""
 
 
 class _BranchTracker:
-    """The branch at each call. The calls are processed from the end of a session backwards."""
+    """Determines the current branch at each call. The calls are processed from the last to the first."""
 
     def __init__(self) -> None:
-        self._last_branch = ""  # The branch of the session's last switch.
-        self._next_branch = ""  # The branch of the next switch after the present call.
-        self._branch_at_call = ""  # The branch at the present call, or "" if it is unknown.
+        self._last_branch = ""  # The branch to which the session switched last.
+        self._next_branch = ""  # The branch of the next switch after the call.
+        self._branch_at_call = ""  # The branch at the call, or "" if it is unknown.
         self._created_branches: set[str] = set()  # The branches that later calls created.
 
     @property
     def is_on_other_branch(self) -> bool:
-        """Whether the session's last branch is certainly not the branch at the present call.
+        """Whether the call certainly ran on a branch other than the session's last branch.
 
-        If the next switch goes to the last branch, the present call was on another branch, because
-        git does not report a switch to the present branch.
+        If the next switch after the call goes to the last branch, the call ran on a different
+        branch, because git does not report a switch to the current branch.
         """
         if self._last_branch in self._created_branches:
             return True
@@ -689,14 +694,17 @@ class _BranchTracker:
         return self._last_branch != "" and self._last_branch == self._next_branch
 
     def process_query(self, git_verbs: frozenset[str], output: str) -> None:
-        """Read the present branch from the output of git, if the output shows the branch."""
+        """Read the current branch from git's output, if the output shows the branch."""
         for verb, pattern in _SHOWN_BRANCHES.items():
             match = pattern.search(output) if verb in git_verbs else None
             if match is not None:
                 self._branch_at_call = match[1]
 
     def process_switches(self, output: str) -> None:
-        """Read switches from the output of git. The branch before the first switch is unknown."""
+        """Read the switches between branches from git's output.
+
+        The branch before the first switch is unknown.
+        """
         for new_mark, branch in reversed(_SWITCH.findall(output)):
             self._last_branch = self._last_branch or branch
             self._next_branch = branch
@@ -706,7 +714,7 @@ class _BranchTracker:
 
 
 def _list_git_verbs(parts: Sequence[shell.SimpleCommand]) -> frozenset[str]:
-    """Return the git subcommands of a command, except comparisons of commits such as ``git diff a..b``."""
+    """Return the git subcommands in a command, except comparisons of commits such as ``git diff a..b``."""
     verbs: set[str] = set()
     for part in parts:
         if part.words[:1] == ("git",) and not any(".." in word for word in part.words):
@@ -731,9 +739,9 @@ def _matches_any_path(path: str, other_paths: Iterable[str]) -> bool:
 
 
 def _add_count_note(text: str, count: int) -> str:
-    """Add a note to the text of a call that is the latest of several equal calls.
+    """If there are several equal calls, add a note to the text of the latest one.
 
-    The note does not give ``count``, because calls far from the end of the file are not counted.
+    The note does not contain ``count``, because calls far from the end of the file are not counted.
     """
     if count < 2:
         return text
@@ -769,7 +777,7 @@ def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:
 
 
 def _shows_contents(block: Record) -> bool:
-    """Check whether the result of a call is a text that is worth reading whole, and not a command's log."""
+    """Check whether a call's result is a text that is worth reading whole, and not the log of a command."""
     if get_string(block, "name") != "Bash":
         return get_string(block, "name") not in _SEARCH_TOOLS
     command = get_string(records.get_mapping(block, "input"), "command")
@@ -804,7 +812,10 @@ _SHOWING_VERBS = frozenset({"diff", "show", "view"})
 
 
 def _make_repetition_key(tool: str, inputs: Record) -> str:
-    """Return a text that is equal for two calls if the later call supersedes the earlier call, or ``""``."""
+    """Return a key for a call. If two calls have the same key, the later call supersedes the earlier one.
+
+    The key is ``""`` if the call does not supersede other calls.
+    """
     if tool == "Bash":
         return shell.make_command_key(get_string(inputs, "command"))
     if tool == records.POLL_TOOL:
@@ -841,8 +852,8 @@ def _is_useless(answer: _CallResult) -> bool:
 
 
 _EMPTY_RESULT_PREFIXES = ("Operation stopped by hook", "Stop hook feedback", "Launching skill:")
-"""The start of a result without contents, for example after a hook stopped the work or a skill was
-loaded."""
+"""The beginnings of results that contain nothing of interest, for example of the result after a
+hook stopped the work or after a skill was loaded."""
 
 _EMPTY_OUTPUTS = EMPTY_ANSWERS | {
     "",
@@ -850,15 +861,15 @@ _EMPTY_OUTPUTS = EMPTY_ANSWERS | {
     "No files found",
     "(Bash completed with no output)",
 }
-"""The whole output of a call that found or printed nothing."""
+"""The complete results of calls that found nothing or printed nothing."""
 
 
 def _format_edit(block: Record, present_text: str, note: str, max_characters: int) -> str:
     """Return the text that an opening shows for a call that wrote a file.
 
     ``present_text`` is the part of the written text that is still in the file. If it is empty, the
-    text that the call removed is shown. ``note`` is a row about later changes of the file, or
-    empty.
+    opening shows the text that the call removed. ``note`` is a line about later changes to the
+    file, or ``""``.
     """
     inputs = records.get_mapping(block, "input")
     rows = [_format_call_head(block)]
@@ -879,10 +890,10 @@ def _format_edit(block: Record, present_text: str, note: str, max_characters: in
 def _format_result(
     block: Record, note: str, answer: str, request_words: frozenset[str], max_characters: int
 ) -> str:
-    """Return the text that an opening shows for a call and its result, with ``note`` if it is not empty.
+    """Return the text that an opening shows for a call and its result.
 
-    If the result is a long diff, only the parts that contain some of the ``request_words`` are
-    shown.
+    If the result is a long diff, the text contains only those parts of the diff in which some of
+    the ``request_words`` occur. ``note`` is added to the text if it is not empty.
     """
     head = "\n".join(filter(None, (_format_call_head(block), note)))
     if is_placeholder(answer):
@@ -919,9 +930,9 @@ _DESCRIBING_COMMAND = compile_lazily(r"\b(?:gh|glab)\s+(?:pr|mr)\s+(?:create|edi
 
 
 def _select_related_hunks(text: str, max_characters: int, request_words: frozenset[str]) -> str:
-    """Return the parts of a long diff that contain some of the ``request_words``, each part as a whole.
+    """Return the complete parts of a long diff in which some of the ``request_words`` occur.
 
-    Each omitted part is replaced by a row with its number of lines. The result is ``""`` if the
+    A line with the number of omitted lines replaces each omitted part. The result is ``""`` if the
     text is not a long diff or no part is related to the request.
     """
     if len(text) <= max_characters or _HUNK_HEADER.search(text[:MAX_DIFF_CHARACTERS]) is None:
@@ -959,10 +970,10 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
 
 
 def _format_omitted_hunks(hunks: Sequence[str]) -> list[str]:
-    """Return the rows that replace successive omitted hunks.
+    """Return the lines that replace successive omitted hunks of a diff.
 
-    They are the header and the number of lines of a single hunk, or the number of several hunks and
-    of their lines.
+    For a single hunk, these are its header and its number of lines. For several hunks, it is one
+    line with the number of hunks and their total number of lines.
     """
     line_count = sum(hunk.rstrip("\n").count("\n") for hunk in hunks)
     if len(hunks) > 1:
@@ -974,7 +985,7 @@ def _format_omitted_hunks(hunks: Sequence[str]) -> list[str]:
 
 
 def _shorten_old_result(text: str) -> str:
-    """Shorten the result in the text of a call."""
+    """Shorten the result of an old call. ``text`` contains the call and the result."""
     head, separator, result = text.partition("\ngot:\n")
     if len(result) <= MAX_OLD_RESULT_CHARACTERS:
         return text

@@ -25,18 +25,20 @@ from resume_hooks.system.text import format_count, plain_line
 
 # The maximum number of characters shown of a path. Only the end of a longer path is shown.
 MAX_PATH_CHARACTERS = 300
-# The note on a file that only the output of git names as changed.
+# The note on a file if only the output of git shows that the file was changed.
 NAMED_BY_GIT_NOTE = "named by git only"
-# The note on a file that only a sub-agent's report names as changed.
+# The note on a file if only a sub-agent's report says that the file was changed.
 NAMED_IN_REPORT_NOTE = "as a sub-agent reported"
-# The note on a file whose command failed, perhaps before it wrote the file.
+# The note on a file if the command that changes it failed, perhaps before it wrote the file.
 COMMAND_FAILED_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
 MOVED_NOTE = "moved to a path that a variable names"
 MAX_WRITTEN_FILES = 60  # The maximum number of changed files that are found in one command.
-# If more files are named as changed by the output of git only, these files are not listed.
+# If only git's output shows that files were changed, and there are more of them than this number,
+# the other files are not listed.
 MAX_FILES_NAMED_BY_GIT = 8
-# The maximum number of characters of an output that are searched for written files.
+# The maximum number of characters in a program's output that are searched for the names of the
+# files that the program wrote.
 MAX_ANNOUNCING_CHARACTERS = 20_000
 MAX_FILES_IN_GIT_OUTPUT = (
     300  # The maximum number of changed files that are found in one output of git.
@@ -46,8 +48,8 @@ MAX_FILES_IN_GIT_OUTPUT = (
 def is_temporary(path: str, checkouts: Sequence[str] = ()) -> bool:
     """Check whether a path is temporary, for example in ``/tmp``.
 
-    In a checkout of the session, only the path inside the checkout is checked, because a checkout
-    in a temporary folder is not temporary work.
+    If the path is in one of the session's checkouts, only its part inside the checkout is checked,
+    because work in a checkout is not temporary, even if the checkout is in a temporary folder.
     """
     for folder in checkouts:
         if path.startswith(f"{folder}/"):
@@ -68,7 +70,7 @@ _FORCED_REMOVAL = compile_lazily(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f
 
 
 class FileTouch(NamedTuple):
-    """One change of a file, at the record ``position``.
+    """One change to a file, in the record at ``position``.
 
     ``doubt_note`` says why the change is uncertain, or is ``""``. ``is_removed`` means that a
     successful command removed the file. ``is_new`` means that the file did not exist before.
@@ -81,7 +83,7 @@ class FileTouch(NamedTuple):
 
 
 class SessionPaths:
-    """Convert paths to paths relative to the home ``folder`` of a session, and look up their state in git."""
+    """Convert paths to paths relative to the session's home folder, and look up their state in git."""
 
     def __init__(self, folder: str, git: RepositoryState) -> None:
         self.folder = folder
@@ -89,9 +91,10 @@ class SessionPaths:
         self._relative: dict[tuple[str, str], str] = {}
 
     def relative_path(self, path: str, folder: str = "") -> str:
-        """Return a path relative to the home folder if the path is in that folder, else the absolute path.
+        """Return the path relative to the home folder. If it is outside that folder, return the absolute path.
 
-        A relative ``path`` starts at ``folder``, and a relative ``folder`` at the home folder.
+        If ``path`` is relative, it starts at ``folder``. If ``folder`` is relative, it starts at
+        the home folder.
         """
         relative_path = self._relative.get((path, folder))
         # The results are cached because a session names the same files many times.
@@ -188,16 +191,16 @@ def _proves_removal(command: ShellCommand) -> bool:
     """Check whether a successful command certainly removed the paths that it names."""
     if not command.has_worked:
         return False
-    # With ``-f``, the command succeeds even if the folder is missing.
+    # With ``-f``, the command also succeeds if the path does not exist.
     is_forced = _FORCED_REMOVAL.search(command.run.command) is not None
     return is_forced or shell.does_status_cover_all_parts(command.run.command)
 
 
 def _find_surely_removed_paths(command: ShellCommand) -> frozenset[str]:
-    """Return the paths that a command certainly removed, although not all of its parts are certain.
+    """Return the paths that a command certainly removed, although other parts of it may have failed.
 
-    The last simple command is certain if the whole command succeeded. If the first simple command
-    is ``rm -f``, it is certain unless the output contains an error of ``rm``.
+    The last part of the command certainly worked if the whole command succeeded. A first part such
+    as ``rm -f`` certainly worked if the output contains no error message from ``rm``.
     """
     if "rm " not in command.run.command:
         return frozenset()
@@ -220,7 +223,7 @@ _REPORTING_REMOVALS = (("rm", "-f"), ("rm", "-rf"), ("rm", "-fr"))
 def _mark_folder_removed(
     touches_by_path: dict[str, list[FileTouch]], folder: str, order: int
 ) -> None:
-    """Mark the files that changed before a folder was removed as removed with the folder."""
+    """Mark those files in a removed folder as removed that were changed before the folder was removed."""
     prefix = f"{folder.rstrip('/')}/"
     for path, touches in touches_by_path.items():
         if path.startswith(prefix):
@@ -236,9 +239,9 @@ def _add_listed_files(
     commands: Sequence[ShellCommand],
     paths: SessionPaths,
 ) -> set[str]:
-    """Add the files that git printed as changed, except those printed before the session's first change.
+    """Add the files that git listed as changed, except files listed before the session's first change.
 
-    Return all files that git printed, including untracked files.
+    Return all files that git listed, including untracked files.
     """
     # If git listed a file before the first command that may change files, the session did not
     # change the file.
@@ -253,7 +256,8 @@ def _add_listed_files(
     listed_before: set[str] = set()
     all_listed: set[str] = set()
     for command in commands:
-        # Each file once, in git's order. A set would have another order in each process.
+        # A dict contains each file once, in git's order. The order of a set differs between
+        # processes.
         listed_paths = dict.fromkeys(
             islice(_list_git_files(command, paths), MAX_FILES_IN_GIT_OUTPUT)
         )
@@ -284,11 +288,11 @@ def _add_reported_files(
         output = command.run.output[:MAX_ANNOUNCING_CHARACTERS]
         lower_output = output.lower()
         if not any(stem in lower_output for stem in _ANNOUNCING_STEMS):
-            continue  # This search for a few words is faster than the pattern.
+            continue  # Checking for a few words first is faster than searching with the pattern.
         folder = command.run.folder
         announced = dict.fromkeys(_ANNOUNCED_FILE.findall(output))
         names = (paths.relative_path(path, folder) for path in announced)
-        # A generator may name hundreds of files that it did not change.
+        # A code generator may list hundreds of files that it did not change.
         changed_names = (name for name in names if name in listed_paths)
         for name in islice(changed_names, MAX_WRITTEN_FILES):
             touches_by_path.setdefault(name, []).append(FileTouch(command.run.position))
@@ -361,9 +365,9 @@ _MISSING_FILE = compile_lazily(
 
 
 def list_edits(touches_by_path: Mapping[str, Sequence[FileTouch]]) -> list[FileEdit]:
-    """Return the changes by tools and commands, without uncertain changes.
+    """Return the changes that tools and commands made, including those that a sub-agent reported.
 
-    Changes that a sub-agent reported are included.
+    Uncertain changes are left out.
     """
     edits: list[FileEdit] = []
     for path, touches in touches_by_path.items():
@@ -392,12 +396,11 @@ def list_changed_files(
 ) -> Iterator[DigestEntry]:
     """Yield the changed files, each with its state at the session's end.
 
-    Files in the home folder come before other files, then certain changes before uncertain ones,
-    then uncommitted files before committed files, then recent changes before older ones.
-    ``removals`` are removed folders, each with the order of the command that removed it. Somebody
-    else may have changed the files that only git names. If there are many of them, only those that
-    the session committed are listed. Temporary files are left out, except in the session's
-    ``checkouts``.
+    The files are sorted by these criteria: files in the home folder come first, then certain
+    changes, then uncommitted files, then recent changes. ``removals`` contains each removed folder
+    with the sequence number of the command that removed it. If many files are changed only
+    according to git, somebody else may have changed them, and only those that the session committed
+    are listed. Temporary files are left out, except in the session's ``checkouts``.
     """
 
     def sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
@@ -423,7 +426,8 @@ def list_changed_files(
     for path in sorted(touches_by_path, key=sort_key):
         if is_temporary(path, checkouts) or path in removed_with_folder or path in foreign_files:
             continue
-        # The path is a folder that a command changed in addition to its files.
+        # The path is that of a folder. A command changed the folder, and the files in it are listed
+        # too.
         if path in contents:
             if path in removed_folders:
                 files = format_count(
@@ -456,7 +460,7 @@ def list_changed_files(
 def _make_file_entry(
     path: str, last_touch: FileTouch, state: str, removals: Sequence[tuple[str, int]]
 ) -> DigestEntry:
-    """Return the entry of a file. If the file's folder was removed, the path is relative to that folder."""
+    """Return the entry for a file. If its folder was removed, the entry's path is relative to the folder."""
     notes = [last_touch.doubt_note, state]
     folder = _find_removed_folder(path, last_touch, removals)
     if folder:
@@ -475,8 +479,8 @@ def _find_foreign_files(
 ) -> frozenset[str]:
     """Return the files that another person or program may have changed.
 
-    Only git names them as changed, and the session did not commit them. If there are few such
-    files, the result is empty.
+    According to git, these files were changed, but the session did not commit them. If there are
+    only few such files, the result is empty.
     """
     listed_only: list[str] = []
     for path in find_files_only_git_lists(touches_by_path):
@@ -490,7 +494,7 @@ def _find_foreign_files(
 def _find_removed_folder(
     path: str, last_touch: FileTouch, removals: Sequence[tuple[str, int]]
 ) -> str:
-    """Return the removed folder outside the home folder that contained a file, or ``""``."""
+    """Return the removed folder that contained a file, or ``""``. The folder is outside the home folder."""
     for folder, order in removals:
         if path.startswith(f"{folder}/") and last_touch.position.order < order:
             return folder
@@ -502,8 +506,8 @@ def _format_removal_note(
 ) -> str:
     """Return the note on a path that a command removed or moved.
 
-    The note on a file that was moved several times names its last path, and says whether the file
-    was removed from there.
+    If a file was moved several times, the note contains its last path and says whether the file was
+    removed from there.
     """
     new_path = states.new_paths.get(path)
     if new_path is None:
@@ -523,7 +527,7 @@ def _format_removal_note(
 def _is_removed_with_folder(
     path: str, states: FileStates, touches_by_path: Mapping[str, list[FileTouch]]
 ) -> bool:
-    """Check whether a command removed a path, or the nearest folder above it that has changes."""
+    """Check whether a command removed a path, or the nearest parent folder that a command changed."""
     if path in states.removed_paths:
         return True
     while path not in {"", "/"}:
@@ -534,7 +538,7 @@ def _is_removed_with_folder(
 
 
 def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branch: str) -> str:
-    """Return the state of a file according to git. If git cannot run, use the session's own commands."""
+    """Return the state of a file according to git or, if git cannot run, to the session's own commands."""
     if paths.is_dirty(path):
         return NOT_COMMITTED
     note = states.describe_file(path, branch)
@@ -557,7 +561,7 @@ def _select_sure_touches(touches: Sequence[FileTouch]) -> list[FileTouch]:
 def _collect_folder_contents(
     touches_by_path: Mapping[str, list[FileTouch]],
 ) -> dict[str, list[str]]:
-    """Return the changed paths inside each path that is a folder."""
+    """Return the changed paths in each folder that was itself changed."""
     contents: dict[str, list[str]] = {}
     for path in touches_by_path:
         folder = posixpath.dirname(path)
@@ -584,7 +588,7 @@ def list_unchecked_plan_steps(
 ) -> Iterator[DigestEntry]:
     """Yield the unchecked boxes of the plan file that the session wrote last.
 
-    A plan that a command changed or removed later is left out, because its present text is unknown.
+    A plan that a command changed or removed later is left out, because its current text is unknown.
     """
     for step in facts.marks.list_open_steps():
         path = paths.relative_path(step.path, step.folder)
@@ -613,7 +617,7 @@ def _last_path_parts(path: str) -> str:
 def list_artefacts(facts: LineageFacts, commits: Sequence[Commit]) -> Iterator[DigestEntry]:
     """Yield the commits, pull requests and other links to the session's work, the latest first.
 
-    Links that the client recorded come last.
+    The links that the client itself recorded come last.
     """
     rows: list[tuple[int, DigestEntry]] = []
     for commit in reversed(commits):

@@ -1,7 +1,7 @@
-"""Find out which code a check covers: a run of tests, a build or a linter.
+"""Find out which code a check covers. A check is a test run, a build or a linter.
 
-A failed check is outdated if later checks that passed cover the same code. A runner such as ``mise
-run test`` prints the command that it runs. The runner covers the same code as that command.
+A failed check is outdated if later checks passed and cover the same code. A runner such as ``mise
+run test`` prints the command that it runs, and covers the same code as that command.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of commands that are read from the output of a runner.
 MAX_PRINTED_COMMANDS = 20
-# The maximum number of characters that are read of a command in a runner's output.
+# The maximum number of characters that are read from a command in a runner's output.
 MAX_PRINTED_CHARACTERS = 400
-# A scope is compared with at most this number of the program's latest scopes that passed.
+# The maximum number of passed scopes with which a scope is compared. These are the latest ones of
+# the same program.
 MAX_COMPARED_SCOPES = 40
 _PRINTED_COMMAND = compile_lazily(
     rf"(?:\A|\n)(?:\[[\w:.-]{{1,60}}\] )?[$>] ([^\n]{{1,{MAX_PRINTED_CHARACTERS}}})"
@@ -44,13 +45,15 @@ _NEUTRAL_OPTION = compile_lazily(
 
 # This separator precedes the name of a test, as in ``pytest test_a.py::test_b``.
 _TEST_NAME_SEPARATOR = "::"
-_SUBFOLDERS_SUFFIX = "/..."  # This ending includes all folders below, as in ``go test ./...``.
+_SUBFOLDERS_SUFFIX = (
+    "/..."  # With this ending, a target includes all its subfolders, as in ``go test ./...``.
+)
 _COMPILERS = {
     "go build": frozenset({"go vet", "go test"}),
     "cargo check": frozenset({"cargo build", "cargo clippy", "cargo test", "cargo nextest"}),
     "cargo build": frozenset({"cargo test", "cargo nextest"}),
 }
-"""Programs that only compile, each with the checks that compile the same code."""
+"""Maps a program that only compiles code to the checks that compile the same code."""
 
 
 class CheckRun(NamedTuple):
@@ -68,11 +71,11 @@ class CheckRun(NamedTuple):
 
 
 class _CheckScope(NamedTuple):
-    """The code that a check covers: the folders and files ``targets``, as absolute paths.
+    """The code that a check covers. ``targets`` are the absolute paths of its folders and files.
 
     ``filters`` select some of the tests in the targets. ``options`` are the options that change
-    what is checked. If ``includes_subfolders``, the check covers the folders below the targets too, else only
-    the files that are directly in the targets.
+    what is checked. ``includes_subfolders`` means that the check also covers the subfolders of the
+    targets, and not only the files directly in the targets.
     """
 
     program: str
@@ -83,16 +86,16 @@ class _CheckScope(NamedTuple):
 
 
 class PassedChecks:
-    """The last run that passed for each scope of the checks in a lineage."""
+    """The last passed run for each scope that the checks in a lineage cover."""
 
     def __init__(self, check_runs: Sequence[CheckRun]) -> None:
         self._printed_scopes: dict[tuple[str, str], list[_CheckScope]] = {}
-        """The scopes of the commands that each runner printed last, by the runner's key and folder.
-        """
+        """The scopes of the commands that a runner printed last, by the runner's key and its
+        folder."""
         self._passes: dict[tuple[str, bool], dict[_CheckScope, RecordPosition]] = {}
-        """The position of the last run that passed, for each scope. The latest position comes last.
+        """The position of the last passed run for each scope. The latest position comes last.
 
-        The outer key is a program, and whether the scope has filters.
+        The outer key is a program, and True if the scope has filters.
         """
         for check_run in check_runs:
             printed_scopes = list(_list_printed_scopes(check_run))
@@ -123,7 +126,7 @@ class PassedChecks:
         return min(positions, key=lambda position: position.order, default=None)
 
     def _find_pass_of_scope(self, scope: _CheckScope, order: int) -> RecordPosition | None:
-        """Return the position of the last run after ``order`` that passed and covers a scope, or None."""
+        """Return the position of the last passed run after ``order`` that covers a scope, or None."""
         positions: list[RecordPosition] = []
         for program in (scope.program, *_COMPILERS.get(scope.program, ())):
             for has_filters in (False, True):
@@ -139,7 +142,7 @@ class PassedChecks:
     def _list_scopes(self, check_run: CheckRun) -> list[_CheckScope]:
         """Return the scopes of the programs in a run.
 
-        For a runner, return the scopes of the commands that it printed.
+        If the program is a runner, these are the scopes of the commands that the runner printed.
         """
         printed_scopes = self._printed_scopes.get((check_run.key, check_run.folder))
         if printed_scopes is not None:
@@ -158,7 +161,7 @@ def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
         return
     commands = _PRINTED_COMMAND.findall(check_run.run.output)[:MAX_PRINTED_COMMANDS]
     if any(text.endswith("…") or len(text) == MAX_PRINTED_CHARACTERS for text in commands):
-        # mise or the pattern shortened a long command, so the command's filters are unknown.
+        # The runner or the pattern shortened a long command, so its filters are unknown.
         return
     for text in commands:
         yield from _list_scopes_in_folder(shell.parse_simple_commands(text), check_run.folder)
@@ -220,8 +223,8 @@ def _covers_scope(wider: _CheckScope, scope: _CheckScope) -> bool:
 def _selects_all_tests(wider_filters: Sequence[str], filters: Sequence[str]) -> bool:
     """Check whether ``wider_filters`` select every test that ``filters`` select.
 
-    They do if they are empty, or if each is equal to the corresponding filter or a part of its
-    name.
+    This is so if ``wider_filters`` is empty, or if each wider filter equals the corresponding
+    filter or is a part of that filter's name.
     """
     if not wider_filters:
         return True

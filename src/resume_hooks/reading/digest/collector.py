@@ -1,8 +1,8 @@
 """Collect the facts of a digest in one pass over the files of a lineage, oldest first.
 
-Each fact has its position: the session and the line. These records are skipped: placeholders from a
-trim, records on abandoned branches, and records that a child copied from its parent. A copied
-record has the same uuid or, in a fork with new uuids, a reference to its source.
+Each fact has a position: its session and its line. Three kinds of records are skipped: placeholders
+from a trim, records on abandoned branches, and records that a child copied from its parent. A
+copied record has the same uuid as its source or, in a fork with new uuids, a reference to it.
 """
 
 from __future__ import annotations
@@ -60,15 +60,16 @@ _READ_ONLY_AGENT = compile_lazily(
 """A sub-agent whose type contains one of these words changes no files."""
 
 _EMPTY_READ_PREFIX = "<system-reminder>Warning: the file exists but"
-"""The start of the result of a read past a file's end or of an empty file."""
+"""The beginning of the result if the file that was read is empty or ends before the requested line.
+"""
 
 _RECAP_SUBTYPE = "away_summary"
-# The maximum number of records between a command and the text that it loads.
+# The maximum number of records between a command and the skill text that the command loads.
 _MAX_RECORDS_BEFORE_TEXT = 2
-# The minimum number of characters in a loaded text that is treated as rules.
+# The minimum number of characters in a loaded text for the text to be treated as a skill.
 _MIN_RULES_CHARACTERS = 400
 _BACKGROUND_START_PREFIXES = ("Async agent launched", "Spawned successfully")
-"""The start of the result of a call that starts a background sub-agent."""
+"""The beginnings of the result of a call that starts a background sub-agent."""
 
 _SERVER_WRITER_TOOL = compile_lazily(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)",
@@ -88,21 +89,22 @@ class LineageFacts:
     """The user's last interruption of a turn."""
     has_imported_file = False
     is_imported = False
-    """Whether the current file was imported. The model of an imported session is unknown."""
+    """Whether the current file was imported. In an imported file, the records do not name the
+    model."""
     interrupted_words: Quote | None = None
-    """The assistant's last words before a prompt that interrupted a turn during its calls."""
+    """The assistant's last words before the user's prompt interrupted a turn during a tool call."""
     has_agents_without_transcripts = False
     """Whether there are reports of sub-agents whose transcripts are missing."""
     agents_may_write = False
     """Whether the session started a sub-agent that may write files."""
 
     client_checkout: SessionCheckout | None = None
-    """The folder and the branch in the client's records. They are updated when the branch changes.
-    """
+    """The folder and the branch in the client's records, updated whenever the branch changes."""
     later_branch = ""
-    """A different branch that the client recorded only after the last work, or ``""``."""
+    """The branch that the client recorded after the last work if it differs from the earlier
+    branch, else ``""``."""
     instructions: Quote | None = None
-    """The project's instructions, in the last version that the client sent."""
+    """The project's instructions, as the client last sent them."""
     instructions_name = ""
     """The name and the folder of the file with the project's instructions."""
 
@@ -130,7 +132,8 @@ class LineageFacts:
         """The client's summaries from compactions and its recaps for a user who was away."""
         self.questions: list[Quote] = []
         self.agent_orders: dict[str, int] = {}
-        """The order of the record with each sub-agent's result, by the sub-agent's id."""
+        """The sequence number of the record that contains a sub-agent's result, by the sub-agent's
+        id."""
         self.running_agents: dict[str, Quote] = {}
         """The tasks of sub-agents that have not reported yet, by the sub-agent's id."""
         self.skills: dict[str, Quote] = {}
@@ -138,16 +141,16 @@ class LineageFacts:
         self.unanswered_call: PendingCall | None = None
         """The last call, if the file ends before the call's result."""
         self.reports: list[Quote] = []
-        """The reports of sub-agents."""
+        """The reports that sub-agents wrote."""
         self.reports_of_writers: list[tuple[Quote, str]] = []
         """The reports of sub-agents that may write files, each with the folder in which the
         sub-agent was started."""
         self.tool_errors: dict[str, Quote] = {}
-        """The last error of each server tool whose last call failed, by the tool's name."""
+        """The last error message of each server tool whose last call failed, by the tool's name."""
         self.goal: Quote | None = None
         self.sandbox: Quote | None = None
-        """The restricted sandbox that the last message describes, quoted from the first message
-        that describes the same sandbox."""
+        """The restricted sandbox that the last message describes, or None. If several messages in a
+        row contain the same description, it is quoted from the first of them."""
         self.plan_mode, self.plan_file = False, ""
         self.read_end = (0, 0)
         """How far the last file was read: the number of bytes and the number of lines."""
@@ -156,7 +159,7 @@ class LineageFacts:
         self._open_calls: dict[str, PendingCall] = {}
         self._background_runs: dict[str, int] = {}
         self.foreign_prompts: set[RecordPosition] = set()
-        """The prompts in the imported part of a file. Another user wrote them."""
+        """The prompts in the imported part of a file, which another user wrote."""
         self._imported_at = ""
         self._sidechain = sidechain
         self._branches = Branches()
@@ -178,10 +181,10 @@ class LineageFacts:
         self._imported_at = imported_at
 
     def end_file(self, session_id: str) -> None:
-        """Finish a file, and remove facts from abandoned branches.
+        """Finish a file, and remove the facts that come from abandoned branches.
 
-        The commands on abandoned branches, and the files that they changed, are kept, because the
-        effects of these commands remain.
+        The commands on abandoned branches and the files that they changed are kept, because their
+        effects remain.
         """
         if self.sidechain_facts is not None:
             self.sidechain_facts.end_file(session_id)
@@ -236,7 +239,7 @@ class LineageFacts:
     def _prepare_sidechain_facts(self) -> LineageFacts:
         """Return the facts of the sub-agents whose records are in the session's own file.
 
-        Before that, give these facts the position of the next record.
+        First set the record count of these facts to that of the session.
         """
         if self.sidechain_facts is None:
             self.sidechain_facts = LineageFacts(sidechain=True)
@@ -245,11 +248,11 @@ class LineageFacts:
         return self.sidechain_facts
 
     def set_order(self, order: int) -> None:
-        """Set the number of records that were counted before the next record."""
+        """Set the number of records that were counted so far."""
         self._order = order
 
     def _process_branch(self, record: Record, position: RecordPosition) -> None:
-        """Process the branch in a record. The branch may have been changed outside the session."""
+        """Process the branch that a record names. It can change without any command in the session."""
         branch = get_string(record, "gitBranch")
         former = self.client_checkout
         if not branch:
@@ -299,7 +302,7 @@ class LineageFacts:
             or records.counted_tokens(record)[1] > 0
         )
         if not is_from_model and not script_calls.is_made_by_script(record):
-            return  # The text is the client's own or is printed by this plugin.
+            return  # The text was written by the client or printed by this plugin.
         for block in records.list_blocks(record):
             kind = block.get("type")
             if kind == records.TEXT:
@@ -341,8 +344,8 @@ class LineageFacts:
                 self._process_result(record, block, position)
             has_only_results = isinstance(content, list) and len(content) == len(results)
             extra_text = "" if has_only_results else records.join_text_blocks(record)
-            # Older clients record a text that the user typed during the call in the record of the
-            # result.
+            # Older clients put a text that the user typed during a call into the record of the
+            # call's result.
             if extra_text:
                 self._process_typed_words(Quote(extra_text, position, get_string(record, "uuid")))
             return
@@ -380,9 +383,9 @@ class LineageFacts:
             self._process_skill(text, position)
 
     def _process_skill(self, text: str, position: RecordPosition) -> None:
-        """Process the text of a skill.
+        """Process a skill's text.
 
-        The client loaded the skill, or the user did with the command just before the text.
+        The skill was loaded by the client, or by the user's command just before the text.
         """
         last_prompt = self.prompts.quotes[-1] if self.prompts.quotes else None
         name = facts.find_skill_name(text)
@@ -397,7 +400,7 @@ class LineageFacts:
             self.skills[name] = Quote(text, position)
 
     def _process_command(self, content: str, quote: Quote) -> None:
-        """Process a client command that has words about the work, or a command that the user ran with ``!``."""
+        """Process a client command with words about the work, or a command that the user ran with ``!``."""
         if words := facts.read_command_words(content) or facts.read_user_shell_command(content):
             self.prompts.add_words(quote._replace(text=words))
             self._end_turn()
@@ -405,9 +408,9 @@ class LineageFacts:
             self.prompts.append_shell_output(output, quote.position)
 
     def _process_summary(self, record: Record, position: RecordPosition) -> None:
-        """Process a summary of the client, or an opening that this plugin wrote.
+        """Process a summary that the client wrote, or an opening that this plugin wrote.
 
-        In an opening, only the user's words are processed.
+        In an opening, only the user's own words are processed.
         """
         text = records.join_text_blocks(record)
         if text.startswith(lineage_block.OPENING_MARKER):
@@ -453,10 +456,10 @@ class LineageFacts:
             self._end_turn()
 
     def _end_turn(self) -> None:
-        """End a turn at the user's words.
+        """End the turn, because the user wrote something.
 
-        The open questions count as answered. The assistant's last words become the closing words of
-        the turn.
+        The open questions are treated as answered. The assistant's last words become the closing
+        words of the turn.
         """
         if self.words_since_prompt is not None:
             self.closing_quotes.append(self.words_since_prompt)
@@ -560,7 +563,7 @@ class LineageFacts:
             self.reports_of_writers.append((quote, folder))
 
     def add_reported_changes(self) -> None:
-        """Add the files that sub-agents reported as changed. Their transcripts are missing."""
+        """Add the files that were changed according to the reports of sub-agents without a transcript."""
         for report, folder in self.reports_of_writers:
             for path in agent_reports.find_changed_files(report.text):
                 self.changes.append(FileChange(path, folder, report.position, is_reported=True))
@@ -607,7 +610,7 @@ class LineageFacts:
     def _process_choices(
         self, pairs: Sequence[tuple[str, str]], position: RecordPosition, uuid: str
     ) -> None:
-        """Process the user's answers to questions of the assistant: pairs of question and answer.
+        """Process the user's answers to the assistant's questions. A pair is a question and its answer.
 
         ``pairs`` is empty if the user did not answer.
         """
@@ -640,7 +643,7 @@ def _is_part_of_work(record: Record) -> bool:
 
 
 def _find_call_folder(inputs: Record, cwd: str) -> str:
-    """Return the folder of a call: the session's folder, unless the call names another folder."""
+    """Return the folder in which a call runs: the session's folder, unless the call names a different one."""
     named_folder = get_string(inputs, _FOLDER_INPUT)
     if not named_folder:
         return cwd
@@ -653,7 +656,7 @@ def _find_call_folder(inputs: Record, cwd: str) -> str:
 
 
 def _extract_user_words(text: str) -> str:
-    """Return the user's words in an opening of this plugin: the next step, or the report after a mark."""
+    """Return the user's words in an opening by this plugin: the next step, or the text under its heading."""
     # Imported here because only this plugin's children need it.
     from resume_hooks.sessions.opening_layout import (
         FORMER_REPORT_HEADING,

@@ -19,7 +19,9 @@ from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, read_branch
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-DETACHED_HEAD = "detached HEAD"  # Git prints this instead of a branch for a commit during a rebase.
+DETACHED_HEAD = (
+    "detached HEAD"  # Git prints this instead of the branch if a commit is made during a rebase.
+)
 _COMMIT_OUTPUT = compile_lazily(
     r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)"
 )
@@ -37,8 +39,8 @@ _NEW_BRANCH_OPTIONS = {
 _HASH = compile_lazily(r"[0-9a-f]{7,40}")
 _LOG_ROW = compile_lazily(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
 _SQUASHED_PREFIXES = ("fixup! ", "squash! ", "amend! ")
-"""A commit is merged into an earlier commit by a rebase if its subject starts with one of these
-prefixes."""
+"""If a commit's subject starts with one of these prefixes, a rebase merges the commit into an
+earlier one."""
 
 _COMMIT_MESSAGE = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
@@ -47,7 +49,7 @@ _COMMIT_THEN_LOG = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?\d\b"
 )
 _SHORTENED_COMMIT_ROW = compile_lazily(r"(?:\A|\n)ok ([0-9a-f]{7,40})\s*(?:\n|\Z)")
-"""The row for a commit in the output of a program that shortens git's output."""
+"""The line that a program prints for a commit if the program shortens git's output."""
 
 _LOG_OUTPUT = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 
@@ -56,10 +58,10 @@ _LOG_OUTPUT = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 class Commit:
     """A commit.
 
-    ``hash`` and ``branch`` are ``""`` if git did not print them. ``is_pushed`` means that a push
-    followed the commit. ``is_rebased`` means that a rebase replaced the hash, and that no later log
-    shows the new hash. ``other_branch`` is a branch that was created at this commit or at a later
-    one, or ``""``.
+    ``hash`` and ``branch`` are ``""`` if git did not print them. ``is_pushed`` means that the
+    commit was followed by a push. ``is_rebased`` means that a rebase replaced the hash and no later
+    log shows the new hash. ``other_branch`` is a branch that was created at this commit or at a
+    later one, or ``""``.
     """
 
     hash: str
@@ -72,7 +74,7 @@ class Commit:
 
 
 class FinalCommits(NamedTuple):
-    """The commits that exist at the end, oldest first, and the hashes of rewritten commits."""
+    """The commits that exist at the end, oldest first, and the hashes of commits that were rewritten."""
 
     commits: list[Commit]
     rewritten_hashes: frozenset[str]
@@ -121,7 +123,7 @@ class _CommitHistory:
         self._branch = ""
 
     def process_run(self, run: ShellRun, parts: Sequence[shell.SimpleCommand]) -> None:
-        """Process a command that ran, with its simple commands."""
+        """Process a command after its run. ``parts`` are its simple commands."""
         new_commits = _parse_commits(run)
         for part in parts:
             if part.words[:1] == ("git",):
@@ -159,9 +161,9 @@ class _CommitHistory:
             self._create_branch(verb, arguments)
 
     def _create_branch(self, verb: str, arguments: Sequence[str]) -> None:
-        """Process a command that creates a branch at the last commit.
+        """Process a git command that creates a branch at the last commit.
 
-        A branch that starts at a named commit is ignored.
+        If the command names a commit at which the new branch starts, the command is ignored.
         """
         operands = shell.select_operands(arguments)
         options = [word for word in arguments if word.startswith("-")]
@@ -179,8 +181,8 @@ class _CommitHistory:
     def _commits_on_current_branch(self) -> list[Commit]:
         """Return the commits on the current branch.
 
-        It is the branch that git printed last or, if git printed none, the branch of the last
-        commit.
+        The current branch is the one that git printed last. If git printed none, it is the branch
+        of the last commit.
         """
         if self._branch or not self.commits:
             return self._commits_on_branch(self._branch)
@@ -197,7 +199,8 @@ class _CommitHistory:
             candidates = self._commits_on_current_branch()
         former_commits = candidates[-1:]
         if commit is not None:
-            # After a rebase the order is unknown. Most amended commits keep their subjects.
+            # After a rebase, the order of the commits is unknown. So the commit with the same
+            # subject is replaced if there is one, because most amended commits keep their subjects.
             same_commits = (
                 former for former in reversed(candidates) if former.subject == commit.subject
             )
@@ -212,7 +215,7 @@ class _CommitHistory:
     def _reset_branch(self, operands: Sequence[str]) -> None:
         """Drop the commits that a reset removes from the branch."""
         if len(operands) != 1:
-            return  # The command resets files, not the branch.
+            return  # Such a command resets files and not the branch.
         target = operands[0]
         current = self._commits_on_current_branch()
         if count := count_commits_back(target):
@@ -230,9 +233,9 @@ class _CommitHistory:
                 commit.branch = commit.other_branch
 
     def _rebase_branch(self, branch: str, *, is_pull: bool) -> None:
-        """Process a rebase of a branch. Its commits get new hashes, and some are squashed into others.
+        """Process a rebase of a branch, which gives its commits new hashes and may squash some of them.
 
-        A pull does not rebase pushed commits.
+        A ``git pull --rebase`` (``is_pull``) leaves pushed commits unchanged.
         """
         rebase_commits = [commit for commit in self.commits if commit.branch == DETACHED_HEAD]
         former_commits = self._commits_on_branch(branch)
@@ -243,8 +246,8 @@ class _CommitHistory:
                 continue
             self.rewritten_hashes.add(commit.hash)
             new_commit = new_commits.pop(commit.subject, None)
-            # The new commit takes the place of the old one, so the latest commit stays last. An
-            # amend changes the latest commit.
+            # The new commit is put in the place of the old one, so that the latest commit stays
+            # last. A later amend changes the last commit.
             if new_commit is not None:
                 self.commits[self.commits.index(commit)] = new_commit
             elif commit.subject.startswith(_SQUASHED_PREFIXES):
@@ -276,8 +279,8 @@ class _CommitHistory:
 def _parse_commits(run: ShellRun) -> list[Commit]:
     """Return the commits that a command made.
 
-    They are read from git's output, from a log in the output, or from the message of a quiet
-    commit.
+    They are read from git's output or from a log in the output. If the output does not mention a
+    commit, the subject is read from the message in the command.
     """
     if "[" in run.output:
         rows = _COMMIT_OUTPUT.findall(f"\n{run.output}")
@@ -287,7 +290,7 @@ def _parse_commits(run: ShellRun) -> list[Commit]:
 
 
 def _find_quiet_commit(run: ShellRun) -> Iterator[Commit]:
-    """Yield the commit of a command whose output does not mention the commit."""
+    """Yield the commit that a command made if git's usual line about the commit is not in the output."""
     if run.failed or "commit" not in run.command:
         return
     if _COMMIT_THEN_LOG.search(run.command) and (log_match := _LOG_OUTPUT.search(run.output)):

@@ -1,4 +1,4 @@
-"""Find the files that a session edited after a check. The result of the check may be outdated."""
+"""Find the files that a session edited after a check, because the check's result may then be outdated."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
 _CLIENT_FILE = compile_lazily(r"\A(?:/|[A-Z]:).*/\.claude/")
-"""A file of the client, such as a plan. Checks do not read these files."""
+"""A file that belongs to the client, such as a plan. Checks do not read it."""
 
 _DOCUMENT = compile_lazily(r"\.(?:mdx?|rst|txt|log|out)\Z|/?\bLICENSE\Z")
 """A file that tests and builds do not read. A linter may read it."""
 
 
-# If more files were edited, the note gives their number instead of their names.
+# The maximum number of edited files whose names are in the note. If there are more, the note gives
+# their number.
 MAX_NAMED_FILES = 2
 
 
 class EditedFiles:
-    """The time of the last edit of each file, without temporary files.
+    """The last edit of each file, and its time. Temporary files are not included.
 
     ``find_checkout`` returns the checkout that contains a path or folder, or ``""`` if it is
     unknown.
@@ -46,7 +47,7 @@ class EditedFiles:
     def describe_edits_after_pass(self, result_position: RecordPosition, folder: str) -> str:
         """Return a note on the files that were edited after a check passed in ``folder``, or ``""``.
 
-        Documents are ignored.
+        Documents are ignored, because tests and builds do not read them.
         """
         checkout = self.find_checkout(folder) if folder else ""
         return self._edits_of_code.describe_later_edits(result_position, checkout)
@@ -59,10 +60,10 @@ class EditedFiles:
 
 
 class _EditTimes:
-    """Edits of files, each with its order and path, sorted by order, and also grouped by checkout.
+    """Pairs of an edit's sequence number and the file's path, sorted, and also grouped by checkout.
 
-    A long session has thousands of checks and edits, so the edits after a check are found without
-    looking at every edit.
+    A long session contains thousands of checks and edits, so the edits after a check are found with
+    a binary search.
     """
 
     def __init__(self, edits: list[tuple[int, str]], find_checkout: Callable[[str], str]) -> None:
@@ -72,9 +73,9 @@ class _EditTimes:
             self._edits_by_checkout.setdefault(find_checkout(edit[1]), []).append(edit)
 
     def describe_later_edits(self, position: RecordPosition, checkout: str) -> str:
-        """Return a note on the files that were edited after a record, or ``""``.
+        """Return a note on the files that were edited after the record at ``position``, or ``""``.
 
-        Files of other checkouts are ignored, unless ``checkout`` is empty. Files of unknown
+        If ``checkout`` is not empty, files in other checkouts are ignored, but files in unknown
         checkouts are included.
         """
         if checkout:

@@ -1,9 +1,9 @@
-"""The digest as a value: the talk of a session, and entries by section.
+"""The digest as a value: the talk of a session, and the entries of each section.
 
 A child stores its digest in a record of its transcript.
 
-Invariant: an entry is one line, and a message has no blank lines, so a digest never contains a
-blank line.
+Invariant: an entry is a single line, and a message contains no blank lines, so a digest never
+contains a blank line.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from resume_hooks.transcripts.records import (
 MAX_NOTE_CHARACTERS = 200  # The maximum number of characters in the note of an entry.
 DIGEST_VERSION = 2
 WORK_CONTINUED = "work on the last request went on after these last words"
-"""The entry in the section ``now`` if the assistant's last words do not answer the last request
-yet."""
+"""The entry in the section ``now`` if the assistant's last words do not yet answer the last
+request."""
 
 TURN_CUT_SHORT = "the last request came before the turn with these last words was finished"
 """The entry in the section ``now`` if the last request came in the middle of a turn."""
 
-# The format of a digest without talk, as version 0.2.0 wrote it. Its entries include the prompts
-# and the last answer.
+# The format of a digest without the talk, as version 0.2.0 wrote it. The prompts and the last
+# answer are among its entries.
 FORMER_VERSION = 1
 # The maximum number of lines at a child's start that are searched for its digest.
 MAX_SEARCHED_LINES = 8
@@ -73,23 +73,23 @@ class MessageKind(StrEnum):
     SUMMARY = "summary"
     """A summary that the client wrote at a compaction."""
     CALL = "call"
-    """A tool call with its result. It is shown only in large openings and is never stored."""
+    """A tool call with its result. It is only shown in large openings and never stored."""
     PENDING = "pending"
     """The arguments of the last tool call, if the call has no result."""
     REFUSED = "refused"
     """The arguments of the last tool call, if the user refused the call."""
     RETURNED = "returned"
-    """The last plan, if the user did not approve it but answered with words."""
+    """The last plan, if the user replied to it with words instead of approving it."""
 
 
 _MESSAGE_KINDS = frozenset(MessageKind)
 
 
 class TalkMessage(NamedTuple):
-    """A message without blank lines, and its reference (``<session id>:<record>``).
+    """A message of the talk, and its reference (``<session id>:<record>``). It contains no blank lines.
 
-    ``superseded`` lists the sentences in the message that the user revoked later, each with the
-    reference of the message that revokes the sentence.
+    ``superseded`` lists the sentences in the message that the user revoked later. Each sentence
+    comes with the reference of the message that revokes it.
     """
 
     kind: MessageKind
@@ -108,15 +108,15 @@ class DigestEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """The entries by section, and the messages of the ``talk``, oldest first.
+    """The entries of each section, and the messages of the ``talk``, oldest first.
 
     ``omitted`` is the number of entries that did not fit, by section. ``git`` is one line about the
     repository of the session's folder. ``unread_count`` is the number of ancestors and sub-agents
-    that were too large to read. ``skipped_bytes`` is the number of bytes skipped in the middle of
-    the session. ``remark_count`` is the number of messages that are not in the talk. ``secrets``
-    are texts with secrets. They are never stored or shown, and a text that is added later must not
-    contain them. ``read_end`` is the number of bytes and the number of lines of the session that
-    were read, or zeros.
+    that were too large to read. ``skipped_bytes`` is the number of bytes that were skipped in the
+    middle of the session. ``remark_count`` is the number of messages that are not in the talk.
+    ``secrets`` are texts that contain secrets. They are never stored or shown, and no text that is
+    added later may contain the same secrets. ``read_end`` is the number of bytes and the number of
+    lines that were read from the session, or two zeros.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class Digest:
 
 
 def select_knowledge(digest: Digest) -> Digest:
-    """Return the part of a digest that helps with a new task on the same code.
+    """Return the part of a digest that is useful for a new task on the same code.
 
     The talk, the goal and the unfinished work are left out.
     """
@@ -159,9 +159,9 @@ def make_entry(
 ) -> DigestEntry:
     """Make an entry from a text of the session.
 
-    The entry is one line of at most ``max_characters``, without secrets and terminal control
-    characters. Secrets are removed before the text is shortened, because a part of a secret is not
-    recognized.
+    The entry is a single line of at most ``max_characters``, without secrets and without control
+    characters. Secrets are removed before the text is shortened, because a part of a secret would
+    not be recognized.
     """
     words = cut_line(plain_line(redact_and_collect(text[: max_characters * 8])), max_characters)
     return DigestEntry(
@@ -170,12 +170,12 @@ def make_entry(
 
 
 def redact_digest(digest: Digest, secret_texts: Sequence[str]) -> Digest:
-    """Return a digest without secrets: those in ``secret_texts`` and those that a rule finds.
+    """Return a digest without the secrets in ``secret_texts`` and without the secrets that a rule finds.
 
     The rules are applied again because parts of the digest may come from another version of this
     plugin.
     """
-    if not secret_texts:  # The talk was redacted when it was collected.
+    if not secret_texts:  # The talk is already redacted.
         return replace(digest, sections=_rewrite_sections(digest, redact_and_collect))
     # Imported here because few sessions contain a secret.
     from resume_hooks.redaction.known_secrets import Redactor
@@ -220,9 +220,10 @@ def _rewrite_sections(
 
 
 def redact_and_collect(text: str) -> str:
-    """Redact a text by the rules.
+    """Redact a text according to the rules.
 
-    Inside a ``with collect_secret_texts()`` block, a text that contains secrets is also collected.
+    If the function is called inside ``with collect_secret_texts()`` and the text contains a secret,
+    the text is also added to the collected texts.
     """
     redacted = _redact_with_cache(text) if text else ""
     collected_texts = _COLLECTED_TEXTS.get()
@@ -234,7 +235,7 @@ def redact_and_collect(text: str) -> str:
 @lru_cache(maxsize=4_096)
 def _redact_with_cache(text: str) -> str:
     """Redact a text. The result is cached, because several sections contain the same text."""
-    # Imported here because search and read only show existing digests, without redaction.
+    # Imported here because ``search`` and ``read`` only show stored digests and redact nothing.
     from resume_hooks.redaction.texts import redact
 
     return redact(text)[0]
@@ -245,9 +246,10 @@ _COLLECTED_TEXTS: ContextVar[list[str] | None] = ContextVar("_COLLECTED_TEXTS", 
 
 @contextmanager
 def collect_secret_texts() -> Iterator[list[str]]:
-    """Collect the texts in which ``redact_and_collect`` finds secrets, until the block ends.
+    """Collect the texts in which ``redact_and_collect`` finds secrets, until the ``with`` block ends.
 
-    The same secrets may occur elsewhere in the digest without being recognized.
+    The caller removes the same secrets from the rest of the digest, where no rule may recognize
+    them.
     """
     texts: list[str] = []
     token = _COLLECTED_TEXTS.set(texts)
@@ -268,7 +270,7 @@ def digest_texts(digest: Digest) -> Iterator[str]:
 
 
 def digest_references(digest: Digest) -> Iterator[str]:
-    """Yield the reference of each entry and message, or ``""`` if it has no reference."""
+    """Yield the reference of each entry and each message, or ``""`` for one without a reference."""
     for rows in digest.sections.values():
         for row in rows:
             yield row.ref
@@ -299,7 +301,7 @@ def format_digest_record(digest: Digest) -> bytes:
 def read_digest(file: str | SharedFile) -> Digest | None:
     """Return the digest that is stored in a fresh child of this plugin.
 
-    Return None for any other session, and if the file is unreadable.
+    Return None if the file is unreadable or the session is not such a child.
     """
     try:
         with open_transcript(file) as stream:
@@ -309,7 +311,7 @@ def read_digest(file: str | SharedFile) -> Digest | None:
     except SessionNotFound:
         return None
     first_record = parse_record(rows[0]) if rows else None
-    # A session that was copied from another session contains that session's digest.
+    # A session that is not a fresh child, but a copy, contains the digest of the copied session.
     if (
         first_record is None
         or get_string(get_mapping(first_record, "continue_metadata"), "continuation_type")
@@ -325,9 +327,9 @@ def read_digest(file: str | SharedFile) -> Digest | None:
 
 
 def parse_digest(record: Record) -> Digest | None:
-    """Return the digest in a record, or None if the record has another type or a newer format.
+    """Return the digest in a record, or None if the record has a different type or an unknown format.
 
-    Malformed parts are skipped, and each entry is made one line.
+    Malformed parts are skipped, and the text of each entry is converted to a single line.
     """
     version = record.get("version")
     if get_kind(record) != DIGEST_KIND or version not in (DIGEST_VERSION, FORMER_VERSION):
@@ -389,10 +391,10 @@ def _parse_revocations(rows: object) -> Iterator[tuple[str, str]]:
 
 
 def _parse_former_talk(rows: Record) -> list[TalkMessage]:
-    """Return the talk of a digest in the format of version 0.2.0, which has only prompts.
+    """Return the talk of a digest in the format of version 0.2.0, which stores the talk as entries.
 
-    In that format the first prompt comes first, and the other prompts follow from the latest to the
-    oldest.
+    In that format, the first prompt comes first. The other prompts follow, the latest of them
+    first.
     """
     goal_entries = list(_parse_entries(rows.get("goal")))
     requests = []

@@ -1,9 +1,9 @@
-"""The facts of a digest, each with its position in a session: words, commands, calls.
+"""The facts of a digest, such as words, commands and calls, each with its position in a session.
 
 A queue record reports what happened to a prompt that was typed while the model was busy. The client
-may have sent the prompt later as a prompt with its own record, passed it to the model between two
-calls, or returned it to the user for editing. If a client up to 2.1.112 passed a prompt to the
-model between two calls, it wrote no record except the queue record.
+either sent the prompt later, with a record of its own, or passed it to the model between two calls,
+or returned it to the user for editing. If a client up to version 2.1.112 passed a prompt to the
+model between two calls, the queue record is the only record of the prompt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PATH_KEYS = (*FILE_PATH_INPUTS, "path", "destination", "relative_path", "target
 # The number of characters that are kept at the start and at the end of a long output.
 MAX_END_CHARACTERS = 2_000
 OMITTED_MIDDLE = "[... the middle of the output is left out ...]"
-"""The row that replaces the middle of a long output."""
+"""The line that replaces the middle of a long output."""
 _EXIT_CODE = compile_lazily(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
 _BACKGROUND_MESSAGE = compile_lazily(
     r"Command (?:running in background|did not complete within|was manually backgrounded)"
@@ -50,10 +50,10 @@ _REJECTION_PREFIXES = (
 )
 
 EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
-"""The JSON that a program prints for an empty result."""
+"""JSON texts that a program prints for an empty result."""
 
 _CLARIFICATION_PREFIX = "The user wants to clarify these questions."
-"""The start of the client's text if the user wants to discuss questions instead of answering them.
+"""The start of the client's text if the user wants to discuss the questions before answering them.
 """
 
 _CLARIFIED_ANSWER = compile_lazily(
@@ -65,9 +65,9 @@ _FORBIDDEN_CALL = compile_lazily(
     r"\w{1,40} operation blocked by hook|This command requires approval|"
     r"Permission for this action (?:was|has been) denied"
 )
-"""The start of the result of a call that a rule or a hook forbade.
+"""The start of a call's result if a rule or a hook forbade the call.
 
-In recent clients the record also has a field for this.
+Recent clients also store this in a field of the record.
 """
 
 _INVALID_CALL_TAG = (
@@ -81,7 +81,7 @@ MAX_COMPARED_PROMPTS = 4  # The number of latest prompts with which a queued pro
 MAX_COMPARED_QUEUED_PROMPTS = 50
 
 INTERRUPTION_PREFIX = "[Request interrupted"
-"""The start of the client's note that the user interrupted a turn."""
+"""The start of the client's note that says that the user interrupted a turn."""
 
 _INSERTED_PREFIXES = (
     "<channel ",
@@ -99,13 +99,15 @@ _INSERTED_PREFIXES = (
     "This session is being continued",
     "Another Claude session sent",
     "Unknown command: /",  # 2.1.112
-    "/resume-hooks:",  # The prompt is for this plugin, not for the model.
+    "/resume-hooks:",  # Such a prompt is for this plugin and not for the model.
 )
-"""The start of texts that are recorded as prompts but were not typed for the model."""
+"""The beginnings of texts that are recorded as prompts but that the user did not type for the
+model."""
 
 _TRIGGER = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
-"""A trigger of this plugin without its prefix. A hook blocks such prompts. With ``-p``, the client
-records a blocked prompt in the same way as any other prompt."""
+"""A trigger of this plugin, such as ``>continue``. A hook blocks a prompt that starts with a
+trigger, but with ``-p``, the client records a blocked prompt in the same way as any other prompt.
+"""
 
 _CLIENT_COMMAND = compile_lazily(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
@@ -138,7 +140,7 @@ def read_command_words(text: str) -> str:
 
 
 def read_user_shell_command(text: str) -> str:
-    """Return the shell command that the user ran with ``!``, or ``""`` for any other text."""
+    """Return the shell command that the user ran with ``!``, or ``""`` if the text contains none."""
     match = _BASH_INPUT.match(text)
     if match and match[1].strip():
         return f"! {match[1].strip()}"
@@ -146,7 +148,7 @@ def read_user_shell_command(text: str) -> str:
 
 
 def read_user_shell_output(text: str) -> str:
-    """Return the output of a command that the user ran with ``!``, or ``""`` for any other text."""
+    """Return the output of a command that the user ran with ``!``, or ``""`` if the text contains none."""
     if not text.lstrip().startswith(("<bash-stdout>", "<bash-stderr>")):
         return ""
     return "\n".join(part.strip() for part in _BASH_OUTPUT.findall(text) if part.strip())
@@ -158,10 +160,10 @@ _CONFIGURATION_COMMAND = compile_lazily(
 """Commands that configure the client, so their arguments are not about the work."""
 
 _DELIVERY_REASONS = frozenset({"", "attached", "delivered_as_tool_result"})
-"""The reasons that queue records give for removing a prompt from the queue when it reached the model.
+"""The reasons in queue records that remove a prompt because the prompt reached the model.
 
-Older clients give no reason. Any other reason means that the prompt was cancelled or that a hook
-blocked it.
+Older clients give no reason. Any other reason means that the prompt was cancelled or blocked by a
+hook.
 """
 
 # A queued text with one of these prefixes may be for the client or for this plugin.
@@ -172,9 +174,9 @@ _QUEUED_COMMAND_PREFIXES = (
 
 
 class RecordPosition(NamedTuple):
-    """The position of a record: its session's id and its line, counted from 0.
+    """The position of a record: the id of its session and its line, counted from 0.
 
-    ``order`` is the record's position among all records that were read.
+    ``order`` is the sequence number of the record among all records that were read.
     """
 
     session_id: str
@@ -187,10 +189,10 @@ class RecordPosition(NamedTuple):
 
 
 class Quote(NamedTuple):
-    """A text, its position, and the uuid of its record, or ``""``.
+    """A quoted text with its position and the uuid of its record (or ``""``).
 
     ``is_correction`` means that the user stopped or refused the current work with this text.
-    ``text_with_pastes`` is a prompt including its pasted texts, or ``""`` if the prompt has none.
+    ``text_with_pastes`` is the prompt with its pasted texts, or ``""`` if the prompt contains none.
     """
 
     text: str
@@ -225,7 +227,7 @@ class ShellRun(NamedTuple):
 
 
 class PendingCall(NamedTuple):
-    """A tool call that has no result yet, and the call's folder."""
+    """A tool call that has no result yet, and the folder in which it runs."""
 
     tool: str
     inputs: Mapping[str, Any]
@@ -245,9 +247,10 @@ class PendingCall(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A call that was not executed, with a quote that says why.
+    """A call that was refused and did not run, with a quote that says why.
 
-    If ``is_by_user`` is True, the quote contains the user's words, else the text of a rule or hook.
+    If ``is_by_user`` is True, the quote contains the user's words. Otherwise, it contains the text
+    that a rule or a hook gave.
     """
 
     call: PendingCall
@@ -270,7 +273,7 @@ class FileChange(NamedTuple):
 
 
 class TaskEnding(NamedTuple):
-    """The end of a background command: its task id, and its exit status or None if that is unknown."""
+    """The end of a background command. ``status`` is its exit status, or None if it is unknown."""
 
     task_id: str
     status: int | None
@@ -280,11 +283,11 @@ class TaskEnding(NamedTuple):
 def find_refusal(
     call: PendingCall, record: Record, block: Record, text: str, position: RecordPosition
 ) -> Refusal | None:
-    """Return the refusal of a call by the user or by a rule of the client, or None for any other result.
+    """Return the refusal of a call by the user or by a rule of the client, or None if there is none.
 
-    The contents of a file or a server's error may start with the same words as a refusal. Older
-    clients mark a refusal only as an error, and a server may use the same words for its errors. The
-    result of a tool that changes files always comes from the client.
+    The contents of a file or an error from a server may start with the same words as a refusal.
+    Older clients mark a refusal only as an error, and a server may use the same words for its
+    errors. But the result of a tool that changes files always comes from the client.
     """
     uuid, denial_kind = get_string(record, "uuid"), get_string(record, "toolDenialKind")
     is_from_client = call.tool in records.WRITING_TOOLS or (
@@ -305,8 +308,8 @@ def find_refusal(
 def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[str, str]]:
     """Return pairs of a question and the chosen answer, or an empty list if the user did not answer.
 
-    Clients record the answers in ``details``. For older clients, the words of each question are
-    searched for in ``text``, because an answer may contain any characters, including quotes.
+    Newer clients record the answers in ``details``. Older clients only put them into ``text``,
+    where each question is searched for, because an answer may contain any characters, even quotes.
     """
     recorded_answers = records.get_mapping(details, "answers")
     pairs = [
@@ -388,10 +391,11 @@ _CTRL_C = "\x03"
 def update_polled_run(
     run: ShellRun, poll: PendingCall, block: Record, text: str, position: RecordPosition
 ) -> ShellRun:
-    """Return a running command, updated with the output that a poll shows. The command may have ended.
+    """Return the run of a command that was still running, updated with the output that a poll shows.
 
-    Some scripts print neither an exit status nor that the command still runs. A command to which
-    the session sent Ctrl-C counts as interrupted, unless it ended with status 0.
+    The command may have ended since. Some scripts print neither an exit status nor a message that
+    the command is still running. If the session sent Ctrl-C to a command, the command is treated as
+    interrupted, unless it ended with status 0.
     """
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
@@ -409,9 +413,9 @@ def update_polled_run(
 
 
 def _shorten_output(text: str) -> str:
-    """Return the text of a result, or only the start and the end of a long text.
+    """Return the text of a result. If the text is long, return only its start and its end.
 
-    The result is ``""`` for a trimmed result.
+    If the result was trimmed, return ``""``.
     """
     if is_placeholder(text):
         return ""
@@ -421,7 +425,7 @@ def _shorten_output(text: str) -> str:
 
 
 def _keep_output_ends(output: str) -> str:
-    """Return the start and the end of a long output, without the incomplete rows at the cut."""
+    """Return the start and the end of a long output, without the incomplete lines next to the cut."""
     head, tail = output[:MAX_END_CHARACTERS], output[-MAX_END_CHARACTERS:]
     head_end, tail_start = head.rfind("\n"), tail.find("\n")
     if head_end > 0:
@@ -463,7 +467,7 @@ _REPORT_RESULT = compile_lazily(r"<result>(.*?)</result>", re.DOTALL)
 
 
 def find_skill_name(text: str) -> str:
-    """Return the name of the skill whose text the client loaded, or ``""`` for any other text."""
+    """Return the name of the skill whose text the client loaded, or ``""`` if the text is not a skill's."""
     match = _SKILL_FOLDER.match(text)
     if match:
         return match[1].strip()
@@ -471,7 +475,7 @@ def find_skill_name(text: str) -> str:
 
 
 def find_report(text: str) -> str:
-    """Return a background sub-agent's report from the client's notification, or ``""`` for any other text."""
+    """Return the report of a background sub-agent in a notification, or ``""`` if there is none."""
     match = _REPORT_RESULT.search(text)
     if match:
         return match[1].strip()
@@ -479,21 +483,21 @@ def find_report(text: str) -> str:
 
 
 class Todo(NamedTuple):
-    """A task of the session's todo list, its status in the client's words, and its position."""
+    """A task in the session's todo list, with its status as the client calls it and its position."""
 
     text: str
     status: str
     position: RecordPosition
     updated_at: int
-    """The order of the record that last set this todo's status."""
+    """The sequence number of the record that set this todo's status last."""
 
 
 class TodoList:
-    """The todo lists and tasks of a lineage. In each session the numbers of tasks start at 1 again."""
+    """The todo lists and tasks of a lineage. The numbers of tasks start at 1 again in each session."""
 
     def __init__(self) -> None:
         self.was_used = False
-        """Whether the sessions ever wrote a todo list or a task."""
+        """Whether any of the sessions wrote a todo list or a task."""
         self._todos: list[Todo] = []
         self._tasks: dict[tuple[str, str], Todo] = {}
         self._latest: dict[str, tuple[str, str]] = {}
@@ -513,7 +517,7 @@ class TodoList:
         ]
 
     def create_task(self, call: PendingCall, answer: str) -> None:
-        """Add a task. Its number is read from the result."""
+        """Add a task. ``answer`` is the call's result, which contains the task's number."""
         self.was_used = True
         number = _TASK_NUMBER.search(answer)
         key = call.position.session_id, number[1] if number else str(len(self._tasks) + 1)
@@ -522,9 +526,10 @@ class TodoList:
         self._latest[key[1]] = key
 
     def update_task(self, call: PendingCall) -> None:
-        """Change the status or the subject of a task. The call names its number.
+        """Change the status or the subject of the task whose number the call names.
 
-        If the session has no task with this number, the task of its latest ancestor is changed.
+        If the session has no task with this number, change the task that last got this number in an
+        ancestor.
         """
         number = call.inputs.get("taskId")
         own = call.position.session_id, str(number) if isinstance(number, (str, int)) else ""
@@ -549,12 +554,12 @@ class TodoList:
 
     @property
     def updated_at(self) -> int:
-        """Return the order of the record that last changed any status, or 0 if there are no todos."""
+        """The sequence number of the record that last changed a status, or 0 if there are no todos."""
         rows = (*self._tasks.values(), *self._todos)
         return max((row.updated_at for row in rows), default=0)
 
     def is_done_after(self, order: int) -> bool:
-        """Check whether a todo list was written after the record with this order and all its todos are done."""
+        """Check whether todos were written after the record with this ``order`` and all of them are done."""
         rows = []
         for row in (*self._tasks.values(), *self._todos):
             if row.position.order > order:
@@ -576,14 +581,16 @@ class Prompts:
     def __init__(self) -> None:
         self.quotes: list[Quote] = []
         self._queue: deque[Quote] = deque()
-        # The command that the last queue record took out of the queue, or None if there was none.
+        # The command that the last queue record removed from the queue, or None if it removed no
+        # command.
         self._dequeued_command: Quote | None = None
         self._is_command_running = False
 
     def add_prompt(self, quote: Quote) -> bool:
         """Add a prompt. Return whether it was added.
 
-        A text that is not a prompt, or that is already known from the queue, is not added.
+        A text is not added if it is not a prompt, or if the same prompt was already added from the
+        queue.
         """
         text, full_text = keep_typed_text(quote.text), mark_pastes(quote.text)
         if (
@@ -608,9 +615,9 @@ class Prompts:
         self.quotes.append(quote)
 
     def append_shell_output(self, output: str, position: RecordPosition) -> None:
-        """Append the output of a command that the user ran with ``!`` to that command.
+        """Append the output of a command that the user ran with ``!`` to the quote of that command.
 
-        Nothing is appended if a message came in between.
+        If the last quote is not that of a command, nothing is appended.
         """
         last_quote = self.quotes[-1] if self.quotes else None
         if (
@@ -645,9 +652,9 @@ class Prompts:
         return None
 
     def _find_queued_prompt(self, content: str, operation: str) -> Quote:
-        """Return the queued prompt that a queue record takes out of the queue.
+        """Return the queued prompt that a queue record removes from the queue.
 
-        A ``dequeue`` record without a text takes out the first command. The client adds prompts to
+        A ``dequeue`` record without a text removes the first command. The client adds prompts to
         the queue in the order in which their hooks finish. So a command may come after prompts that
         were typed later.
         """
@@ -661,7 +668,10 @@ class Prompts:
         return self._queue[0]
 
     def _requeue_command(self, prompt: str) -> None:
-        """Put the last command back into the queue if the client sent the queued ``prompt`` before it."""
+        """Undo the removal of the last command if the client sent the queued ``prompt`` before it.
+
+        The prompt is removed from the queue instead.
+        """
         command = self._dequeued_command
         if command is None:
             return
@@ -674,11 +684,11 @@ class Prompts:
                 return
 
     def end_file(self, is_quote_live: Callable[[Quote], bool]) -> bool:
-        """Remove the prompts for which ``is_quote_live`` returns False, and add the prompts left in the queue.
+        """Remove the prompts for which ``is_quote_live`` returns False, and add those still in the queue.
 
-        Return whether a prompt from the queue was added. If a command has just left the queue, the
-        prompts behind it are not added: the client sends them after the command, or puts them into
-        the input box of the session that the command opens.
+        Return whether a prompt from the queue was added. If the last queue record removed a
+        command, the prompts after the command are not added. The client sends them after the
+        command, or puts them into the input box of the session that the command opens.
         """
         self.quotes = [quote for quote in self.quotes if is_quote_live(quote)]
         if self._is_command_running:

@@ -1,4 +1,4 @@
-"""List the failed commands: errors that may still be open, and commands that others replaced."""
+"""List failed commands: those whose error may still be open, and those that other commands replaced."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.reading.digest.workarounds import was_worked_around
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The number of commands after a failed command among which its replacement is searched.
+# The maximum number of commands after a failed command that are searched for its replacement.
 MAX_COMMANDS_TO_REPLACEMENT = 12
 MAX_ERROR_TURNS = 3  # The number of latest turns whose errors may still be relevant.
 # The maximum number of characters shown of a failed command, before its output.
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
-# The maximum number of characters shown of the parts of a failed chain that passed later.
+# The maximum number of characters shown of those parts of a failed chain that passed later.
 MAX_PASSED_PART_CHARACTERS = 80
 MAX_ERROR_ROWS = 3  # The maximum number of rows that are quoted from a failed command's output.
-MAX_ERROR_CHARACTERS = 320  # The maximum number of characters in the quoted rows together.
+MAX_ERROR_CHARACTERS = 320  # The maximum total number of characters in the quoted rows.
 _ERROR_WORD = compile_lazily(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
     re.IGNORECASE,
@@ -54,8 +54,8 @@ _ERROR_WORD = compile_lazily(
 def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
     """Return a note if the last run of the command ``text`` failed or was stopped, or ``""``.
 
-    A run with more arguments is also considered, and the note says that it had more. A failed chain
-    of commands is only considered if no other command in it may be the one that failed.
+    The last run may have more arguments, and then the note says so. A failed chain of commands is
+    only considered if no other command in the chain can be the one that failed.
     """
     parsed = shell.parse_simple_commands(text)
     words = parsed[0].words if parsed else ()
@@ -97,13 +97,13 @@ def list_replaced_commands(
             continue
         known_keys.add(failed.key)
         if not _does_work(failed):
-            continue  # A failed command that only looks at something is of no interest.
+            continue  # A failed command that only reads is of no interest.
         later_good_commands = [other for other in commands[index + 1 :] if other.may_have_worked]
         if is_check(failed) and _is_resolved(failed, later_good_commands):
             continue  # The same command passed later, so an edit fixed the failure.
         replacement = _find_replacement(failed, commands[index + 1 :])
         if replacement is not None and is_lookup(failed):
-            continue  # Another command answered the question of this lookup.
+            continue  # Another command found what this command looked for.
         if replacement is None and ONE_TIME_COMMAND.search(failed.run.command):
             continue
         text = f"{_quote_failed_command(failed)} {failure}"
@@ -138,7 +138,7 @@ def _describe_edits_since(failed: ShellCommand, edited_files: EditedFiles) -> st
 def _find_replacement(
     failed: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
-    """Return the next successful command that tried to do the same in another way, or None."""
+    """Return the next successful command that tried to do the same in a different way, or None."""
     for other in later_commands[: MAX_COMMANDS_TO_REPLACEMENT - 1]:
         has_ended_well = other.has_worked or (failed.run.status is None and other.may_have_worked)
         if has_ended_well and _is_similar(failed, other):
@@ -157,7 +157,7 @@ _CHANGING_PROGRAMS = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "
 def _find_run_with_other_path(
     failed: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
-    """Return the next run of the same command in which the program has another path, or None."""
+    """Return the next run of the same command whose program has a different path, or None."""
     key = _make_key_without_paths(failed)
     for command in later_commands:
         if command.key != failed.key and _make_key_without_paths(command) == key:
@@ -182,14 +182,14 @@ def list_open_errors(
 ) -> Iterator[DigestEntry]:
     """Yield the failures after ``first_order`` that may still be open.
 
-    A failure is closed if a later command of the same programs succeeds, or a later command that
-    starts with the same words and checks, builds or runs something. If the same command runs again,
-    only its last run is considered, even if that run names the program by another path. The failure
-    of a server tool is closed when the tool next succeeds.
+    A failure is closed if a later command with the same programs succeeds. It is also closed if a
+    command succeeds that starts with the same words and checks, builds or runs something. If a
+    command was run several times, only its last run is considered, even if the path of the program
+    differs. The failure of a server tool is closed if the tool succeeds later.
     """
     last_commands: dict[tuple[tuple[str, ...], ...], ShellCommand] = {}
     for command in commands:
-        # If the user stopped a run, it proves nothing about an earlier failure of the command.
+        # A run that the user stopped says nothing about an earlier failure of the command.
         if command.program and command.run.status != INTERRUPTED_STATUS:
             last_commands[_make_key_without_paths(command)] = command
     good_commands = [command for command in commands if command.may_have_worked]
@@ -204,9 +204,9 @@ def list_open_errors(
         ):
             continue
         if not is_check(command) and not command.program.startswith(_CHANGING_PROGRAMS):
-            continue  # A failed command that only looks at something leaves no error.
+            continue  # The failure of a command that only reads is not an open error.
         if moves_to_temporary_folder(command):
-            continue  # A failed trial outside the project leaves no error in the project.
+            continue  # The failure of an experiment outside the project is not an open error.
         if not _is_resolved(command, good_commands):
             notes = [
                 _describe_passed_parts(command, good_commands),
@@ -226,7 +226,7 @@ def list_open_errors(
 
 
 def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCommand]) -> str:
-    """Return a note on the last tests and linters of a failed chain that passed later, or ``""``."""
+    """Return a note on those tests and linters of a failed chain that passed later, or ``""``."""
     suspects = _list_possibly_failed_parts(failed)
     for command in reversed(good_commands):
         if command.run.position.order <= failed.run.position.order:
@@ -240,7 +240,7 @@ def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCo
 
 
 def _make_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
-    """Return a key that is equal for commands that name the same programs by different paths."""
+    """Return a key that is equal for commands whose programs differ only in their paths."""
     key = []
     for words, _ in command.parts:
         if words and words[0] != "cd":
@@ -249,10 +249,10 @@ def _make_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...
 
 
 def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) -> bool:
-    """Check whether successful commands prove that an earlier failure is fixed.
+    """Check whether later successful commands prove that a failure is fixed.
 
-    In a chain, any test or linter may have failed. So each of them must have passed later. If the
-    output shows that the tests ran, the linters before the tests are known to have passed.
+    In a failed chain, any test or linter may be the one that failed, so each of them must have
+    passed later. If the output shows that the tests ran, the linters before the tests passed.
     """
     later_commands = [
         command
@@ -284,10 +284,10 @@ def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) ->
 
 
 def _list_possibly_failed_parts(failed: ShellCommand) -> list[SimpleCommand]:
-    """Return the tests and linters of a failed chain that may have failed.
+    """Return the tests and linters in a failed chain that may have failed.
 
-    Builds are not included, because tests that pass also prove the build. Formatters are not
-    included either, because their messages name the formatter.
+    Builds are left out, because passing tests also prove that the build works. Formatters are left
+    out, because their error messages name the formatter.
     """
     suspects: list[SimpleCommand] = []
     have_tests_run = _TEST_RESULT.search(failed.run.output) is not None
@@ -313,11 +313,11 @@ _TEST_RESULT = compile_lazily(
     r"^(?:not )?ok \d|^(?:--- (?:FAIL|PASS)|=== RUN|FAIL|PASS)\b",
     re.MULTILINE,
 )
-"""A row that a test runner prints."""
+"""A line with a result that a test runner prints."""
 
 
 class _ProvingPrograms(NamedTuple):
-    """Programs, and tools such as ``pytest``. The success of any of them proves that a failure is fixed."""
+    """Programs, and tools such as ``pytest``. If any of them succeeds, a failure is fixed."""
 
     programs: frozenset[str]
     tools: frozenset[str]
@@ -326,7 +326,7 @@ class _ProvingPrograms(NamedTuple):
 def _list_proving_programs(parts: tuple[SimpleCommand, ...]) -> _ProvingPrograms:
     """Return the programs and tools whose success proves that these simple commands work.
 
-    For a build, they include the programs that compile the same code.
+    If one of the commands is a build, they include all programs that compile the same code.
     """
     programs = set(_list_programs(parts))
     for program in programs & _PROGRAMS_PROVING_BUILDS.keys():
@@ -356,7 +356,7 @@ _PROGRAMS_PROVING_BUILDS = {
     "cargo build": _CARGO_COMPILERS,
     "go build": _GO_COMPILERS,
 }
-"""Programs that only compile, each with the programs that compile the same code."""
+"""Maps a program that only compiles code to the programs that compile the same code."""
 
 _TOOLS_WITH_MANY_PURPOSES = frozenset({
     "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",
@@ -370,7 +370,7 @@ _FILE_MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
 
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
 def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
-    """Return the programs of simple commands. Programs that move files are left out if there are others."""
+    """Return the programs in ``parts``, without those that only move files if there are other programs."""
     programs = {shell.find_program((part,)) for part in parts} - {""}
     other_than_movers = {program for program in programs if program.split()[0] not in _FILE_MOVERS}
     return frozenset(other_than_movers or programs)
@@ -379,7 +379,7 @@ def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
 def _quote_failed_command(command: ShellCommand) -> str:
     """Return a failed command in backticks.
 
-    If the command is long, the parts before its main program are replaced by "…".
+    In a long command, "…" replaces the parts before the main program.
     """
     text = command.key
     mark = ""

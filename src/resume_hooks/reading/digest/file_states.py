@@ -2,9 +2,10 @@
 
 The states are derived from the session's own git commands and their output, oldest first.
 
-Invariant: a file counts as committed only if a commit certainly includes it. This is certain if the
-file was added before, if the commit included everything, or if a later ``git status`` no longer
-lists the file. Changes by users and sub-agents outside the session are unknown.
+Invariant: a file is reported as committed only if a commit certainly includes it. This is certain
+if the file was added before the commit, if the commit included everything, or if a later ``git
+status`` no longer lists the file. Changes that users and sub-agents make outside the session are
+unknown.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _DIFF_COUNT = compile_lazily(r"(?:\A|\n) ?(\d{1,6}) files? changed")
 _DIFF_CONTENT = compile_lazily(
     r"(?:\A|\n)diff --git a/\S+ b/(\S+)\n(?:new file mode \d{6}\n)?index [0-9a-f]{7,40}\.\.([0-9a-f]{7,40})"
 )
-"""A file in a diff, with the hash of its content on the right side of the diff."""
+"""Finds a file in a diff, and the hash of the file's content after the change."""
 
 _CONTENT_COMMAND = compile_lazily(r"\bgit\b[^\n;&|]*?\s(?:diff|show)\b")
 _RANGE_TO_HEAD = compile_lazily(r"[^\s:]+?\.\.\.?(?:HEAD)?")
@@ -89,16 +90,17 @@ _COMMITTING_VERB = compile_lazily(
 _HASH = compile_lazily(r"[0-9a-f]{7,40}")
 _NO_COMMIT_OPTIONS = frozenset({"-n", "--no-commit"})
 MIN_HASH_CHARACTERS = 7  # The number of characters in the shortest hash that git prints.
-# The last status stays valid for this number of later commits.
+# The number of later commits after which the last status is still valid.
 MAX_COMMITS_AFTER_STATUS = 2
-# The maximum number of folders outside the home folder that are treated as checkouts. The latest
-# are used.
+# The maximum number of folders outside the home folder that are treated as checkouts. If there are
+# more, the folders that were used last are treated as checkouts.
 MAX_OTHER_FOLDERS = 40
 _ADD_ALL_OPTIONS = _UPDATE_OPTIONS | {"-A", "--all"}
 _SHELL_EXPANSION = compile_lazily(r"[$*?`\[]")
-"""Characters that the shell expands. The result of the expansion is not visible in the command."""
+"""Characters that the shell expands, so the command does not show the resulting words."""
 
-# Git prints this message if a named file does not exist. Then it adds none of the named files.
+# Git prints this message if a file that the command names does not exist. In this case, git adds no
+# file at all.
 _ADD_REFUSAL = "fatal: pathspec"
 _NEW_REPOSITORY = compile_lazily(r"(?:\A|\n)Initialized empty Git repository in (/[^\n]*)/\.git\b")
 _COMMIT_ALL_OPTION = compile_lazily(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
@@ -106,7 +108,8 @@ _OPTIONS_WITH_VALUE = frozenset(
     {"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"}
 )
 _QUIET_COMMANDS = frozenset({"add", "rm", "mv", "commit", "status"})
-"""Git subcommands whose output cannot be mistaken for rows of a status, and ``status`` itself."""
+"""Git subcommands after which a status can still be parsed, because their output does not look like
+lines of a status. ``status`` itself is included."""
 
 _CHECKOUT_COMMANDS = _STATUS_CHANGING_COMMANDS | {"add", "commit", "push", "restore", "status"}
 """Git subcommands that succeed only inside a checkout."""
@@ -141,7 +144,7 @@ class FileState(NamedTuple):
     commit: RecordedCommit | None = None
 
     def describe(self, branch: str) -> str:
-        """Return the state as a note. It names the commit's branch if that is not ``branch``."""
+        """Return the state as a note. It includes the commit's branch if that is not ``branch``."""
         if self.commit is None:
             return self.label
         named = f"committed in {self.commit.name}" if self.commit.name else "committed"
@@ -151,10 +154,10 @@ class FileState(NamedTuple):
 
 
 class FileEdit(NamedTuple):
-    """A change of a file: its path as in the digest's entries, and its order among all records.
+    """A change to a file. ``path`` has the same form as in the digest's entries.
 
-    ``is_new`` means that no file with this path existed before. ``is_removal`` means that the
-    change deleted the file.
+    ``order`` is the change's sequence number among all records. ``is_new`` means that no file with
+    this path existed before. ``is_removal`` means that the change deleted the file.
     """
 
     path: str
@@ -164,22 +167,22 @@ class FileEdit(NamedTuple):
 
 
 class GitCall(NamedTuple):
-    """A git command in a run: its words from the subcommand on, and the folder in which it ran."""
+    """A git command in a run: its words, starting with the subcommand, and the folder in which it ran."""
 
     words: tuple[str, ...]
     folder: str
     run: ShellRun
     has_only_output: bool
-    """Whether no other command of the run prints anything."""
+    """Whether no other command in the run prints anything."""
     has_last_output: bool
-    """Whether no later command of the run prints anything."""
+    """Whether no later command in the run prints anything."""
 
 
 class _GitStatus(NamedTuple):
     """The files that a ``git status`` lists.
 
-    ``changed`` includes the ``untracked`` files. ``is_complete`` means that files that are not
-    listed have no changes.
+    ``changed`` includes the ``untracked`` files. ``is_complete`` means that all files that are not
+    listed are unchanged.
     """
 
     staged: frozenset[str]
@@ -189,10 +192,10 @@ class _GitStatus(NamedTuple):
 
 
 class FileStates:
-    """The states of files, and the new paths of moved files.
+    """The states of files, and the new paths of files that were moved.
 
-    ``listed`` are the files that only git's output lists as changed by the session. ``other_roots``
-    are the roots of checkouts outside the home folder.
+    ``listed`` are the files that only git's output reports as changed by the session.
+    ``other_roots`` are the roots of checkouts outside the home folder.
     """
 
     def __init__(
@@ -205,25 +208,27 @@ class FileStates:
         self.states: dict[str, FileState] = {}
         self.new_paths: dict[str, str] = {}
         self.removed_paths: set[str] = set()
-        """The paths that git reported as deleted and that were not written afterwards."""
+        """The paths that git reported as deleted and that were not written again afterwards."""
         self.head_hash = final_commits.head_hash
         self.listed_only_paths = frozenset(listed)
         self.listed_paths: frozenset[str] = frozenset()
-        """The paths in the last complete ``git status``. They include files that the session did
-        not change."""
+        """The paths in the last complete ``git status``, including files that the session did not
+        change."""
         self.last_status_position: RecordPosition | None = None
         """The position of the last complete ``git status``, or None if a later command may have
         made it outdated."""
         self.uses_git = False
         self.stopped_merges: dict[str, StoppedMerge] = {}
-        """The merges that stopped with conflicts and did not end, by checkout. Their paths have the
-        form of the paths in entries."""
+        """The merges that stopped with conflicts and have not ended, by checkout. Their paths are
+        written as in the digest's entries."""
         self._states_before_merge: dict[str, FileState] = {}
         self.foreign_commits: list[str] = []
-        """The hashes of the commits that no git command of the session made, the latest last."""
+        """The hashes of the commits that were not made by a git command in the session, the latest
+        last."""
         self.foreign_commits_position: RecordPosition | None = None
         self._top_commits: dict[str, str] = {}
-        """The hash of the top commit by checkout. It is removed when a command may move the top."""
+        """The hash of the top commit, by checkout. The hash is removed by a command that may change
+        the top."""
         self._home = home
         self._final_commits = final_commits
         self._branch_by_commit = final_commits.branches
@@ -235,16 +240,17 @@ class FileStates:
         """The files that no commit contains, because a tool created them or a status lists them as
         untracked."""
         self._untracked_prefixes: tuple[str, ...] = ()
-        """The prefixes of paths that the last status lists as untracked. They are cleared by a
-        commit or by a command that may make that status outdated."""
+        """The prefixes of the paths that the last status lists as untracked.
+
+        They are cleared when a command may have made that status outdated.
+        """
         self._diff_paths: set[str] = set()
-        """The known files in the last complete list of unstaged changes."""
+        """The known files in the last complete list of unstaged changes that git printed."""
         self._reverting_commits: dict[str, RecordedCommit] = {}
-        """The commit that reverted another commit, by the first characters of the reverted commit's
-        hash."""
+        """Maps the first characters of a reverted commit's hash to the commit that reverted it."""
         self._content_hashes: dict[str, str] = {}
-        """The hash of each file's content in the last diff of the work tree that follows the file's
-        last edit."""
+        """The hash of each file's content in the last diff of the work tree after the file's last
+        edit."""
         self._empty_checkouts: set[str] = set()
         """The checkouts that ``git init`` created and that have no commits."""
         self._commits_by_checkout: dict[str, list[RecordedCommit]] = {}
@@ -252,15 +258,15 @@ class FileStates:
         self._commit_count_by_path: dict[str, int] = {}
         self._commit_count = 0
         self._status_valid_until = 0
-        """The last status is valid until the session has made this number of commits."""
+        """The number of the session's commits up to which the last status is valid."""
         self._has_unknown_additions = False
         """Whether a command after the last commit added files without naming them."""
         self._last_unknown_commit: dict[str, int] = {}
-        """The number of commits up to the last commit that included files without naming them, by
-        checkout."""
+        """The number of the last commit that may include files that no command named, by checkout.
+        """
 
     def process_edit(self, edit: FileEdit) -> None:
-        """Process a change of a file."""
+        """Process a change to a file."""
         path = edit.path
         if edit.is_removal:
             self.removed_paths.add(path)
@@ -313,8 +319,7 @@ class FileStates:
     def _process_log(self, call: GitCall) -> None:
         """Process the commits that a log lists.
 
-        If others made some of the commits, files that were open before may be included in these
-        commits.
+        If others made some of these commits, the commits may include files that were open before.
         """
         checkout = self.find_checkout(call.folder)
         if call.words[0] in HEAD_MOVING_COMMANDS:
@@ -340,10 +345,10 @@ class FileStates:
                 self._staged_paths.discard(path)
 
     def mark_files_left_on_branch(self, edits: Iterable[FileEdit], order: int) -> None:
-        """Mark the uncommitted files in the home folder's checkout that were not edited after ``order``.
+        """Mark the uncommitted files that may be committed on the branch that the user left.
 
-        ``order`` is the position of the record at which the user left the branch of this checkout.
-        So the files may be committed on that branch.
+        These are the files in the home folder's checkout that were not edited after ``order``, the
+        sequence number of the record at which the user left the branch.
         """
         later_paths = {edit.path for edit in edits if edit.order > order}
         for path in self._list_paths_in_same_checkout("."):
@@ -378,9 +383,9 @@ class FileStates:
                 self.states[path] = FileState(CONFLICTING)
 
     def _end_merge(self, merge: StoppedMerge, *, was_aborted: bool) -> None:
-        """Set the states of the files of a merge that ended.
+        """Set the states of the conflicting files after a merge ended.
 
-        If the merge was aborted, the files get the states that they had before it.
+        If the merge was aborted, each file gets the state that it had before the merge.
         """
         for path in self.states.keys() & set(merge.paths):
             former_state = self._states_before_merge.pop(path, None)
@@ -425,7 +430,8 @@ class FileStates:
     def describe_file(self, path: str, branch: str) -> str:
         """Return the state of a file as a note, or ``""`` if it is unknown.
 
-        The note names the branch of a commit if that is not ``branch``.
+        If the file was committed on a branch other than ``branch``, the note includes the name of
+        that branch.
         """
         state = self.states.get(path)
         if state is None or not self.uses_git or not self.find_checkout(path):
@@ -445,7 +451,7 @@ class FileStates:
         return f"{state.describe(branch)}, reverted in {reverting_commit.describe(branch)}"
 
     def make_entry_path(self, path: str, folder: str) -> str:
-        """Convert a path that git printed in ``folder`` to the path of an entry."""
+        """Convert a path that git printed in ``folder`` to the form that paths in entries have."""
         full_path = posixpath.normpath(posixpath.join(self._home, folder, path))
         if self._home and full_path.startswith(f"{self._home}/"):
             return full_path[len(self._home) + 1 :]
@@ -469,14 +475,14 @@ class FileStates:
         return ""
 
     def _list_paths_in_same_checkout(self, folder: str) -> list[str]:
-        """Return the known files in the checkout that contains a folder."""
+        """Return the known files in the same checkout as ``folder``."""
         checkout = self.find_checkout(folder)
         if not checkout:
             return []
         return [path for path in self.states if self.find_checkout(path) == checkout]
 
     def _match_files(self, operands: Iterable[str], folder: str) -> list[str]:
-        """Return the known files that a git command names directly or by a folder that contains them."""
+        """Return the known files that a git command names, either directly or by naming their folder."""
         matches: list[str] = []
         for operand in operands:
             path_prefix = self.make_entry_path(operand, folder)
@@ -570,14 +576,14 @@ class FileStates:
     def _set_state_of_commits(
         self, commits: Collection[RecordedCommit], state: FileState
     ) -> list[str]:
-        """Set the state of all files that some commits include. Return the paths of these files."""
+        """Set the state of all files that are included in any of these commits. Return the files' paths."""
         paths = [path for path, file_state in self.states.items() if file_state.commit in commits]
         for path in paths:
             self.states[path] = state
         return paths
 
     def _find_created_paths(self, call: GitCall, checkout: str) -> set[str]:
-        """Return the files that git lists as created by a commit.
+        """Return the files that a commit created, according to git's output.
 
         If the root of the checkout is unknown, the result is empty.
         """
@@ -630,9 +636,9 @@ class FileStates:
     def _process_diff_summary(self, call: GitCall) -> None:
         """Process the list of all unstaged changes from ``git diff --stat``.
 
-        If the last list contained a file that this list does not contain, and no command of the
-        session explains it, someone else staged, committed or reverted the file. Then this person
-        may also have committed the staged files.
+        If a file in the previous list is missing from this list, and no command in the session
+        explains this, someone else staged, committed or reverted the file. This person may also
+        have committed the staged files.
         """
         if _DIFF_SUMMARY.fullmatch(call.run.command) is None:
             return
@@ -656,10 +662,11 @@ class FileStates:
                 self._staged_paths.discard(path)
 
     def _process_diff_contents(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process the content hashes of files in a ``git diff``.
+        """Process the hashes of the files' contents in a ``git diff``.
 
-        If a diff up to ``HEAD`` shows the hash that an open file had after its last edit, the file
-        is committed. Someone else made the commit, because otherwise the file would not be open.
+        If a diff up to ``HEAD`` shows the same hash that an open file had after its last edit, the
+        file is committed. Someone else made this commit, because otherwise the file would not be
+        open.
         """
         root = self.find_checkout(call.folder)
         is_unclear = len(_CONTENT_COMMAND.findall(call.run.command)) != 1 or "-R" in arguments
@@ -681,9 +688,9 @@ class FileStates:
                 self._content_hashes[path] = content_hash
 
     def _compare_with_head(self, path: str, content_hash: str, call: GitCall) -> None:
-        """Mark an open file as committed if its content is the same in ``HEAD``.
+        """Mark an open file as committed if ``HEAD`` contains the same content.
 
-        ``content_hash`` is the hash that a diff shows for the file in ``HEAD``.
+        ``content_hash`` is the hash of the file in ``HEAD``, as a diff shows it.
         """
         state = self.states.get(path)
         known_hash = self._content_hashes.get(path, "")
@@ -695,13 +702,13 @@ class FileStates:
             self.untracked_paths.discard(path)
 
     def _register_listed_files(self, listed: Iterable[str]) -> None:
-        """Register files that only git lists as changed, when git lists them for the first time."""
+        """Register those files that only git reports as changed and that git lists for the first time."""
         for path in sorted(self._paths_not_listed_yet.intersection(listed)):
             self._paths_not_listed_yet.discard(path)
             self.process_edit(FileEdit(path, 0))
 
     def _infer_unlisted_state(self, path: str) -> FileState:
-        """Return the state of an open file that ``git status`` does not list: committed, or without changes."""
+        """Return the state, committed or unchanged, of an open file that ``git status`` does not list."""
         checkout = self.find_checkout(path)
         edit_commit_count = self._commit_count_by_path.get(path, 0)
         commits = self._commits_by_checkout.get(checkout)
@@ -720,7 +727,8 @@ class FileStates:
     def _parse_status(self, call: GitCall, arguments: Sequence[str]) -> _GitStatus | None:
         """Parse the output of a ``git status``.
 
-        Return None if it failed or its output cannot be separated from other output.
+        Return None if the command failed or if its output cannot be separated from other commands'
+        output.
         """
         if call.run.failed:
             return None
@@ -773,13 +781,13 @@ class FileStates:
             )
 
     def _process_listed_move(self, old_path: str, new_path: str) -> None:
-        """Process a move of a file that git listed."""
+        """Process the new path of a file that was moved according to git's output."""
         self.new_paths[old_path] = new_path
         if old_path in self.states:
             self._move_state(old_path, new_path, by_git=True)
 
     def process_move(self, words: Sequence[str], folder: str, *, by_git: bool) -> None:
-        """Process an ``mv`` of one path to another. ``by_git`` means that the next commit includes the move."""
+        """Process a move from one path to another. With ``by_git``, the next commit includes the move."""
         operands = select_operands(words)
         if len(operands) != 2:
             return
@@ -796,13 +804,13 @@ class FileStates:
             self._move_state(path, f"{new_path}{path[len(old_path) :]}", by_git=by_git)
 
     def _move_state(self, old_path: str, new_path: str, *, by_git: bool) -> None:
-        """Move the state of a file to its new path. The state is lost if the new path contains a variable."""
+        """Give the state of a moved file to its new path, unless the new path contains a variable."""
         state = self.states[old_path]
         if old_path in self.listed_only_paths or state.label == STASHED:
             return
         self._staged_paths.discard(old_path)
         self.removed_paths.add(old_path)
-        if "$" in new_path:  # A later output of git may show the new path.
+        if "$" in new_path:  # The new path is unknown until git prints it.
             return
         del self.states[old_path]
         self.new_paths[old_path] = new_path
@@ -829,7 +837,7 @@ class FileStates:
                 self.states[path] = FileState(new_state)
 
     def _process_revert(self, call: GitCall, verb: str, arguments: Sequence[str]) -> None:
-        """Process a command that reverts files to a commit."""
+        """Process a command that resets, restores or unstages files."""
         is_hard = verb == "reset" and "--hard" in arguments
         is_index_only = verb == "reset" or (
             "--staged" in arguments and "--worktree" not in arguments
@@ -853,7 +861,7 @@ class FileStates:
                 self.states[path] = FileState(REVERTED)
 
     def _process_reverted_commits(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process a ``git revert``, unless another command in the same run made a commit before it."""
+        """Process a ``git revert``, unless a different command in the same run made a commit before it."""
         if call.words[0] != "revert" or call.run.failed:
             return
         first_verb = _COMMITTING_VERB.search(call.run.command)
@@ -876,8 +884,8 @@ class FileStates:
     def _process_reset(self, call: GitCall, arguments: Sequence[str]) -> None:
         """Process a reset that removes the last commits.
 
-        The changes of these commits are lost after ``--hard``, staged after ``--soft``, and else
-        not committed.
+        With ``--hard``, the changes in these commits are lost. With ``--soft``, the changes are
+        staged. Otherwise, they are not committed.
         """
         operands = select_operands(arguments)
         commits = self._commits_by_checkout.get(self.find_checkout(call.folder), [])
@@ -894,7 +902,7 @@ class FileStates:
             self._set_state_of_commits(removed_commits, FileState(NOT_COMMITTED))
 
     def _process_unstaging(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process a command that unstages the files that it names, or all files if it names none."""
+        """Process a command that unstages the named files or, if it names none, all files."""
         paths = self._match_files(select_operands(arguments), call.folder)
         for path in paths or self._list_paths_in_same_checkout(call.folder):
             self._staged_paths.discard(path)
@@ -911,9 +919,10 @@ def derive_file_states(
 ) -> FileStates:
     """Return the states of all changed files at the end of a session.
 
-    ``edits`` are the changes by tools and commands. ``listed`` are files that only git's output
-    lists as changed. ``runs`` are the session's commands with their parts, oldest first.
-    ``final_commits`` has the commits that exist at the end, with their present branches and hashes.
+    ``edits`` are the changes made by tools and commands. ``listed`` are the files that only git's
+    output reports as changed. ``runs`` are the session's commands with their parts, oldest first.
+    ``final_commits`` contains the commits that exist at the end, with their current branches and
+    hashes.
     """
     states = FileStates(home, listed, final_commits, _find_other_roots(runs, home))
     sorted_edits = sorted(edits, key=lambda edit: edit.order)
@@ -949,9 +958,9 @@ def derive_file_states(
 def _find_other_roots(
     runs: Sequence[tuple[ShellRun, tuple[SimpleCommand, ...]]], home: str
 ) -> list[str]:
-    """Return the roots of checkouts outside the home folder, as far as git commands show them.
+    """Return the roots of checkouts outside the home folder, as far as git commands reveal them.
 
-    Removed folders, and folders inside another of these roots, are left out.
+    Folders that were removed are left out, and so are folders inside another of these roots.
     """
     last_orders: dict[str, int] = {}
     for run, parts in runs:
@@ -975,7 +984,7 @@ def _find_other_roots(
 
 
 def _is_only_git(parts: Sequence[SimpleCommand]) -> bool:
-    """Check whether a run contains only ``cd`` and git commands whose output does not look like a status."""
+    """Check whether a run contains only ``cd`` and those git commands whose output is not like a status."""
     for words, _ in parts:
         is_git = words[:1] == ("git",) and next(iterate_git_arguments(words), "") in _QUIET_COMMANDS
         if words and words[0] != "cd" and not is_git:
@@ -990,7 +999,7 @@ def _may_change_state(command: str) -> bool:
 def _find_git_and_move_calls(
     run: ShellRun, parts: Sequence[SimpleCommand]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the git commands and the ``mv`` commands in a run, each with its folder."""
+    """Yield the git commands and the ``mv`` commands in a run, each with the folder in which it runs."""
     folder = run.folder
     for words, _ in parts:
         if words[:1] == ("cd",):
@@ -1002,7 +1011,7 @@ def _find_git_and_move_calls(
 
 
 def _find_git_folder(words: Sequence[str], folder: str) -> str:
-    """Return the folder of a git command: the value of ``-C`` or, without that option, ``folder``."""
+    """Return the folder in which a git command runs: the value of its ``-C`` option, or else ``folder``."""
     for option, value in pairwise(words[1:]):
         if not option.startswith("-"):
             break
@@ -1023,7 +1032,7 @@ def _list_options(arguments: Sequence[str]) -> Iterator[str]:
 
 
 def _list_commit_operands(arguments: Sequence[str]) -> list[str]:
-    """Return the files that a commit names."""
+    """Return the files that a commit command names."""
     operands: list[str] = []
     is_value = False
     for word in arguments:
@@ -1034,7 +1043,7 @@ def _list_commit_operands(arguments: Sequence[str]) -> list[str]:
 
 
 def _parse_long_status(output: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the paths in a long ``git status``: staged, changed and untracked paths.
+    """Return the staged, changed and untracked paths in the long form of ``git status``.
 
     The changed paths include the untracked paths.
     """
@@ -1061,9 +1070,9 @@ def _parse_long_status(output: str) -> tuple[list[str], list[str], list[str]]:
 
 
 def _find_short_status_rows(output: str) -> list[tuple[str, str, str]]:
-    """Return the rows of a short ``git status`` at the end of an output.
+    """Return the lines of a short ``git status`` at the end of an output.
 
-    Each row consists of the letter for the index, the letter for the work tree, and the path.
+    Each line is split into the letter for the index, the letter for the work tree, and the path.
     """
     rows: list[tuple[str, str, str]] = []
     for line in reversed(output.rstrip("\n").split("\n")):
@@ -1075,9 +1084,8 @@ def _find_short_status_rows(output: str) -> list[tuple[str, str, str]]:
 
 
 def _make_path_prefixes(listed: Iterable[str]) -> tuple[str, ...]:
-    """Return the paths of a status with one slash at the end.
+    """Return the paths that a status lists, with one slash at the end of each.
 
-    They are compared with the start of other paths, because a status may list a new folder instead
-    of the files in it.
+    They are used as prefixes, because a status may list a new folder instead of the files in it.
     """
     return tuple(f"{path.rstrip('/')}/" for path in listed)

@@ -1,7 +1,7 @@
-"""Find commits that no git command of the session made. The user or another program made them.
+"""Find commits that were not made by a git command in the session, but by the user or a program.
 
-Invariant: a commit is included only if a log lists it above a commit that was at the top in an
-earlier log, and no command of the session moved the top of that checkout in the meantime.
+Invariant: a commit is included only if a log lists it above a commit that was at the top of an
+earlier log, and if no command in the session moved the top of that checkout in the meantime.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 _LOG_ROWS = compile_lazily(r"(?m)^([0-9a-f]{7,40}) \S")
 _LOG_TO_HEAD = compile_lazily(r"(?:.*\.\.)?(?:HEAD)?")
-"""The operand of a log that starts at the top of the checkout: none, ``HEAD`` or, for example,
+"""Matches the operand of a log that starts at the top of the checkout: ``HEAD`` or, for example,
 ``main..HEAD``."""
 
 _SELECTING_OPTION = compile_lazily(
@@ -27,13 +27,13 @@ HEAD_MOVING_COMMANDS = frozenset(
         "am", "checkout", "cherry-pick", "commit", "merge", "pull", "rebase", "reset", "revert", "switch",
     }
 )  # fmt: skip
-"""Git subcommands that may move the top of a checkout."""
+"""Git subcommands that may move the top commit of a checkout."""
 
 
 def read_top_commits(words: Sequence[str], run: ShellRun) -> list[str]:
-    """Return the hashes that a one-line log lists, if the log starts at the top of its checkout.
+    """Return the commits' hashes from a one-line log that starts at the top of its checkout.
 
-    For any other command, return an empty list.
+    If the command is not such a log, return an empty list.
     """
     if words[0] != "log" or "--oneline" not in words or run.failed:
         return []

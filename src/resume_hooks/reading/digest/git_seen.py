@@ -1,7 +1,8 @@
 """Read the state of git from the output of a session's own commands.
 
-It is used if git cannot run in the session's folder any more. Invariant: only successful commands
-and their output are used. Changes by sub-agents and users outside the session are unknown.
+This state is used if git can no longer run in the session's folder. Invariant: only successful
+commands and their output are used. Changes that sub-agents and users make outside the session are
+unknown.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _ADDED_WORKTREE = compile_lazily(
 )
 
 
-MAX_CHECKOUTS = 3  # The maximum number of folders that are listed with their branches.
+MAX_CHECKOUTS = 3  # The maximum number of checkouts that are listed with their branches.
 
 
 class SessionCheckout(NamedTuple):
-    """A folder with a checkout, and the branch that git's output or the client last gave for the folder."""
+    """A folder that is a checkout, and the last branch that git's output or the client gave for it."""
 
     folder: str
     branch: str
@@ -70,11 +71,11 @@ def collect_session_git(
     removal_orders: Mapping[str, int],
     home: str = "",
 ) -> SessionGit:
-    """Return the state of git after a session's commands. ``commands`` are ordered oldest first.
+    """Return the state of git after a session's commands, which are ordered oldest first.
 
-    ``client_checkout`` is the last change of the branch that the client recorded. The change may
-    have been made outside the session. If no command showed the branch of its folder, it is treated
-    as the earliest checkout. ``removal_orders`` maps each removed folder to the order of the
+    ``client_checkout`` is the last change of the branch that the client recorded, perhaps a change
+    made outside the session. If no command showed the branch of its folder, it is treated as the
+    earliest checkout. ``removal_orders`` maps each removed folder to the sequence number of the
     command that removed it. The checkout of ``home``, the session's folder, comes first. Worktrees
     that commands added come last, unless another command showed their branch.
     """
@@ -123,9 +124,9 @@ def collect_session_git(
 def _list_added_worktrees(
     commands: Sequence[ParsedRun], removal_orders: Mapping[str, int], branches: Mapping[str, str]
 ) -> list[SessionCheckout]:
-    """Return the worktrees that commands added and did not remove, the latest first.
+    """Return the worktrees that commands added and did not remove later, the latest first.
 
-    Worktrees whose branch is already known from ``branches`` are left out.
+    Worktrees in ``branches`` are left out, because their branch is already known.
     """
     worktrees: dict[str, SessionCheckout] = {}
     for worktree in _find_added_worktrees(commands):
@@ -151,7 +152,7 @@ def _find_added_worktrees(commands: Sequence[ParsedRun]) -> Iterator[SessionChec
 
 
 def _find_added_folder(call: Sequence[str]) -> str:
-    """Return the folder of the worktree that a git command adds, as the command names it, or ``""``."""
+    """Return the folder of the worktree that a git command adds, as written in the command, or ``""``."""
     if list(call[:2]) != ["worktree", "add"]:
         return ""
     former_word = ""
@@ -175,7 +176,7 @@ def _list_known_checkouts(checkouts: Iterable[SessionCheckout], home: str) -> li
 def _is_known_checkout(checkout: SessionCheckout, branches: Mapping[str, str]) -> bool:
     """Check whether the branch of a checkout is already known from ``branches``.
 
-    It is also known if a folder above or below the checkout is on the same branch.
+    The branch is also known if ``branches`` contains it for a folder above or below the checkout.
     """
     for folder, branch in branches.items():
         is_related = f"{folder}/".startswith(
@@ -187,7 +188,7 @@ def _is_known_checkout(checkout: SessionCheckout, branches: Mapping[str, str]) -
 
 
 def _may_have_switched(commands: Sequence[ParsedRun], first_order: int, last_order: int) -> bool:
-    """Check whether a command between two records mentions git. Such a command may have switched branches."""
+    """Check whether a command between two records mentions git and so may have switched branches."""
     return any(
         first_order < run.position.order <= last_order and "git" in run.command
         for run, _ in commands
@@ -201,7 +202,7 @@ def read_branch(run: ShellRun) -> str:
         rows = _BRANCH_OUTPUT.findall(f"\n{run.output}")  # This is faster than a pattern with \A.
         for row in reversed(rows):
             if row[1] and "status" not in run.command:
-                continue  # In any other output, "## " starts a heading.
+                continue  # Except in a status, "## " starts a heading.
             return next(str(name) for name in row if name)
     if _BRANCH_QUERY.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
         return run.output.strip()
@@ -234,7 +235,7 @@ _RECURSIVE_OPTION = compile_lazily(r"-[a-zA-Z]*[rR]|--recursive\Z")
 
 
 def _list_removed_folders(words: tuple[str, ...]) -> list[str]:
-    """Return the folders that a simple command removes, as the command names them."""
+    """Return the folders that a simple command removes, as written in the command."""
     operands = shell.select_operands(words[1:])
     if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
         return operands[-1:]

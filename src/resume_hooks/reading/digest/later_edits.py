@@ -1,6 +1,6 @@
-"""Find the present form of a text that an edit wrote, after later edits of the same file.
+"""Find out what later edits of the same file left of a text that an edit wrote.
 
-The client replaces a text only if the text occurs once in the file. So if a text written by an
+The client replaces a text only if it occurs once in the file. So if a text that was written by an
 earlier edit contains the old text of a later edit, the later edit replaced that part.
 """
 
@@ -11,14 +11,14 @@ from typing import NamedTuple
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, get_string
 
-# A replaced text must have at least this number of characters. A shorter text may occur by chance.
+# The minimum number of characters in a replaced text. A shorter text may occur by chance.
 MIN_REPLACED_CHARACTERS = 20
-# If one later edit wrote a larger fraction of a text, the text is shown with that edit instead.
+# If a single later edit wrote a larger fraction of the changed text, only the later edit is shown.
 MAX_REPLACED_FRACTION = 0.6
 MAX_REPLACEMENTS = 300  # The maximum number of later replacements that are applied to one text.
-# The maximum number of positions in a text at which an overlap with a later text is tried.
+# The maximum number of positions in a text at which an overlap with a later edit is looked for.
 MAX_OVERLAP_TRIALS = 5
-OMITTED_ROW = "[...]"  # This row stands between the texts of two edits of one call.
+OMITTED_ROW = "[...]"  # The line between the texts of two edits in one call.
 
 # The inputs of a call that contain the text to write.
 _WRITTEN_TEXT_INPUTS = ("new_string", "content", "new_source")
@@ -31,13 +31,13 @@ class _Replacement(NamedTuple):
 
 
 class LaterEdits:
-    """The replacements by later edits. Edits are added from the end of a session backwards."""
+    """The replacements that later edits made. The edits are added from the last one to the first."""
 
     def __init__(self) -> None:
         self._replacements: dict[str, list[_Replacement]] = {}
 
     def add_edit(self, inputs: Record) -> None:
-        """Add an edit. It was made before all edits that are already added."""
+        """Add an edit that was made before all edits that were added so far."""
         replacements = self._replacements.setdefault(records.file_from_input(inputs), [])
         for edit in reversed(list_edits(inputs)):
             old_text = get_string(edit, "old_string")
@@ -49,7 +49,7 @@ class LaterEdits:
                 )
 
     def find_current_text(self, inputs: Record) -> str:
-        """Return the text that a call wrote, as later edits changed it, or ``""`` if little of it remains."""
+        """Return what later edits left of the text that a call wrote, or ``""`` if they left little of it."""
         replacements = self._replacements.get(records.file_from_input(inputs), [])
         parts: list[str] = []
         for edit in list_edits(inputs):
@@ -76,7 +76,7 @@ def find_removed_text(inputs: Record) -> str:
 
 
 def find_removed_lines(inputs: Record) -> str:
-    """Return the lines that the edits of a call removed without writing a new text, or ``""``."""
+    """Return the lines that a call removed in those edits that did not write new lines, or ``""``."""
     removed: list[str] = []
     for edit in list_edits(inputs):
         written_lines = get_string(edit, "new_string").splitlines()
@@ -87,7 +87,7 @@ def find_removed_lines(inputs: Record) -> str:
 
 
 def list_edits(inputs: Record) -> list[Record]:
-    """Return the edits of a call. If a call has no list of edits, its inputs are the only edit."""
+    """Return the edits of a call. If the call contains no list of edits, its inputs are the only edit."""
     return records.list_objects(inputs.get("edits")) or [inputs]
 
 
@@ -99,7 +99,7 @@ def _find_edit_text(edit: Record) -> str:
 
 
 def _apply_replacement(text: str, replacement: _Replacement) -> str:
-    """Return a text after a later replacement in it, or ``""`` if little of the text remains."""
+    """Apply a later replacement to a text. Return ``""`` if little of the text remains."""
     if replacement.old_text in text:
         count = -1 if replacement.has_replaced_all else 1
         changed_text = text.replace(replacement.old_text, replacement.new_text, count)
@@ -113,9 +113,9 @@ def _apply_replacement(text: str, replacement: _Replacement) -> str:
 
 
 def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
-    """Return a text without its end if a later edit replaced that end and the text that followed it.
+    """Return a text without its end if a later edit replaced this end and the text that followed it.
 
-    Lines at the start of that end that the edit left unchanged are kept.
+    The first lines of this end are kept if the edit did not change them.
     """
     start = _find_overlap(text, replacement.old_text)
     if start is None:
@@ -136,7 +136,7 @@ def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
 
 
 def _find_overlap(text: str, later_text: str) -> int | None:
-    """Return the index at which the rest of ``text`` equals the start of ``later_text``, or None."""
+    """Return the index in ``text`` from which on it equals the start of ``later_text``, or None."""
     beginning = later_text[:MIN_REPLACED_CHARACTERS]
     if not beginning.strip():
         return None

@@ -1,7 +1,6 @@
-"""Find the next step in the talk: an open question or offer, an announced step, and postponed work.
+"""Find the next steps in the talk: an open question or offer, an announced step, and postponed work.
 
-Invariant: every row quotes words of a record. If the talk does not mention a next step, there is no
-row.
+Invariant: every row quotes a record. If the talk does not mention a next step, there is no row.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The maximum number of characters in a row, and the number of characters of an offer that are
-# always shown in it.
+# The maximum number of characters in a row, and the number of characters at the start of an offer
+# that the row certainly quotes.
 MAX_ROW_CHARACTERS, MAX_OFFER_CHARACTERS = 420, 380
 # The maximum number of characters at the end of an answer that are searched for next steps.
 MAX_READ_CHARACTERS = 6_000
@@ -56,7 +55,7 @@ _STEP_MENTION = compile_lazily(
     r"waiting (?:for|on) (?:the )?(?:ci|review|build|checks?|pr|pipeline)\b|대기 중|통과하면)",
     re.IGNORECASE,
 )
-"""Words of a sentence that names a remaining step."""
+"""Words in a sentence that mentions a remaining step."""
 
 _POSTPONEMENT = compile_lazily(
     r"\b(?:later on|for later|(?:do|worry|look|handle|fix|tackle|address|discuss)\b[^.?!]{1,60}\blater\b|"
@@ -81,7 +80,7 @@ def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the next steps that the talk mentions, the most certain first."""
     last_quote = facts.words_since_prompt
     is_at_work = last_quote is not None and facts.last_call_order > last_quote.position.order
-    if not is_at_work:  # Otherwise a later call already did the announced step.
+    if not is_at_work:  # If a call followed, it already did the announced step.
         if last_quote is not None:
             yield from _list_steps_of_last_answer(last_quote)
         yield from _list_steps_of_earlier_answers(facts)
@@ -89,7 +88,7 @@ def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def ends_with_announcement(quote: Quote) -> bool:
-    """Check whether the last line of a text announces a next step of the assistant, or ends in a colon."""
+    """Check whether a text's last line announces a next step of the assistant or ends with a colon."""
     last_line = prose.straighten_apostrophes(quote.text.rstrip().rpartition("\n")[2])
     return last_line.endswith((":", "：")) or _PROMISE.search(last_line) is not None  # noqa: RUF001
 
@@ -104,8 +103,8 @@ def names_next_step(quote: Quote) -> bool:
 def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
     """Yield the next steps in the assistant's last words.
 
-    They are an announcement, a question or an offer at the end, and the remaining steps that the
-    words name.
+    They are an announcement, question or offer at the end of the words, and any remaining steps
+    that the words mention.
     """
     text = redact_and_collect(quote.text)
     sentences = prose.find_last_sentences(text)
@@ -133,7 +132,9 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
                 and sentence not in request
             ):
                 steps.append(sentence)
-    offered_text = request[:MAX_OFFER_CHARACTERS]  # The row quotes no more characters of the offer.
+    offered_text = request[
+        :MAX_OFFER_CHARACTERS
+    ]  # The row may quote only these characters of the offer.
     for step in steps[:MAX_STEPS]:
         if all(option in offered_text for option in step.split(OPTION_SEPARATOR)):
             continue
@@ -145,7 +146,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
 def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the steps that an earlier answer lists under a heading.
 
-    They are only yielded if all later requests just ask to commit or publish.
+    If a later request does more than ask to commit or publish, nothing is yielded.
     """
     for quote in reversed(facts.closing_quotes[-MAX_EARLIER_ANSWERS:]):
         later_prompts = [
@@ -197,7 +198,7 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _find_steps_under_heading(text: str) -> list[str]:
-    """Return the items of the last list in a text that has a heading for remaining steps.
+    """Return the items of the last list under a heading for remaining steps.
 
     If the heading offers the steps as options, return all of them as one item.
     """
@@ -223,14 +224,14 @@ def _find_steps_under_heading(text: str) -> list[str]:
 _OPTIONS_HEADING = compile_lazily(
     r"\b(?:options?|alternatives?|choices?|either|(?:pick|choose)\s+(?:one|from))\b", re.IGNORECASE
 )
-"""Words of a heading whose steps are options for the user to choose from."""
+"""Words in a heading that offers the steps below it as options."""
 MAX_OPTION_CHARACTERS = 120  # The maximum number of characters shown of each option.
-# The row puts the joined options in quotes, so the separator closes and opens the quotes.
+# The joined options are put in quotes, so the separator closes the quotes and opens them again.
 OPTION_SEPARATOR = '" or "'
 
 
 def _introduces_steps(row: str, plain_row: str) -> bool:
-    """Check whether a row is a heading of the remaining steps."""
+    """Check whether a line is the heading of a list of remaining steps."""
     is_heading = row.startswith(("#", "**")) or plain_row.rstrip("*_").endswith(":")
     return (
         is_heading

@@ -1,7 +1,7 @@
-"""Describe the present state of a session in a few lines: what the reader needs first to continue it.
+"""Describe the current state of a session in a few lines that the reader needs first to continue it.
 
-Invariant: every line is true for the session's last moment and for the present git state of its
-folder. Open work of the session's ancestors is not included.
+Invariant: every line is true for the last moment of the session and for the current git state of
+its folder. Open work of the session's ancestors is not included.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ ALL_DONE_NOTE = "a later task list is done, but it may not cover everything"
 STAGED_LABEL = "staged for the next commit"
 UNTRACKED_LABEL = "not tracked by git"
 CONFLICTS_LABEL = "in conflict, to be resolved"
-MAX_FOREIGN_COMMITS = 5  # The maximum number of commits by others that are named.
-MAX_NAMED_FILES = 8  # The maximum number of uncommitted files that are named.
-# The maximum number of characters in the names of the uncommitted files together.
+MAX_FOREIGN_COMMITS = 5  # The maximum number of commits by others that are listed.
+MAX_NAMED_FILES = 8  # The maximum number of uncommitted files that are listed.
+# The maximum total number of characters in the names of the uncommitted files.
 MAX_NAMES_CHARACTERS = 270
 MAX_RUNNING_TASKS = (
     3  # The maximum number of sub-agents and of commands that are listed as running.
 )
-# The number of characters of a plan that are searched for the plan's title.
+# The number of characters at the start of a plan that are searched for its title.
 MAX_PLAN_CHARACTERS = 4_000
 # The maximum number of characters in a line about an unanswered call, or in a line of files.
 MAX_ROW_CHARACTERS = 460
@@ -75,10 +75,10 @@ def list_present_state(
     session_id: str,
     pull_requests: PullRequests,
 ) -> Iterator[DigestEntry]:
-    """Yield the lines about the present state, the most urgent line first.
+    """Yield the lines about the current state, the most urgent line first.
 
     ``session_id`` is the latest session. ``session_git``, ``states`` and ``pull_requests`` are the
-    states of git, of files and of pull requests, according to the output of the session's commands.
+    states of git, files and pull requests that the output of the session's commands shows.
     """
     yield from _list_repository_state(facts, paths, repository, session_git, states)
     yield from _list_open_pull_requests(pull_requests, repository, session_git)
@@ -101,7 +101,7 @@ def list_present_state(
 
 
 def list_pending_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Yield the work in progress at the session's end: a call, a request, sub-agents and commands."""
+    """Yield the work that was in progress at the session's end: a call, a request, sub-agents, commands."""
     if facts.unanswered_call is not None:
         call = facts.unanswered_call
         subject = call.find_first_text("command", "prompt", "file_path", "description")
@@ -121,7 +121,7 @@ def _list_repository_state(
     session_git: SessionGit,
     states: FileStates,
 ) -> Iterator[DigestEntry]:
-    """Yield the present state of git in the session's folder.
+    """Yield the current state of git in the session's folder.
 
     If git cannot run there, yield the state that the session's own commands show.
     """
@@ -168,7 +168,7 @@ def _list_session_branches(
 
 
 def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
-    """Yield the merges that stopped with conflicts and did not end, with the states of their files."""
+    """Yield the merges that stopped with conflicts and have not ended, with the states of their files."""
     for merge in states.stopped_merges.values():
         parts = [f"{plain_line(merge.command)} stopped with conflicts and did not end"]
         names_by_state: dict[str, list[str]] = {}
@@ -186,7 +186,7 @@ def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
 
 
 def _list_foreign_commits(states: FileStates) -> Iterator[DigestEntry]:
-    """Yield the latest commits that no command of the session made, with files that they may include."""
+    """Yield the latest commits that no command in the session made, and the files they may include."""
     if states.foreign_commits_position is None:
         return
     names = ", ".join(states.foreign_commits[-MAX_FOREIGN_COMMITS:])
@@ -205,7 +205,7 @@ def _are_nested(home: str, folder: str) -> bool:
 def _list_open_pull_requests(
     requests: PullRequests, git: RepositoryState, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
-    """Yield the open pull request of the current branch. If there are several checkouts, use each branch."""
+    """Yield the open pull request of the current branch or, with several checkouts, of each branch."""
     if git.branch or len(session_git.checkouts) < 2:
         request = requests.find_open_request(git.branch or session_git.branch)
         if request is not None:
@@ -221,7 +221,7 @@ def _list_open_pull_requests(
 def _list_documents(
     facts: LineageFacts, paths: SessionPaths, last_commit: RecordPosition | None
 ) -> Iterator[DigestEntry]:
-    """Yield the documents and the plan to read first, each with the number of files changed afterwards."""
+    """Yield the documents and the plan to read first, and how many files were changed after each."""
     for path, position in _find_state_documents(facts, paths):
         if facts.plan_mode and _is_plan_file(path, facts, paths):
             text = f"the plan of plan mode, the only file that may be edited now: {path}"
@@ -230,8 +230,7 @@ def _list_documents(
         other_files = [
             file for file in _list_files_changed_after(facts, paths, position.order) if file != path
         ]
-        # If no other file was changed after the document, the last commit only committed the
-        # document.
+        # Without such files, nothing but the document itself can be in the last commit.
         last_work_commit = last_commit if other_files else None
         note = _format_later_changes(len(other_files), position, last_work_commit)
         if facts.todo_list.is_done_after(position.order):
@@ -249,9 +248,10 @@ def _list_documents(
 
 
 def _is_plan_file(path: str, facts: LineageFacts, paths: SessionPaths) -> bool:
-    """Check whether a relative path is the plan of plan mode.
+    """Check whether a relative path is that of the plan that was written in plan mode.
 
-    The plan is in the client's folder for plans or is the file that the client named.
+    This plan is the file that the client named or, if it named none, a file in its folder for
+    plans.
     """
     if facts.plan_file:
         return path == plain_line(paths.relative_path(facts.plan_file))
@@ -261,7 +261,7 @@ def _is_plan_file(path: str, facts: LineageFacts, paths: SessionPaths) -> bool:
 def _make_plan_entry(
     facts: LineageFacts, paths: SessionPaths, last_commit: RecordPosition | None
 ) -> DigestEntry:
-    """Return an entry about the plan that the user approved last. It says whether the plan is outdated."""
+    """Return an entry for the last plan that the user approved, with a note if it may be outdated."""
     plan = facts.plans[-1]
     title = next(prose.split_sentences(redact_and_collect(plan.text[:MAX_PLAN_CHARACTERS])), "")
     change_count = len(_list_files_changed_after(facts, paths, plan.position.order))
@@ -278,12 +278,12 @@ def _make_plan_entry(
 def _format_later_changes(
     changed_count: int, position: RecordPosition, last_commit: RecordPosition | None
 ) -> str:
-    """Return a note on the files that were changed after a document was written, or ``""``.
+    """Return a note on what happened after a document was written, or ``""``.
 
-    The note says how many files were changed, and whether a commit followed.
+    The note gives the number of changed files, and says whether a commit followed.
     """
     if changed_count:
-        # Commands may have changed more files.
+        # The number is a minimum, because commands may have changed more files.
         notes = [f"at least {format_count(changed_count, 'file')} changed since"]
     else:
         notes = []
@@ -293,7 +293,7 @@ def _format_later_changes(
 
 
 def _list_files_changed_after(facts: LineageFacts, paths: SessionPaths, order: int) -> list[str]:
-    """Return the files that were changed after the record ``order``, ordered by their first later change."""
+    """Return the files that were changed after the record ``order``, the first changed file first."""
     later_changes = (change for change in facts.changes if change.position.order > order)
     names = dict.fromkeys(
         plain_line(paths.relative_path(change.path, change.folder)) for change in later_changes
@@ -310,7 +310,7 @@ def _list_latest_files(facts: LineageFacts, paths: SessionPaths) -> list[str]:
 
 
 def _find_last_prompt_order(facts: LineageFacts) -> int:
-    """Return the order of the last prompt, or 0."""
+    """Return the sequence number of the last prompt's record, or 0 if there is no prompt."""
     if facts.prompts.quotes:
         return facts.prompts.quotes[-1].position.order
     return 0
@@ -343,12 +343,12 @@ def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestE
 
 
 def _is_still_running(run: ShellRun) -> bool:
-    """Check whether a background command still runs, as far as the session shows."""
+    """Check whether a background command is still running, as far as the session shows."""
     return run.is_background and run.status is None and not run.failed
 
 
 def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
-    """Check whether later commands that ended include every simple command of a background command."""
+    """Check whether a later command that ended contains every part of a background command."""
     words = {part.words for part in shell.parse_simple_commands(run.command)}
     for later_run in facts.runs:
         if later_run.position.order > run.position.order and not _is_still_running(later_run):
@@ -359,7 +359,7 @@ def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
 
 
 def _is_finished_watch(facts: LineageFacts, run: ShellRun) -> bool:
-    """Check whether a command only watches something, and an answer came after the command."""
+    """Check whether a command only watches something and the assistant's answer followed."""
     last = facts.words_since_prompt
     is_answered = last is not None and last.position.order > max(
         run.position.order, facts.last_call_order
@@ -373,7 +373,7 @@ _WATCH_COMMAND = compile_lazily(
 
 
 def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
-    """Yield the last branch, and the branch before it if no git command of the session left that branch."""
+    """Yield the last branch, and the branch before it if it was left without a git command in the session."""
     yield make_entry(f"branch {quote_name(session_git.branch)}, as last seen in the session", "")
     if session_git.left_branch:
         former = quote_name(session_git.left_branch)
@@ -388,7 +388,7 @@ def _list_uncommitted_files_of_session(
 ) -> Iterator[DigestEntry]:
     """Yield the changed files that are uncommitted according to the session's commands.
 
-    Also yield the other files that git's output lists.
+    The other files that git's output lists are yielded too.
     """
     if not states.uses_git:
         names = [
@@ -432,9 +432,9 @@ def _list_uncommitted_files_of_session(
 
 
 def _was_changed_by_session(path: str, states: FileStates) -> bool:
-    """Check whether the session changed an uncommitted file.
+    """Check whether an uncommitted file was changed by the session.
 
-    If only git's output lists the file, it counts as changed by the session once it was staged.
+    If only git's output lists the file, it must have been staged to be treated as changed.
     """
     if is_temporary(path, states.other_roots):
         return False
@@ -486,7 +486,7 @@ def _join_first_names(names: Sequence[str]) -> str:
 
 
 def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the progress on an unanswered last request, or a sub-agent's report that was not answered."""
+    """Yield how far the work on an unanswered request went, or a sub-agent's report without an answer."""
     last_words = facts.words_since_prompt
     prompt_order = _find_last_prompt_order(facts)
     if last_words is None:
@@ -504,11 +504,11 @@ def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Yield a line that says that the last request was answered, or why it may not be.
+    """Yield a line that says that the last request was answered, or why it may not be answered.
 
-    It was answered if the last words neither ask nor announce anything, and if no call or report
-    follows them. Other lines say that the work continued after the last words, or that the last
-    request came in the middle of a turn.
+    The request was answered if the last words neither ask nor announce anything, and no call or
+    report follows them. The other lines say that the work continued after the last words, or that
+    the last request came in the middle of a turn.
     """
     last_words = facts.words_since_prompt
     if (
@@ -535,7 +535,7 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
 
 
 def _find_last_interruption(facts: LineageFacts) -> Quote | None:
-    """Return the user's interruption if it came after the last prompt, else None."""
+    """Return the user's last interruption if it came after the last prompt, else None."""
     interruption = facts.interruption
     if interruption is not None and interruption.position.order > _find_last_prompt_order(facts):
         return interruption
@@ -545,8 +545,8 @@ def _find_last_interruption(facts: LineageFacts) -> Quote | None:
 def _list_interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield a line if the user interrupted the work on the request before the last one.
 
-    The earlier request may be unfinished. If no command ran for it, the last request is assumed to
-    replace it.
+    This earlier request may be unfinished. If no command ran for it, the last request is assumed to
+    replace it, and no line is yielded.
     """
     interruption = facts.interruption
     if interruption is None or len(facts.prompts.quotes) < 2:
@@ -573,7 +573,7 @@ def _find_report_after(facts: LineageFacts, quote: Quote) -> Quote | None:
 
 
 def _format_unanswered_request(facts: LineageFacts, prompt_order: int) -> str:
-    """Return a line that says that the last request was not answered, and how far the work on it went."""
+    """Return a line that says that the last request was not answered, and what was done for it."""
     run_count = sum(run.position.order > prompt_order for run in facts.runs)
     changed_count = len(
         {change.path for change in facts.changes if change.position.order > prompt_order}
@@ -593,7 +593,7 @@ def _format_unanswered_request(facts: LineageFacts, prompt_order: int) -> str:
 def _list_uncommitted_files(
     repository: RepositoryState, paths: SessionPaths
 ) -> Iterator[DigestEntry]:
-    """Yield the files in conflict and the other uncommitted files, relative to the session's folder."""
+    """Yield the conflicting files and the other uncommitted files, relative to the session's folder."""
     if repository.conflicting_paths:
         conflicts: list[str] = []
         for name in sorted(repository.conflicting_paths):
@@ -617,7 +617,7 @@ def _find_state_documents(
 ) -> list[tuple[str, RecordPosition]]:
     """Return the documents in which the session described the state of its work, the latest first.
 
-    The plan from plan mode is included.
+    The plan that was written in plan mode is included.
     """
     documents: dict[str, RecordPosition] = {}
     for change in reversed(facts.changes):

@@ -1,4 +1,4 @@
-"""Find the calls on which a continued session must act.
+"""Find the calls on which the new session must act.
 
 There are two kinds: an unanswered call, and the last call that the user refused. The arguments of
 these calls become messages, because an edit, a plan or a question does not fit into one line.
@@ -17,13 +17,14 @@ from resume_hooks.transcripts.records import WRITING_TOOLS, Record, get_string, 
 
 PLAN_TOOL = "ExitPlanMode"
 _TOOLS_WITH_ARGUMENTS = WRITING_TOOLS | {PLAN_TOOL, "AskUserQuestion", "Bash", "Task", "Agent"}
-"""Tools whose arguments say more than the one line that the digest shows of a call."""
+"""Tools whose arguments are shown, because the digest's single line about a call does not say
+enough."""
 
 MAX_PROMPTS_AFTER_REFUSAL = 2  # A refusal is ignored if more than this number of prompts follow it.
 
 
 class OpenCall(NamedTuple):
-    """A call, its position, and its ``text``: the name of the tool, then each argument below its name."""
+    """A call and its position. ``text`` is the tool's name, followed by each argument below its name."""
 
     kind: MessageKind
     position: RecordPosition
@@ -42,7 +43,7 @@ def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
     if refusal is not None:
         call = refusal.call
         if call.tool == PLAN_TOOL and refusal.quote.text:
-            # The user's words may be "write it down", which is not a refusal.
+            # The user may have written "write it down", which is not a refusal.
             kind = MessageKind.RETURNED
         else:
             kind = MessageKind.REFUSED
@@ -50,7 +51,7 @@ def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
 
 
 def _find_open_refusal(facts: LineageFacts) -> Refusal | None:
-    """Return the last refusal of an edit or plan, if it is recent and no later call replaced the call."""
+    """Return the last refusal of an edit or plan if it is recent and the refused call was not replaced."""
     refusals: Sequence[Refusal] = facts.refusals[::-1]
     for refusal in refusals:
         call = refusal.call
@@ -77,7 +78,7 @@ def find_newest_plan(facts: LineageFacts) -> PendingCall | None:
 
 
 def was_call_replaced(call: PendingCall, facts: LineageFacts) -> bool:
-    """Check whether a later change of the same file, or a later plan, replaces a refused call."""
+    """Check whether a later change to the same file, or a later plan, replaces a refused call."""
     if call.tool == PLAN_TOOL:
         return any(plan.position.order > call.position.order for plan in facts.plans)
     later_paths = set()
@@ -88,7 +89,7 @@ def was_call_replaced(call: PendingCall, facts: LineageFacts) -> bool:
 
 
 def _format_call(call: PendingCall) -> str:
-    """Return the name of a call's tool, and the call's arguments unchanged."""
+    """Return the name of a call's tool, followed by the call's unchanged arguments."""
     rows = [call.tool]
     for name, value in call.inputs.items():
         if isinstance(value, str) and value.strip() and not is_placeholder(value):

@@ -44,33 +44,34 @@ from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
-CHARACTERS_PER_TOKEN = 4  # Space is measured with this number of characters per token.
+CHARACTERS_PER_TOKEN = 4  # The number of characters that are counted as one token.
 DEFAULT_TOKENS = 12_000
 BULLET = "  - "
 OPEN_HEADING = "open:"
 INDENT = "  "
-NO_LIMIT_CHARACTERS = 1 << 40  # This number of characters means that there is no limit.
-# The fraction of the space that the lists get if the talk needs the remaining space.
+NO_LIMIT_CHARACTERS = 1 << 40  # A number of characters that stands for no limit.
+# The fraction of the space that the lists get if the talk needs all of the remaining space.
 LISTS_FRACTION = 0.4
-# The maximum fractions of the available space for the last request, answer, report and call.
+# The maximum fractions of the available space for the last request, the last answer, the last
+# report and the last call.
 LAST_REQUEST_FRACTION, LAST_ANSWER_FRACTION, LAST_REPORT_FRACTION, LAST_CALL_FRACTION = (
     0.2,
     0.35,
     0.25,
     0.2,
 )
-CALLS_FRACTION = 0.65  # The maximum fraction of the space for the section of the latest calls.
+CALLS_FRACTION = 0.65  # The maximum fraction of the space for the latest calls.
 RESERVED_FRACTION = 0.1
 UNKNOWN_STATUS_MARK = "*"
-"""The note on a command with an unknown exit status if several commands of a section have one. The
-section's heading explains the note."""
+"""The note on a command with an unknown exit status if a section contains several of them. The
+section's heading explains this note."""
 
 MAX_REDUCTIONS = 12  # The maximum number of attempts to fit the sections into their space.
 TALK_HEADING_CHARACTERS = 90  # The number of characters in the longest heading of the talk.
 MIN_CALLS_CHARACTERS = 400  # If fewer characters are available, no calls are shown.
 CollectCalls = Callable[[int], Sequence[TalkMessage]]
-"""A function that takes a number of characters and returns the latest calls in about this space,
-oldest first."""
+"""A function that returns the latest calls, oldest first. Its argument is the approximate number of
+characters that the calls may have."""
 
 _SPEAKERS = {
     MessageKind.REQUEST: "USER",
@@ -96,7 +97,7 @@ _OPEN_CALL_HEADINGS = {
 class Opening(NamedTuple):
     """The ``text`` of an opening.
 
-    ``message_count`` is the number of messages of the talk that it contains, and ``omitted_count``
+    ``message_count`` is the number of messages from the talk in the text, and ``omitted_count`` is
     the number of messages that did not fit.
     """
 
@@ -106,7 +107,7 @@ class Opening(NamedTuple):
 
 
 class _SessionNames(NamedTuple):
-    """The names of sessions in shown references. The main session has no name.
+    """The names of sessions in the references that are shown. The main session has no name.
 
     ``other_names`` maps the ids of the other sessions to short names.
     """
@@ -115,7 +116,7 @@ class _SessionNames(NamedTuple):
     other_names: Mapping[str, str]
 
     def short_reference(self, ref: str) -> str:
-        """Return a reference in the form in which it is shown, or ``""`` for ``""``."""
+        """Return a reference in the short form that is shown. Return ``""`` if it is not a reference."""
         session, colon, record = ref.rpartition(":")
         if session == self.main_session:
             session_name = ""
@@ -132,7 +133,7 @@ def convert_tokens_to_characters(tokens: int) -> int:
 
 
 def format_whole_digest(digest: Digest) -> str:
-    """Format a whole digest."""
+    """Return a whole digest as text."""
     return format_opening(digest, None).text
 
 
@@ -146,7 +147,7 @@ def format_opening(
 ) -> Opening:
     """Format a digest in ``max_characters``, or completely if ``max_characters`` is None.
 
-    ``collect_calls`` is called for the latest calls if space is left. ``record_ref`` is the
+    If space is left, ``collect_calls`` is called to get the latest calls. ``record_ref`` is the
     reference of the record that stores the digest. ``read_command`` is the command that shows a
     record.
     """
@@ -236,12 +237,12 @@ def format_opening(
 
 
 def _has_open_work(sections: Mapping[str, list[str]]) -> bool:
-    """Check whether any section that is shown under the heading of the open work has rows."""
+    """Check whether any of the sections below the heading of the open work contains rows."""
     return any(one.group is SectionGroup.OPEN and one.name in sections for one in SECTIONS)
 
 
 def _group_rows(sections: Mapping[str, Sequence[str]]) -> dict[SectionGroup, list[str]]:
-    """Return the rows of the sections by group. A heading precedes the rows of the open work."""
+    """Return the rows of the sections in each group. The open work starts with its heading."""
     groups: dict[SectionGroup, list[str]] = {group: [] for group in SectionGroup}
     for section in SECTIONS:
         rows = sections.get(section.name, ())
@@ -256,9 +257,9 @@ def _select_messages(
     shown_rows: Mapping[str, Sequence[str]],
     quoted_messages: Collection[TalkMessage],
 ) -> list[TalkMessage]:
-    """Return the messages of the talk that are not shown yet.
+    """Return the messages of the talk that the opening does not show elsewhere.
 
-    Messages that are quoted, or that the lists contain completely, are left out.
+    Quoted messages, and messages that the lists contain completely, are left out.
     """
     listed_words = _collect_listed_words(digest, shown_rows)
     messages: list[TalkMessage] = []
@@ -271,7 +272,7 @@ def _select_messages(
 def _collect_listed_words(
     digest: Digest, shown_rows: Mapping[str, Sequence[str]]
 ) -> dict[str, set[str]]:
-    """Return the user's words in the shown rows of binding statements, by the record's reference."""
+    """Return the user's words in the shown rows of answers and demands, by the record's reference."""
     words_by_record: dict[str, set[str]] = {}
     for section in (ANSWERS, CONSTRAINTS):
         count = max(0, len(shown_rows.get(section.name, ())) - 1)  # The first row is the heading.
@@ -282,7 +283,7 @@ def _collect_listed_words(
 
 
 def _is_fully_listed(message: TalkMessage, listed_words: Mapping[str, set[str]]) -> bool:
-    """Check whether the rows of binding statements contain every line of a user's message."""
+    """Check whether the shown rows of answers and demands contain every line of a user's message."""
     if (
         message.kind is not MessageKind.REQUEST
         or message.superseded
@@ -297,7 +298,7 @@ def _is_fully_listed(message: TalkMessage, listed_words: Mapping[str, set[str]])
 def _drop_repetitions(digest: Digest) -> Digest:
     """Return a digest without repeated messages, failures and questions.
 
-    Demands that the last request contains are also left out.
+    Demands in the last messages are also left out, because these messages are quoted.
     """
     open_error_refs = {entry.ref for entry in digest.section_entries("errors")}
     failures = tuple(
@@ -336,7 +337,7 @@ def count_shown_entries(text: str, section: Section) -> int:
 
 
 def has_section(text: str, section: Section) -> bool:
-    """Check whether an opening shows a section, under its own heading or as a row of the open work."""
+    """Check whether an opening shows a section, under its own heading or in a row of the open work."""
     starts = (section.heading, f"{BULLET}{section.heading}: ")
     return any(row.startswith(starts) for row in text.split("\n"))
 
@@ -359,19 +360,19 @@ def _format_notes(digest: Digest) -> Iterator[str]:
 
 
 def _has_unfinished_turn(digest: Digest) -> bool:
-    """Check whether the assistant's last words were written in the middle of the work."""
+    """Check whether the assistant wrote the last words in the middle of the work."""
     return any(
         entry.text in {WORK_CONTINUED, TURN_CUT_SHORT} for entry in digest.section_entries("now")
     )
 
 
 def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]]:
-    """Return the last answer, the last request, open calls and later reports, in their original order.
+    """Return the last answer, the last request, the open calls and later reports, in this order.
 
-    Each comes with its heading and its fraction of the space. If the session has an unfinished
-    turn, the last words are not an answer. The answer gets its space first, because it contains the
-    state and the open ends. If the user refused a call with a remark, and an answer follows, the
-    remark is not used as the last request.
+    Each comes with its heading and its fraction of the space. The answer is first, because it
+    contains the state of the work. In an unfinished turn, the last words are not an answer. If the
+    user refused a call with a remark and an answer followed, the remark is not used as the last
+    request.
     """
     messages, has_unfinished_turn = digest.talk, _has_unfinished_turn(digest)
     settled_remarks = _find_answered_remarks(digest)
@@ -411,7 +412,7 @@ def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]
 def _find_answered_remarks(digest: Digest) -> set[int]:
     """Return the indexes of the remarks with which the user refused a call before the last answer.
 
-    The section of refusals shows these remarks.
+    The opening shows these remarks in the section of refusals.
     """
     refusal_refs = {entry.ref for entry in digest.section_entries("refusals")}
     remarks: set[int] = set()
@@ -427,7 +428,7 @@ def _find_answered_remarks(digest: Digest) -> set[int]:
 def _quote_message(
     message: TalkMessage, names: _SessionNames, heading: str, max_characters: int
 ) -> list[str]:
-    """Return the rows of a message with its heading. The message is shortened if necessary."""
+    """Return the rows of a message with its heading. A message that is too long is shortened."""
     head = f"{heading}, {_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
     rows = [head, *_format_body(message, message.text, names)]
     # The code blocks of a message are shortened before its sentences.
@@ -456,7 +457,7 @@ def _collect_latest_calls(
 ) -> tuple[list[TalkMessage], list[str]]:
     """Return the latest calls in about ``max_characters``, without secrets.
 
-    Also return the texts in which new secrets were found.
+    Also return the texts of the calls in which new secrets were found.
     """
     if max_characters < MIN_CALLS_CHARACTERS:
         return [], []
@@ -523,8 +524,8 @@ def _format_talk(
 ) -> _FormattedTalk:
     """Return the talk with its heading, oldest message first, or no rows if no message fits.
 
-    ``first_current_index`` is the index of the first message after the last request. ``remark_count`` is
-    the number of messages that the digest does not contain.
+    ``first_current_index`` is the index of the first message after the last request.
+    ``remark_count`` is the number of messages that the digest does not contain.
     """
     available = max_characters - TALK_HEADING_CHARACTERS
 
@@ -550,7 +551,7 @@ def _format_talk(
 
 
 def _format_talk_heading(omitted_count: int, message_count: int, remark_count: int) -> str:
-    """Return the heading of the talk, with the number of messages and remarks that are left out."""
+    """Return the heading of the talk, with the number of omitted messages and remarks."""
     counts: list[str] = []
     if omitted_count:
         counts.append(f"{format_count(omitted_count, 'message')} of {message_count:,}")
@@ -566,9 +567,9 @@ def _format_sections(
 ) -> dict[str, list[str]]:
     """Return the rows of each section, within the section's fraction of the space.
 
-    If the sections exceed the space, all fractions are reduced. Only the fraction of the changed
-    files is kept, because the talk rarely names these files. A row is never shortened, so the
-    sections may still exceed the space. Then the last sections are left out.
+    If the sections exceed the space, all fractions are reduced, except that of the changed files,
+    which the talk rarely mentions. Rows are never shortened, so the sections may still exceed the
+    space. In this case, the last sections are left out.
     """
     scale = 1.0
     rows_by_section: dict[str, list[str]] = {}
@@ -619,14 +620,14 @@ def _format_section(
             for entry in entries
         )
     remaining = max_characters - len(heading) - 12
-    if is_open:  # The last row may give the number of omitted entries.
+    if is_open:  # The last row may need space for the number of omitted entries.
         remaining -= len(OPEN_HEADING) + len(BULLET) + 12
     prefix = f"{BULLET}{section.heading}: " if is_open else BULLET
     rows: list[str] = []
     for entry in entries:
         row = f"{prefix}{_format_entry(section, entry, names)}"
         if section is COMMANDS and len(entry.text) > section.max_row_characters:
-            continue  # A part of a command would be useless.
+            continue  # A shortened command would be useless.
         if len(row) + 1 > remaining:
             if section is not COMMANDS:
                 break
@@ -659,9 +660,9 @@ def _count_characters(rows: Sequence[str]) -> int:
 
 
 def _find_session_names(digest: Digest) -> _SessionNames:
-    """Return the names of the sessions that a digest refers to.
+    """Return the names of the sessions to which a digest refers.
 
-    The ids of the other sessions are shortened, unless two of them have the same prefix.
+    The ids of the other sessions are shortened, unless two ids start with the same characters.
     """
     refs = list(digest_references(digest))
     for message in digest.talk:

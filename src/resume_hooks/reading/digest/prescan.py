@@ -1,9 +1,9 @@
 """Read the few needed fields of a long line without parsing the line.
 
-Most bytes of a session are the contents of files that were read. For such a record, the digest only
-needs to know that the read succeeded. The fields are found in the form in which clients write
-lines: inside a text, quotes are always escaped, so a key with its quotes cannot occur there. A line
-in any other form must be parsed.
+Most bytes of a session are contents of files that were read. For a record with such contents, the
+digest only needs to know that the read succeeded. The fields are searched for in the form in which
+clients write them. In JSON, quotes inside a text are always escaped, so a text cannot contain a
+quoted key. A line in any other form must be parsed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED
 from resume_hooks.transcripts.records import REJECTION_BEGINNING
 
-# In a line with at least this number of bytes, a prescan is faster than parsing.
+# The minimum number of bytes in a line for which a prescan is faster than parsing.
 MIN_PRESCAN_BYTES = 3_000
-# The number of bytes at the start of a line in which its first keys are searched.
+# The number of bytes at the start of a line that are searched for its first keys.
 MAX_ENVELOPE_BYTES = 2_000
 # The types of attachments whose text the digest uses.
 RELEVANT_ATTACHMENTS = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))
@@ -36,19 +36,20 @@ _UUID_KEY = b'"uuid":"'
 _THINKING_START = b'"content":[{"type":"thinking",'
 _RELEVANT_BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
 _NEXT_KEY = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
-"""The key of the record's own id, or a key that may come before it. If another of these keys comes
-first, the record contains more than a successful result."""
+"""The key of the record's own id, or another key that may come first. If another key comes first,
+the record contains more than a successful result."""
 
 _REJECTION = REJECTION_BEGINNING.encode()
 _TEXT_AFTER_BLOCK = b'},{"type":"text","text":"'
-"""The start of a text after another block. The user may have typed this text during the call."""
+"""The start of a text that follows another block. The user may have typed this text during the
+call."""
 
 
 class Prescan(NamedTuple):
-    """The fields of a long record that the digest needs: the record's uuid and its parent's uuid.
+    """The fields of a long record that the digest needs: the uuids of the record and of its parent.
 
-    ``is_sidechain`` means that the record is a sub-agent's. ``call_id`` is the id of the call whose
-    successful result the record contains, or ``""``.
+    ``is_sidechain`` means that the record belongs to a sub-agent. If the record contains the
+    successful result of a call, ``call_id`` is the call's id, else ``""``.
     """
 
     uuid: str
@@ -63,7 +64,8 @@ def prescan_line(raw: bytes) -> Prescan | None:
     if envelope is None or envelope[3] in RELEVANT_ATTACHMENTS or not raw.endswith((b"}\n", b"}")):
         return None
     if envelope[3] is None:
-        # A deeper object belongs to a record that reports a sub-agent's progress.
+        # If the first inner object is not the message, the record may report a sub-agent's
+        # progress.
         inner_start = raw.find(b"{", 1, MAX_ENVELOPE_BYTES)
         result_match = _RESULT_START.match(raw, inner_start - len(_USER_MESSAGE))
         if result_match is not None:
@@ -87,10 +89,10 @@ def prescan_line(raw: bytes) -> Prescan | None:
 def _prescan_result(
     raw: bytes, envelope: re.Match[bytes], result_match: re.Match[bytes]
 ) -> Prescan | None:
-    """Return the needed fields of a record with a result.
+    """Return the needed fields of a record that contains a result.
 
-    The record also has a copy of the result for the client. This long copy comes after the record's
-    id, so the search for the id does not read it.
+    The record also contains a long copy of the result for the client. The copy comes after the
+    record's id, so the search for the id does not read the copy.
     """
     next_key = _NEXT_KEY.search(raw, result_match.end())
     if next_key and next_key[0] == _UUID_KEY:

@@ -1,10 +1,10 @@
 """Quote the project's instructions: their headings, and the rules and commands that concern the work.
 
-Only other agents' transcripts contain such instructions, for example AGENTS.md in a session of
-Codex. A rule concerns the work if its heading is about commits, tests or the like, if its heading
-has words of the user's requests, or if the rule names a file or folder that the session changed. If
-the instructions have few rules, all of them are quoted. If the session did not work in the project
-in which it was started, only the user's own preferences are quoted.
+Only the transcripts of other agents contain such instructions, for example AGENTS.md in a Codex
+session. A rule concerns the work in three cases: its heading is about commits, tests or the like,
+its heading contains words from the user's requests, or the rule mentions a file or folder that the
+session changed. If the instructions contain few rules, all of them are quoted. If the session did
+not work in the project in which it was started, only the user's own preferences are quoted.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ from resume_hooks.reading.digest.session_commands import (
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
-MAX_READ_CHARACTERS = 40_000  # The maximum number of characters of the instructions that are read.
+MAX_READ_CHARACTERS = (
+    40_000  # The maximum number of characters that are read from the instructions.
+)
 # The maximum number of rules and the maximum number of commands that are quoted.
 MAX_RULES, MAX_COMMANDS = 12, 12
 MAX_RULE_CHARACTERS = 400  # The maximum number of characters in a rule.
 MAX_HEADINGS_CHARACTERS = 700  # The maximum number of characters in the row of headings.
 MAX_PROMPTS = 12  # The number of latest prompts whose words are compared with headings.
-MAX_PROMPT_CHARACTERS = 2_000  # The maximum number of characters that are read of each prompt.
-GAP_MARK = " …"  # The end of a quoted item of a list if the next items of the list are not quoted.
+MAX_PROMPT_CHARACTERS = 2_000  # The maximum number of characters that are read from each prompt.
+GAP_MARK = " …"  # The mark after a quoted list item if the next item is not quoted.
 MIN_RULE_WORDS = 4  # A sentence with fewer words is not quoted.
-# Two words are treated as equal if they start with the same characters, this number of them.
+# The number of characters at the start of two words that are compared. If they are the same, the
+# words are treated as equal.
 STEM_CHARACTERS = 6
 _BLOCK_MARK = "["  # The row that replaces a code block starts with this character.
 RELOAD_NOTE = "the client loads the file again"
@@ -44,7 +47,7 @@ WORK_ELSEWHERE_NOTE = "the session changed no file of this project"
 
 _INSTRUCTIONS_BODY = compile_lazily(r"<INSTRUCTIONS>(.*)</INSTRUCTIONS>", re.DOTALL)
 _SKILL_LIST = "\n## Skills\nA skill is a set of local instructions"
-"""The start of the client's list of skills. The client writes this list again in each session."""
+"""The start of the list of skills that the client writes into each session."""
 
 _HEADING_ROW = compile_lazily(r"(#{1,6})[ \t]+(\S[^\n]*)")
 _FENCE_ROW = compile_lazily(r"[ \t]*(?:```|~~~)")
@@ -62,7 +65,8 @@ _STRICT_WORD = compile_lazily(
 _DESCRIPTION = compile_lazily(
     r"\W*(?:`[^`\n]{1,80}`\s*(?::|-+\s)|(?:[\w -]{1,60}:\W*)?[A-Za-z]+[^s\W]s\s)"
 )
-"""The start of a sentence that describes the program: an option with its meaning, or "Uses ..."."""
+"""The start of a sentence that describes the program, for example ``Uses ...`` or an option's name.
+"""
 
 _GENERAL_HEADING = compile_lazily(
     r"\A(?:github|gitlab)\b|\b(?:commits?|pull requests?|prs?|reviews?|tests?|testing|styles?|lint(?:ing)?|"
@@ -72,7 +76,8 @@ _GENERAL_HEADING = compile_lazily(
 """A heading whose rules apply to any work in the project."""
 
 _PERSONAL_HEADING = compile_lazily(r"\b(?:global|personal|preferences)\b", re.IGNORECASE)
-"""A heading of the user's own instructions. The client puts them before those of the project."""
+"""A heading in the user's own instructions, which the client puts before the project's
+instructions."""
 
 _COMMON_HEADING_WORDS = frozenset({
     "active", "agent", "agents", "architecture", "available", "build", "changes", "commands", "component", "components",
@@ -81,10 +86,10 @@ _COMMON_HEADING_WORDS = frozenset({
     "overview", "patterns", "policy", "process", "project", "read", "recent", "repository", "required", "requirements",
     "rules", "setup", "standards", "structure", "system", "technologies", "tools", "types", "variables",
 })  # fmt: skip
-"""Words of headings that do not tell what the text below is about."""
+"""Words in headings that do not say what the text below the heading is about."""
 
 _PURPOSE_ROW = compile_lazily(r"\W*(?:to|when|for) [^.]{3,80}:\W*", re.IGNORECASE)
-"""A row before a list of steps that apply to one purpose only, such as "To add a new check:"."""
+"""A line before a list of steps that only apply to one purpose, such as "To add a new check:"."""
 
 _NUMBERED_ROW = compile_lazily(r"\s*\d{1,2}[.)]\s")
 _PATH = compile_lazily(r"[\w.@-]{1,80}(?:/[\w.@-]{1,80}){0,12}/?")
@@ -92,8 +97,8 @@ _CODE_BLOCK = compile_lazily(
     r"^[ \t]*```(?:bash|sh|shell|console|zsh)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE
 )
 _NOT_COMMAND = compile_lazily(r"\S*[:(]|\w+\s*=\s")
-"""A text that looks like a command but is a commit subject, ``fix(api): check it``, or a setting.
-"""
+"""A text that is not a command although it looks like one: a setting, or a commit's subject such as
+``fix(api): check it``."""
 
 _COMMAND_ITEM = compile_lazily(r"^[ \t]*[-*][ \t]+`([^`\n]{3,160})`[^\n]*", re.MULTILINE)
 
@@ -102,20 +107,21 @@ class _Rank(IntEnum):
     """How closely a sentence concerns the work. Sentences with a lower number are quoted first."""
 
     REQUESTED = 0
-    """A rule that names a changed file, or whose heading has words of the user's requests."""
+    """A rule that mentions a changed file, or whose heading contains words from the user's
+    requests."""
     GENERAL = 1
     """A rule for any work."""
     STEP = 2
-    """Any other sentence below a heading with words of the user's requests, such as a step of a
-    procedure."""
+    """Any other sentence below a heading with words from the user's requests, such as a procedure's
+    step."""
     OTHER = 3
     """Any other rule. It is quoted only if there are few rules."""
 
 
 class _Part(NamedTuple):
-    """The text below one heading of the instructions. ``headings`` ends with that heading.
+    """The text below a heading of the instructions.
 
-    The headings above that heading come before it, the outermost first.
+    ``headings`` are the headings above the text, the outermost first.
     """
 
     headings: tuple[str, ...]
@@ -123,7 +129,7 @@ class _Part(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """A sentence of the instructions, and the heading above it, or ``""`` below the title."""
+    """A sentence in the instructions. ``topic`` is its heading, or ``""`` if only the title is above it."""
 
     topic: str
     text: str
@@ -132,7 +138,7 @@ class _Rule(NamedTuple):
 def list_instructions(
     facts: LineageFacts, commands: Sequence[ShellCommand]
 ) -> Iterator[DigestEntry]:
-    """Yield the name of the instructions, their headings, and the rules and commands for the work."""
+    """Yield the instructions' name and headings, and the rules and commands that concern the work."""
     instructions = facts.instructions
     if instructions is None:
         return
@@ -141,7 +147,7 @@ def list_instructions(
     body = redact_and_collect(body.partition(_SKILL_LIST)[0][:MAX_READ_CHARACTERS])
     body = body.strip()
     if not body:
-        return  # The instructions contain no file, only the client's list of skills.
+        return  # The client sent its list of skills without any instructions.
     is_elsewhere = _is_work_elsewhere(facts)
     note = f"{WORK_ELSEWHERE_NOTE}; {RELOAD_NOTE}" if is_elsewhere else RELOAD_NOTE
     yield make_entry(facts.instructions_name, instructions.position, note)
@@ -170,9 +176,9 @@ def list_instructions(
 
 
 def _is_work_elsewhere(facts: LineageFacts) -> bool:
-    """Check whether the session changed files, but no file of the project with the instructions.
+    """Check whether the session changed files, but none in the project that has the instructions.
 
-    A checkout in another folder with the same name, such as a worktree, is the same project.
+    A checkout in a different folder with the same name, such as a worktree, is the same project.
     """
     folder = facts.instructions_name.rpartition(" of ")[2]
     name = posixpath.basename(folder.rstrip("/"))
@@ -211,14 +217,14 @@ def _split_parts(body: str) -> list[_Part]:
 
 
 def _add_topic(rule: _Rule) -> str:
-    """Return the text of a rule with its topic before it, unless the text already contains the topic."""
+    """Put a rule's topic before its text, unless the text already contains the topic."""
     if not rule.topic or rule.topic.lower() in rule.text.lower():
         return rule.text
     return f"{rule.topic}: {rule.text}"
 
 
 def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Rule], int]:
-    """Return the rules for the work in the order of the instructions, and the number of all rules."""
+    """Return the rules that concern the work in their original order, and the number of all rules."""
     request_stems = _collect_request_stems(facts)
     changed_paths = {change.path for change in facts.changes}
     title = parts[0].headings[:1] if parts else ()
@@ -253,7 +259,7 @@ def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Ru
 
 
 def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str]) -> set[str]:
-    """Return the quoted items of numbered lists after which the next item is not quoted."""
+    """Return the quoted items in numbered lists whose next item is not quoted."""
     incomplete_texts: set[str] = set()
     for part in parts:
         last_quoted = ""
@@ -271,7 +277,7 @@ def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str])
 
 
 def _list_sentences(part: _Part) -> Iterator[str]:
-    """Yield the sentences of a part. A sentence that ends with a colon is joined with the next sentence."""
+    """Yield the sentences in a part. If one ends with a colon, the next sentence is joined to it."""
     text = _FENCED_BLOCK.sub(_describe_block, part.text)
     sentences = list(prose.split_sentences(text))
     is_included = False
@@ -301,12 +307,12 @@ def _find_procedure_steps(part: _Part) -> frozenset[str]:
 
 
 def _describe_block(block: re.Match[str]) -> str:
-    """Return a row such as ``[3 lines of code]``, which replaces a code block."""
+    """Return a line such as ``[3 lines of code]`` to replace a code block."""
     return f"{_BLOCK_MARK}{format_count(block[2].count(chr(10)), 'line')} of code]\n"
 
 
 def _is_rule(sentence: str) -> bool:
-    """Check whether a sentence asks for something and does not only describe the program."""
+    """Check whether a sentence asks for something, rather than only describing the program."""
     if _STRICT_WORD.search(sentence):
         return True
     return _RULE_START.search(sentence) is not None and _DESCRIPTION.match(sentence) is None
@@ -329,7 +335,7 @@ def _is_about_requests(heading: str, request_stems: frozenset[str]) -> bool:
 
 
 def _names_changed_path(sentence: str, changed_paths: Collection[str]) -> bool:
-    """Check whether a sentence names a changed file, or a folder other than ``src/`` with changed files."""
+    """Check whether a sentence mentions a changed file, or a folder with changed files except ``src/``."""
     for name in _PATH.findall(sentence):
         is_folder = name.endswith("/") and name != "src/"
         for path in changed_paths:
@@ -354,7 +360,7 @@ def _find_commands(body: str) -> list[str]:
 
 
 def _extract_command(row: str) -> str:
-    """Return the command in a row: the text in backticks at its start, or the row without its comment."""
+    """Return the command in a row: the text in the first backticks, or the row without its comment."""
     if row.startswith("`"):
         return row[1:].partition("`")[0]
     return row.partition(" #")[0]

@@ -17,7 +17,7 @@ _CODE_BLOCK = compile_lazily(
     r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
 )
 MARKUP = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
-"""The markup before the text of a list item, a heading, a quotation or a table row."""
+"""The markup before the text in a list item, a heading, a quotation or a table row."""
 
 _SENTENCE_END = compile_lazily(
     r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])"
@@ -58,14 +58,15 @@ _CLOSING_OFFER = compile_lazily(
 QUESTION_SENTENCES = 3  # The number of sentences at a text's end that are checked for a question.
 # The number of characters at the end of a text that are searched for a question.
 _QUESTION_CHARACTERS = 1_500
-# The line below the head of a table, or another row without words.
+# A row without words, for example the line below a table's header.
 _WORDLESS_ROW = compile_lazily(r"[\s|:-]*")
 
-# The maximum number of sentences of a prompt that are considered as a title.
+# The maximum number of sentences at the start of a prompt that are considered for its title.
 _MAX_TITLE_SENTENCES = 5
-# The maximum number of characters of a prompt that are considered as a title.
+# The maximum number of characters at the start of a prompt that are considered for its title.
 _MAX_TITLE_SOURCE_CHARACTERS = 4_000
-# The title must have more bytes, because "hello" and "go on" do not describe the work.
+# A title must have more than this number of bytes, because "hello" and "go on" do not describe the
+# work.
 _MIN_TITLE_BYTES = 5
 
 _BARE_COMMAND = compile_lazily(r"\s*/\S+\s*")
@@ -89,14 +90,15 @@ COMMAND_TEMPLATE = compile_lazily(
     r"\s*## User Input\s*\n```text\n(.*?)\n?```\s*\n(?:You \*\*MUST\*\*|Consider)[^\n]*user input[^\n]*\n(.*)",
     re.DOTALL,
 )
-"""The template of a command that contains the user's words, as the commands of spec-kit do."""
+"""The template of a command into which the client inserts the user's words. Spec-kit's commands use
+this template."""
 
 
 def keep_typed_text(text: str) -> str:
     """Return the words that the user typed in a prompt.
 
-    Texts that the client inserted, pasted texts, and a command's template around the words are left
-    out.
+    Texts that the client inserted, pasted texts, and a command's template around the user's words
+    are left out.
     """
     filled_in = COMMAND_TEMPLATE.match(text)
     if filled_in is not None:
@@ -105,7 +107,7 @@ def keep_typed_text(text: str) -> str:
 
 
 def mark_pastes(text: str) -> str:
-    """Return the user's words and pasted texts in a prompt. Rows mark the start and end of a pasted text."""
+    """Return the user's words in a prompt, with a line before and after each pasted text."""
     return replace_insertions(
         text, lambda pasted: f"\n{PASTE_START}\n{pasted.strip()}\n{PASTE_END}\n"
     )
@@ -117,9 +119,10 @@ def remove_code_blocks(text: str) -> str:
 
 
 def join_wrapped_rows(text: str) -> str:
-    """Join the rows of a sentence or list item that was wrapped at a margin.
+    """Join the lines into which a sentence or list item was wrapped.
 
-    A row continues the row before it if that row is long and does not end a sentence.
+    A line is joined to the line before it if the line before it is long and does not end a
+    sentence.
     """
     rows: list[str] = []
     previous = ""
@@ -133,11 +136,11 @@ def join_wrapped_rows(text: str) -> str:
     return "\n".join(rows)
 
 
-MIN_WRAPPED_CHARACTERS = 50  # A row with fewer characters was not wrapped at a margin.
+MIN_WRAPPED_CHARACTERS = 50  # A line with fewer characters is treated as not wrapped.
 _SEPARATE_ROW = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
-"""The start of a row that never continues the row before it."""
+"""The start of a line that never continues the line before it."""
 _COMPLETE_ROW = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")
-"""A row that the next row never continues: it ends a sentence, or is a heading or a table row."""
+"""A line that the next line never continues: it ends a sentence, or is a heading or a table row."""
 
 
 def split_sentences(text: str) -> Iterator[str]:
@@ -177,9 +180,9 @@ def is_question(sentence: str) -> bool:
 
 
 def find_last_sentences(text: str) -> list[str]:
-    """Return the sentences at the end of a text.
+    """Return the last sentences of a text.
 
-    Code blocks are removed first. Otherwise the start of the searched part could be inside a code
+    Code blocks are removed first, because otherwise the searched part could start inside a code
     block.
     """
     return list(split_sentences(remove_code_blocks(text)[-_QUESTION_CHARACTERS:]))
@@ -193,10 +196,7 @@ def ends_with_question_or_offer(text: str) -> bool:
 
 
 def find_last_question(text: str) -> str:
-    """Return the last sentence that asks or offers something, if it is one of a text's last sentences.
-
-    Otherwise return ``""``.
-    """
+    """Return the last sentence that asks or offers something if it is near the end, else ``""``."""
     for sentence in reversed(find_last_sentences(text)[-QUESTION_SENTENCES:]):
         if is_question(sentence) or _CLOSING_OFFER.search(straighten_apostrophes(sentence)):
             return sentence
@@ -204,9 +204,9 @@ def find_last_question(text: str) -> str:
 
 
 def find_request_at_end(text: str) -> str:
-    """Return the end of a text from the first of the last sentences that asks or offers something.
+    """Return the last sentences of a text, starting with the first one that asks or offers something.
 
-    Otherwise return ``""``.
+    If none of the last sentences asks or offers anything, return ``""``.
     """
     last_sentences = find_last_sentences(text)[-QUESTION_SENTENCES:]
     for index, sentence in enumerate(last_sentences):
@@ -231,11 +231,11 @@ def significant_words(text: str) -> frozenset[str]:
 
 
 def make_goal_title(prompts: Iterable[str]) -> str:
-    """Return the first sentence of a prompt that describes the work, or ``""``.
+    """Return the first sentence in the prompts that describes the work, or ``""``.
 
     The prompts are tried in order. If the user pasted a plan after a colon, the result is the
-    plan's heading. The client's insertions and polite beginnings are removed. A command without
-    other words is skipped.
+    plan's heading. Polite words and texts that the client inserted are removed. A prompt that only
+    contains a command is skipped.
     """
     for prompt in prompts:
         typed_words = keep_typed_text(prompt[:_MAX_TITLE_SOURCE_CHARACTERS])

@@ -1,7 +1,7 @@
-"""Find the pull requests in the session's own commands, with their branches.
+"""Find the pull requests, with their branches, in the session's own commands.
 
-Invariant: no server is queried. If a pull request is merged or closed outside the session, this is
-unknown.
+Invariant: no server is queried. So if a pull request is merged or closed outside the session, it is
+still reported as open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 _PULL_REQUEST_URL = compile_lazily(
     r"(?:\"url\":\s*\"|(?:\A|\n)(?:url:)?\s*)(https://[^\s\"'<>)\]]{1,300}/pull/(\d{1,9}))(?=[\s\"]|\Z)"
 )
-"""The address of a pull request. The output of a command may also contain other addresses."""
+"""The address of a pull request, which may be among other addresses in the output of a command."""
 
 _NUMBER = compile_lazily(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
 _END_MESSAGE = compile_lazily(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
@@ -46,17 +46,18 @@ class PullRequest(NamedTuple):
 class PullRequests(NamedTuple):
     """The pull requests of a session, the latest last.
 
-    ``end_positions`` maps the number of each merged or closed pull request to the position of the
-    command that shows this.
+    ``end_positions`` maps the number of a merged or closed pull request to the position of the
+    command that shows its end.
     """
 
     requests: list[PullRequest]
     end_positions: Mapping[str, RecordPosition]
     has_known_branch: bool
-    """Whether a command of the session named the branch of a pull request."""
+    """Whether a command in the session showed the current branch. If none did, no pull request's
+    branch is known."""
 
     def find_open_request(self, branch: str) -> PullRequest | None:
-        """Return the last pull request of a branch if it was not merged or closed, else None."""
+        """Return the last pull request of a branch that was neither merged nor closed, else None."""
         for request in reversed(self.requests):
             is_on_branch = request.branch == branch or not (request.branch or self.has_known_branch)
             if is_on_branch and request.number not in self.end_positions:
@@ -100,7 +101,7 @@ def _process_call(
     requests: list[PullRequest],
     end_positions: dict[str, RecordPosition],
 ) -> None:
-    """Process a call of ``gh pr``. It may create, merge or close a pull request."""
+    """Process a ``gh pr`` command, which may create, merge, close or reopen a pull request."""
     number = _find_number(arguments)
     if verb == "create" or (verb == "view" and not number):
         if url_match := _PULL_REQUEST_URL.search(run.output):
@@ -130,7 +131,7 @@ def _process_view(
 
 
 def _find_number(arguments: Sequence[str]) -> str:
-    """Return the number of the first pull request that a call names, or ``""``."""
+    """Return the number of the first pull request in a command's arguments, or ``""``."""
     for word in shell.select_operands(arguments):
         if match := _NUMBER.fullmatch(word):
             return str(match[1] or match[2])
@@ -138,7 +139,7 @@ def _find_number(arguments: Sequence[str]) -> str:
 
 
 def _find_option_value(arguments: Sequence[str], *names: str) -> str:
-    """Return the value of the option with one of the ``names``, or ``""``."""
+    """Return the value of the first option that is in ``names``, or ``""``."""
     for option, value in pairwise(arguments):
         if option in names:
             return value

@@ -25,8 +25,8 @@ MAX_SUBJECT_CHARACTERS = 120  # The maximum number of characters shown of a refu
 _MESSAGE_OPTIONS = frozenset(
     {"-m", "-am", "-F", "--message", "--file", "-b", "--body", "--body-file", "-t", "--title"}
 )
-"""Options of git and gh whose value is a message. Commands that differ only in the message are
-equal."""
+"""Options of git and gh whose value is a message. Two commands that differ only in a message are
+treated as equal."""
 _STAGING_COMMAND = ("git", "add")
 
 
@@ -35,9 +35,9 @@ def list_refusals(
 ) -> Iterator[DigestEntry]:
     """Yield the refused calls that were not allowed later.
 
-    If ``with_words`` is true, yield the calls that the user refused with a reason. Otherwise yield
-    those that the user refused without words or that a rule refused. A plan that the user returned
-    with words is never included, because the talk contains these words.
+    With ``with_words``, these are the calls that the user refused with a reason. Otherwise, they
+    are the calls that a rule refused or that the user refused without words. A plan to which the
+    user replied with words is never included, because the talk contains these words.
     """
     for refusal in reversed(facts.refusals):
         call, quote, is_by_user = refusal
@@ -51,7 +51,7 @@ def list_refusals(
 
 
 def _find_subject(call: PendingCall) -> str:
-    """Return the subject of a refused call. If the call has several questions, return the first question."""
+    """Return the subject of a refused call. For a call with questions, this is the first question."""
     for row in list_objects(call.inputs.get("questions")):
         return get_string(row, "question")
     return call.find_first_text(
@@ -64,7 +64,7 @@ def _was_allowed_later(
 ) -> bool:
     """Check whether a later call did what was refused, or a prompt answered the refused question.
 
-    A later call did the same if it changed the same file or ran the same commands.
+    A later call did the same if it changed the same file, or if it ran the same commands.
     """
     call, order = refusal.call, refusal.quote.position.order
     if call.tool in WRITING_TOOLS:
@@ -78,7 +78,7 @@ def _was_allowed_later(
 
 
 def _has_run_later(refused_command: str, later_commands: Sequence[ShellCommand]) -> bool:
-    """Check whether a refused command ran later, or all of its simple commands that change something."""
+    """Check whether a refused command, or all of its parts that change something, ran later."""
     refused_key = make_command_key(refused_command)
     if any(command.key == refused_key for command in later_commands):
         return True
@@ -112,7 +112,7 @@ def _list_changing_commands(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str
 
 
 def _remove_message_options(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a command without options for messages, such as the message of a commit."""
+    """Return the words of a command without its message options and their values."""
     kept_words = []
     previous = ""
     for word in words:

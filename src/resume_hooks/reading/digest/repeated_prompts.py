@@ -9,28 +9,29 @@ from resume_hooks.reading.digest.prose import PASTE_END
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MIN_PROMPT_CHARACTERS = 1_000  # A prompt with fewer characters is not shortened.
-MAX_WORDS = 20_000  # The maximum number of words of a prompt that are compared.
-# A part is repeated if at least this number of successive words occur in a later prompt.
+MAX_WORDS = 20_000  # The maximum number of words in a prompt that are compared.
+# The minimum number of successive words that a repeated part and a later prompt have in common.
 COMPARED_WORDS = 12
 MIN_REPEATED_WORDS = 60  # A repeated part with fewer words is not replaced.
 _WORD = compile_lazily(r"[^\W_]+")
 
 
 class LaterPrompts:
-    """The word sequences of the later prompts. Prompts are processed from the end of a session backwards."""
+    """The sequences of words in later prompts. The prompts are processed from the last to the first."""
 
     def __init__(self) -> None:
         self._positions: dict[str, RecordPosition] = {}
 
     def shorten_prompt(self, text: str, position: RecordPosition) -> str:
-        """Return a prompt in which references replace the parts that a later prompt repeats.
+        """Replace the parts of a prompt that a later prompt repeats with references to the later prompt.
 
-        Markup and line breaks may differ. The prompt, which is at ``position``, is then added to the
-        later prompts.
+        Markup and line breaks may differ. ``position`` is the position of the prompt, which is then
+        added to the later prompts.
         """
         if len(text) < MIN_PROMPT_CHARACTERS:
             return text
-        # The mark of a paste's end is blanked, so that its words are not compared.
+        # Spaces replace the mark at a paste's end, because the words in the mark must not be
+        # compared.
         searched_text = text.replace(PASTE_END, " " * len(PASTE_END))
         words = list(islice(_WORD.finditer(searched_text), MAX_WORDS))
         lower_words = [word[0].lower() for word in words]

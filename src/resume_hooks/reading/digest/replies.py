@@ -1,7 +1,7 @@
-"""Find the words of the previous answer to which a short reply such as "3" or "yes" refers.
+"""Find the words in the previous answer to which a short reply such as "3" or "yes" refers.
 
 A reply is compared with the labels in the answer's lists and with the answer's last question. A
-reply that is clear by itself, or that matches neither, refers to nothing.
+reply refers to no words if it is clear by itself or matches neither a label nor the question.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MAX_REPLY_CHARACTERS = 48  # The maximum number of characters in a short reply.
 MAX_REPLY_WORDS = 7  # The maximum number of words in a short reply.
-# The maximum number of characters quoted of the words to which a reply refers.
+# The maximum number of quoted characters from the words to which a reply refers.
 MAX_QUOTED_CHARACTERS = 200
 ANSWERED_MARK = "[in answer to: "
 """The start of the row that quotes the words to which a reply refers."""
@@ -35,13 +35,13 @@ _ASSENT_WORDS = frozenset({
     "all", "neither", "none", "correct", "right", "exactly", "proceed", "agreed", "approved", "absolutely",
     "definitely", "continue", "ja", "nein", "oui", "non", "si", "sí",
 })  # fmt: skip
-"""The first words of replies that agree or disagree."""
+"""The first words in replies that agree or disagree."""
 
 
 def add_answered_words(reply: str, answer: str) -> str:
-    """Return a reply, followed by a row that quotes the words of ``answer`` to which it refers.
+    """Add a line to a reply that quotes the words of ``answer`` to which the reply refers.
 
-    If the reply refers to nothing, it is returned unchanged.
+    If the reply refers to no words, return it unchanged.
     """
     words = find_answered_words(reply, answer)
     if words:
@@ -65,9 +65,9 @@ def may_refer_to_answer(text: str) -> bool:
 
 
 def find_answered_words(reply: str, answer: str) -> str:
-    """Return the words of ``answer`` to which a short reply refers, or ``""``.
+    """Return the words in ``answer`` to which a short reply refers, or ``""``.
 
-    They are the options that the reply names, or the question that it answers.
+    These are the options that the reply names, or the question that the reply answers.
     """
     if not may_refer_to_answer(reply):
         return ""
@@ -80,10 +80,9 @@ def find_answered_words(reply: str, answer: str) -> str:
 
 
 def _add_listed_items(question: str, answer: str) -> str:
-    """Return a question with the list that follows it.
+    """Return a question that ends with a colon, followed by its list. Return other questions unchanged.
 
-    If the question does not end in a colon, return it alone. If it does but no list follows, return
-    ``""``.
+    If the question ends with a colon but no list follows, return ``""``.
     """
     if not question.endswith(":"):
         return question
@@ -111,7 +110,7 @@ def is_simple_reply(reply: str) -> bool:
 
 
 def _find_mentioned_labels(words: Sequence[str]) -> list[str]:
-    """Return the labels and ordinals in a reply. If the reply has other meaningful words, return none."""
+    """Return the labels and ordinals in a reply, or an empty list if it contains other meaningful words."""
     named = [word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS]
     if set(words) <= {*named, *_FILLER_WORDS}:
         return named
@@ -119,7 +118,7 @@ def _find_mentioned_labels(words: Sequence[str]) -> list[str]:
 
 
 def _find_mentioned_options(words: Sequence[str], answer: str) -> list[str]:
-    """Return the options of ``answer`` that a reply names. If the reply has other words, return none.
+    """Return the options in ``answer`` that a reply names, or none if it contains other meaningful words.
 
     If several options have the same label, the last of them is returned.
     """

@@ -1,4 +1,4 @@
-"""Query the present state of git in the folder of a session.
+"""Query the current state of git in a session's folder.
 
 The queries are read-only and run while the transcript is read.
 
@@ -21,22 +21,22 @@ from resume_hooks.system.git_view import GitView
 from resume_hooks.system.git_worktrees import repository_root
 from resume_hooks.system.text import format_count, plain_line, quote_name
 
-# The number of seconds after the start of the query in which git must answer.
+# The maximum number of seconds that git has to answer, counted from the start of the query.
 MAX_GIT_SECONDS = 0.3
 
 NO_QUERY = "not asked"
 NO_ANSWER = "no answer"
 REWRITTEN_NOTE = "rewritten after it was pushed: needs a force-push"
 MAX_BRANCH_CHARACTERS = 80  # The maximum number of characters shown of a branch's name.
-# The number of bytes at the end of a branch's reflog that are searched for earlier tips of the
-# branch.
+# The number of bytes at the end of a branch's reflog that are searched for the branch's earlier
+# tips.
 MAX_REFLOG_BYTES = 1 << 20
 
 _STATUS_ARGUMENTS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
 _COUNT_ARGUMENTS = ("rev-list", "--count", "--since={since}", "HEAD", "--")
 _UPSTREAM_ARGUMENTS = ("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}")
 
-# For each prefix of a row in ``git status``, the number of spaces before the row's path.
+# The number of spaces before the path in a row of ``git status``, by the row's prefix.
 _SPACES_BEFORE_PATH = {
     b"1 ": 8,
     b"2 ": 9,
@@ -50,14 +50,14 @@ _TRACKED_PREFIXES = (b"1 ", b"2 ")
 
 
 class RepositoryState(NamedTuple):
-    """The present state of a repository. ``description`` is one line for the reader.
+    """The current state of a repository. ``description`` is one line for the reader.
 
     ``dirty_paths`` are the paths with uncommitted changes, including new files, relative to
-    ``root``. ``staged_paths``, ``untracked_paths`` and ``conflicting_paths`` are subsets of them.
-    ``branch`` is ``""`` if no branch is checked out. ``ahead`` and ``behind`` are numbers of
-    commits, compared with the remote-tracking branch of the upstream, or 0 if there is no upstream.
-    ``is_rewritten`` means that the upstream's tip was once the tip of this branch and is no longer
-    its ancestor. Then a push must be forced.
+    ``root``. ``staged_paths``, ``untracked_paths`` and ``conflicting_paths`` are subsets of
+    ``dirty_paths``. ``branch`` is ``""`` if no branch is checked out. ``ahead`` and ``behind`` are
+    the numbers of commits by which the branch is ahead of and behind its upstream, or 0 if there is
+    no upstream. ``is_rewritten`` means that the tip of the upstream was once the tip of this branch
+    but is no longer its ancestor, so that a push must be forced.
     """
 
     description: str
@@ -73,9 +73,10 @@ class RepositoryState(NamedTuple):
 
 
 class _GitStatus(NamedTuple):
-    """The parsed ``git status``.
+    """The parsed output of ``git status``.
 
-    ``ahead`` and ``behind`` are the numbers of commits compared with the upstream.
+    ``ahead`` and ``behind`` are the numbers of commits by which the branch differs from its
+    upstream.
     """
 
     ahead: int
@@ -102,8 +103,8 @@ class GitQuery:
             self._root = repository_root(os.path.normpath(folder))
         else:
             self._root = ""
-        # The first query returns git's settings. A thread waits for the answer, so the caller does
-        # not wait.
+        # Before the first query, git's settings are read. This is done in a thread, so that the
+        # caller need not wait for the answer.
         self._query_thread = threading.Thread(
             target=self._start_queries, args=(start_time, where), daemon=True
         )
@@ -136,7 +137,7 @@ class GitQuery:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        self._query_thread.join()  # The thread waits no longer than git's time limit.
+        self._query_thread.join()  # The thread does not wait longer than git's time limit.
         self._exit_stack.close()
 
     def collect_answers(self) -> RepositoryState:
@@ -205,7 +206,7 @@ def _parse_status(status: bytes) -> _GitStatus:
 
 
 def _was_branch_tip(reflog: str, commit: bytes) -> bool:
-    """Check whether a commit was once the tip of a branch. ``reflog`` is the path of the branch's reflog."""
+    """Check whether a commit was once the tip of the branch whose reflog is at the path ``reflog``."""
     try:
         with open_regular(reflog) as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - MAX_REFLOG_BYTES))

@@ -21,14 +21,15 @@ _WORD = compile_lazily(r"[^\W_][\w./%$€-]*")
 _VALUE = compile_lazily(
     r".*\d.*|[A-Z][A-Z0-9_]+|\S*[._/]\S+|(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)days?"
 )
-# A unit such as "MB". It is removed because in capitals it looks like a constant.
+# A unit such as "MB". Units are removed because a word in capitals looks like a constant.
 _UNIT = compile_lazily(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")
-# The start of a line of a program's output.
+# The start of a line that a program printed.
 _LOG_LINE = compile_lazily(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")
-# A number with its unit or with the things that it counts.
+# A number with its unit or with the name of what it counts.
 _MEASUREMENT = compile_lazily(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")
 _QUOTED_TEXT = compile_lazily(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
-# This pattern and the next two match lower-case text. Ignoring case would double the search time.
+# This pattern and the next two match lower-case text, because ignoring the case would take twice as
+# long.
 _STATING_WORD = compile_lazily(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
     r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b"
@@ -36,7 +37,7 @@ _STATING_WORD = compile_lazily(
 _BINDING_WORD = compile_lazily(
     r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b"
 )
-"""Words of a sentence that states no fact but that a later sentence can revoke."""
+"""Words in a sentence that a later sentence can revoke although it does not state a fact."""
 
 _CHANGE_PHRASE = compile_lazily(
     r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
@@ -64,12 +65,12 @@ _CHOOSING_WORDS = r"\b(?:use|using|go with|call(?:ed)?|name(?:d)?|prefer|choose|
 _REFUSING_WORD = compile_lazily(
     r"\b(?:never|not|don't|avoid|no|without|both|also|too|support)\b|\?\W*\Z"
 )
-"""Words of a statement that chooses nothing, or that chooses more than one thing."""
+"""Words in a statement that chooses nothing or more than one thing."""
 
 _NAME_WITH_VERSION = compile_lazily(
     r"\b([a-z][a-z+#]{2,}(?:\.[a-z]+)?) v?(\d+(?:\.\d+)*)\b(?!\.?\d|%|-)"
 )
-"""A name followed by the number of its version."""
+"""A name followed by a version number."""
 
 _CHOOSES_VERSION = compile_lazily(
     r"\b(?:use|using|go with|prefer|upgrade|downgrade|switch|stay (?:on|with)|target|"
@@ -83,7 +84,7 @@ _COUNTING_WORDS = frozenset({
     "these", "those", "are", "all", "use", "using", "take", "after", "before", "into", "per", "version", "approach",
     "choice", "variant", "priority", "pull", "request", "commit", "size", "within", "wait", "every", "each", "another",
 })  # fmt: skip
-"""Words that a number may follow without being a version."""
+"""Words that may come before a number that is not a version."""
 
 _STOP_WORDS = frozenset({
     "a", "an", "the", "and", "or", "but", "of", "to", "in", "on", "at", "by", "for", "from", "with", "as", "is", "are",
@@ -94,10 +95,11 @@ _STOP_WORDS = frozenset({
 })  # fmt: skip
 """Words that do not help to identify the subject of a sentence."""
 
-# Two sentences about the same subject have at least this number of words in common.
+# The minimum number of words that two sentences about the same subject have in common.
 MIN_SHARED_WORDS = 2
-MIN_SAME_SUBJECT_FRACTION = 0.75  # The minimum fraction of common words if only a value differs.
-# The minimum fraction of words that two sentences must share if the later one announces a change.
+# The minimum fraction of words in common if the two sentences only differ in a value.
+MIN_SAME_SUBJECT_FRACTION = 0.75
+# The minimum fraction of words in common if the later sentence announces a change.
 MIN_SIMILAR_SUBJECT_FRACTION = 0.4
 # The number of latest statements that are compared with each other.
 MAX_COMPARED_STATEMENTS = 300
@@ -159,17 +161,17 @@ def find_binding_statements(statements: Sequence[str]) -> list[int]:
 
 
 def announces_change(statement: str) -> bool:
-    """Check whether a statement says explicitly that it changes an earlier statement."""
+    """Check whether a statement explicitly changes an earlier statement."""
     return _CHANGE_PHRASE.search(statement.lower()) is not None
 
 
 def find_corrected_sentences(
     sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]
 ) -> Iterator[tuple[int, int]]:
-    """Find the assistant's ``sentences`` that a later statement of the user explicitly revokes.
+    """Find the assistant's ``sentences`` that a later statement by the user explicitly revokes.
 
-    Sentences and statements have times and are ordered oldest first. Yield the index of each
-    revoked sentence with the index of the statement.
+    Sentences and statements come with their times and are ordered oldest first. Yield the index of
+    each revoked sentence and the index of the statement that revokes it.
     """
     changes = [
         (index, moment, _parse_statement(text))
@@ -179,8 +181,8 @@ def find_corrected_sentences(
     change_words = {word for _, _, words in changes for word in words.subject}
     weights = _weigh_words(words for _, _, words in changes)
     for sentence_index, (moment, sentence) in enumerate(sentences):
-        # Most sentences share no words with a change. This check is much faster than collecting all
-        # words of a sentence.
+        # Most sentences share no words with a change. Checking this first is much faster than
+        # collecting all words in each sentence.
         if len(
             change_words.intersection(sentence.lower().split())
         ) < MIN_SHARED_WORDS - 1 or not _STATING_WORD.search(sentence.lower()):
@@ -201,7 +203,7 @@ def find_corrected_sentences(
 def _measure_likeness(
     old_words: frozenset[str], new_words: frozenset[str], weights: Mapping[str, float]
 ) -> float:
-    """Return the fraction of words that two statements have in common. Each word has a weight."""
+    """Return the weighted fraction of words that two statements have in common."""
     shared_words, other_words = old_words & new_words, old_words ^ new_words
     # Unlike ``sum``, ``fsum`` does not depend on the order of the words.
     shared_weight = fsum([weights.get(word, 1) for word in shared_words])
@@ -211,7 +213,7 @@ def _measure_likeness(
 
 
 def _weigh_words(statements: Iterable[_StatementWords]) -> dict[str, float]:
-    """Return the weight of each word: 1 if at most two statements contain it, less if more of them do."""
+    """Return the weight of each word. It is 1 for a word in one or two statements, and less for others."""
     counts = Counter(chain.from_iterable(statement.subject for statement in statements))
     return {word: 1 / max(1, count - 1) for word, count in counts.items()}
 
@@ -222,9 +224,9 @@ def _revokes(
     words: Mapping[int, _StatementWords],
     weights: Mapping[str, float],
 ) -> bool:
-    """Check whether the later of two statements revokes the earlier statement.
+    """Check whether the later of two statements revokes the earlier one.
 
-    ``indexes`` has the index of the earlier statement and that of the later statement.
+    ``indexes`` contains the index of the earlier statement and the index of the later statement.
     """
     (old_words, old_values), (new_words, new_values) = (words[index] for index in indexes)
     likeness = _measure_likeness(old_words, new_words, weights)
@@ -273,7 +275,7 @@ def _gives_other_numbers(old_statement: str, new_statement: str) -> bool:
 
 
 def _is_thing_replaced(old_statement: str, new_statement: str) -> bool:
-    """Check whether the later statement names a thing as replaced that the earlier statement chooses."""
+    """Check whether the later statement replaces a thing that the earlier statement chooses."""
     replaced = _REPLACED_NAME.search(new_statement.lower())
     if replaced is None or replaced[1] in _STOP_WORDS or replaced[1].endswith("ing"):
         return False
@@ -282,10 +284,10 @@ def _is_thing_replaced(old_statement: str, new_statement: str) -> bool:
 
 
 def _find_replaced_versions(statements: Sequence[str], first_index: int) -> dict[int, int]:
-    """Map each statement that chooses a version to a later statement that chooses another version.
+    """Map the index of each statement that chooses a version to that of a later, different choice.
 
-    Both statements are given by their indexes and are about the same thing. Statements before the
-    index ``first_index`` are not compared.
+    Both statements are about the same thing. Statements before the index ``first_index`` are not
+    compared.
     """
     latest_choices: dict[str, tuple[int, str]] = {}
     replacements: dict[int, int] = {}
@@ -312,7 +314,7 @@ def _find_replaced_versions(statements: Sequence[str], first_index: int) -> dict
 
 
 def _name_same_purpose(old_statement: str, new_statement: str) -> bool:
-    """Check whether two statements name the same purpose of a choice, as in "for the tests, use ..."."""
+    """Check whether two statements have the same purpose, for example if both say "for the tests, use"."""
     topics = []
     for topic in (_CHOICE_OBJECT.search(old_statement), _CHOICE_OBJECT.search(new_statement)):
         topics.append(topic and _parse_statement(topic[1]))
@@ -320,7 +322,7 @@ def _name_same_purpose(old_statement: str, new_statement: str) -> bool:
 
 
 def _parse_statement(statement: str) -> _StatementWords:
-    """Return the subject and the values of a statement. A line of a program's output has neither."""
+    """Return the words of a statement's subject, and its values. Both are empty for a line of output."""
     if _LOG_LINE.match(statement):
         return _StatementWords(frozenset(), frozenset())
     values = set(_QUOTED_TEXT.findall(statement))

@@ -1,4 +1,4 @@
-"""Find the files that Python scripts in here-documents of shell commands write.
+"""Find the files that are written by Python scripts in the here-documents of shell commands.
 
 A file is only found if the script writes to a literal path, or to a variable whose last value is a
 literal path. Computed paths are unknown.
@@ -12,7 +12,9 @@ from functools import lru_cache
 from resume_hooks.reading.digest.shell import MAX_CACHED_COMMANDS, find_here_documents
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_SCRIPT_CHARACTERS = 60_000  # The number of characters of a script that are searched.
+MAX_SCRIPT_CHARACTERS = (
+    60_000  # The number of characters at the start of a script that are searched.
+)
 _STATEMENT = compile_lazily(
     r"^[ \t]*(?P<name>\w{1,60})[ \t]*=[ \t]*(?P<value>[^\n]{1,400})$|"
     r"^[ \t]*for[ \t]+(?P<each>\w{1,60})[ \t]+in[ \t]*[\[(](?P<values>[^\])]{1,4000})[\])][ \t]*:|"
@@ -29,7 +31,7 @@ _LITERALS = compile_lazily(r"'([^'\n]{1,300})'|\"([^\"\n]{1,300})\"")
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def find_files_written_by_scripts(command: str) -> tuple[str, ...]:
-    """Return the paths that the scripts in a command write, as the scripts spell them, each once."""
+    """Return the paths that the scripts in a command write, as spelled there, without repetitions."""
     if "<<" not in command or "write" not in command:
         return ()
     files: dict[str, None] = {}

@@ -1,6 +1,7 @@
-"""The table of a digest's sections: their names, headings, limits and use in later digests.
+"""The table of a digest's sections: their names, headings and limits, and how later digests use them.
 
-The table has the order of an opening. The talk comes after the first groups and before the lists.
+The rows have the same order as the sections in an opening. The talk comes after the first groups of
+sections and before the lists.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ class SectionGroup(Enum):
     NOW = "now"
     """Before the last request and the last answer."""
     OPEN = "open"
-    """After the last answer, in one block with the other sections of the open work. Each row has
-    the section's name as its label."""
+    """After the last answer, together with the other sections of the open work. Each row starts
+    with its section's name."""
     BINDING = "binding"
     """Between the open work and the talk."""
     LIST = "list"
@@ -28,11 +29,11 @@ class SectionGroup(Enum):
 class Section(NamedTuple):
     """One section of the digest.
 
-    ``group`` is its position in an opening. ``max_fraction`` and ``max_characters`` limit its size
-    in an opening. ``max_row_characters`` limits the size of a row, and ``max_stored_bytes`` the
-    size that a child stores. ``is_knowledge`` means that the section is also useful for another
-    task on the same code. ``is_current`` means that a child's digest does not include the
-    ancestors' entries of this section.
+    ``group`` is its place in an opening. ``max_fraction`` and ``max_characters`` limit its size in
+    an opening. ``max_row_characters`` limits the length of a row, and ``max_stored_bytes`` limits
+    the size that a child stores. ``is_knowledge`` means that the section is also useful for a
+    different task on the same code. ``is_current`` means that the section describes the current
+    state, so that a child's digest does not include its ancestors' entries.
     """
 
     name: str
@@ -120,7 +121,7 @@ SECTIONS = (
     NOW, NEXT, PENDING, QUESTIONS, TODOS, MARKS, ERRORS, CONSTRAINTS, ANSWERS, SKILLS,
     INSTRUCTIONS, CHANGED, COMMANDS, FAILURES, REFUSALS, ARTEFACTS, OTHER_COMMANDS, READ,
 )  # fmt: skip
-"""Every section, in the order of an opening."""
+"""Every section, in the order of the sections in an opening."""
 
 UNKNOWN_STATUS = "exit status not recorded"
 """The note on a command whose exit status is not in the transcript."""

@@ -1,7 +1,7 @@
 """List a session's shell commands: which succeeded, which check something, and which to run again.
 
 A command succeeded if its exit status reports success and its output contains no error message. The
-exit status of a pipe may only be that of a filter at its end, such as ``head``.
+exit status alone is not enough, because in a pipe it may only be that of a filter such as ``head``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of characters shown of a command that is worth running again.
 MAX_COMMAND_CHARACTERS = 320
-MAX_COUNTED_RUNS = 5  # More runs of a command than this do not increase its score.
-# The score for each word of the last request in a command, and the maximum number of scored words.
+MAX_COUNTED_RUNS = 5  # The maximum number of a command's runs that increase its score.
+# The score for each word that a command and the last request have in common, and the maximum number
+# of words that are scored.
 REQUEST_WORD_SCORE, MAX_REQUEST_WORDS = 4, 3
-# The maximum number of commands of one program that come before commands of other programs.
+# The maximum number of a program's commands that come before the commands of other programs.
 MAX_COMMANDS_OF_PROGRAM = 3
 MAX_LINE_CHARACTERS = 160  # The maximum number of characters in a quoted line of output.
 # The number of characters at the start and at the end of an output that are searched for errors.
@@ -46,25 +47,25 @@ _ERROR_LINE = compile_lazily(
     r"={0,80} ?no tests (?:ran|found)\b|collected 0 items\b|"
     r"diff in \S{1,300}:\d|would reformat\b|\[warn\] code style issues)[^\n]*"
 )
-"""An error message at a line start, in lower-case text. It is found after the previous line's end,
-because ignoring case or anchoring at a line start would double the search time."""
+"""An error message at the start of a line, in lower-case text. The pattern starts with the end of
+the previous line, because ignoring the case or using ``^`` would take twice as long."""
 
 _FAILURE_LINE = compile_lazily(
     r"[^\n]{0,300}(?:no such file or directory|command not found|\bnot ok\b|panicked at|"
     r"\b[1-9]\d{0,5} (?:tests?(?:\(s\))? )?(?:failed|failures?|errors?)\b)[^\n]*",
     re.IGNORECASE,
 )
-"""A line that reports a failure. It is only used if the exit status is unknown or is that of a
-search."""
+"""A line that reports a failure. It is only searched for if the exit status is unknown or is only
+that of a search in the output."""
 
 
 class ShellCommand(NamedTuple):
     """A run of a shell command, with its simple commands.
 
-    ``key`` is equal for runs of the same command. ``program`` is its main program, with a
+    ``key`` is equal for runs of the same command. ``program`` is its main program, followed by the
     subcommand if it has one. ``error_line`` is an error message in the output, or ``""``.
-    ``has_worked`` means that the run certainly succeeded. ``run_folder`` is the folder in which it
-    ran, after its own ``cd``, or ``""`` if the folder is unknown.
+    ``has_worked`` means that the run certainly succeeded. ``run_folder`` is the folder in which the
+    command ran after its own ``cd``, or ``""`` if the folder is unknown.
     """
 
     run: ShellRun
@@ -108,9 +109,9 @@ def _has_succeeded(run: ShellRun) -> bool:
 
 
 def _find_other_folder(command: ShellCommand, home: str) -> str:
-    """Return a command's folder relative to ``home``, for the note on the command.
+    """Return a command's folder relative to ``home``, for a note on the command.
 
-    The result is ``""`` if the folder is ``home`` or the command starts with its own ``cd``.
+    The result is ``""`` if the folder is ``home``, or if the command starts with ``cd``.
     """
     folder = command.run.folder
     if not folder or not home or folder == home or _LEADING_CD.match(command.run.command):
@@ -141,16 +142,18 @@ def list_working_commands(
     """Return the commands that are worth running again, as they were typed in the last successful run.
 
     Commands that contain ``request_words`` come first. The other commands are ordered by how often
-    and how recently they ran. Only a few commands of one program come before the commands of all
-    other programs. Commands are left out if they failed, only inspect or show help, or contain a
-    document or a message. ``removals`` are removed folders, each with the order of the command that
-    removed it. ``edited_files`` may make the result of a check obsolete.
+    and how recently they ran, but only a few commands of a program come before the commands of all
+    other programs. Commands are left out if they failed, only inspect something or show help, or
+    contain a document or a message. ``removals`` contains each removed folder with the sequence
+    number of the command that removed it. ``edited_files`` shows whether the result of a check may
+    be outdated.
     """
     checks: list[DigestEntry] = []
     others: list[DigestEntry] = []
     for command, note in _choose_commands(commands, folder, removals, request_words, edited_files):
         command_text = command.run.command
-        # An escape sequence before a secret would hide the secret from the rules.
+        # The text is redacted first, because an escape such as "\n" before a secret would hide the
+        # secret from the rules.
         shown_command = redact_and_collect(command_text) if "\n" in command_text else command_text
         entry = make_entry(
             shell.make_runnable_command(shown_command, folder),
@@ -181,7 +184,10 @@ def _choose_commands(
     request_words: Collection[str],
     edited_files: EditedFiles,
 ) -> list[tuple[ShellCommand, str]]:
-    """Return the last successful run of each command to repeat, with a note, the most useful run first."""
+    """Return the commands that are worth repeating, the most useful first, each with a note.
+
+    Each command is represented by its last successful run.
+    """
     groups: dict[str, list[ShellCommand]] = {}
     all_commands = list(_add_checks_in_inspections(commands))
     for command in all_commands:
@@ -246,9 +252,9 @@ def _choose_commands(
 
 
 def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[ShellCommand]:
-    """Yield the commands, and the checks in commands with several inspections.
+    """Yield all commands. After a command that inspects several things, also yield the checks in it.
 
-    Each check follows the command that contains it, as a command of its own.
+    Each of these checks is yielded as a separate command.
     """
     for command in commands:
         yield command
@@ -285,7 +291,7 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
 _SCRIPT_SIGN = compile_lazily(
     r"\b(?:for|while|until|case|function)\s|\(\)\s*\{|<<|\|\||(?:\A|[\n;&(])\s*!\s"
 )
-"""Signs of a script whose parts do not work alone or may fail."""
+"""Signs of a script with parts that do not work on their own or that may fail."""
 
 _EXPANDED_WORD = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
 """Signs that the shell expands a word, or that the word is a temporary file."""
@@ -297,7 +303,7 @@ def _has_error_line(output: str) -> bool:
 
 
 def _count_request_words(command: ShellCommand, request_words: Collection[str]) -> int:
-    """Return how many of a command's words are in the last request, or at most MAX_REQUEST_WORDS."""
+    """Return the number of a command's words that are in the last request, at most MAX_REQUEST_WORDS."""
     words: set[str] = set()
     for part in command.parts:
         if shell.find_program((part,)):
@@ -343,13 +349,13 @@ def _uses_removed_folder(
 
 
 def _has_worked_after(command: ShellCommand, order: int) -> bool:
-    """Check whether a command ran after ``order``, succeeded, and did more than look or remove."""
+    """Check whether a command ran after ``order``, succeeded, and did more than read or remove files."""
     is_work = bool(command.program) and command.program.split()[0] != "rm"
     return is_work and command.has_worked and command.run.position.order > order
 
 
 def _mentions_folder(command: ShellCommand, folder: str) -> bool:
-    """Check whether an argument of a command is a path in a folder, or the folder's distinctive name."""
+    """Check whether a command has an argument that is a path in a folder, or the folder's unusual name."""
     name = posixpath.basename(folder)
     is_distinct = len(name) >= MIN_DISTINCT_NAME_CHARACTERS and ("-" in name or "_" in name)
     if name not in command.run.command:
@@ -376,18 +382,18 @@ def is_check_part(part: SimpleCommand) -> bool:
 
 
 def is_verification(command: ShellCommand) -> bool:
-    """Check whether a command tests, lints or builds the files. An edit may then change its result."""
+    """Check whether a command tests, lints or builds files, so that an edit may change its result."""
     return any(_is_verification_part(part) for part in command.parts)
 
 
 def _is_verification_part(part: SimpleCommand) -> bool:
-    """Check whether a simple command tests, lints or builds the files."""
+    """Check whether a simple command tests, lints or builds files."""
     words = part.words[:MAX_CHECK_WORDS]
     return is_check_part(part) and any(_VERIFICATION_WORD.search(word) for word in words)
 
 
 def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPosition | None:
-    """Return the position of the result of the last check that passed or may have passed, or None."""
+    """Return the position of the last check's result that shows or may show a pass, or None."""
     for command in reversed(commands):
         if command.may_have_worked and is_check(command):
             return command.run.result_position
@@ -395,9 +401,10 @@ def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPosition |
 
 
 def is_lookup(command: ShellCommand) -> bool:
-    """Check whether a command only looks something up that changes soon, or publishes one change.
+    """Check whether a command only looks up something that changes soon, or publishes a single change.
 
-    Examples are chains of git and ``gh``, and queries for versions, for lists or for one CI run.
+    Examples are chains of git and ``gh``, and queries for versions, for lists or for a single CI
+    run.
     """
     if _MUTATION.search(command.run.command) is not None:
         return False
@@ -413,13 +420,13 @@ def is_lookup(command: ShellCommand) -> bool:
 
 
 _MUTATION = compile_lazily(r"(?<=[\s=\"'])mutation\b")
-"""The first word of a GraphQL request that changes something on GitHub."""
+"""The first word in a GraphQL request that changes something on GitHub."""
 
 _FORGE_PROGRAMS = (("git",), ("gh",), ("glab",))
 
 
 def _is_query(words: tuple[str, ...]) -> bool:
-    """Check whether a simple command shows a version or a list, or one thing on GitHub or GitLab."""
+    """Check whether a simple command shows a version, a list, or a single thing on GitHub or GitLab."""
     if words[-1] in _VERSION_OPTIONS:
         return True
     if words[0] in {"gh", "glab"}:
@@ -429,17 +436,17 @@ def _is_query(words: tuple[str, ...]) -> bool:
 
 
 _LONG_ID = compile_lazily(r"(?<!\w)\d{8,}(?!\w)|\b[0-9a-f]{40}\b")
-"""The id of a CI run or a commit. A command with such an id is not typed again."""
+"""The id of a CI run or a commit. A command with such an id is of no use later."""
 
 
 def _is_push(command: ShellCommand) -> bool:
-    """Check whether a command pushes. After a push, the whole command is not worth running again."""
+    """Check whether a command contains a push. Such a command is not worth running again as a whole."""
     git_calls = [part.words for part in command.parts if part.words[:1] == ("git",)]
     return any("push" in shell.iterate_git_arguments(words) for words in git_calls)
 
 
 def has_check_word(words: Sequence[str]) -> bool:
-    """Check whether a simple command has a word such as "test" and does not only show a version or a list."""
+    """Check whether a simple command contains a word such as "test" and does more than show a list."""
     if _QUERY_WORDS.intersection(words[1:MAX_QUERY_WORDS]) or words[-1] in _VERSION_OPTIONS:
         return False
     for word in words[:MAX_CHECK_WORDS]:
@@ -450,11 +457,12 @@ def has_check_word(words: Sequence[str]) -> bool:
 
 
 _REMOTE_PROGRAMS = ("gh ", "glab ", "curl", "wget", "git ")
-"""Programs that read from a server, and git, because a branch may be named like a check."""
+"""Programs whose commands are not checks: programs that read from a server, and git, because a
+branch may have a name such as "test"."""
 
-# The number of words at the start of a simple command in which its purpose is searched.
+# The number of words at the start of a simple command that show what it is for.
 MAX_CHECK_WORDS = 4
-# The number of words at the start of a simple command in which words for queries are searched.
+# The number of words at the start of a simple command that are searched for query words.
 MAX_QUERY_WORDS = 3
 _QUERY_WORDS = frozenset(
     {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why", "env"}
@@ -471,7 +479,7 @@ _VERIFICATION_WORD = compile_lazily(
     r"\b(?:tests?|bats|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|lint|eslint|ruff|mypy|pyright|"
     r"flake8|clippy|vet|golangci-lint|tsc|typecheck|check|build|compile|ci)\b"
 )
-"""Words of commands whose result depends on the files of the project."""
+"""Words in commands whose result depends on the project's files."""
 
 ONE_TIME_COMMAND = compile_lazily(
     r"<<|--help\b|\s-h\Z|\bgit\s+(?:-[Cc]\s+\S+\s+|-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
@@ -484,8 +492,8 @@ ONE_TIME_COMMAND = compile_lazily(
     r"\b(?:cargo|uv|poetry|terraform|go\s+mod|pipx?|rails|flutter|dotnet)\s+(?:init|new)\b|"
     r"\A\s*(?:read\s|\w+=\$\()|\b(?:brew|apt(?:-get)?|cargo|gem|go)\s+install\s+(?![-.])\S",
 )
-"""Commands that are not worth repeating: with documents or messages, help, file moves, trials, and
-actions that are done once."""
+"""Commands that are not worth repeating: commands with documents or messages, calls for help, file
+moves, experiments, and actions that are done only once."""
 
 _INSPECTION = compile_lazily(
     r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
@@ -495,7 +503,7 @@ _INSPECTION = compile_lazily(
 
 
 _HELP_OUTPUT = compile_lazily(r"(?:OVERVIEW:[^\n]*\n\s*)?usage:?\s", re.IGNORECASE)
-"""The start of the help that a command prints without arguments."""
+"""The start of the help text that a program prints."""
 
 
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
@@ -519,11 +527,11 @@ def is_worth_repeating(command: ShellCommand) -> bool:
 
 
 _PartKey = tuple[str, tuple[str, ...]]
-"""The root of a checkout, and the words of a simple command that ran in it."""
+"""The root of a checkout, and the words of a simple command that ran in this checkout."""
 
 
 class _PartRun(NamedTuple):
-    """The position at which a simple command ran or passed, and whether its exit status is known."""
+    """The position at which a simple command passed, and whether its exit status is known."""
 
     position: RecordPosition
     has_known_status: bool
@@ -534,8 +542,8 @@ def _find_passed_positions(
 ) -> dict[_PartKey, _PartRun]:
     """Return the last success of each simple command in each checkout.
 
-    The simple command ran alone, in a chain that succeeded, or in a chain in which only another
-    part failed.
+    The simple command succeeded alone, in a chain that succeeded, or in a chain in which only a
+    different part failed.
     """
     passed_positions: dict[_PartKey, _PartRun] = {}
     for command in commands:
@@ -548,7 +556,7 @@ def _find_passed_positions(
                 position = command.run.result_position
                 passed_positions[checkout, part.words] = _PartRun(position, has_known_status)
             elif command.error_line and _runs_all_parts(command):
-                # This part of the command may be the one that failed.
+                # The output contains an error message, and this part may be the one that failed.
                 passed_positions.pop((checkout, part.words), None)
     return passed_positions
 
@@ -556,7 +564,7 @@ def _find_passed_positions(
 def _has_ended_well(part: SimpleCommand, command: ShellCommand) -> bool:
     """Check whether a part of a command with an unknown exit status ended without an error message.
 
-    An error message of a format check is ignored if this part does not check the format.
+    The error message of a format check is ignored if this part does not check the format.
     """
     run = command.run
     if run.status is not None or run.failed or run.is_background:
@@ -576,14 +584,14 @@ def _may_format_files(part: SimpleCommand) -> bool:
 _FORMAT_WORD = compile_lazily(
     r"\b(?:fmt|format|gofmt|black|prettier|ruff|biome|rustfmt|pre-commit|lint)\b"
 )
-"""A word of a simple command that may check the format of files."""
+"""A word in a simple command that may check the format of files."""
 
 _FORMAT_ERROR = compile_lazily(r"diff in |would reformat\b|\[warn\] code style issues")
-"""The start of an error message that only a check of the format prints."""
+"""The start of an error message that only a format check prints."""
 
 
 def _runs_all_parts(command: ShellCommand) -> bool:
-    """Check whether all parts of a command run, even after a part that fails."""
+    """Check whether all parts of a command run, even those after a part that fails."""
     text = shell.remove_here_documents(command.run.command)
     return "&&" not in text and "||" not in text and _SCRIPT_SIGN.search(text) is None
 
@@ -591,7 +599,7 @@ def _runs_all_parts(command: ShellCommand) -> bool:
 def _list_certain_runs(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
 ) -> list[frozenset[_PartKey]]:
-    """Return, for each command, the simple commands that it certainly ran, with their checkout."""
+    """Return, for each command, the keys of the simple commands that certainly ran."""
     certain_runs = []
     for command in commands:
         parts = _list_working_parts(command)
@@ -608,7 +616,7 @@ def _list_working_parts(command: ShellCommand) -> list[SimpleCommand]:
 def _make_part_keys(
     command: ShellCommand, parts: Iterable[SimpleCommand], edited_files: EditedFiles
 ) -> frozenset[_PartKey]:
-    """Return the keys of some parts of a command: the checkout and the words of each part."""
+    """Return a key for each of the given parts of a command: the checkout, and the words of the part."""
     checkout = edited_files.find_checkout(command.run_folder)
     return frozenset((checkout, part.words) for part in parts)
 
@@ -616,9 +624,9 @@ def _make_part_keys(
 def _find_last_passing_run(
     command: ShellCommand, passed_positions: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
 ) -> _PartRun | None:
-    """Return the last time at which all checks of a command had passed in its checkout, or None.
+    """Return the last time at which all checks in a command had passed in its checkout, or None.
 
-    Other parts of the command, such as a formatter, only prepare the checks and are ignored.
+    Parts that are not checks, such as a formatter, only prepare the checks and are ignored.
     """
     checks = []
     for part in command.parts:
@@ -634,7 +642,7 @@ def _find_last_passing_run(
 
 
 _FIX_OPTION = compile_lazily(r"[\s:-]fix(?=\s|\Z)")
-"""A sign that a simple command fixes the files that it checks."""
+"""An option or a name that shows that a simple command fixes the files that it checks."""
 
 
 def _list_folder_notes(command: ShellCommand, home: str) -> list[str]:
@@ -651,7 +659,7 @@ def _list_count_notes(
 ) -> list[str]:
     """Return a note such as "3 runs" if a command ran more than once.
 
-    A chain that includes all parts of the command counts as a run.
+    A chain that contains all parts of the command is counted as a run too.
     """
     last_run = runs[-1]
     part_keys = _make_part_keys(last_run, _list_working_parts(last_run), edited_files)
@@ -713,16 +721,16 @@ def _make_check_run(command: ShellCommand) -> CheckRun:
 
 
 def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
-    """Check whether files were edited after a check, so that its result may be outdated."""
+    """Check whether files were edited after a check, so that the check's result may be outdated."""
     folder = command.run_folder
     return bool(edited_files.describe_edits_after_pass(command.run.result_position, folder))
 
 
 def _is_probe(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bool:
-    """Check whether a check ran only once, to see whether one particular change works.
+    """Check whether a check ran only once, to find out whether one particular change works.
 
-    This is assumed if two of three signs are present: the check selects tests by their names, its
-    output was searched, or a later check after edits covers the same tests.
+    This is assumed if at least two of three signs are present: the check selects tests by name, its
+    output was searched, or files were edited and a later check covered the same tests.
     """
     parts = runs[0].parts
     is_searched = any(part.words[:1] in _SEARCHES for part in parts)
@@ -736,9 +744,9 @@ MIN_DISTINCT_NAME_CHARACTERS = 8  # A folder's name with fewer characters may be
 
 
 def _find_error_line(run: ShellRun) -> str:
-    """Return the line of an output that reports a failure, although the exit status does not, or ``""``.
+    """Return the line in an output that reports a failure which the exit status hides, or ``""``.
 
-    The exit status of a pipe may hide a failure.
+    For example, the exit status of a pipe does not report a failure in its first command.
     """
     if run.failed:
         return ""
@@ -760,10 +768,10 @@ TEMPORARY_PATH = compile_lazily(
     r"\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
-"""Files that no longer exist when the work continues, or are of no use then."""
+"""Files that will not exist when the work continues, or that will be of no use then."""
 
 _NO_OUTPUT = frozenset({"", "(Bash completed with no output)"})
-"""An empty output, and the text that the client writes instead of an empty output."""
+"""The empty output, and the text that the client writes in place of an empty output."""
 
 _NO_RESULT = compile_lazily(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
 _QUERY_COMMAND = compile_lazily(
@@ -772,5 +780,5 @@ _QUERY_COMMAND = compile_lazily(
     r"(?:curl|wget|defuddle|https?|lynx|w3m)\b(?=.*https?://)"
     r"(?!.*https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\]|[\w-]+\.local\b|\$)))"
 )
-"""Commands that only query GitHub or GitLab or fetch a page from another host. If they print
-nothing, they found nothing."""
+"""Commands that only query GitHub or GitLab, or fetch a page from another host. If such a command
+prints nothing, it found nothing."""

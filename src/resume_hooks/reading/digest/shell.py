@@ -1,8 +1,8 @@
 """Parse shell commands: their simple commands, keys for equal commands, and the files they change.
 
-This is a lexer and not a shell: it knows quotes and operators, and expands nothing. Only certain
-changes are returned. Paths with globs or variables, and files in git's output about other people's
-commits, are skipped.
+This is a lexer and not a shell: it recognizes quotes and operators but expands nothing. Only
+certain changes are returned. Paths with globs or variables are skipped, and so are files in git's
+output about commits by other people.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The maximum number of characters of a command that are parsed, without its here-documents.
+# The maximum number of characters that are parsed in a command, not counting its here-documents.
 MAX_COMMAND_CHARACTERS = 2_000
-# The number of commands whose results are cached. A session often repeats a command.
+# The number of commands whose results are cached, because a session often repeats a command.
 MAX_CACHED_COMMANDS = 4_096
 MAX_HERE_DOCUMENTS = 100  # The maximum number of here-documents that are found in one command.
 # The maximum number of blanks on each side of the word that ends a here-document.
@@ -39,7 +39,7 @@ _OUTPUT_FILTER = compile_lazily(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
 _RESULT_SEARCH = compile_lazily(
     r"\|\s*e?grep(?:\s+-[Eianw]+)*\s+(?:\"([^\"$`]{1,200})\"|'([^']{1,200})')\s*(?=\||\Z)"
 )
-"""A search in the output of a command, with its pattern, such as ``| grep -E 'passed|failed'``."""
+"""A search in a command's output, with the pattern, such as ``| grep -E 'passed|failed'``."""
 
 _PASS_WORD = compile_lazily(r"\b(?:ok|pass)", re.IGNORECASE)
 _FAIL_WORD = compile_lazily(r"\bfail", re.IGNORECASE)
@@ -49,7 +49,7 @@ _COMMAND_PREFIXES = frozenset({
     "do", "then", "else", "if", "elif", "while", "until", "time", "!", "sudo", "command", "exec", "nohup", "env",
     "nice", "xargs", "timeout", "{",
 })  # fmt: skip
-"""Words that may precede a command, such as ``sudo``."""
+"""Words that may come before a command, such as ``sudo``."""
 
 _ASSIGNMENT = compile_lazily(r"[A-Za-z_]\w*=")
 _KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
@@ -73,7 +73,7 @@ _READING_GIT_COMMANDS = frozenset({
 })  # fmt: skip
 
 _LISTING_GIT_COMMANDS = frozenset({"branch", "tag", "stash", "worktree"})
-"""Git subcommands that only read if their arguments ask for a list."""
+"""Git subcommands that only read if they have no arguments or an option for listing."""
 
 _LISTING_OPTIONS = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
 _SYSTEM_FOLDER = compile_lazily(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
@@ -87,7 +87,7 @@ _PROGRAMS_CHANGING_LAST_OPERAND = frozenset({"cp", "ln", "install"})
 _PROGRAMS_CHANGING_FILES = (
     _PROGRAMS_CHANGING_ALL_OPERANDS | _PROGRAMS_CHANGING_LAST_OPERAND | {"sed", "git"}
 )
-# Options whose value is not a file.
+# Options whose value is not a file, by the program's name.
 _VALUE_OPTIONS = {
     "truncate": "-s",
     "touch": "-d",
@@ -116,7 +116,7 @@ _FOREIGN_GIT_COMMANDS = frozenset(
         "apply",
     }
 )
-"""Git subcommands that print files of commits. The commits may come from outside this session."""
+"""Git subcommands that print the files of commits, which may have been made outside the session."""
 
 
 class SimpleCommand(NamedTuple):
@@ -134,10 +134,10 @@ class SimpleCommand(NamedTuple):
 def make_command_key(command: str) -> str:
     """Return a key that is equal for repeated runs of a command.
 
-    The key is the command without a leading ``cd`` and without filters of its output.
+    The key is the command without a ``cd`` at its start and without filters for its output.
     """
     if len(command) > MAX_COMMAND_CHARACTERS:
-        return command  # The command has a here-document, so it is not shortened.
+        return command  # Only a command with a here-document is this long. It is not shortened.
     key = remove_output_filters(command)
     while key.startswith("cd ") and (match := _LEADING_CD.match(key)):
         key = key[match.end() :]
@@ -145,14 +145,14 @@ def make_command_key(command: str) -> str:
 
 
 _PLAIN_ROW = compile_lazily(r"[\w./][\w \t./:=@%+,-]*")
-"""A row that is a whole command without quotes, operators or a continuation mark."""
+"""A line that is a whole command and contains no quotes, operators or continuation mark."""
 
 
 def make_runnable_command(command: str, folder: str) -> str:
     """Return the command on one line, without output filters and without a ``cd`` into ``folder``.
 
-    The result can be run: several plain lines are joined with ";", other lines are passed to
-    ``eval``.
+    The result is a command that can be run: several plain lines are joined with ";", and other
+    lines are passed to ``eval``.
     """
     cd_match = _LEADING_CD.match(command)
     is_home = (
@@ -170,10 +170,10 @@ def make_runnable_command(command: str, folder: str) -> str:
 
 
 def remove_output_filters(command: str) -> str:
-    """Return the command on one line, without filters of its output at its end.
+    """Return the command on one line, without the filters at its end that shorten its output.
 
-    The redirection of errors is removed too. A search is a filter of the output if its pattern
-    matches passed and failed checks.
+    The redirection of errors is removed too. A search is treated as such a filter if its pattern
+    matches both passed and failed checks.
     """
     line = " ".join(command.split())
     previous = ""
@@ -196,12 +196,12 @@ def remove_output_filters(command: str) -> str:
 
 
 def searches_check_results(command: str) -> bool:
-    """Check whether a command prints only the lines of a check that report a pass or a failure."""
+    """Check whether a command searches its output for the lines that report that checks passed or failed."""
     return any(_find_result_searches(command))
 
 
 def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
-    """Yield the searches in a command whose patterns match passed and failed checks."""
+    """Yield the searches in a command whose pattern matches both passed and failed checks."""
     for match in _RESULT_SEARCH.finditer(command):
         pattern = match[1] or match[2]
         if _PASS_WORD.search(pattern) and _FAIL_WORD.search(pattern):
@@ -215,7 +215,7 @@ def parse_simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     if "#" in stripped:
         stripped = _COMMENT.sub("", stripped)
     stripped = stripped[:MAX_COMMAND_CHARACTERS]
-    # This is the common case, and tokenizing would take ten times as long.
+    # Most commands contain no quoting character, and tokenizing would take ten times as long.
     if _QUOTING_CHARACTER.search(stripped) is None:
         return tuple(
             SimpleCommand(_strip_prefixes(part.split()), ())
@@ -265,7 +265,7 @@ def _make_simple_command(words: list[str], targets: list[str]) -> SimpleCommand:
 
 
 def _strip_prefixes(words: list[str]) -> tuple[str, ...]:
-    """Return the words without assignments and without words such as ``sudo`` that precede the program."""
+    """Return a command's words without assignments and without words such as ``sudo`` before the program."""
     program_words = []
     for word in words:
         if "=" not in word or not _ASSIGNMENT.match(word):
@@ -298,7 +298,7 @@ def remove_here_documents(command: str) -> str:
 
 
 def find_here_documents(command: str) -> Iterator[str]:
-    """Yield the here-documents of a command. Each ends with the line that ends it."""
+    """Yield the here-documents in a command, each including its end word."""
     end = 0
     for match in islice(_HERE_DOCUMENT_START.finditer(command), MAX_HERE_DOCUMENTS):
         line_end = command.find("\n", match.end())
@@ -308,10 +308,10 @@ def find_here_documents(command: str) -> Iterator[str]:
 
 
 def _find_here_document_end(command: str, start: int, end_word: str) -> int:
-    """Return the end of the here-document that starts at ``start``.
+    """Return the index at which the here-document that starts at ``start`` ends.
 
-    It ends after the line that consists of ``end_word``. Without such a line, it ends with the
-    command.
+    It ends after the line that contains only ``end_word``, or at the command's end if there is no
+    such line.
     """
     while (word_start := command.find(end_word, start)) >= 0:
         start = word_start + len(end_word)
@@ -326,9 +326,9 @@ def _find_here_document_end(command: str, start: int, end_word: str) -> int:
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def find_program(parts: tuple[SimpleCommand, ...]) -> str:
-    """Return the first program of a command that does work, such as ``go test`` or ``pytest``.
+    """Return the first program in a command that does more than read, such as ``go test`` or ``pytest``.
 
-    If no part of the command does work, return ``""``.
+    If all parts of the command only read, return ``""``.
     """
     for words, _ in parts:
         if words and _is_working_command(words):
@@ -347,7 +347,7 @@ def select_operands(words: Iterable[str]) -> list[str]:
 
 
 def iterate_git_arguments(words: tuple[str, ...]) -> Iterator[str]:
-    """Yield the words of a git command from the subcommand on.
+    """Yield the words of a git command, starting with the subcommand.
 
     For example, ``git -C folder mv a b`` yields ``mv``, ``a`` and ``b``.
     """
@@ -373,7 +373,11 @@ def _is_working_command(words: tuple[str, ...]) -> bool:
 
 
 class GitListing(NamedTuple):
-    """The files that git printed as changed: paths relative to git's folder, and to the repository's root."""
+    """The files that git printed as changed.
+
+    ``relative_paths`` are relative to the folder in which git ran, and ``root_paths`` are relative
+    to the root of the repository.
+    """
 
     relative_paths: tuple[str, ...]
     root_paths: tuple[str, ...]
@@ -381,7 +385,7 @@ class GitListing(NamedTuple):
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def find_changed_paths(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, bool], ...]:
-    """Return the files that a command names as changed, and whether the command removes each of them.
+    """Return each file that a command changes, and whether the command removes it.
 
     The paths are relative to the folder in which the command starts.
     """
@@ -443,7 +447,7 @@ def _find_restored_paths(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
 def does_status_cover_all_parts(command: str) -> bool:
     """Check whether a command's exit status shows that all of its simple commands succeeded.
 
-    This is true if they are joined only by ``&&``.
+    This is true if ``&&`` is the only operator between them.
     """
     return (
         _LOOSE_SEPARATOR.search(remove_here_documents(command).replace("2>&1", "").strip()) is None
@@ -451,7 +455,7 @@ def does_status_cover_all_parts(command: str) -> bool:
 
 
 def find_start_folder(parts: tuple[SimpleCommand, ...]) -> str | None:
-    """Return the folder to which a command changes first.
+    """Return the folder to which a command first changes.
 
     The result is ``""`` if the command does not start with ``cd``, and None if the folder is
     unknown.
@@ -465,7 +469,7 @@ def find_start_folder(parts: tuple[SimpleCommand, ...]) -> str | None:
 
 
 def parse_git_listing(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
-    """Return the files that git printed as changed in this session's work."""
+    """Return the files that git printed as changed by this session's work."""
     git_calls = []
     for words, _ in parts:
         if words[:1] == ("git",):
@@ -506,10 +510,10 @@ def _resolve_cd(folder: str | None, words: tuple[str, ...]) -> str | None:
 
 
 def _list_changed_operands(words: tuple[str, ...]) -> tuple[str, ...]:
-    if words[:1] == ("git",):  # ``git -C folder mv a b`` becomes ``mv``, ``a``, ``b``.
+    if words[:1] == ("git",):  # For example, ``git -C folder mv a b`` becomes ``mv``, ``a``, ``b``.
         verb, *arguments = [*iterate_git_arguments(words)] or [""]
         source_option = next((word for word in arguments if word in {"-s", "--source"}), None)
-        # This checkout restores files and does not switch branches.
+        # With "--", a checkout restores files and does not switch branches.
         if verb in {"checkout", "restore"} and "--" in arguments:
             words = ("git restore", *arguments[arguments.index("--") + 1 :])
         else:
@@ -551,7 +555,7 @@ def _drop_option(option: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
 def _shows_own_changes(call: list[str]) -> bool:
     """Check whether a ``git diff`` shows this session's work.
 
-    It does if it shows uncommitted changes, or compares named files with one commit.
+    It does so if it shows uncommitted changes, or if it compares named files with a single commit.
     """
     arguments = call[1 : call.index("--")] if "--" in call else call[1:]
     commits = []
@@ -560,14 +564,14 @@ def _shows_own_changes(call: list[str]) -> bool:
             commits.append(word)
     names_files = (
         len(call) > len(arguments) + 2
-        # One commit is compared with the work tree. A comparison of two commits may show work from
-        # outside the session.
+        # With one commit, the work tree is compared with it. With two commits, the diff may show
+        # work from outside the session.
     )
     return not commits or (names_files and len(commits) == 1 and ".." not in commits[0])
 
 
 def _parse_diffstat_path(row: str) -> str:
-    """Return the path in a row of ``git diff --stat``, or ``""`` if the path is renamed or shortened."""
+    """Return the path in a row of ``git diff --stat``, or ``""`` if the file was renamed or it is cut off."""
     path, bar, counts = row.rpartition(" | ")
     if not bar or not path.startswith(" ") or _CHANGE_COUNT.fullmatch(counts.strip()) is None:
         return ""

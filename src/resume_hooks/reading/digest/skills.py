@@ -1,8 +1,8 @@
 """Quote the loaded skills: the remaining steps of an active skill, then its rules.
 
-It is better to miss a step or rule than to quote one that does not apply. A skill is active until
-the user asks for something else. Its current step is the step whose command ran last, or the step
-that the assistant named last.
+It is better to miss a step or a rule than to quote one that does not apply. A skill is active until
+the user asks for something else. Its current step is the step whose command ran last or that the
+assistant mentioned last.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.statements import HEADING, find_turn_order, only_looks_like_demand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The maximum number of skills that are quoted, and the maximum number of rules of each.
+# The maximum number of skills that are quoted, and the maximum number of rules quoted from each.
 MAX_SKILLS, MAX_RULES = 2, 24
-MAX_SKILL_TURNS = 3  # The rules of a loaded skill are quoted for this number of prompts.
-# The maximum number of characters that are read of a skill's text, and the maximum number of
+MAX_SKILL_TURNS = 3  # The number of prompts for which the rules of a loaded skill are quoted.
+# The maximum number of characters that are read from a skill's text, and the maximum number of
 # characters in a rule.
 MAX_SKILL_CHARACTERS, MAX_RULE_CHARACTERS = 12_000, 400
 MIN_RULE_WORDS = 4  # A sentence with fewer words is not quoted as a rule.
@@ -32,7 +32,7 @@ _MODAL_WORDS = frozenset(
 )
 _TAG = compile_lazily(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
 READ_SKILL_NOTE = (
-    "its text may contain rules: read it"  # The note on the entry with a skill's name.
+    "its text may contain rules: read it"  # The note on the entry that contains a skill's name.
 )
 _RULES_SECTION = compile_lazily(
     r"^#{1,6}[ \t][^\n]*"
@@ -48,9 +48,9 @@ _RULE = compile_lazily(
 
 ACTIVE_SKILL_NOTE = "active: its steps"
 STEP_REACHED_NOTE = "active: it has reached the first of these steps"
-OMITTED_ROWS = " …"  # The end of a step that is not quoted completely.
-MAX_STEPS = 12  # The maximum number of steps of a skill.
-# The maximum number of characters of a skill that are searched for its steps.
+OMITTED_ROWS = " …"  # The mark at the end of a step that is not quoted completely.
+MAX_STEPS = 12  # The maximum number of steps that are read from a skill.
+# The number of characters at the start of a skill's text that are searched for its steps.
 MAX_STEPS_CHARACTERS = 40_000
 _STEP_HEADING = compile_lazily(
     r"^#{1,6}[ \t]+((?:(?:step|phase|stage)[ \t]+)?(\d{1,2})"
@@ -66,15 +66,15 @@ _STEP_MENTION = compile_lazily(r"\b(?:step|phase|stage)[ \t]+(\d{1,2})\b", re.IG
 _REPORT_PART = compile_lazily(
     r"^(?:#{1,6}[ \t]|\*\*[^*\n]+\*\*:?[ \t]*$|\|[ \t]*:?-)", re.MULTILINE
 )
-"""The parts of a report: a heading, a bold row or a table."""
-# The minimum number of characters and the minimum number of headings, bold rows and tables in a
-# report.
+"""A heading, a bold row or a table, as they occur in reports."""
+# The minimum number of characters in a report, and the minimum number of headings, bold rows and
+# tables in it.
 MIN_REPORT_CHARACTERS, MIN_REPORT_PARTS = 400, 2
 _FORGE_PROGRAMS = ("gh", "glab")
 
 
 class SkillStep(NamedTuple):
-    """A step of a skill: its number, its rows with the heading first, and the programs that its code runs."""
+    """A step of a skill. ``rows`` starts with the heading. ``programs`` are those that its code runs."""
 
     number: int
     rows: tuple[str, ...]
@@ -86,7 +86,7 @@ class SkillStep(NamedTuple):
         return " ".join(self.rows)
 
     def shorten_text(self) -> str:
-        """Return the step on one line, with as many whole rows as fit. " …" replaces the other rows."""
+        """Return as many whole rows of the step as fit, on one line. " …" replaces the remaining rows."""
         count = len(self.rows)
         while count > 1 and len(" ".join(self.rows[:count])) > MAX_RULE_CHARACTERS - len(
             OMITTED_ROWS
@@ -98,10 +98,10 @@ class SkillStep(NamedTuple):
 def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the skills that were loaded last, each with its remaining steps and its rules.
 
-    The first entry of each skill has the reference of its text. If a skill has steps, or if the
-    user called it by a command, it ends with the request for which it was loaded. Other skills are
-    quoted for a few more prompts. If the last answer is a report, the remaining steps are unknown,
-    so no steps are listed.
+    The first entry of each skill refers to the skill's text. If a skill has steps, or if the user
+    called it with a command, it is quoted until the request for which it was loaded is done. Any
+    other skill is quoted for a few more prompts. If the last answer is a report, the remaining
+    steps are unknown, so no steps are listed.
     """
     first_active_order = find_turn_order(facts, MAX_SKILL_TURNS)
     for name, quote in [*facts.skills.items()][-MAX_SKILLS:]:
@@ -131,7 +131,7 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _list_rules(name: str, quote: Quote, passed_text: str) -> Iterator[DigestEntry]:
-    """Yield the rules of a skill. Rules in ``passed_text``, the text of the finished steps, are left out."""
+    """Yield the rules of a skill, except those in ``passed_text``, the text of the finished steps."""
     body = _TAG.sub(
         "", redact_and_collect(quote.text[: 2 * MAX_SKILL_CHARACTERS])[:MAX_SKILL_CHARACTERS]
     )
@@ -166,19 +166,19 @@ def _has_new_request(facts: LineageFacts, skill: Quote) -> bool:
 def _is_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> bool:
     """Check whether a skill's work is finished.
 
-    It is finished if the last prompt was answered, the answer neither asks nor offers anything, and
-    the last step was reached or the current step is unknown.
+    This is so if the last prompt was answered, the answer neither asks nor offers anything, and the
+    last step was reached. The last step need not be reached if the current step is unknown.
     """
     answer = _find_final_answer(facts)
     if answer is None:
         return False
-    # If the current step is unknown, the skill ends with the answer to its request.
+    # If the current step is unknown, the work is finished when the request is answered.
     is_reached = _find_current_step(facts, quote, steps) in {None, len(steps) - 1}
     return is_reached and not prose.ends_with_question_or_offer(answer.text)
 
 
 def _find_final_answer(facts: LineageFacts) -> Quote | None:
-    """Return the answer to the last prompt. If a call followed it or a command is running, return None."""
+    """Return the answer to the last prompt, or None if a call followed it or a command is still running."""
     is_running = any(
         run.is_background and run.status is None and not run.failed for run in facts.runs
     )
@@ -189,7 +189,7 @@ def _find_final_answer(facts: LineageFacts) -> Quote | None:
 
 
 def _is_answered_with_report(facts: LineageFacts) -> bool:
-    """Check whether the answer to the last prompt is a report, such as a review, that names no step."""
+    """Check whether the last prompt was answered with a report, such as a review, that mentions no step."""
     answer = _find_final_answer(facts)
     return (
         answer is not None
@@ -200,9 +200,9 @@ def _is_answered_with_report(facts: LineageFacts) -> bool:
 
 
 def find_steps(text: str) -> list[SkillStep]:
-    """Return the numbered steps in a skill's headings, bold lines or table rows.
+    """Return the numbered steps that are a skill's headings, bold lines or table rows.
 
-    If the numbers have gaps, the result is empty.
+    If the numbers are not consecutive, the result is empty.
     """
     searched_text = text[:MAX_STEPS_CHARACTERS]
     for pattern in (_STEP_HEADING, _BOLD_STEP, _TABLE_STEP):
@@ -225,9 +225,10 @@ def find_steps(text: str) -> list[SkillStep]:
 
 
 def _find_last_step_end(text: str, step: re.Match[str], pattern: re.Pattern[str]) -> int:
-    """Return the index at which the last step ends.
+    """Return the index in ``text`` at which the last step ends.
 
-    It ends at the next heading of its level. A step in a table ends with its row.
+    The step ends at the next heading of the same or a higher level. A step in a table ends with its
+    row.
     """
     if pattern is _TABLE_STEP:
         return step.end()
@@ -247,7 +248,7 @@ def _find_programs(body: str) -> frozenset[str]:
 
 
 def _list_programs(command: str) -> set[str]:
-    """Return the programs that a command runs. For ``gh`` and ``glab``, the subcommand is included."""
+    """Return the programs that a command runs. For ``gh`` and ``glab``, include the subcommand."""
     programs: set[str] = set()
     for part in shell.parse_simple_commands(command):
         program = shell.find_program((part,))
@@ -285,7 +286,7 @@ def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillS
 
 
 def _find_rules(body: str) -> Iterator[str]:
-    """Yield the rules in a document: first the items of lists of rules, then demanding sentences."""
+    """Yield the rules in a document: the items of lists of rules, then demanding sentences."""
     whole_rows = prose.join_wrapped_rows(prose.remove_code_blocks(body))
     for part in _RULES_SECTION.findall(whole_rows):
         yield from _list_rule_items(part)
@@ -293,7 +294,7 @@ def _find_rules(body: str) -> Iterator[str]:
 
 
 def _list_rule_items(part: str) -> Iterator[str]:
-    """Yield the items of lists in a part of a document. Items too long to be quoted whole are left out."""
+    """Yield the list items in a part of a document, except items that are too long to be quoted whole."""
     for row in part.split("\n"):
         if prose.MARKUP.match(row) and len(row.split()) > MIN_RULE_WORDS:
             item = " ".join(prose.split_sentences(row))
@@ -302,12 +303,12 @@ def _list_rule_items(part: str) -> Iterator[str]:
 
 
 def _is_complete_rule(rule: str) -> bool:
-    """Check whether a rule is complete: it was not shortened and does not end with a colon."""
+    """Check whether a rule is complete, which means that it was not cut and does not end with a colon."""
     return "…" not in rule and not rule.rstrip("*_` ").endswith(":")
 
 
 def _is_rule_sentence(sentence: str) -> bool:
-    """Check whether a sentence of a document clearly forbids or demands something."""
+    """Check whether a sentence in a document clearly demands or forbids something."""
     significant_words = []
     for word in _LONG_WORD.findall(sentence.lower()):
         if word not in _MODAL_WORDS:

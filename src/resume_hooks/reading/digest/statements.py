@@ -47,8 +47,8 @@ _DEMAND = compile_lazily(
     """,
     re.VERBOSE,
 )
-"""The pattern for the words of a demand. Like other slow patterns in this module, it matches
-lower-case text, because ignoring case would double the search time."""
+"""Words that mark a demand. Like other slow patterns in this module, the pattern matches lower-case
+text, because ignoring the case would take twice as long."""
 
 _NOT_SERIOUS_PATTERN = compile_lazily(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
@@ -58,7 +58,8 @@ _NOT_SERIOUS_PATTERN = compile_lazily(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words that show that a sentence with the words of a demand is a joke, a doubt or a remark."""
+"""Words that show that a sentence is a joke, a doubt or a remark although it looks like a demand.
+"""
 
 _QUESTION_START = compile_lazily(
     rf"""\W*(?:(?:{_FILLER_WORDS}|sure|q|question)\b[,:.\s]*)*
@@ -84,21 +85,23 @@ _MACHINE_LINE = compile_lazily(
 
 
 MAX_SEARCHED_CHARACTERS = 25_000
-"""The maximum number of characters of the user's messages that are searched for demands. The latest
-messages are searched first."""
+"""The maximum number of characters in the user's messages that are searched for demands, starting
+with the latest message."""
 
-# An answer with more characters is not listed as a choice, because the talk shows it.
+# The maximum number of characters in an answer that is listed as a choice. The talk shows longer
+# answers.
 MAX_CHOICE_CHARACTERS = 160
-# The maximum number of characters in a question with the user's choice.
+# The maximum number of characters in a question together with the user's choice.
 MAX_ANSWER_CHARACTERS = 400
-# A demand with fewer words is quoted with the sentence before it, which names the subject.
+# A demand with fewer words is quoted together with the sentence before it, which names the subject.
 MIN_DEMAND_WORDS = 8
 
-# The maximum number of characters of a client's summary that are searched for the user's messages.
+# The maximum number of characters in a client's summary that are searched for the user's messages.
 MAX_SUMMARY_CHARACTERS = 60_000
-# A message that a summary quotes is compared with the prompts by this number of characters.
+# The number of characters at the start of a message in a summary that are compared with the
+# prompts.
 MAX_COMPARED_CHARACTERS = 50
-# Two versions of one demand have this number of characters at the start in common.
+# The number of characters at the start that two versions of the same demand have in common.
 MAX_COMPARED_DEMAND_CHARACTERS = 80
 _USER_MESSAGES_SECTION = compile_lazily(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)"
@@ -109,13 +112,13 @@ _SUMMARIZED_RULES = compile_lazily(
     r"^[ \t]*(?![-*][ \t])[^\n]*\bconstraints\b[^\n]*:\**[ \t]*\n((?:[ \t]*[-*][ \t][^\n]+(?:\n|\Z))+)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The list of constraints in a client's summary. They come from the user, from instructions or from
-memory."""
+"""The list of constraints in a client's summary. They may come from the user, from instructions or
+from memory."""
 
 SUMMARIZED_NOTE = "from the client's summary"
 _QUOTED_MESSAGE = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
-# The maximum number of characters of the last request that are searched for words.
+# The maximum number of characters in the last request that are searched for words.
 MAX_REQUEST_CHARACTERS = 2_000
 _PREFERENCE = compile_lazily(
     r"""\bprefer(?:s|red|ence)?\b | \b(?:cap|limit|budget|deadline)\b.*\d | \bwithout\s+(?:my\s+)?explicit\b
@@ -152,7 +155,8 @@ _ONE_ANSWER = compile_lazily(
     r"(?:that|this|it)(?:'s|\s+(?:is|was|looks|seems))\s+(?:\w+\s+){0,3}too\s)",
     re.IGNORECASE,
 )
-"""The first words of a request about the form of one answer, or of a complaint about one answer."""
+"""The first words in a request that concerns the form of a single answer, or in a complaint about
+one."""
 _HABIT_WORD = compile_lazily(
     r"\b(?:always|never|each|every|whenever|from\s+now\s+on|in\s+(?:the\s+)?future|answers|replies|responses|"
     r"explanations|summaries|when\s+you)\b",
@@ -185,7 +189,7 @@ _ONE_TIME_REQUEST = compile_lazily(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Requests that concern the next step only, transitions, and sentences without a subject."""
+"""Requests that concern only the next step, transitions, and sentences without a subject."""
 
 _TASK_START = compile_lazily(
     rf"\A\W*(?:(?:/\S+\W+)?(?:(?:{_FILLER_WORDS}|great|sure)\b\W*)*(?:(?:make|be)\s+sure\s+(?:that\s+)?(?:you|to)\s+)?"
@@ -194,29 +198,32 @@ _TASK_START = compile_lazily(
     r"address|resolve|rewrite|compare|make\s+(?:an?|me)|write\s+(?:an?|me|the)|look\s+(?:at|into))\b)",
     re.IGNORECASE,
 )
-"""The first words of a request for one task."""
+"""The first words in a request for a single task."""
 
 _STANDING_WORD = compile_lazily(
     r"\b(?:always|never|each|every|only|must|should|shall|needs?|do\s+not|don'?t|not|no|avoid|without|instead|rather|keep|"
     r"prefer|whenever|when|if|once|one\s+(?:at\s+a\s+time|by\s+one)|after|before|often|frequently|regularly|as\s+(?:you|we)\s+go|from\s+now\s+on|at\s+(?:most|least))\b|[^\x00-\x7f]{3}",
     re.IGNORECASE,
 )
-"""Words that show that a demand may bind later work. Any word in a non-Latin script is included."""
+"""Words that show that a demand may bind later work. The pattern also matches any word in a
+non-Latin script."""
 
 _LEADING_REPLY = compile_lazily(
     r"\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|great|no|nope|na|oh|hm+|ah|so|and|also)\b[,.!:\u2013\u2014-]+\s*|"
     r"(?:ok(?:ay)?|so|and|also)\s+)+",
     re.IGNORECASE,
 )
-"""Words such as "yes" or "no" before a demand."""
+"""Words such as "yes" or "no" that come before a demand."""
 MIN_WORDS_AFTER_REPLY = 5  # The minimum number of words in a demand that follows a "yes" or "no".
 _REPLY_START = compile_lazily(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
-# A prompt with more characters may contain a document that somebody else wrote.
+# The minimum number of characters in a prompt that may contain a document by somebody else.
 MIN_DOCUMENT_CHARACTERS = 800
 _MARKUP_LINE = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
 HEADING = compile_lazily(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
-MIN_TEMPLATE_CHARACTERS = 400  # A prompt with more characters may be a template or a pasted review.
-# The maximum number of records between a command and the text that it loads.
+MIN_TEMPLATE_CHARACTERS = (
+    400  # The minimum number of characters in a template or in a prompt with a pasted review.
+)
+# The maximum number of records between a command and the prompt that the command loads.
 MAX_RECORDS_BEFORE_TEXT = 2
 _ROLE_START = compile_lazily(
     r"\W*(?:you\s+are|you're|act\s+as|your\s+(?:role|task|job)\s+is)\s+(?:an?|the|now|to)\b",
@@ -224,26 +231,26 @@ _ROLE_START = compile_lazily(
 )
 """The start of a template that assigns a role, such as "You are a"."""
 _TAGGED_PART = compile_lazily(r"^[ \t]*<([a-z][\w-]{1,40})>[ \t]*$", re.MULTILINE)
-MIN_TAGGED_PARTS = 2  # A prompt with at least this number of tagged parts is a template.
+MIN_TAGGED_PARTS = 2  # The minimum number of tagged parts in a template.
 _REVIEW_ROW = compile_lazily(
     r"^\W*(?:P[0-3]\b|(?:critical|major|minor|nit|high|medium|low|blocker|severity|suggestion|issue|finding)s?\b"
     r"[^\n:]{0,20}[:\])]|[\w./-]{1,200}\.\w{1,5}:\d+)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The start of a row in a review: the severity of a finding, or the location in a file."""
-MIN_REVIEW_ROWS = 3  # A prompt with at least this number of review rows is a pasted review.
-# A paragraph before or after a pasted review is the user's own only if it has fewer characters.
+"""The start of a row in a review: the severity of a finding, or a location in a file."""
+MIN_REVIEW_ROWS = 3  # The minimum number of review rows in a prompt with a pasted review.
+# The maximum number of characters in a paragraph of the user's own before or after a pasted text.
 MAX_SURROUNDING_CHARACTERS = 200
-MIN_MARKUP_LINES = 5  # A prompt with at least this number of lines of markup is a document.
+MIN_MARKUP_LINES = 5  # The minimum number of markup lines in a prompt with a pasted document.
 
 
 def is_demand(sentence: str) -> bool:
-    """Check whether a sentence has the words of a demand, such as "never"."""
+    """Check whether a sentence contains a word that marks a demand, such as "never"."""
     return _DEMAND.search(sentence.lower()) is not None
 
 
 def only_looks_like_demand(sentence: str) -> bool:
-    """Check whether a sentence only looks like a demand: a question, a joke, a doubt or a log line."""
+    """Check whether a sentence that looks like a demand is only a question, joke, doubt or log line."""
     is_asking = is_question(sentence) or _QUESTION_START.match(sentence) is not None
     return (
         is_asking
@@ -255,10 +262,11 @@ def only_looks_like_demand(sentence: str) -> bool:
 def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterator[DigestEntry]:
     """Yield the user's demands about the way of working, the latest first.
 
-    Demands about the next step only are left out, and so are revoked demands and demands that wait
-    for a pull request that was merged or closed. A short demand includes the sentence before it. If
-    the file no longer has the message with a demand and only a summary quotes it, the demand comes
-    after the others. The constraints that the latest summary lists come last.
+    Three kinds of demands are left out: those that concern only the next step, those that the user
+    revoked, and those that wait for a pull request that was merged or closed. A short demand
+    includes the sentence before it. Demands that only a summary quotes, because the file no longer
+    contains the user's message, come after the others. The constraints that the latest summary
+    lists come last.
     """
     demands: list[tuple[str, RecordPosition]] = []
     templates = _find_templates(facts.prompts.quotes)
@@ -292,7 +300,10 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
 
 
 def _find_positions_of_choices(facts: LineageFacts) -> frozenset[RecordPosition]:
-    """Return the records in which each of the user's answers is short enough to be listed as a choice."""
+    """Return the positions of the records in which all of the user's answers are listed as choices.
+
+    An answer is listed as a choice if it is short enough.
+    """
     max_lengths: dict[RecordPosition, int] = {}
     for answer in facts.answers:
         choice = answer.text.rpartition(" -> ")[2]
@@ -303,7 +314,7 @@ def _find_positions_of_choices(facts: LineageFacts) -> frozenset[RecordPosition]
 
 
 def _find_summarized_messages(facts: LineageFacts) -> Iterator[Quote]:
-    """Yield the user's messages that only the client's summaries contain, the latest summary first."""
+    """Yield the user's messages that only a client's summary contains, the latest summary first."""
     if not facts.summaries:
         return
     known_text = " ".join(
@@ -330,12 +341,12 @@ def _find_summarized_rules(facts: LineageFacts) -> Iterator[Quote]:
 
 
 def _is_binding(sentence: str) -> bool:
-    """Check whether a sentence demands something of later work. A "yes" at its start is ignored."""
+    """Check whether a sentence demands something from later work. A "yes" at its start is ignored."""
     lowered = sentence.lower()
     is_standing_demand = is_demand(sentence) and _LASTING_WORD.search(lowered) is not None
     is_style = _STYLE.search(lowered) is not None
     if not is_standing_demand and not is_style and _PREFERENCE.search(lowered) is None:
-        return False  # This is the common case, and the check so far takes half of the time.
+        return False  # Most sentences end here, and the checks so far take half of the time.
     if only_looks_like_demand(sentence):
         return False
     if sentence.startswith("/compact") or _is_task(sentence) or _is_for_one_answer(sentence):
@@ -344,19 +355,19 @@ def _is_binding(sentence: str) -> bool:
 
 
 def _is_for_one_answer(sentence: str) -> bool:
-    """Check whether a sentence is about the style of one answer and not of every answer."""
+    """Check whether a sentence is about the style of a single answer and not of every answer."""
     is_style = _STYLE.search(sentence.lower()) is not None
     is_about_answer = _ONE_ANSWER.match(prose.straighten_apostrophes(sentence)) is not None
     return is_style and is_about_answer and _HABIT_WORD.search(sentence) is None
 
 
 def _is_task(sentence: str) -> bool:
-    """Check whether a sentence asks for one task and has no word such as "always" that binds later work."""
+    """Check whether a sentence asks for a single task and contains no word such as "always"."""
     return _TASK_START.match(sentence) is not None and _STANDING_WORD.search(sentence) is None
 
 
 def _remove_leading_reply(sentence: str) -> str:
-    """Return a sentence without a "yes" or "no" at its start, if enough words follow."""
+    """Remove a "yes" or "no" from the start of a sentence if enough words follow."""
     assent = _LEADING_REPLY.match(sentence)
     if assent is None or len(sentence[assent.end() :].split()) < MIN_WORDS_AFTER_REPLY:
         return sentence
@@ -364,12 +375,12 @@ def _remove_leading_reply(sentence: str) -> str:
 
 
 def _only_adds_to_previous_sentence(sentences: Sequence[str], index: int) -> bool:
-    """Check whether a sentence only adds something to the reply or to the request before it."""
+    """Check whether a sentence only adds something to the reply or request in the previous sentence."""
     return _continues_reply(sentences, index) or _describes_task(sentences, index)
 
 
 def _continues_reply(sentences: Sequence[str], index: int) -> bool:
-    """Check whether a short sentence continues a reply and therefore concerns the next step only.
+    """Check whether a short sentence continues a reply and therefore concerns only the next step.
 
     For example, "Don't archive it" continues the reply "Yes, delete it".
     """
@@ -379,7 +390,7 @@ def _continues_reply(sentences: Sequence[str], index: int) -> bool:
 
 
 def _describes_task(sentences: Sequence[str], index: int) -> bool:
-    """Check whether a sentence only says how the task in the sentence before it should be done.
+    """Check whether a sentence only says how to do the task in the previous sentence.
 
     For example, "As small as possible, please" follows "I'd like to add a log".
     """
@@ -394,11 +405,11 @@ _WISH_START = compile_lazily(
     rf"\W*(?:(?:{_FILLER_WORDS})\b\W*)*(?:i(?:'d|\s+would)\s+like|i\s+want|we\s+(?:need|want)|let'?s)\s+(?:to\s+)?\w",
     re.IGNORECASE,
 )
-"""The first words of a wish for a task."""
+"""The first words in a wish such as "I'd like to"."""
 
 
 def _add_subject(sentences: Sequence[str], index: int) -> str:
-    """Return a sentence. If it has few words, return it after the sentence that names its subject."""
+    """Return a sentence, preceded by the previous sentence if it is short and needs a subject."""
     sentence = sentences[index]
     if (
         index == 0
@@ -410,9 +421,9 @@ def _add_subject(sentences: Sequence[str], index: int) -> str:
 
 
 def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPosition]:
-    """Return the prompts that come from a template or were loaded, instead of typed.
+    """Return the positions of the prompts that were loaded or made from a template, and not typed.
 
-    The rules in these prompts are not the user's. Such a prompt assigns a role, has tagged parts,
+    The rules in such a prompt are not the user's own. The prompt assigns a role, has tagged parts,
     starts like another prompt, or directly follows a command.
     """
     beginnings = Counter(
@@ -444,8 +455,8 @@ def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPosition]:
 def _select_own_words(text: str) -> str:
     """Return the user's own words in a prompt.
 
-    If the prompt contains a pasted document or review, only short paragraphs before and after it
-    are returned.
+    If a document or review was pasted into the prompt, only the first and the last paragraph can be
+    the user's own. They are returned if they are short.
     """
     prompt_ends = _keep_prompt_ends(text)
     if announced := _PASTE_BELOW.match(prompt_ends):
@@ -475,7 +486,7 @@ _PASTE_BELOW = compile_lazily(
     r"(?:[^\n]*\n(?!\s*\n)){0,3}[^\n]*(?::|\?|\.)[ \t]*\n[ \t]*\n",
     re.IGNORECASE,
 )
-"""A paragraph that announces that the text below it was written by somebody else."""
+"""A paragraph that announces that the text below it was not written by the user."""
 
 
 def _keep_prompt_ends(text: str) -> str:
@@ -488,7 +499,7 @@ def _keep_prompt_ends(text: str) -> str:
 
 
 def collect_request_words(facts: LineageFacts) -> frozenset[str]:
-    """Return the significant words of the last request, and of an unanswered call."""
+    """Return the significant words in the last request and in a call without an answer."""
     texts: list[str] = []
     if facts.prompts.quotes:
         texts.append(facts.prompts.quotes[-1].text[:MAX_REQUEST_CHARACTERS])
@@ -512,16 +523,16 @@ def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
         if question and question in answered_questions:
             continue
         answered_questions.add(question)
-        # The talk shows longer answers.
+        # Longer answers are shown in the talk.
         if len(answer) <= MAX_CHOICE_CHARACTERS and not _is_counter_question(answer):
             note = _describe_later_mention(facts, quote)
             yield make_entry(quote.text, quote.position, note, MAX_ANSWER_CHARACTERS)
 
 
 def _describe_later_mention(facts: LineageFacts, answer: Quote) -> str:
-    """Return a note if a later prompt mentions a thing that a question and its answer name, or ``""``.
+    """Return a note if a later prompt mentions a name that a question or its answer contains, or ``""``.
 
-    The later prompt may overrule the answer in other words.
+    The later prompt may overrule the answer in different words.
     """
     names = set(_DISTINCT_NAME.findall(answer.text))
     answer_positions = {quote.position for quote in facts.answers}
@@ -539,19 +550,19 @@ _DISTINCT_NAME = compile_lazily(
     r"(?<![\w#/])#\d{1,6}\b|\b[A-Z]{2,8}-\d{1,6}\b|`[^`\n]{4,60}`|"
     r"\b(?=\w{6,60}\b)[A-Za-z]\w*(?:_[A-Za-z]\w*|[a-z\d][A-Z]\w*)|\b[\w-]{2,40}\.(?:py|ts|tsx|js|go|rs|md|json|ya?ml|toml|sh|sql)\b"
 )
-"""An unambiguous name: an issue's number, a name from the code, or a file name."""
+"""An unambiguous name: the number of an issue, a name from the code, or the name of a file."""
 
 
 def _is_counter_question(answer: str) -> bool:
-    """Check whether the user replied to a question with a question instead of choosing."""
+    """Check whether the user answered a question with another question instead of choosing."""
     sentences = prose.split_sentences(answer)
     return any(is_question(sentence) or _QUESTION_START.match(sentence) for sentence in sentences)
 
 
 def find_turn_order(facts: LineageFacts, count: int) -> int:
-    """Return the order of the prompt that started the last ``count`` turns.
+    """Return the sequence number of the prompt with which the last ``count`` turns begin.
 
-    Return 0 if there are at most ``count`` prompts.
+    Return 0 if there are not more than ``count`` prompts.
     """
     prompts = facts.prompts.quotes
     if len(prompts) > count:
@@ -562,7 +573,8 @@ def find_turn_order(facts: LineageFacts, count: int) -> int:
 def list_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the assistant's unanswered questions.
 
-    They are the questions that a tool asked, and those at the end of the assistant's last words.
+    These are the questions that were asked with a tool, and the questions at the end of the
+    assistant's last words.
     """
     yield from (make_entry(quote.text, quote.position) for quote in facts.questions)
     if quote := facts.words_since_prompt:
@@ -573,7 +585,7 @@ def list_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _list_latest_quotes(quotes: Sequence[Quote]) -> Iterator[Quote]:
-    """Yield the quotes, the latest first, until MAX_SEARCHED_CHARACTERS are reached."""
+    """Yield the quotes, the latest first, until they have MAX_SEARCHED_CHARACTERS characters in total."""
     remaining_characters = MAX_SEARCHED_CHARACTERS
     for quote in reversed(quotes):
         if remaining_characters <= 0:

@@ -1,8 +1,8 @@
-"""Find merges that stopped with conflicts and did not end.
+"""Find merges that stopped with conflicts and have not ended.
 
-The merge may be a ``git merge``, pull, rebase, cherry-pick, revert or am. Invariant: a merge counts
-as stopped only if git's own output says so. It counts as ended after a commit, after an option that
-continues or ends it, or after output that git does not print during such a merge.
+A merge may be a ``git merge``, pull, rebase, cherry-pick, revert or am. Invariant: a merge is only
+treated as stopped if git's own output says so. It is treated as ended after a commit, after an
+option that continues or ends it, or after output that git does not print during such a merge.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 _MERGING_COMMANDS = frozenset({"merge", "pull", "rebase", "cherry-pick", "revert", "am"})
-"""Git subcommands that may stop with conflicts. Git refuses them while a merge is stopped."""
+"""Git subcommands that may stop with conflicts and that git refuses while a merge is stopped."""
 
 _CONFLICT_ROW = compile_lazily(
     r"(?:\A|\n)CONFLICT \([^)\n]{1,40}\): (?:Merge conflict in ([^\n]+)|(\S+) (?:deleted|renamed|added)\b)"
@@ -37,7 +37,7 @@ _REBASE_END = "Successfully rebased"
 
 
 class StoppedMerge(NamedTuple):
-    """A merge that stopped.
+    """A merge that stopped with conflicts.
 
     ``command`` is the git command. ``paths`` are the conflicting files, relative to the root of the
     checkout. ``position`` is the position of the output that reports the conflicts.
@@ -56,10 +56,10 @@ def was_aborted(words: Sequence[str]) -> bool:
 def update_stopped_merge(
     stopped: StoppedMerge | None, words: Sequence[str], run: ShellRun
 ) -> StoppedMerge | None:
-    """Return the stopped merge of a checkout after a git command, or None if there is none.
+    """Return the stopped merge in a checkout after a git command, or None if there is none.
 
-    ``stopped`` is the stopped merge before the command. ``words`` are the command's words from the
-    subcommand on.
+    ``stopped`` is the stopped merge before the command. ``words`` are the command's words, starting
+    with the subcommand.
     """
     if was_aborted(words):
         return None
@@ -83,7 +83,7 @@ def update_stopped_merge(
 
 
 def _has_stopped(words: Sequence[str], run: ShellRun) -> bool:
-    """Check whether the output of a command says that the command stopped at conflicts."""
+    """Check whether the output of a command says that the command stopped because of conflicts."""
     if _continues_merge(words) and _REBASE_END in run.output:
         return False
     return _CONFLICT_ROW.search(run.output) is not None or any(
@@ -101,8 +101,8 @@ def _make_stopped_merge(
 ) -> StoppedMerge:
     """Return the merge that stopped at a command.
 
-    If the command continues a merge that stopped before, the result names the command that started
-    the merge.
+    If the command continued a merge that had stopped before, the result contains the command that
+    started the merge.
     """
     paths = []
     for merged_path, other_path in _CONFLICT_ROW.findall(run.output):
@@ -115,5 +115,5 @@ def _make_stopped_merge(
 
 
 def _shows_no_merge(output: str) -> bool:
-    """Check whether the output of a long ``git status`` shows that no merge is unfinished."""
+    """Check whether the output of a long ``git status`` shows that there is no unfinished merge."""
     return _STATUS_HEAD.search(output) is not None and _UNFINISHED_STATUS.search(output) is None

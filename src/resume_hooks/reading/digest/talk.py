@@ -1,8 +1,8 @@
 """Collect the talk of a lineage: messages of the user and the assistant, without calls and results.
 
-Each message has its speaker and its record. It is quoted unchanged, except that a row such as
-``[... 20 lines ...]`` replaces the middle of a long paste, code block or table. Secrets are removed
-before a message is shortened.
+Each message comes with its speaker and its record. It is quoted unchanged, except that a row such
+as ``[... 20 lines ...]`` replaces the middle of a long paste, code block or table. Secrets are
+removed before a message is shortened.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ from resume_hooks.system.text import plain_text
 
 MAX_STORED_CHARACTERS = 120_000
 """The maximum number of characters in the talk that a child stores for its own children. This is
-about 30,000 tokens, which is enough for the whole talk of 99 in 100 sessions."""
+about 30,000 tokens, which is enough for the whole talk in 99 of 100 sessions."""
 
-MAX_TYPED_CHARACTERS = 4_000  # A prompt with more characters is assumed to be pasted, not typed.
-# The number of characters of a command's template that are kept to identify the command.
+# The maximum number of characters in a typed prompt. A longer prompt is assumed to be pasted.
+MAX_TYPED_CHARACTERS = 4_000
+# The number of characters that are kept from a command's template to identify the command.
 MAX_TEMPLATE_CHARACTERS = 300
-# The maximum number of characters kept of the template of a request that has no answer yet.
+# The maximum number of characters that are kept from the template if a request has no answer yet.
 MAX_OPEN_TEMPLATE_CHARACTERS = 8_000
 # The numbers of characters that are kept at the start and at the end of a pasted text.
 PASTE_ENDS_CHARACTERS = (900, 500)
 MAX_MESSAGE_CHARACTERS = 12_000  # The maximum number of characters in one message.
 # The maximum number of characters shown of the assistant's words between two calls.
 MAX_NARRATION_CHARACTERS = 1_500
-# Shorter words between two calls are left out, because a text such as "All tests pass." does not
-# help to continue.
+# The minimum number of characters in the words between two calls. Shorter words are left out,
+# because a text such as "All tests pass." does not help to continue the work.
 MIN_NARRATION_CHARACTERS = 60
-ANNOUNCEMENT_MARK = "[...]"  # This mark replaces sentences that only announce the next step.
+ANNOUNCEMENT_MARK = "[...]"  # The mark that replaces sentences that only announce the next step.
 MAX_SUMMARY_CHARACTERS = 16_000  # The maximum number of characters shown of a client's summary.
 _CODE_BLOCK = compile_lazily(
     r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
@@ -60,12 +61,13 @@ _PASTED_TEXT = compile_lazily(
 # A directive that Codex writes for its own user interface.
 _DIRECTIVE = compile_lazily(r"\s*::[a-z][a-z-]*\{.*\}\s*")
 _SENTENCE_BREAK = compile_lazily(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
-# A message is repeated if another message starts with the same characters, this number of them.
+# The number of characters at the start of two messages that are compared. If they are the same, the
+# messages are treated as equal.
 MAX_COMPARED_CHARACTERS = 160
 
 
 class _ChosenMessage(NamedTuple):
-    """A message: its original ``quote``, and its ``text`` in the form in which it is stored."""
+    """A message: its original ``quote``, and the ``text`` that is stored."""
 
     quote: Quote
     kind: MessageKind
@@ -82,9 +84,9 @@ def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
 
 
 def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
-    """Return the number of records with words of the talk whose words are not in ``messages``.
+    """Return the number of records with words of the talk that are not in ``messages``.
 
-    They are words of the user, of the assistant or of the client's summaries.
+    These words were said by the user or by the assistant, or are in the client's summaries.
     """
     spoken_refs = {
         str(quote.position)
@@ -98,8 +100,8 @@ def select_fitting_messages(
 ) -> tuple[TalkMessage, ...]:
     """Return as many messages as fit, the most important kinds of messages first.
 
-    The user's messages come first, then the last words of turns, then the other messages. Of each
-    kind, the latest messages are kept.
+    The user's messages are the most important, then the last words of turns, then the other
+    messages. Within each kind, the latest messages are kept.
     """
     fitting_indexes: set[int] = set()
     remaining_characters = max_characters
@@ -130,9 +132,9 @@ _KINDS_BY_IMPORTANCE = (
 def join_talk(
     older: Sequence[TalkMessage], newer: Sequence[TalkMessage]
 ) -> tuple[TalkMessage, ...]:
-    """Return the talk of the ancestors followed by that of the session, with revoked statements marked.
+    """Join the talk of the ancestors with that of the session, and mark revoked statements.
 
-    A call that was open in the ancestors' talk is left out if the session has any message.
+    If the session contains any message, calls that were open in the ancestors' talk are left out.
     """
     older_messages = list(older)
     if newer:
@@ -148,7 +150,7 @@ def join_talk(
 def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
     """Return as many messages as a child stores.
 
-    No other messages are redacted, because redaction takes most of the time.
+    Only these messages are redacted, because redaction takes most of the time.
     """
     choices: dict[RecordPosition, list[str]] = {}
     for quote in facts.answers:
@@ -169,9 +171,9 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
     )
 
     def format_request(quote: Quote) -> str:
-        prompt_positions = choices.get(quote.position)
-        if prompt_positions:
-            return format_prompt("\n".join(prompt_positions))
+        answer_texts = choices.get(quote.position)
+        if answer_texts:
+            return format_prompt("\n".join(answer_texts))
         if replies.may_refer_to_answer(quote.full_text):
             return format_prompt(
                 replies.add_answered_words(quote.full_text, _find_previous_words(quote, facts))
@@ -220,7 +222,7 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
 
 
 def _find_plans_in_prompts(facts: LineageFacts) -> list[Quote]:
-    """Return the approved plans that a prompt repeats as a whole."""
+    """Return the approved plans that a prompt repeats completely."""
     prompt_texts = {said.position: said.full_text for said in facts.prompts.quotes}
     plans = []
     for plan in facts.plans:
@@ -230,7 +232,7 @@ def _find_plans_in_prompts(facts: LineageFacts) -> list[Quote]:
 
 
 def _replace_approved_plans(quote: Quote, plans: Sequence[Quote]) -> str:
-    """Return the assistant's words, in which a reference replaces a plan that a later prompt repeats."""
+    """Replace a plan in the assistant's words with a reference if a later prompt repeats the plan."""
     text = quote.text
     for plan in plans:
         if plan.position.order > quote.position.order:
@@ -249,9 +251,9 @@ def _find_previous_words(quote: Quote, facts: LineageFacts) -> str:
 
 
 def _mark_announcements(text: str) -> str:
-    """Return a text in which a mark replaces sentences that only announce the next step.
+    """Replace sentences that only announce the next step with a mark.
 
-    If few other words remain, return ``""``.
+    If only a few other words remain, return ``""``.
     """
     rows: list[str] = []
     kept_characters = 0
@@ -284,7 +286,7 @@ class _MessageChoice:
     def add_messages(
         self, quotes: Iterable[Quote], kind: MessageKind, format_quote: Callable[[Quote], str]
     ) -> None:
-        """Add the messages of one kind, the latest first, without messages that a later message repeats."""
+        """Add messages of one kind, the latest first, except those that a later message repeats."""
         formatted_characters = 0
         for quote in quotes:
             if (
@@ -302,18 +304,19 @@ class _MessageChoice:
 
 
 def _make_message_key(text: str, kind: MessageKind) -> str:
-    """Return a text that is equal for repeated messages.
+    """Return a key that is equal for messages that repeat each other.
 
-    It is the whole text of a request, or the start of any other message.
+    The key is the whole text of a request, or the beginning of any other message.
     """
-    # A form that is filled in again starts like the last time, so requests are compared as a whole.
+    # If a user fills in a form again, its beginning is the same, so requests are compared as a
+    # whole.
     if kind is MessageKind.REQUEST:
         return text
     return " ".join(text[: 2 * MAX_COMPARED_CHARACTERS].lower().split())[:MAX_COMPARED_CHARACTERS]
 
 
 def _mark_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
-    """Return the messages, each with a list of its sentences that the user revoked in a later message."""
+    """Return the messages, and list in each of them the sentences that the user revoked later."""
     user_sentences = _collect_sentences(messages, MessageKind.REQUEST)
     revocations: dict[int, list[tuple[str, str]]] = {}
     for old_index, new_index in find_revoked_statements(
@@ -323,7 +326,8 @@ def _mark_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
             revocations.setdefault(user_sentences[old_index][0], []).append(
                 (user_sentences[old_index][1], messages[user_sentences[new_index][0]].ref)
             )
-    # Most talk contains no corrections, and most sentences in it are the assistant's.
+    # The assistant's sentences are only collected if needed, because most talk contains no
+    # corrections.
     if any(announces_change(sentence) for _, sentence in user_sentences):
         assistant_sentences = _collect_sentences(messages, MessageKind.CLOSING)
     else:
@@ -341,7 +345,7 @@ def _mark_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
 def _mark_former_plans(
     messages: Sequence[TalkMessage], plans: Sequence[Quote]
 ) -> Iterator[TalkMessage]:
-    """Yield the messages. In each with a plan that a newer approved plan replaced, mark the plan's title."""
+    """Yield the messages. If a newer plan replaced the plan in a user's message, mark the plan's title."""
     newer_refs: dict[str, str] = {}
     for old_plan, new_plan in pairwise(plans):
         if old_plan.text.strip() != new_plan.text.strip():
@@ -358,7 +362,7 @@ def _mark_former_plans(
 
 
 def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> list[tuple[int, str]]:
-    """Return the sentences in messages of one kind, each with the index of its message.
+    """Return the sentences in the messages of one kind, each with the index of its message.
 
     Long messages are skipped, because they contain pasted documents.
     """
@@ -375,17 +379,17 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> li
 
 
 def _find_max_template_characters(quote: Quote, facts: LineageFacts) -> int:
-    """Return the maximum number of characters to keep of the template around the words of a request."""
+    """Return the maximum number of characters to keep from the command's template in a request."""
     if quote is facts.prompts.quotes[-1] and facts.words_since_prompt is None:
         return MAX_OPEN_TEMPLATE_CHARACTERS
     return MAX_TEMPLATE_CHARACTERS
 
 
 def format_prompt(text: str, max_template_characters: int = MAX_TEMPLATE_CHARACTERS) -> str:
-    """Return a user's message as it is stored: with every typed word, and with marked pasted texts.
+    """Return a user's message as it is stored, with all typed words and with marks around pasted texts.
 
-    ``max_template_characters`` is the maximum number of characters kept of the template around a command's
-    words.
+    If the message is a command's template that contains the user's words, at most
+    ``max_template_characters`` of the template are kept.
     """
     redacted = redact_and_collect(text)
     template_match = prose.COMMAND_TEMPLATE.fullmatch(redacted)
@@ -401,7 +405,7 @@ def format_prompt(text: str, max_template_characters: int = MAX_TEMPLATE_CHARACT
 
 
 def _mark_long_text(text: str) -> str:
-    """Mark a text as pasted if it is too long to be typed."""
+    """Mark a text as pasted if it is too long to have been typed."""
     if len(text) <= MAX_TYPED_CHARACTERS or prose.PASTE_START in text:
         return text
     return f"{prose.PASTE_START}\n{text.strip()}\n{prose.PASTE_END}"
@@ -427,7 +431,7 @@ def _shorten_paste(text: str) -> str:
 
 
 def format_text(text: str, max_characters: int) -> str:
-    """Return a text in the form in which it is shown: without secrets, control characters and blank lines.
+    """Return a text as it is shown, without secrets, control characters and blank lines.
 
     Long code blocks and tables are shortened.
     """
@@ -435,15 +439,15 @@ def format_text(text: str, max_characters: int) -> str:
 
 
 def format_whole_text(text: str, max_characters: int) -> str:
-    """Return a text in the form in which it is shown, with complete code blocks and tables.
+    """Return a text as it is shown, but with complete code blocks and tables.
 
-    It is used for texts on which the reader must act.
+    This is used for texts on which the reader must act.
     """
     return _limit_text(_clean_text(text), max_characters)
 
 
 def _clean_text(text: str) -> str:
-    """Return a text without secrets, control characters and the client's insertions."""
+    """Return a text without secrets, control characters, and texts that the client inserted."""
     cleaned = plain_text(
         redact_and_collect(prose.keep_typed_text(text) if "<system-reminder>" in text else text)
     )
@@ -507,7 +511,7 @@ def _shorten_tables(rows: Sequence[str]) -> Iterator[str]:
 def shorten_text(text: str, max_characters: int) -> str:
     """Return the start and the end of a text as whole sentences, in about ``max_characters``.
 
-    A row between them says how much is left out.
+    A row between the start and the end says how many characters are left out.
     """
     head, tail = (
         keep_beginning(text, max_characters * 2 // 3),
@@ -557,7 +561,7 @@ CONCLUSION_CHARACTERS = (800, 1_600)
 def find_conclusion(text: str) -> str:
     """Return the last paragraph of a message.
 
-    While the result is short, the paragraph before it is added.
+    As long as the result is short, the previous paragraph is added.
     """
     min_characters, max_characters = CONCLUSION_CHARACTERS
     rows = text.split("\n")

@@ -4,13 +4,14 @@ Messages are added in this order while space is left:
 
 1. the messages after the last request
 2. the user's messages, the latest first
-3. the assistant's last words before each prompt: the latest third whole, the conclusion of the others
+3. the assistant's last words before each prompt: the latest third of them completely, and only the
+   conclusions of the others
 4. the assistant's words between calls and the reports of sub-agents, both shortened
 
-Then the reports and the last words are shown whole, and the remaining words between the calls of
-long turns are added. These texts leave a part of the space for the latest calls. If messages do not
-fit, the client's summary is shown instead of them. In a large opening, all messages are shown
-whole.
+Then the reports and the last words are shown completely, and the remaining words between the calls
+in long turns are added. These texts leave some of the space for the latest calls. If messages do
+not fit, the client's summary is shown instead. In a large opening, all messages are shown
+completely.
 """
 
 from __future__ import annotations
@@ -23,22 +24,23 @@ from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import MessageKind, TalkMessage
 
 MAX_RECENT_ANSWERS = 3  # The number of latest answers that are shown whole before older answers.
-# The last words of turns are shown whole for the latest turns: the number of turns divided by this
-# number. Of the other turns, only the conclusions are shown.
+# The divisor of the number of turns that gives the number of latest turns whose last words are
+# shown completely. For the other turns, only the conclusions are shown.
 WHOLE_ANSWERS_DIVISOR = 3
 # The maximum number of characters shown of the words between two calls.
 MAX_NARRATION_CHARACTERS = 600
-# If at least this number of characters is available, the whole talk is shown.
+# The minimum number of available characters with which the whole talk is shown.
 MIN_WHOLE_TALK_CHARACTERS = 56_000
-# If at least this number of characters is available, older texts leave a part of it for the calls.
+# The minimum number of available characters with which older texts leave some of the space for the
+# calls.
 MIN_SHARED_CHARACTERS = 20_000
 # The maximum number of characters shown of a sub-agent's report that does not fit as a whole.
 MAX_REPORT_CHARACTERS = 4_000
-# The fraction of the space that is left for the latest calls when reports and older answers are
-# shown whole and words between the calls of long turns are added.
+# The fraction of the space that is left for the latest calls if complete reports, complete older
+# answers, and words between the calls in long turns are added.
 CALLS_FRACTION = 0.3
-# The fraction of the space for the words between the calls of one turn. Further words are only
-# added if they leave space for the latest calls.
+# The fraction of the space for the words between the calls in a single turn. More words are only
+# added if enough space for the latest calls is left.
 TURN_NARRATION_FRACTION = 0.1
 # The maximum number of characters shown of a request that does not fit as a whole.
 MAX_BEGINNING_CHARACTERS = 400
@@ -47,7 +49,7 @@ CURRENT_FRACTION = 0.25  # The fraction of the space for messages after the last
 SUMMARY_FRACTION = 0.15
 MIN_MESSAGE_CHARACTERS = 60  # If fewer characters are available, no more messages are added.
 
-# A function that returns the number of characters that a message with this text needs, with its
+# A function that returns the number of characters that a message needs with this text and with its
 # heading.
 CountCharacters = Callable[[TalkMessage, str], int]
 
@@ -108,7 +110,7 @@ def _add_narration(
 ) -> None:
     """Show the assistant's words between calls, the latest first.
 
-    Of the words in a long turn, only a part is shown if the latest calls need the space.
+    If the latest calls need the space, only some of the words in a long turn are shown.
     """
     turn_numbers = list(accumulate(message.kind is MessageKind.REQUEST for message in messages))
     turn_characters: Counter[int] = Counter()
@@ -127,8 +129,8 @@ def _add_narration(
 def _count_calls_characters(max_characters: int) -> int:
     """Return the number of characters that older texts leave for the latest calls.
 
-    It is 0 in a small opening, where the talk is more useful than the calls, and in a large
-    opening, where both fit.
+    It is 0 in a small opening, because the talk is more useful than the calls, and in a large
+    opening, because both fit.
     """
     if MIN_SHARED_CHARACTERS <= max_characters < MIN_WHOLE_TALK_CHARACTERS:
         return round(max_characters * CALLS_FRACTION)
@@ -141,7 +143,7 @@ def _add_whole_texts(
     closings: Sequence[int],
     max_characters: int,
 ) -> None:
-    """Show longer parts of reports, then whole texts: answers, words between calls, and reports."""
+    """Show more of the reports, then complete texts: answers, words between calls, and reports."""
     reports = choice.indexes_of_kind(MessageKind.REPORT)
     for index in reports:
         choice.show_message(index, talk.shorten_text(messages[index].text, MAX_REPORT_CHARACTERS))
@@ -157,7 +159,7 @@ def _add_whole_texts(
 
 
 class _TalkChoice:
-    """The messages that were chosen so far, with the texts that are shown, and the remaining space."""
+    """The messages that were chosen so far, their shown texts, and the remaining space."""
 
     def __init__(
         self,
@@ -176,7 +178,7 @@ class _TalkChoice:
         return [index for index in indexes if self._messages[index].kind is kind]
 
     def add_summary(self, talk_characters: int) -> None:
-        """Show a part of the client's last summary if the talk needs more space than there is.
+        """Show a part of the client's last summary if the talk does not fit.
 
         ``talk_characters`` is the number of characters that the talk needs.
         """
@@ -189,7 +191,10 @@ class _TalkChoice:
             )
 
     def add_current_messages(self, first_current_index: int) -> None:
-        """Show the messages from the index ``first_current_index`` on, the latest first, in a fraction of the space."""
+        """Show messages, the latest first, back to the index ``first_current_index``.
+
+        They may use a fraction of the remaining space.
+        """
         min_remaining = self._remaining_characters - round(
             self._remaining_characters * CURRENT_FRACTION
         )
@@ -198,19 +203,19 @@ class _TalkChoice:
                 self.show_message(index, self._messages[index].text)
 
     def show_in_spare_space(self, index: int, text: str, reserved_characters: int) -> None:
-        """Show this text of a message if at least ``reserved_characters`` then remain for the latest calls."""
+        """Show this text for a message if ``reserved_characters`` are then left for the latest calls."""
         added_characters = len(text) - len(self.texts.get(index, ""))
         if added_characters + reserved_characters < self._remaining_characters:
             self.show_message(index, text)
 
     def show_longest(self, index: int, *texts: str) -> None:
-        """Show the first text that fits. The texts are versions of one message, the longest first."""
+        """Show the first of these texts that fits. They are versions of a message, the longest first."""
         for text in texts:
             if self.show_message(index, text):
                 return
 
     def show_message(self, index: int, text: str) -> bool:
-        """Show this text of a message, instead of a text shown before. Return whether it fits."""
+        """Show this text for a message and replace an earlier text. Return whether the text fits."""
         if self._remaining_characters < MIN_MESSAGE_CHARACTERS:
             return False
         message = self._messages[index]

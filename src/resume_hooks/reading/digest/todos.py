@@ -1,6 +1,7 @@
 """List the unfinished todos of a session.
 
-If the work went on without an update of the list, the list is overtaken: its todos may be done.
+If the work went on without an update of the list, the list is called overtaken, because its todos
+may be done.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from resume_hooks.reading.digest.statements import find_turn_order
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
-# A list that did not change for more than this number of prompts may be abandoned.
+# The maximum number of prompts after the last change to a list. With more prompts, the list may be
+# abandoned.
 MAX_PROMPTS_AFTER_LIST = 2
 # The number of characters at the start of an answer that are searched for words such as "all done".
 MAX_DONE_CHARACTERS = 200
-# The maximum number of quoted todos of an overtaken list, and of characters in each of them.
+# The maximum number of todos that are quoted from an overtaken list, and the maximum number of
+# characters in each of them.
 MAX_OVERTAKEN_TODOS, MAX_OVERTAKEN_CHARACTERS = 4, 100
 _ALL_DONE_STATEMENT = compile_lazily(
     r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
@@ -37,11 +40,11 @@ _DONE_REPORT = compile_lazily(
     r"opened|addressed|pushed|shipped|created|merged|released|published|replaced|removed|refactored|migrated)\b",
     re.IGNORECASE,
 )
-"""The first words of an answer that reports finished work."""
+"""The first words in an answer that reports finished work."""
 
 
 class TodoEntries(NamedTuple):
-    """The entries for open todos. If a list is overtaken, ``overtaken_list`` has one entry about it."""
+    """The entries for the open todos. If the list is overtaken, ``overtaken_list`` is a single entry."""
 
     open_todos: tuple[DigestEntry, ...] = ()
     overtaken_list: tuple[DigestEntry, ...] = ()
@@ -53,10 +56,11 @@ def collect_todos(
     last_commit_order: int,
     last_check: RecordPosition | None,
 ) -> TodoEntries:
-    """Return the entries for unfinished todos. The todos of an overtaken list may be done.
+    """Return the entries for the unfinished todos.
 
-    A list is ignored if it was abandoned before the last commit, whose order is
-    ``last_commit_order``. ``last_check`` is the last check that passed.
+    The todos of an overtaken list may be done. A list is ignored if it was abandoned before the
+    last commit, whose sequence number is ``last_commit_order``. ``last_check`` is the last check
+    that passed.
     """
     list_order = facts.todo_list.updated_at
     todos = list(_list_unfinished_todos(facts, pull_requests))
@@ -90,9 +94,9 @@ def collect_todos(
 def _list_open_todos(
     facts: LineageFacts, todos: Sequence[Todo], later_events: Sequence[str]
 ) -> Iterator[DigestEntry]:
-    """Yield the todos, each with its status and its age in prompts.
+    """Yield an entry for each todo, with its status and the number of prompts since it was noted.
 
-    Each entry also names the events after the list's last change, such as a commit.
+    Each entry also lists the events after the last change to the list, such as a commit.
     """
     for text, status, position, _ in todos:
         later_prompts = sum(quote.position.order > position.order for quote in facts.prompts.quotes)
@@ -111,9 +115,9 @@ def _join_events(events: Sequence[str]) -> str:
 
 
 def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) -> DigestEntry:
-    """Return one entry that quotes the todos of an overtaken list.
+    """Return a single entry that quotes the todos of an overtaken list.
 
-    It is unknown which of them are still open.
+    Nobody knows which of them are still open.
     """
     quotes = []
     for todo in todos[:MAX_OVERTAKEN_TODOS]:
@@ -130,8 +134,8 @@ def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) ->
 def _list_unfinished_todos(facts: LineageFacts, pull_requests: PullRequests) -> Iterator[Todo]:
     """Yield the unfinished todos.
 
-    Todos that wait for a pull request that was merged or closed are left out. Todos in progress are
-    left out if a later answer says that everything is done.
+    A todo is left out if it waits for a pull request that was merged or closed. A todo in progress
+    is also left out if a later answer says that everything is done.
     """
     done_order = 0
     for quote in _list_answers(facts):
@@ -148,9 +152,10 @@ def _find_overtaking_answer(
 ) -> Quote | None:
     """Return the last answer if the work has overtaken the todo list, else None.
 
-    The work has overtaken the list in three cases. The answer follows a commit after the list's
-    last change. The answer reports finished work after later edits or checks that passed. Or files
-    were edited for a later prompt, and the answer to it neither asks nor offers anything.
+    There are three cases. After the list's last change, a commit was made and the answer followed
+    it. Or files were edited for a later prompt, and the answer to this prompt neither asks nor
+    offers anything. Or the answer reports finished work after later edits or after checks that
+    passed.
     """
     list_order = facts.todo_list.updated_at
     edit_order = max((change.position.order for change in facts.changes), default=0)
@@ -172,7 +177,7 @@ def _find_overtaking_answer(
 
 
 def _reports_finished_work(answer: Quote) -> bool:
-    """Check whether an answer starts with a report of finished work and asks or offers nothing."""
+    """Check whether an answer starts with a report of finished work and neither asks nor offers anything."""
     text = prose.straighten_apostrophes(answer.text)
     return _DONE_REPORT.match(text) is not None and not _asks_or_offers(answer)
 

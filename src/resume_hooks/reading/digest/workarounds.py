@@ -1,6 +1,6 @@
-"""Check whether another command replaced a command that could not run at all.
+"""Check whether a different command replaced a command that could not run at all.
 
-A check that ran and failed cannot be replaced by another check, because that may cover less code.
+If a check ran and failed, a different check cannot replace it, because it may cover less code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from resume_hooks.reading.digest.session_commands import MAX_CHECK_WORDS, ShellC
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# With these exit statuses the shell could not start the program.
+# Exit statuses that say that the shell could not start the program.
 NOT_EXECUTABLE_STATUSES = frozenset({126, 127})
 _INVOCATION_ERROR = compile_lazily(
     r"command not found|no module named|missing script|no rule to make target|not recognized as|"
@@ -22,9 +22,10 @@ _INVOCATION_ERROR = compile_lazily(
     r"unexpected argument|permission denied|invalid option|is not installed",
     re.IGNORECASE,
 )
-"""Words in the output of a command that was called wrongly or whose program is missing."""
+"""Words in the output if a command was called incorrectly or its program is missing."""
 
-MAX_INVOCATION_ERROR_CHARACTERS = 1_500  # If the output is longer, the command did run.
+# The maximum number of characters in the output of a command that could not run.
+MAX_INVOCATION_ERROR_CHARACTERS = 1_500
 _RESULT = compile_lazily(
     r"\b\d+ (?:tests? )?(?:passed|failed|passing|failing|errors?)\b|\bFAIL(?:ED)?\b"
 )
@@ -43,11 +44,11 @@ _ALTERNATIVES = {
     "git pull": (("git", "rebase"), ("git", "merge"), ("git", "reset")),
     "git push": (("gh", "pr", "create"),),
 }
-"""For each program, the first words of other commands that achieve the same."""
+"""Maps a program to the first words of other commands that achieve the same."""
 
 
 def was_worked_around(failed: ShellCommand, later_commands: Sequence[ShellCommand]) -> bool:
-    """Check whether a later successful command achieved what the failed command was meant to do."""
+    """Check whether a later successful command achieved what a failed command was meant to achieve."""
     alternatives = _ALTERNATIVES.get(failed.program, ())
     for command in later_commands:
         if any(_starts_with_any(part, alternatives) for part in command.parts):
@@ -67,7 +68,7 @@ def was_worked_around(failed: ShellCommand, later_commands: Sequence[ShellComman
 def _could_not_run(failed: ShellCommand) -> bool:
     """Check whether a command failed before it did any work.
 
-    Its output is then short and contains no results.
+    In this case, its output is short and contains no results.
     """
     if failed.run.status in NOT_EXECUTABLE_STATUSES:
         return True
@@ -79,7 +80,7 @@ def _could_not_run(failed: ShellCommand) -> bool:
 
 
 def _starts_with_any(part: SimpleCommand, beginnings: Sequence[tuple[str, ...]]) -> bool:
-    """Check whether a simple command starts with one of the ``beginnings`` and has no ``--abort``."""
+    """Check whether a simple command starts with one of ``beginnings`` and does not contain ``--abort``."""
     words = part.words
     if words[:1] == ("git",):
         words = ("git", *shell.iterate_git_arguments(words))
@@ -88,13 +89,13 @@ def _starts_with_any(part: SimpleCommand, beginnings: Sequence[tuple[str, ...]])
 
 
 def _join_words(command: ShellCommand) -> str:
-    """Return the words of a command's simple commands. Of a path, only the last component is returned."""
+    """Return the words of a command on one line. Paths are shortened to their last components."""
     words = (word for part in command.parts for word in part.words)
     return " ".join(word.rpartition("/")[2] or word for word in words)
 
 
 def _collect_purposes(command: ShellCommand) -> set[str]:
-    """Return the names of what a command checks: ``test``, ``types``, ``lint`` or ``build``."""
+    """Return what a command checks: any of ``test``, ``types``, ``lint`` and ``build``."""
     purposes: set[str] = set()
     for part in command.parts:
         text = " ".join(part.words[:MAX_CHECK_WORDS])

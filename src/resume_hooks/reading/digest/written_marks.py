@@ -1,4 +1,4 @@
-"""Collect open work that a session wrote down: TODO comments in code, and unchecked boxes in plans.
+"""Collect the open work in files that a session wrote: TODO comments, and unchecked boxes in plans.
 
 Invariant: a text is listed only if the session's own tools wrote it and no later call removed it.
 """
@@ -24,7 +24,8 @@ _TODO_WORDS = ("TODO", "FIXME", "XXX")
 class WrittenText(NamedTuple):
     """A text about open work, or a whole plan, that a call wrote into a file.
 
-    ``path`` is the file, and ``folder`` the folder of the call. ``position`` is the call's position.
+    ``path`` is the file's path, ``folder`` is the folder in which the call ran, and ``position`` is
+    the position of the call.
     """
 
     text: str
@@ -109,7 +110,7 @@ class WrittenOpenWork:
         )
 
     def list_open_steps(self) -> list[WrittenText]:
-        """Return the unchecked boxes of the last plan that has any."""
+        """Return the unchecked boxes in the last plan that contains any."""
         for plan in reversed(self._plans.values()):
             steps = [plan._replace(text=step.strip()) for step in _UNCHECKED_BOX.findall(plan.text)]
             if steps:
