@@ -218,20 +218,20 @@ def answer_line_search(
     limit: float,
     progress: Progress | None,
 ) -> SearchResult | None:
-    """Return the sessions that wrote the line that ``--file`` names. Return None if it names no line.
+    """Return the sessions that wrote the line that ``--file`` names, or None if it names no line.
 
     ``limit`` is the time limit in seconds for updating the index, and ``progress`` shows the
-    progress of this. Raise UsageError for options that only work with search words.
+    progress of the update. Raise UsageError for options that can only be used with search words.
     """
 
 
 @declare_question
 def session_store(service: str, /) -> object:
-    """Return the team's session store for programs of the Agent SDK. ``service`` is a service of libpq."""
+    """Return the team's session store for programs of the Agent SDK. ``service`` is a libpq service."""
 
 
 # Questions for the options that parts add to verbs of the core. The verb calls the function if the
-# option is given.
+# user gives the option.
 
 
 @declare_question
@@ -263,10 +263,13 @@ def delete_by_option(options: DeleteOptions, /) -> None:
 def lineage_by_option(
     options: LineageOptions, here: Callable[[LineageOptions], list[Ancestor]], /
 ) -> tuple[list[Ancestor], list[str]]:
-    """Return the rows that ``lineage`` must print, and notes. ``here`` returns the rows from this machine."""
+    """Return the rows that ``lineage`` must print, and notes.
+
+    ``here`` returns the rows from this machine.
+    """
 
 
-# Parts' agents, and doctor's checks
+# Questions about the agents of parts, and about doctor's checks.
 
 
 @declare_question

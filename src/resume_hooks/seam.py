@@ -1,8 +1,8 @@
 """Call parts without importing them by name.
 
-Invariant: the core never imports a part. It reads ``part_table``, which is generated from the
-declarations in ``parts/<name>/__init__.py``, and loads a part's module when it is first used. This
-module uses only the standard library and must run on Python 3.9.
+Invariant: the core never imports a part directly. It reads ``part_table``, which is generated from
+the declarations in ``parts/<name>/__init__.py``, and loads a part's module when it is first used.
+This module uses only the standard library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "parts")
 class Trigger(NamedTuple):
     """A trigger: its name (the word after ``>``), its arguments, and its description.
 
-    ``module`` has the function ``answer_request``, which takes a ``hooks.request.Request`` and
+    ``module`` contains the function ``answer_request``, which takes a ``hooks.request.Request`` and
     returns a ``derive.outcome.Outcome``. ``row`` is the trigger's row in the card of ``>help``, or
-    ``""`` if another row names it. ``command`` is its name after ``/`` in a client that loads
-    hooks/register.mjs; a trigger with ``is_module_only`` works only there. With ``takes_no_words``,
-    a prompt with further words is not a trigger. With ``asks_first``, the user may type the trigger
-    again to answer yes. A command with ``is_read_only`` may run while the model is working. In
-    lists, the core's trigger ``before`` follows.
+    ``""`` if another trigger's row mentions it. ``command`` is the trigger's name after ``/`` in a
+    client that loads hooks/register.mjs. A trigger with ``is_module_only`` works only in these
+    clients. With ``takes_no_words``, a prompt with further words is not a trigger. With
+    ``asks_first``, the user may type the trigger again to answer yes. A command with
+    ``is_read_only`` may run while the model is working. ``before`` is the core's trigger that
+    follows this trigger in lists.
     """
 
     name: str
@@ -90,9 +91,9 @@ def is_installed(part: str) -> bool:
 def insert_part_names(
     core_names: Iterable[str], part_rows: Mapping[str, Sequence[Any]]
 ) -> List[str]:
-    """Return the core's names and the names of the installed parts in one order.
+    """Return the core's names and the names of the installed parts in a single order.
 
-    A row of ``part_rows`` begins with the name of the part, and ends with the core's name that must
+    A row of ``part_rows`` begins with the part's name and ends with the core's name that must
     follow.
     """
     names = list(core_names)
@@ -103,7 +104,7 @@ def insert_part_names(
 
 
 def verb_module(verb: str) -> Optional[str]:
-    """Return the module that declares the verb of a part. Return None for a verb of the core.
+    """Return the module that declares the verb of a part, or None for a verb of the core.
 
     Raise UsageError if the part is not installed.
     """
@@ -111,7 +112,7 @@ def verb_module(verb: str) -> Optional[str]:
 
 
 def form_module(verb: str) -> Optional[str]:
-    """Return the module with the JSON schema of a part's verb. Return None for a verb of the core.
+    """Return the module with the JSON schema of a part's verb, or None for a verb of the core.
 
     Raise UsageError if the part is not installed.
     """

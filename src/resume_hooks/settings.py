@@ -1,6 +1,6 @@
 """Settings: values from our settings file, from environment variables and from the plugin's options.
 
-A later source in this list overrides the earlier ones. Every trigger reads settings, so this module
+Each source in this list overrides the earlier sources. Every trigger reads settings, so this module
 uses only the standard library. ``storage.stored_settings`` writes the file.
 """
 
@@ -27,16 +27,15 @@ from resume_hooks.shared_values import MODEL_SECONDS
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
 DEFAULT_VAULT_SIZE = "20G"
-DEFAULT_HANDOFF_SIZE = "12k"  # the default size of a handoff
-# The version of the file's format. Files of a newer version are read but never written.
+DEFAULT_HANDOFF_SIZE = "12k"  # The default size of a handoff.
+# The version of the file's format. Files with a newer version are read but never written.
 VERSION = 1
 
-# The name of a model, of a Bedrock profile or of a deployment. An option of the client does not
-# match.
+# Matches the name of a model, a Bedrock profile or a deployment, but not an option of the client.
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"
 _HANDOFF_SIZE = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
 _COMPACTION = rf"client|(?:trim|{_HANDOFF_SIZE})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
-# The value in version 0.2.0, in which all handoffs had the same size.
+# Matches the value that version 0.2.0 used. In that version, all handoffs had the same size.
 _FORMER_COMPACTION = re.compile(r"\Ahandoff(?=@|\Z)")
 _BYTE_SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
 _BYTE_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
@@ -47,10 +46,9 @@ class SettingDefinition(NamedTuple):
     """A setting: its default, its description, and the function that parses a typed or stored value.
 
     ``names_files`` means that values are paths of the user's files or folders. ``title`` is the
-    setting's label among the plugin's options, which the client shows and stores; it is ``""`` if
-    the plugin has no such option. ``stored_only`` means that no environment variable can set the
-    value, because a trusted repository can set variables and the setting decides where data is
-    sent.
+    setting's label among the plugin's options, which the client shows and stores. It is ``""`` if
+    there is no such option. ``stored_only`` means that no environment variable can set the value.
+    Even a trusted repository can set variables, and this setting decides where data is sent.
     """
 
     default: Value
@@ -99,7 +97,7 @@ def parse_switch(raw: object) -> Value:
 
 
 def _parse_clipboard(raw: object) -> Value:
-    """Parse the name of a clipboard method. ``off`` is another name of ``none``."""
+    """Parse the name of a clipboard method. ``off`` means the same as ``none``."""
     if raw == "off":
         return "none"
     return _make_choice_parser("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
@@ -117,7 +115,7 @@ def _make_pattern_parser(pattern: str, requirement: str) -> Callable[[object], V
 def _parse_compaction(raw: object) -> Value:
     """Parse a method of compaction: client, trim, or the size of a handoff.
 
-    ``handoff``, a value from version 0.2.0, becomes the default size.
+    ``handoff``, a value from version 0.2.0, is converted to the default size.
     """
     current_value = (
         _FORMER_COMPACTION.sub(DEFAULT_HANDOFF_SIZE, raw) if isinstance(raw, str) else raw
@@ -130,13 +128,17 @@ def _parse_compaction(raw: object) -> Value:
 
 
 def _make_path_parser(ending: str, requirement: str) -> Callable[[object], Value]:
-    """Return a parser for paths that end with ``ending``. The empty text is valid and means no path."""
+    """Return a parser for paths that end with ``ending``. The empty string is valid and means no path."""
     return _make_pattern_parser(rf"(?:{_PATH}{re.escape(ending)})?", requirement)
 
 
 def _parse_vault(raw: object) -> Value:
-    """Parse a size such as ``20G``, or ``off``. ``on`` becomes the default size. Sizes become upper case."""
-    # A tuple, because a value from the file may be a list, which can't be looked up in a set.
+    """Parse a size such as ``20G``, ``off``, or ``on``, which means the default size.
+
+    Sizes are converted to upper case.
+    """
+    # This is a tuple because a value from the file may be a list, which can't be looked up in a
+    # set.
     if raw in ("on", "off"):
         if raw == "on":
             return DEFAULT_VAULT_SIZE
@@ -261,7 +263,7 @@ FORMER_SETTINGS = {
     ),
     "summary_timeout": f"the limit is {MODEL_SECONDS} seconds; rollover and trim --smart accept --timeout",
 }
-"""Settings of earlier versions, and what to use in their place."""
+"""Settings from earlier versions, and what to use instead."""
 
 
 _PART_SETTINGS = {
@@ -281,9 +283,9 @@ KEYS = {
 
 
 def load_settings(where: Where | None = None) -> dict[str, Setting]:
-    """Return the value and the source of every setting. An invalid value is skipped.
+    """Return the value and the source of every setting.
 
-    In place of an invalid value, the value from the next weaker source applies.
+    An invalid value is skipped, and the value from the next weaker source is used.
     """
     settings = {}
     for name, key in KEYS.items():
@@ -323,9 +325,10 @@ def vault_limit(where: Where | None = None) -> int | None:
 
 
 def remove_setting_variables(where: Where) -> Where:
-    """Return the same folders with an environment that sets no setting.
+    """Return the same folders with an environment from which our settings were removed.
 
-    A trusted repository can set environment variables, so they must not decide where data is sent.
+    Even a trusted repository can set environment variables, so they must not decide where data is
+    sent.
     """
     remaining_variables = {}
     for name, value in where.environ.items():
@@ -368,7 +371,7 @@ def describe_invalid_settings(where: Where | None = None) -> list[str]:
 
 
 def describe_former_settings(where: Where | None = None) -> list[str]:
-    """Return a sentence for each setting of an earlier version that still has a value."""
+    """Return a sentence for each setting from an earlier version that still has a value."""
     return [
         f"{name} ({source}) is ignored: {FORMER_SETTINGS[name]}."
         for name, source, _ in _raw_values(FORMER_SETTINGS, where or Where())
@@ -397,8 +400,8 @@ def settings_file(where: Where | None = None) -> str:
 def _plugin_options(where: Where) -> dict[str, object]:
     """Return the options of this plugin that the client has stored.
 
-    Options of a disabled plugin are left out. Hooks get the options as environment variables too,
-    other processes only here.
+    Options of a disabled plugin are left out. Hooks also get the options as environment variables,
+    but other processes get them only from here.
     """
     document = read_json_object(os.path.join(where.config, "settings.json"))
     plugins, enabled_plugins = document.get("pluginConfigs"), document.get("enabledPlugins")
@@ -469,7 +472,7 @@ def _variable_name(name: str) -> str:
 
 
 def is_damaged(path: str) -> bool:
-    """Check whether a settings file is damaged: no JSON object, too large, or a folder.
+    """Check whether a settings file is damaged: it contains no JSON object, is too large, or is a folder.
 
     An empty file is not damaged.
     """

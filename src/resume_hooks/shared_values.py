@@ -1,8 +1,8 @@
 """Numbers and texts that the engine shares with the shell scripts and with the plugin's module.
 
 They are defined only in this module. ``make docs`` copies them to ``hooks/shared_values.mjs`` and
-to the lines of shell scripts that ``tools/make_docs.py`` lists. This module uses only the standard
-library and must run on Python 3.9.
+to those lines of shell scripts that ``tools/make_docs.py`` lists. This module uses only the
+standard library and must run on Python 3.9.
 """
 
 MODEL_MINUTES = 2
@@ -10,7 +10,7 @@ MODEL_SECONDS = 60 * MODEL_MINUTES
 """Time limit in seconds for a model's complete answer, while the user waits."""
 
 MODEL_TIME = "two minutes"
-"""``MODEL_SECONDS`` in words. A test compares the two."""
+"""``MODEL_SECONDS`` in words. A test checks that both are the same."""
 
 ANSWER_SECONDS = MODEL_SECONDS + 30
 """Time limit in seconds for a rollover, from the prompt to its card."""
@@ -20,7 +20,7 @@ CLIENT_SECONDS = ANSWER_SECONDS + 30
 hooks/hooks.json."""
 
 LOOK_TOKENS = 60_000
-"""Number of tokens from which the client asks the engine how full the session is.
+"""The context size, in tokens, at which the client starts to ask the engine how full the session is.
 
 It is 30 % of the smallest context window.
 """
@@ -33,14 +33,14 @@ COLD_TOKENS = 100_000
 
 PLUGIN = "resume-hooks"
 COLD_SENTENCE = "The prompt cache expired; your next prompt resends all"
-"""How the notice begins in a session whose cache at the API has expired."""
+"""The beginning of the notice in a session whose cache at the API has expired."""
 
 PROMPT_HELD_MESSAGE = "another session is opening, with these words in its input box"
 PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
-"""What the module answers to a prompt that the user sends while it opens a session or a list.
+"""The module's answer to a prompt that the user sends while the module opens a session or a list.
 
 The prompt belongs to that session or list, so the present session must not answer it.
 """
 
 SLASH = f"/{PLUGIN}:"
-"""How our commands begin in every client."""
+"""The prefix of our commands in every client."""

@@ -1,7 +1,7 @@
 """``PostgresSessionStore``: a team's session store for programs of the Agent SDK.
 
-A part provides the class, as its answer to ``questions.session_store``. If no installed part does,
-the import fails.
+A part provides the class by answering ``questions.session_store``. If no installed part answers
+this question, the import fails.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from resume_hooks import questions, seam
 
 
 def __getattr__(name: str) -> Any:
-    """Load the session store when it is first used. Raise AttributeError for any other name."""
+    """Load the session store when it is first used. Raise AttributeError if ``name`` is not its name."""
     if name == "PostgresSessionStore":
         for store in seam.find_answers(questions.session_store):
             return store

@@ -16,7 +16,7 @@ ROOT_FOLDER = os.path.abspath(os.sep)
 
 
 def project_roots(env: Mapping[str, str]) -> list[str]:
-    """Return the paths of the project's folders, without links and with a slash at the end."""
+    """Return the paths of the project's folders, with links resolved and a slash at the end."""
     folders = [env.get("CLAUDE_PROJECT_DIR", "")]
     try:
         folders.append(os.getcwd())
@@ -48,7 +48,7 @@ def user_home() -> str:
 
 
 def _outermost_repository(folder: str, home: str) -> str:
-    """Return the outermost repository around a folder in the user's home, or the folder itself.
+    """Return the outermost repository in the user's home that contains a folder, or the folder itself.
 
     Return ``""`` for the home itself and for the folders above it.
     """
@@ -65,7 +65,7 @@ def _outermost_repository(folder: str, home: str) -> str:
 
 
 def is_outside_projects(path: str, projects: Sequence[str]) -> bool:
-    """Check whether a path is absolute and outside every project, also after following its links."""
+    """Check whether a path is absolute and, even after its links are resolved, outside every project."""
     if not os.path.isabs(path):
         return False
     real = os.path.join(os.path.realpath(path), "")
@@ -73,9 +73,9 @@ def is_outside_projects(path: str, projects: Sequence[str]) -> bool:
 
 
 def is_in_project_or_repository(folder: str, env: Mapping[str, str]) -> bool:
-    """Check whether a folder is in the project or in any repository, also after following its links.
+    """Check whether a folder is in the project or in any repository, also after resolving its links.
 
-    A repository that contains the user's home does not count.
+    A repository that contains the user's home is ignored.
     """
     real = os.path.realpath(folder)
     home = os.path.join(os.path.realpath(user_home()), "")

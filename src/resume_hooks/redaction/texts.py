@@ -171,9 +171,9 @@ def remove_until_clean(
     search: Callable[[Content], list[Secret]],
     replace: Callable[[Content, list[Secret]], Content],
 ) -> tuple[Content, list[Secret]]:
-    """Remove secrets until ``search`` finds none. One secret may hide another.
+    """Remove secrets until ``search`` finds no more. A removed secret may reveal another secret.
 
-    Return the content without secrets, and the secrets that the first search has found.
+    Return the content without secrets, and the secrets that the first search found.
     """
     secrets = first_secrets = search(content)
     for _ in range(MAX_PASSES):

@@ -1,6 +1,6 @@
-"""The cards of ``>mark`` and ``>back``.
+"""Format the cards of ``>mark`` and ``>back``.
 
-The last line of a card is the most useful one. It has at most 40 columns.
+The last line of a card is the most useful line. It has at most 40 columns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from resume_hooks.parts.marks.state import NO_MARK_MESSAGE, Mark, PlacedMark
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_text
 
-# Imported only for types, because setting a mark does not need the code that plans a child.
+# Imported only for types, because setting a mark does not need the code that plans children.
 if TYPE_CHECKING:
     from resume_hooks.parts.marks.plan_back import BackPlan, OmittedRecords
 
@@ -46,7 +46,7 @@ def format_set_card(
     mark_lines = list(_format_mark(placed_mark.mark))
     if placed_mark.is_step_unfinished and not is_already_set:
         mark_lines.append("the answer is not finished: the mark is after the last complete step")
-    # Ctrl+C clears the input box. But while the model works, Ctrl+C ends the turn.
+    # Ctrl+C clears the input box. However, while the model is working, Ctrl+C ends the turn.
     if placed_mark.is_step_unfinished and not is_slash_command:
         key_hint = "continue once the answer ends"
     else:
@@ -75,9 +75,10 @@ def format_set_card(
 
 
 def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigger: Trigger) -> str:
-    """Return the card of ``>mark`` if another mark is active, with the command that replaces it.
+    """Return the card of ``>mark`` for a session with an active mark.
 
-    If no mark can be stored, ``storage_error`` is the reason.
+    The card shows the command that replaces the mark. If no mark can be stored, ``storage_error``
+    is the reason.
     """
     confirm_command = f"{trigger.name('mark')} yes"
     if goal:
@@ -180,8 +181,9 @@ def format_unchanged_lines(
 def format_existing_child_lines(trigger: Trigger) -> tuple[str, ...]:
     """Return lines about the child of the last ``>back``, which used up the mark.
 
-    A slash command is removed from the input box, so its text must be a new report. A command with
-    ``>`` stays in the input box, and an accidental Enter may have sent it again.
+    After a slash command, the text is a new report, because the client removes a slash command from
+    the input box. A command with ``>`` stays in the input box, so an accidental Enter may have sent
+    it again.
     """
     facts = [f"{NO_MARK_MESSAGE} The last {trigger.name('back')} used it."]
     if trigger.is_slash and trigger.text:

@@ -1,7 +1,7 @@
 """Find the point to which ``back`` returns if a session has no mark.
 
-It is the mark of the session from which a trim or an untrim was made, or the point where a fork
-left its parent.
+For a session made by a trim or an untrim, this is the mark of its parent. For a fork, it is the
+point where the fork left its parent.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from resume_hooks.transcripts.transcript import scan_transcript
 
 FORK_KIND: Final = "fork"
 COPYING_KINDS = frozenset({"trim", "untrim"})
-"""Children of these kinds contain every record of their parent, so ``back`` can also use the
-parent's mark in them."""
+"""Children of these kinds contain every record of their parent, so ``back`` can use the parent's
+mark in them."""
 
 
 def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     """Return the point to which ``back`` returns in a session without a mark, or None.
 
     In a trimmed or untrimmed child, it is the mark of its parent. In a fork, it is the last message
-    that the fork has in common with its parent. If the records of a fork do not name the records of
-    its parent, the records of both are compared.
+    that the fork has in common with its parent. If a fork's records do not name the records of its
+    parent, the records of fork and parent are compared.
 
     The function writes no files. Raises NoMark if fork and parent have no record in common.
     """

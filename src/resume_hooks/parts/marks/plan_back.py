@@ -1,7 +1,7 @@
 """Plan a child that is cut at a mark and ends with a report of what happened after the mark.
 
-The records before the cut are sent unchanged, so that the API's cache of them remains valid. The
-lineage and the report follow these records.
+The records before the cut are sent unchanged, so the API's cache of these records remains valid.
+The lineage and the report follow them.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ MAX_GOAL_CHARACTERS = 300
 class OmittedRecords(NamedTuple):
     """The records that the child omits.
 
-    ``names`` are the names of the session for references to these records. ``prompt_id`` is the id
-    of the first prompt among them for which the client saved the user's files, or ``""``.
+    ``names`` are the names that are used for the session in references to these records.
+    ``prompt_id`` is the id of the first prompt among them for which the client saved the user's
+    files, or ``""``.
     """
 
     names: TranscriptNames
@@ -85,8 +86,8 @@ class OmittedRecords(NamedTuple):
 class OpeningData(NamedTuple):
     """The data for the opening of the child.
 
-    ``loss_reason`` says why the mark cannot be found, or is ``""`` if it was found. ``report`` and
-    ``fork_digest`` may be ``""``.
+    ``loss_reason`` says why the mark cannot be found. It is ``""`` if the mark was found.
+    ``report`` and ``fork_digest`` may be ``""``.
     """
 
     mark: Mark
@@ -240,7 +241,7 @@ def go_back(
 ) -> tuple[BackPlan, Receipt]:
     """Write a child of ``session`` that is cut at ``mark``, and use up the mark.
 
-    If writing fails, the mark remains. Raises the errors of ``plan_back``.
+    If writing fails, the mark is kept. Raises the errors of ``plan_back``.
     """
     with caller.time_limit():
         plan = plan_back(session, mark, report, caller.where, caller.output_dir)
@@ -362,9 +363,9 @@ def _split_at_mark(session: SessionFile, mark: Mark) -> _SplitSession:
 
 
 def _split_conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSession | None:
-    """Split the conversation in which a mark was set, even if a compaction has removed it since.
+    """Split the conversation in which a mark was set, even if a compaction has removed the mark since.
 
-    Return None if the record of the mark does not exist any more.
+    Return None if the record of the mark no longer exists.
     """
     if session.agent != CLAUDE_NAME:
         return None
@@ -386,8 +387,8 @@ def _select_nodes_to_mark(
 ) -> tuple[Sequence[Node], str, list[str]]:
     """Return the records up to the mark, a reason, and remarks for the user.
 
-    If the mark cannot be found, there are no records, and the reason says why. Otherwise the reason
-    is ``""``.
+    If the mark cannot be found, the list of records is empty, and the reason says why. If the mark
+    is found, the reason is ``""``.
     """
     linear = linearize_chain(transcript.chain)
     node_count = next(
@@ -435,8 +436,9 @@ def _find_omitted_records(
 ) -> OmittedRecords | None:
     """Return a description of the records that the child omits, or None if they contain no conversation.
 
-    ``first_omitted_line`` is the line number of the first record after the mark. It is only given
-    if the mark was found, because a compaction may have removed this record from ``nodes``.
+    ``first_omitted_line`` is the line number of the first record after the mark. It is given only
+    if the mark was found. It is needed because a compaction may have removed this record from
+    ``nodes``.
     """
     if not any(node.is_in_conversation for node in nodes):
         return None
@@ -456,7 +458,7 @@ def _find_omitted_records(
 
 
 class _EndingWatcher:
-    """An observer that checks the text of the last record of the user."""
+    """An observer that checks the text of the user's last record."""
 
     def __init__(self, text: str) -> None:
         self._wanted = text

@@ -1,9 +1,9 @@
 """Store the active mark of each session in a state file.
 
-A mark names the record to which ``back`` returns.
+A mark contains the id of the record to which ``back`` returns.
 
-Invariant: every tool call before a mark has its result. Only a ``back`` that succeeds uses up a
-mark. If several ``back`` commands run at the same time, only one of them gets the mark.
+Invariant: every tool call before a mark has its result. A mark is used up only by a ``back`` that
+succeeds. If several ``back`` commands run at the same time, only one of them gets the mark.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Mark(NamedTuple):
 def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
     """Delete the mark of a deleted session, because the mark's goal contains the user's words.
 
-    The result is always empty, because the user needs no note about it.
+    Return an empty list, because the user needs no note about it.
     """
     hook_state.consume_note(f"{_NOTE_PREFIX}{session_id}.json")
     return []
@@ -87,9 +87,9 @@ class PlacedMark(NamedTuple):
 
 
 def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
-    """Return a mark at the current end of the session. The mark is not stored.
+    """Return a mark at the current end of the session, without storing it.
 
-    While the model works, the mark is after the last complete step. Raise NothingToMark if the
+    While the model is working, the mark is after the last complete step. Raise NothingToMark if the
     session has no conversation yet, InSubagent for a sub-agent's transcript, and UsageError if the
     goal is too long.
     """
@@ -122,7 +122,7 @@ def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
 
 
 def check_not_subagent(session: SessionFile) -> None:
-    """Raise InSubagent if the transcript is that of a sub-agent."""
+    """Raise InSubagent if a sub-agent wrote the transcript."""
     if subagent_name(session.path) is not None or HeadTail(session.path).is_sidechain:
         raise InSubagent
 
@@ -163,14 +163,14 @@ def find_mark(session_id: str) -> Mark | None:
 
 
 def clear_mark(session_id: str) -> bool:
-    """Delete the mark of a session, and return whether it had one."""
+    """Delete the mark of a session, and return whether the session had a mark."""
     return hook_state.consume_note(_format_note_name(session_id))
 
 
 def wait_for_mark(session_id: str) -> Mark | None:
     """Return the active mark of a session, or None.
 
-    If a ``back`` is running, wait for its end, because it may use up the mark.
+    If a ``back`` is running, wait until it ends, because it may use up the mark.
     """
     hook_state.wait_for_note(_format_note_name(session_id))
     return find_mark(session_id)
@@ -178,7 +178,7 @@ def wait_for_mark(session_id: str) -> Mark | None:
 
 @contextlib.contextmanager
 def use_up_mark(mark: Mark) -> Iterator[None]:
-    """Use up a mark if the block succeeds.
+    """Use up a mark if the ``with`` block succeeds.
 
     The point where a fork left its parent is never used up. Raises NoMark if the mark is no longer
     the session's active mark, or if another ``back`` is using it.

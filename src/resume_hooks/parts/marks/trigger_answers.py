@@ -28,8 +28,8 @@ from resume_hooks.system.text import plain_text
 
 YES_ARGUMENT, CANCEL_ARGUMENT = "yes", "cancel"
 QUESTION_KIND = "checkpoint"
-"""The prefix of the names of files with questions. The files with marks have the prefix ``mark-``.
-"""
+"""The prefix of the names of files that store questions. The names of files that store marks start
+with ``mark-``."""
 
 
 def answer_request(request: Request) -> Outcome:
@@ -129,8 +129,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         existing_child = _find_existing_answer(request, plain_text(request.text).strip())
         if existing_child is not None:
             return existing_child
-        # Imported here because setting a mark does not need the code that finds the point of a
-        # fork.
+        # Imported here because setting a mark does not need the code for forks.
         from resume_hooks.parts.marks.fork_point import find_fork_point
 
         with time_limit(request.command):
@@ -151,9 +150,10 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         )
     plan, receipt = plan_back.go_back(request.session, mark, request.text, request.caller())
     with contextlib.suppress(OSError):
-        # Without this, a yes to an older question would set a new mark.
+        # If an older question stayed open, a yes to it would set a new mark.
         confirmations.consume_question(request.session_id, QUESTION_KIND)
-        # Without this, /clear would continue the conversation that the user has just left.
+        # If a handoff stayed pending, /clear would continue the conversation that the user has just
+        # left.
         pending_handoff.consume_handoffs_of_parent(request.session_id)
     return OpenedSession(receipt, plan.child, "back", cards.format_child_lines(receipt, plan))
 
@@ -161,7 +161,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
 def _find_existing_answer(request: Request, report: str = "") -> AnyOpenedSession | None:
     """Return an answer that opens the child of the last ``>back`` with the same report, or None.
 
-    Return None if this child was deleted or continued.
+    Return None also if this child was deleted or continued.
     """
     existing_child = find_existing_child(request.session, "back", request.where, report=report)
     if existing_child is None:

@@ -1,8 +1,8 @@
 """``rewind-files``: restore a user's files to a state that a session recorded.
 
-The client records snapshots of the files, and changes of these snapshots. From these, this part
-computes the state of the files at each prompt, and compares it with the files on disk. It opens the
-files by descriptors from the root folder on, so that no symbolic link is followed.
+The client records snapshots of the files and changes to these snapshots. From them, this part
+computes the state of the files at each prompt, and compares it with the files on disk. It opens a
+file by descriptors, from the root folder down, so that it follows no symbolic link.
 
 Before a file is overwritten, it is copied, and its digest is written to a manifest. To undo a run,
 the newest manifest is used as the plan.

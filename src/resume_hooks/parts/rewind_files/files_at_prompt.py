@@ -1,10 +1,11 @@
 """Find the prompt that ``--to`` names, and the state of each file at that prompt.
 
-If ``--to`` names a record that is not a prompt, the error message names the nearest prompts.
+If ``--to`` names a record that is not a prompt, the error message lists the nearest prompts.
 
-A file that the client started to track after the prompt gets its state from before its first edit,
-as in the client. Only backups in the session's own folder are used. A child gets its own backups
-when it is created, and the folder of its parent may contain other contents under the same names.
+If the client started to track a file after the prompt, the file gets its state from before its
+first edit, as in the client. Only backups in the session's own folder are used. A child gets its
+own backups when it is created. Its parent's folder is not used, because it may contain different
+contents under the same names.
 """
 
 from __future__ import annotations
@@ -34,8 +35,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import iterate_ancestors
 
 FIRST_BACKUP_VERSION = 1
-"""The version of the first backup of a file, which the client makes when it starts to track the
-file."""
+"""The version of a file's first backup, which the client makes when it starts to track the file."""
 
 NO_EARLY_COPY_REASON = "the client kept no copy of it from before its first edit"
 
@@ -51,8 +51,8 @@ class RewindTarget(NamedTuple):
     """The record that ``--to`` names.
 
     If ``turn`` is not None, the record is the first record of this turn, where 0 means the last
-    turn. Otherwise ``record`` is the line number or the uuid of the record in ``session``. If
-    ``session`` is None, the session is the one that the command names.
+    turn. If ``turn`` is None, ``record`` is the line number or the uuid of the record in
+    ``session``. If ``session`` is None, the session is the one given on the command line.
     """
 
     turn: int | None
@@ -63,9 +63,9 @@ class RewindTarget(NamedTuple):
 class PromptState(NamedTuple):
     """A prompt, and the state of the files at this prompt.
 
-    If ``is_exact`` is false, ``state`` is from an earlier prompt, and files were edited since.
-    ``states`` are the states on the branch of the prompt, and on branches that continue from the
-    prompt.
+    If ``is_exact`` is false, ``state`` is from an earlier prompt, and files were edited between the
+    two prompts. ``states`` are the states on the branch of the prompt, and on branches that
+    continue from the prompt.
     """
 
     prompt: Prompt
@@ -75,7 +75,7 @@ class PromptState(NamedTuple):
 
 
 def parse_target(text: str) -> RewindTarget:
-    """Parse the value of ``--to``. Raises UsageError if it names no record."""
+    """Parse the value of ``--to``. Raises UsageError if the value does not name a record."""
     target_text = text.strip()
     number = target_text.lower().removeprefix("turn").strip()
     if (
@@ -148,7 +148,7 @@ def _find_unedited_state(
 ) -> FilesAtPrompt | None:
     """Return the state in ``nearest_states`` if no tool wrote a file between this state and the prompt.
 
-    Such a state is also the state at the prompt. If a tool wrote a file, return None.
+    The state is then also the state at the prompt. If a tool wrote a file, return None.
     """
     for state in nearest_states:
         start_line, end_line = sorted((state.line, prompt.line))
@@ -215,8 +215,9 @@ def _describe_nearest_prompts(prompts: tuple[Prompt, ...]) -> str:
 class _OtherBranchCheck:
     """Checks whether a message is on a branch that left the conversation before the prompt.
 
-    States at such messages do not apply to the prompt. A message without a common ancestor with the
-    prompt is not on such a branch, because a compaction cuts the links between records.
+    File states at messages on other branches do not apply to the prompt. A compaction cuts the
+    links between records, so a message without a common ancestor with the prompt is not considered
+    to be on another branch.
     """
 
     def __init__(self, history: FileHistory, prompt: Prompt) -> None:
@@ -240,9 +241,9 @@ class _OtherBranchCheck:
         return is_on_other_branch
 
     def _iterate_ancestor_ids(self, uuid: str) -> Iterator[str]:
-        """Yield the uuids of a message and its ancestors, the message first.
+        """Yield the uuids of a message and its ancestors, starting with the message.
 
-        If the links form a cycle, each uuid is yielded once.
+        If the links form a cycle, each uuid is yielded only once.
         """
         nodes = self._nodes
         trail = iterate_ancestors(
@@ -254,11 +255,11 @@ class _OtherBranchCheck:
 def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -> FilesPlan:
     """Plan to restore the files to their state at a prompt.
 
-    Raises CantRestore if it is uncertain which folder the files are in, or if the folder cannot be
-    opened.
+    Raises CantRestore if it is uncertain which folder contains the files, or if the folder cannot
+    be opened.
     """
     session = history.session
-    # The id is used as the name of a folder.
+    # The id is used as a folder name, so it must be a valid session id.
     if not is_session_id(session.session_id):
         raise CantRestore(
             f"{session.path} has no session id, so no backup belongs to it", "Name another session."
@@ -304,8 +305,8 @@ def _build_target_files(
 ) -> Iterator[TargetFile]:
     """Yield the target state of each file that was tracked at the prompt or later.
 
-    ``backup_folder`` contains the backups. Records may name a file by different paths. All these
-    paths are resolved to one path, relative to the root of the project.
+    ``backup_folder`` contains the backups. Records may name the same file by different paths. These
+    paths are resolved to a single path, relative to the root of the project.
     """
     recorded_paths = {*history.last_edits}.union(*(state.backups for state in history.states))
     places_by_recorded = {path: root.resolve_path(path) for path in recorded_paths}
@@ -356,7 +357,7 @@ def _build_target_files(
 
 
 def _locate_backup(backup: Backup, backup_folder: StoredContent) -> StoredContent | None:
-    """Return the file of a backup, or None if the backup means that the file did not exist."""
+    """Return the file of a backup, or None if the backup records that the file did not exist."""
     if backup.name is None:
         return None
     return StoredContent(backup_folder.root, (*backup_folder.parts, backup.name))

@@ -68,7 +68,7 @@ class FileRow(StrictModel):
 
 
 class RewindFilesSchema(StrictModel):
-    """The changes of files that were planned or written."""
+    """The changes to files that were planned or written."""
 
     session_id: str
     file: str

@@ -2,9 +2,9 @@
 
 Measured with clients 2.1.42, 2.1.112 and 2.1.329: at each prompt, the client records a backup of
 every tracked file, with its contents before the turn. If it starts to track a file during the turn,
-it adds a backup from before the first edit of the file. Old clients add it in another snapshot of
-the same prompt, and clients since 2.1.209 in a record of its own. If the name of a backup is null,
-the file did not exist.
+it adds a backup from before the first edit of the file. Old clients add this backup in another
+snapshot of the same prompt, and clients since 2.1.209 add it in a separate record. If the name of a
+backup is null, the file did not exist.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _BACKUP_NAME = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
 class Backup(NamedTuple):
     """The state of a file.
 
-    ``name`` is the name of its backup, None if the file did not exist, or ``""`` if the recorded
-    name is invalid. ``folder`` is the folder of the file without symbolic links, which client
+    ``name`` is the name of its backup. It is None if the file did not exist, and ``""`` if the
+    recorded name is invalid. ``folder`` is the file's folder without symbolic links, which client
     2.1.329 records, or ``""`` if it is unknown.
     """
 
@@ -141,9 +141,9 @@ def read_file_history(session: SessionFile) -> FileHistory:
 
 
 def hash_text(text: bytes) -> str:
-    """Return the digest of a text. Different line endings do not change the digest.
+    """Return the digest of a text, ignoring differences in line endings.
 
-    Tools may write a text with other line endings.
+    Tools may write a text with different line endings.
     """
     return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()
 
@@ -157,7 +157,7 @@ class _FileRecordCollector:
         self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
         self._deltas: list[tuple[int, str, str, Backup]] = []
         self.words: dict[int, str] = {}
-        """The first words of user's messages that start no turn, by line number."""
+        """Maps line numbers to the first words of those user messages that start no turn."""
         self._paths: set[str] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
@@ -189,7 +189,7 @@ class _FileRecordCollector:
     def build_states(self, line_numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
         """Yield the state of the files at each prompt.
 
-        It consists of the last snapshot of the prompt and the backups that were added later. If a
+        The state consists of the prompt's last snapshot and the backups that were added later. If a
         prompt has no snapshot, the state of the previous prompt is used. The record of an added
         backup may precede the snapshot.
         """

@@ -1,7 +1,7 @@
 """Plan which files to restore, with the current and the future content of each file.
 
-No files are written here. A file that cannot be restored safely is part of the plan, with the
-reason, but it will not be changed.
+No files are written here. If a file cannot be restored safely, the plan contains the file with the
+reason, but the file will not be changed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ MAX_SHOWN_LINE_CHARACTERS = 240
 class Difference(NamedTuple):
     """The difference between two contents of a file.
 
-    ``added_line_count`` and ``removed_line_count`` are numbers of lines, or None if the file is not text. ``lines`` are
-    the lines to show, and ``hidden_line_count`` is the number of lines that are not shown.
+    ``added_line_count`` and ``removed_line_count`` are numbers of lines, or None if the file is not
+    text. ``lines`` are the lines to show, and ``hidden_line_count`` is the number of lines that are
+    not shown.
     """
 
     added_line_count: int | None
@@ -50,7 +51,7 @@ class Difference(NamedTuple):
 def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
     """Return the difference between two contents of a file.
 
-    None instead of a content means that the file does not exist.
+    If a content is None, the file does not exist in this state.
     """
     old_lines, new_lines = _split_text_lines(before), _split_text_lines(after)
     if old_lines is None or new_lines is None:
@@ -116,8 +117,8 @@ class StoredContent(NamedTuple):
 class ExpectedFile(NamedTuple):
     """The last state of a file that the session knew.
 
-    It is described by the digest of its text, by the digest of its bytes, or by ``source``, a
-    stored copy. If these are all empty, the file did not exist.
+    The state is described by the digest of its text, by the digest of its bytes, or by ``source``,
+    a stored copy. If all of these are empty, the file did not exist.
     """
 
     text_digest: str = ""
@@ -150,11 +151,11 @@ class FileVersion(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """The change of one file in a plan.
+    """The planned change to one file.
 
     ``action`` is ``restore``, ``create``, ``delete`` or ``none``. If the file cannot be restored,
-    ``reason`` is the end of a sentence that says why. ``is_missing`` is true if its backup is
-    missing. ``changed_since`` is true if the file differs from the last state that the session
+    ``reason`` is the end of a sentence that says why. ``is_missing`` is true if the file's backup
+    is missing. ``changed_since`` is true if the file differs from the last state that the session
     knew, and None if that state is unknown.
     """
 
@@ -226,8 +227,8 @@ def read_project_file(
     """Return the content and the status of a file, following no symbolic links.
 
     If the file does not exist, return None and None. Raises WriteFailed if the file must not be
-    changed. A read-only file may be changed, because replacing it requires only the permission to
-    write to its folder, as in git.
+    changed. A read-only file may be changed: as in git, replacing a file requires only the
+    permission to write to its folder.
     """
     path = os.path.join(root.real_path, place.path)
     try:
@@ -236,7 +237,7 @@ def read_project_file(
             if state is not None and state.st_nlink > 1:
                 remove_stale_temporaries(
                     os.path.dirname(path)
-                )  # A killed run may have left a temporary file as the second name.
+                )  # A killed run may have left a temporary file that is a second name for this file.
                 content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
     except FileNotFoundError:
         return None, None
@@ -248,7 +249,7 @@ def read_project_file(
 
 
 def require_writable_folder(root_descriptor: int, place: ProjectPath) -> None:
-    """Raise WriteFailed if a file cannot be written because of the permissions of its folder.
+    """Raise WriteFailed if the permissions of a file's folder do not allow writing the file.
 
     If the folder does not exist, the folder in which it would be created is checked.
     """

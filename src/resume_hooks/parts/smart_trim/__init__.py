@@ -1,7 +1,7 @@
 """``trim --smart``: a trim for which a model chooses contents.
 
-First, rules choose contents that are clearly not needed. A model judges the other contents, and
-trim writes the child.
+First, rules choose contents that are clearly not needed. Then a model judges the other contents,
+and the code of ``trim`` writes the child.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Ask a model which of the offered contents are not needed, and return its valid choices.
 
-The model is called as often as necessary.
+If the contents do not fit into one call, the model is called several times.
 
-Invariant: a choice is valid once, and only if its number was in the text of the same call. Each
-line that is quoted from the session is indented, so that it cannot be mistaken for a numbered line
-of ours.
+Invariant: a choice is valid only once, and only if its number was in the text of the same call.
+Each line that is quoted from the session is indented, so that it cannot be mistaken for one of our
+numbered lines.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from resume_hooks.transcripts.trimmable_pieces import (
     TEXT_PIECE,
 )
 
-# Maximum number of characters of contents in one call, about 17,000 tokens. With more characters,
-# small models choose worse.
+# Maximum number of characters of contents in one call, about 17,000 tokens. If a call contains
+# more, small models choose worse.
 MAX_CALL_CHARACTERS = 60_000
 # Maximum number of contents in one call. The answer needs about 60 tokens for each choice.
 MAX_CONTENTS_PER_CALL = 60
@@ -40,11 +40,14 @@ MAX_OUTLINE_CHARACTERS = (
 MAX_ENDING_CHARACTERS = (
     1_500  # Maximum number of characters of the last prompt and of the last answer.
 )
-# Maximum number of characters of a compaction's summary, which replaces the turns before it.
+# Maximum number of characters of a compaction's summary, which replaces the turns before the
+# compaction.
 MAX_SUMMARY_CHARACTERS = 3_000
-MAX_MESSAGE_CHARACTERS = 200  # Maximum number of characters of any other message.
-MAX_TARGET_CHARACTERS = 160  # Maximum number of characters in the description of a content.
-MAX_MESSAGES_BETWEEN = 3  # Maximum number of messages to show before a content.
+MAX_MESSAGE_CHARACTERS = 200  # Maximum number of characters of all other messages.
+MAX_TARGET_CHARACTERS = (
+    160  # Maximum number of characters in the target of a call, for example a path or a command.
+)
+MAX_MESSAGES_BETWEEN = 3  # Maximum number of messages that are shown before a content.
 
 _KIND_PHRASES = {
     RESULT_PIECE: "output of",
@@ -63,9 +66,9 @@ class CallPrompt(NamedTuple):
 
 
 class _MessageExcerpt(NamedTuple):
-    """The start of a message.
+    """The beginning of a message.
 
-    ``position`` is the message's index among the records or pieces of the session.
+    ``position`` is the message's index among the session's records or pieces.
     """
 
     position: int
@@ -77,7 +80,7 @@ class _MessageExcerpt(NamedTuple):
 def split_offer(offer: Offer) -> list[CallPrompt]:
     """Return the texts for the calls in which the model judges an offer.
 
-    If the offer is empty, the list is empty.
+    The list is empty if the offer contains no contents for the model.
     """
     trimmable = offer.trimmable
     messages = list(_build_excerpts(offer))
@@ -184,7 +187,7 @@ def _format_message(message: _MessageExcerpt) -> str:
 
 
 def _format_candidate(candidate: Candidate) -> str:
-    """Return a content as text for the model: a heading and an excerpt."""
+    """Return the text for the model about a content: a heading and an excerpt."""
     piece = candidate.piece
     kind_name = _KIND_PHRASES[piece.kind]
     description = collapse_line(
@@ -233,7 +236,7 @@ WITHOUT_MODEL_REMEDY = "Nothing was written. Without a model: resume-hooks trim 
 
 
 class ModelChoice(BaseModel):
-    """The model's choice of a content that is not needed."""
+    """The model's choice of a piece of content that is not needed."""
 
     number: StrictInt = Field(description="the number of the piece, as shown")
     description: str = Field(description="what was there, at most 12 words")

@@ -1,6 +1,6 @@
-"""The contents about which a smart trim decides: those that rules choose, and those for a model.
+"""Collect the contents that rules choose for a smart trim, and those that a model must judge.
 
-Invariant: some contents are never offered, so they are never trimmed: prompts, recent turns, the
+Invariant: some contents are never offered and therefore never trimmed: prompts, recent turns, the
 last long answer of every turn, the user's answers to questions, and contents that a trim without a
 model would keep.
 """
@@ -33,28 +33,28 @@ from resume_hooks.transcripts.trimmable_pieces import (
 RULES_WITHOUT_INSTRUCTIONS = ("superseded", "repeats", "failures", "thinking")
 """The rules that apply if the user gave no instructions.
 
-They choose only contents that are repeated elsewhere, that were superseded, or that are hardly ever
-sent. The model is not asked about these contents.
+They choose only contents that are repeated elsewhere, that were superseded, or that are rarely sent
+to the model. The model is not asked about these contents.
 """
 
 RULES_WITH_INSTRUCTIONS = ("thinking",)
 """The rules that apply if the user gave instructions.
 
-A model cannot judge thinking. The user may want to keep all other contents, so no other rule
-applies.
+Thinking is chosen by a rule, because a model cannot judge it. For all other contents, no rule
+applies, because the user may want to keep them.
 """
 
 MODEL_RULE = "smart"  # The name of the rule for contents that the model chose.
-# Minimum number of characters of an offered content. A placeholder with a description has up to
-# 300.
+# Minimum number of characters of an offered content. A placeholder with a description can have 300
+# characters.
 MIN_CONTENT_CHARACTERS = 400
-# Maximum number of contents to offer. The largest contents are offered. They need four calls, for
-# which the usual time is enough. Sessions of the corpus have up to 110 contents.
+# Maximum number of contents to offer, largest first. This number of contents needs four calls,
+# which fit into the usual time. Sessions of the corpus have up to 110 contents.
 MAX_CANDIDATES = 240
 HEAD_CHARACTERS, TAIL_CHARACTERS = (
     400,
     200,
-)  # Numbers of characters that the model sees at the start and at the end of a content.
+)  # Numbers of characters from the start and the end of a content that the model sees.
 
 _OFFERED_KINDS = frozenset({RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE})
 
@@ -64,11 +64,11 @@ ContentKey = tuple[
 
 
 class Candidate(NamedTuple):
-    """A content that the model must judge.
+    """A piece of content that the model must judge.
 
     ``number`` identifies it in the text for the model. ``turn`` is the number of its turn in the
-    live conversation. ``notes`` say that it failed or that a later version exists. ``excerpt`` is
-    quoted from the session. ``digest`` is the digest of the whole content.
+    live conversation. ``notes`` say, for example, that a call failed or that a later version
+    exists. ``excerpt`` is quoted from the session. ``digest`` is the digest of the whole content.
     """
 
     number: int
@@ -105,7 +105,7 @@ def build_smart_options(keep_recent: int | None, rules: Iterable[str]) -> Option
 
 
 def select_rules(instructions: str) -> tuple[str, ...]:
-    """Return the rules that apply with these instructions of the user, which may be empty."""
+    """Return the rules that apply with these instructions from the user, which may be empty."""
     if instructions.strip():
         return RULES_WITH_INSTRUCTIONS
     return RULES_WITHOUT_INSTRUCTIONS
@@ -120,9 +120,9 @@ def build_offer(
 ) -> Offer:
     """Return the contents that the rules choose, and the contents that the model must judge.
 
-    The model must judge the contents with the keys ``wanted_keys`` or, if that is None, the
-    ``max_candidates`` largest contents. Raises SessionNotFound if the file has changed since it was
-    read.
+    The model must judge the contents with the keys ``wanted_keys`` or, if ``wanted_keys`` is None,
+    the ``max_candidates`` largest contents. Raises SessionNotFound if the file has changed since it
+    was read.
     """
     material, origins = trimmable.collect_material(options), trimmable.find_origins(where)
     rule_choices = choose_pieces(
@@ -159,7 +159,7 @@ def build_offer(
 
 
 def build_content_key(piece: Piece) -> ContentKey:
-    """Return the key of a content, which no other content of its session has."""
+    """Return the key of a content, which is unique in its session."""
     return piece.number, piece.address
 
 

@@ -1,6 +1,6 @@
 """``/trim --smart`` in the client: the session's own model chooses the contents.
 
-It is asked while the session is in the API's cache. The trim is written after the user has
+The model is asked while the session is in the API's cache. The trim is written after the user has
 confirmed the choices.
 
 Invariant: no other model is asked. The choices are valid only as long as the session offers exactly
@@ -92,14 +92,14 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
         offer = _build_single_call_offer(request, instructions)
         if model.was_asked:
             return _show_choices(request, model, offer)
-        # This raises an error if the session cannot have this child.
+        # This raises an error if a child of this kind cannot be made from the session.
         agents.draft_child(session, CHILD_KIND, request.where, None)
         call_prompts = split_offer(offer)
     if not call_prompts:
         raise NothingToTrim(
             "There is nothing for a model to choose", f"By rules alone: {request.typed_name}"
         )
-    # Without this, a yes that is given before the next question would answer an older question.
+    # If an older question stayed open, a yes given before the next question would answer it.
     confirmations.consume_question(request.session_id)
     _store_question(request, _format_verdicts_note(offer, ()), CHILD_KIND)
     prompt = forked.make_forked_prompt(
@@ -194,7 +194,7 @@ def _store_question(request: Request, words: str, kind: str) -> None:
 def _read_stored_verdicts(request: Request, offer: Offer) -> list[list[Any]]:
     """Return the stored verdicts about the contents of ``offer``.
 
-    Raises PlanOutdated if they were given about another offer.
+    Raises PlanOutdated if the verdicts belong to a different offer.
     """
     note = confirmations.find_question(request.session_id, CHILD_KIND)
     stored = json.loads(note.options) if note else {}

@@ -1,6 +1,6 @@
-"""The plan of a smart trim: the contents to trim, who chose each of them, and why.
+"""The plan of a smart trim: the contents to trim, who chose them, and why.
 
-Trim's own writer writes the child.
+The code of ``trim`` writes the child.
 
 Invariant: a verdict is valid only if its content is offered and has not changed. Minutes may pass
 between reading a session and writing the child, so a confirmed plan is compared with the current
@@ -50,16 +50,17 @@ MAX_DESCRIPTION_CHARACTERS = 100
 MAX_RATIONALE_CHARACTERS = 200
 
 _CHARACTER_REPLACEMENTS = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
-"""Replacements for characters that could end a placeholder or start a tag like those of the client.
-"""
+"""Replacements for characters that could end a placeholder or start a tag that looks like the
+client's."""
 
 
 class Verdict(NamedTuple):
-    """The decision to trim a content.
+    """The decision to trim a piece of content.
 
-    ``record`` is the line number of its record, ``address`` leads to the content in the record, and
-    ``digest`` is the digest of the content. ``chosen_by`` is the name of a rule, or ``smart`` for the
-    model. ``description`` and ``rationale`` are by the model, one line each, or empty.
+    ``record`` is the line number of the content's record, ``address`` leads to the content in the
+    record, and ``digest`` is the content's digest. ``chosen_by`` is the name of a rule, or
+    ``smart`` for the model. ``description`` and ``rationale`` are lines written by the model, or
+    ``""``.
     """
 
     record: int
@@ -178,8 +179,9 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
 class SmartPlan:
     """The plan of a smart trim.
 
-    ``trim_plan`` is the plan for trim's own writer. ``rows`` contains the verdict on each content.
-    ``useless_count`` is the number of verdicts that would save no tokens.
+    ``trim_plan`` is the plan that the code of ``trim`` writes. ``rows`` contains each verdict with
+    the choice that it leads to. ``useless_count`` is the number of verdicts that would save no
+    tokens.
     """
 
     offer: Offer
@@ -213,9 +215,9 @@ def plan_smart_trim(
 def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
     """Write the child of a plan.
 
-    If the session has changed since it was read, the verdicts are applied to the session as it is
-    now. Raises PlanOutdated if a content has changed, and WriteFailed or CheckFailed as other trims
-    do.
+    If the session has changed since it was read, the verdicts are applied to its current state.
+    Raises PlanOutdated if a content has changed, and WriteFailed or CheckFailed for the same
+    reasons as other trims.
     """
     session = smart_plan.offer.trimmable.session
     current_session = readable_session(session.path, where)
@@ -237,7 +239,7 @@ def replan_smart_trim(
     where: Where,
     output_dir: str | None = None,
 ) -> SmartPlan:
-    """Plan a trim of the session as it is now, with earlier ``verdicts``.
+    """Plan a trim of the session's current state with earlier ``verdicts``.
 
     Raises the errors of ``plan_smart_trim``.
     """

@@ -32,7 +32,7 @@ MAX_SHOWN_CHOICES = 3
 
 
 def format_preview(smart_plan: SmartPlan) -> str:
-    """Return the plan as text: totals, savings by rule, and the model's choices with their reasons."""
+    """Return the plan as text: totals, savings for each rule, and the model's choices with its reasons."""
     rows = []
     for verdict, choice in smart_plan.rows:
         if verdict.chosen_by == MODEL_RULE:
@@ -79,7 +79,7 @@ def format_costs(spent: CallCosts) -> str:
 
 
 def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str]:
-    """Return warnings about invalid choices, and about contents that the model has not seen."""
+    """Return warnings about invalid choices, and about contents that were not shown to the model."""
     counts = (
         (answer.unknown_number_count, "of its choices were not shown to it"),
         (answer.repeated_number_count, "were named twice"),
@@ -92,7 +92,7 @@ def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str
         sentences = []
     if (
         smart_plan.offer.unshown_count and answer.costs.calls
-    ):  # A stored plan offers only the contents of the plan.
+    ):  # An offer for a stored plan contains only the contents of the plan.
         sentences.append(
             f"{smart_plan.offer.unshown_count:,} smaller contents were not shown to the model, and stay."
         )

@@ -1,6 +1,6 @@
-"""The option ``--smart`` of ``/trim``.
+"""Answer ``/trim`` with the option ``--smart``.
 
-For a trim without this option, only this module of the part is imported.
+For a trim without this option, no other module of this part is imported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def answer_smart_trim(request: Request) -> Outcome | None:
-    """Answer ``/trim --smart``. For any other trim, return None."""
+    """Answer ``/trim --smart``. Return None for a trim without this option."""
     option, instructions = _split_option(request.text)
     if option != "--smart":
         return None
@@ -25,7 +25,7 @@ def answer_smart_trim(request: Request) -> Outcome | None:
 
 
 def find_confirmed_trim(options: str, request: Request) -> TrimPlan | None:
-    """Return the plan that the user confirmed for ``/trim --smart``. For any other trim, return None."""
+    """Return the plan that the user confirmed for ``/trim --smart``, or None for an ordinary trim."""
     option, instructions = _split_option(options)
     if option != "--smart":
         return None

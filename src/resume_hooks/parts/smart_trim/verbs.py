@@ -52,7 +52,9 @@ if TYPE_CHECKING:
 ORDINARY_OPTIONS = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
-MAX_PLAN_FILE_BYTES = 16 * 1024 * 1024  # Maximum number of bytes in the file that ``--plan`` names.
+MAX_PLAN_FILE_BYTES = (
+    16 * 1024 * 1024
+)  # Maximum number of bytes in the file that is given with ``--plan``.
 NO_TERMINAL_REMEDY = (
     "There is no terminal to confirm in: add --yes, or save the plan and apply it later "
     "(--json > plan.json, then --plan plan.json --yes)."
@@ -78,7 +80,7 @@ def smart_trim(options: Any) -> Receipt:
         locator = options.locator
     session = locate_session(locator, options.where, foreign=True)
     trimmable = agents.scan_for_trim(session, options.where)
-    # A session that cannot have this child is refused before the model costs money.
+    # If a child of this kind cannot be made from the session, refuse before the model costs money.
     refuse_start_outside_project(
         options, agents.draft_child(session, CHILD_KIND, options.where, options.output_dir)
     )
@@ -112,7 +114,7 @@ def smart_trim(options: Any) -> Receipt:
     }
 
     def format_answer() -> str:
-        """Return the outcome as text. If the plan was not shown yet, the text begins with the plan."""
+        """Return the outcome as text. If the plan was not shown before, the text begins with the plan."""
         outcome = "Nothing was written."
         if receipt.written:
             outcome = receipt_text(
@@ -136,7 +138,7 @@ def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
 
 
 def _refuse_ordinary_options(options: Any) -> None:
-    """Raise UsageError if an option for other trims was given, or if ``--timeout`` is invalid."""
+    """Raise UsageError if an option for ordinary trims was given, or if ``--timeout`` is invalid."""
     get_source = click.get_current_context().get_parameter_source
     for name in ORDINARY_OPTIONS:
         if get_source(name) is ParameterSource.COMMANDLINE:
@@ -173,7 +175,7 @@ def _restore_plan(
 ) -> tuple[SmartPlan, ModelResult]:
     """Return a smart plan from a stored plan.
 
-    Raise UsageError if the stored plan belongs to another session.
+    Raise UsageError if the stored plan belongs to a different session.
     """
     if stored_plan.parent_session_id != trimmable.session.session_id:
         raise UsageError(

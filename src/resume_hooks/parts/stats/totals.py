@@ -15,7 +15,7 @@ from resume_hooks.paths import Where
 
 # Maximum number of files and folders to count. If there are more, the reported size is too small.
 MAX_FOLDER_ENTRIES = 200_000
-HIGH_PERCENTILE = 95  # The compute_percentile of durations that is shown next to the median.
+HIGH_PERCENTILE = 95  # The percentile of durations that is shown next to the median.
 
 
 class MonthSummary(NamedTuple):
@@ -125,7 +125,7 @@ def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Stat
 
 
 def compute_percentile(counts: Mapping[int, int], percent: int) -> int:
-    """Return a compute_percentile of numbers by nearest rank, or 0 if there are no numbers.
+    """Return a percentile of numbers by nearest rank, or 0 if there are no numbers.
 
     ``counts`` maps each number to its frequency.
     """

@@ -28,7 +28,7 @@ from resume_hooks.system.text import collapse_line
 
 MAX_REPORT_BYTES = (
     4 * plan_back.MAX_REPORT_CHARACTERS
-)  # Maximum number of bytes of a report on standard input.
+)  # Maximum number of bytes in a report that is read from standard input.
 
 
 def go_back(options: BackOptions) -> None:

@@ -17,7 +17,7 @@ from resume_hooks.system.text import collapse_line
 
 
 def set_mark(options: MarkOptions) -> None:
-    """Set, show or forget the mark of a session, as the options request."""
+    """Set, show or forget the mark of a session, depending on the options."""
     if options.show + options.clear + bool(options.goal or options.yes) > 1:
         raise UsageError(
             "--show, --clear, and a new mark can't be combined",
@@ -43,7 +43,7 @@ def set_mark(options: MarkOptions) -> None:
 
 
 def _set_new_mark(session: SessionFile, active_mark: Mark | None, options: MarkOptions) -> None:
-    """Set a mark. An active mark is replaced only if ``--yes`` is given."""
+    """Set a mark. Replace an active mark only if ``--yes`` is given."""
     require_client_file(session, options.where)
     placed_mark = place_mark(session, options.goal)
     is_same = active_mark is not None and active_mark.is_same_as(placed_mark.mark)
@@ -80,7 +80,7 @@ def _print_mark(
     *,
     was_written: bool,
 ) -> None:
-    """Print ``mark``, the mark that it replaced, and the outcome of the command."""
+    """Print ``mark``, the mark that was replaced, and the outcome of the command."""
     data = {
         "session_id": session.session_id,
         "file": session.original_path,
