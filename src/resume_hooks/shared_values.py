@@ -26,7 +26,7 @@ It is 30 % of the smallest context window.
 """
 
 COLD_TOKENS = 100_000
-"""Number of tokens from which a notice shows the cost of continuing without the API's cache.
+"""The number of context tokens from which a notice shows the cost of an expired cache at the API.
 
 ``hooks/session-start`` checks only how many digits the number has.
 """

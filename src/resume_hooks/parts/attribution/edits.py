@@ -1,7 +1,8 @@
 """Read the changes that a call made to files: the text before and after the change.
 
-The text before the change is only known if the records contain it. A failed call changes nothing.
-The client's field ``structuredPatch`` is not used, because its tabs were replaced by spaces.
+The text before the change is known only if the records contain it. A failed call changes nothing.
+The client's field ``structuredPatch`` is not used, because the client replaces tabs in it with
+spaces.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ Other commands are ignored, because the text that they write is uncertain.
 """
 
 _SHELL_EXPANSION = re.compile(r"[$`\\]")
-# A text in the client's result of a Write that has replaced an existing file.
+# The client's result of a Write contains this text if the Write replaced an existing file.
 _UPDATE_NOTE = "has been updated"
 
 
 class EditHunk(NamedTuple):
-    """A part of a file before and after an edit. If ``is_whole_file`` is true, it is the whole file."""
+    """A part of a file before and after an edit. If ``is_whole_file`` is true, the part is the whole file."""
 
     old_text: str
     new_text: str
@@ -68,8 +69,8 @@ def split_lines(text: str) -> list[str]:
 def read_call_changes(call: Record, result: Record, details: Record) -> Iterator[FileChange]:
     """Yield the files that a call has changed or read. A file that was only read has no hunks.
 
-    ``result`` is the result block of the call, and ``details`` contains the client's further fields
-    for the result.
+    ``result`` is the result block of the call, and ``details`` contains the additional fields that
+    the client recorded for the result.
     """
     name, inputs = get_string(call, "name"), get_mapping(call, "input")
     if records.is_error(result):
@@ -98,7 +99,7 @@ def _read_write_change(inputs: Record, details: Record, *, was_update: bool) -> 
 
 
 def _read_edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
-    """Yield the whole file before and after an edit if its old text is known, or else each changed part."""
+    """Yield the whole file before and after an edit if its old text is known, otherwise each changed part."""
     if isinstance(details.get("newString"), str):
         source = details
     else:

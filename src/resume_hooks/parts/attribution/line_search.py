@@ -1,7 +1,7 @@
 """Find the session that wrote a line of a file, and return the record of the edit as a hit.
 
 The line must be in the current file. If its text occurs several times, the lines around it are also
-compared. The search index finds the calls that may have written the line, and the edits in these
+compared. The search index finds the calls that may have written the line. Then the edits in these
 calls are read from the transcripts.
 """
 
@@ -87,9 +87,9 @@ class RequestedLine(NamedTuple):
     line_number: int
 
     def matches_path(self, recorded: str, cwd: str) -> bool:
-        """Check whether the path ``recorded``, by a session in the folder ``cwd``, is the path of this file.
+        """Check whether a path that a session recorded in the folder ``cwd`` is the path of this file.
 
-        The file's path may have changed because its checkout was moved.
+        The path of the file may have changed because its checkout was moved.
         """
         full_path = os.path.normpath(os.path.join(cwd, recorded))
         if not os.path.isabs(full_path) or canonical_path(full_path) == self.path:
@@ -113,7 +113,8 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
     shown_path = plain_line(path)
-    # A model may search without permission, but must not read any file with a search.
+    # A model may search without permission, but it must not be able to read any file through a
+    # search.
     if is_model_shell() and not _is_session_file(path, where):
         raise UsageError(
             f"No session worked in a folder of {shown_path}",
@@ -142,7 +143,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
 
 
 def _is_session_file(path: str, where: Where) -> bool:
-    """Check whether a session ran in a folder that contains a file, or in another checkout of its project."""
+    """Check whether a session ran in a folder that contains the file, or in another of its checkouts."""
     folder = os.path.dirname(canonical_path(path))
     folders = {folder}
     while (parent := os.path.dirname(folder)) != folder:
@@ -188,8 +189,8 @@ def answer_line_search(
             "Words, --or, --tool and --role have no meaning for a line",
             "Omit these options, or the line.",
         )
-    # Search the current turn and runs without a screen as well. A search for text leaves them out,
-    # but they also write files.
+    # Also search the current turn and runs without a screen. A text search leaves them out, but
+    # they also write files.
     scope = scope._replace(
         file=requested_line.relative_path, include_helpers=True, asking_session=""
     )
@@ -273,8 +274,8 @@ def build_file_name_term(requested_line: RequestedLine) -> Term:
 class EditFinder:
     """Finds the edits of a file in an index.
 
-    Only sessions in ``files_in_scope`` are searched. ``has_too_many_calls`` is true if not all
-    calls were read.
+    Only sessions in ``files_in_scope`` are searched. ``has_too_many_calls`` is true if some calls
+    were not read.
     """
 
     def __init__(
@@ -287,7 +288,7 @@ class EditFinder:
         self.has_too_many_calls = False
 
     def find_edits(self, requested_line: RequestedLine) -> Iterator[FileEdit[Posting]]:
-        """Yield every edit of the file. A read of the file is also yielded, as an edit without changes."""
+        """Yield every edit of the file. Each read of the file is also yielded, as an edit without changes."""
         calls = self._find_calls(self._scope)
         if (name_term := build_file_name_term(requested_line)).forms:
             name = TermLookups(self._index.postings).look_up_strictly(name_term)

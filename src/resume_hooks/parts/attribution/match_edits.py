@@ -1,9 +1,9 @@
-"""Find the edit that wrote a line, by the text of the line and of the lines around it.
+"""Find the edit that wrote a line, using the text of the line and of the lines around it.
 
 The last edit of a file proves nothing. An edit wrote a line if it increased the number of lines
 with the same text, and if the text has not disappeared since. People, formatters and merges also
-write lines, which are in no edit. For such a line no session is named, because a wrong session is
-worse than none.
+write lines, which no edit contains. For a line of this kind no session is returned, because a wrong
+session is worse than none.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from resume_hooks.parts.attribution.edits import EditHunk, split_lines
 MAX_NEIGHBOUR_LINES = 4
 """Maximum number of lines to compare on each side of the line.
 
-If more lines would be needed, the text is repeated or generated.
+If more lines would have to be compared, the text is repeated or generated.
 """
 
 # Minimum number of letters and digits in a distinctive line. The line `return None` has fewer.
 MIN_DISTINCTIVE_LETTERS = 12
 MAX_COMPARED_LINES = 2_000
 """Maximum number of lines of a change that are compared. In a larger change, the lines around a
-line prove nothing."""
+line are no evidence."""
 
 NO_EDIT_REASON = "no edit of a session wrote a line of this text"
 OTHER_NEIGHBOURS_REASON = "sessions wrote lines of this text, but none between these neighbours"
@@ -38,9 +38,9 @@ EditRecord = TypeVar("EditRecord")
 class FileEdit(NamedTuple, Generic[EditRecord]):
     """An edit of a file in a session.
 
-    ``path`` is the file's path in the session's checkout, and ``branch`` its branch. ``time`` is
-    used for sorting. ``record`` identifies the edit for the caller. ``is_content_unknown`` is true
-    if the text before the edit is unknown.
+    ``path`` is the file's path in the session's checkout, and ``branch`` is the checkout's branch.
+    Edits are sorted by ``time``. ``record`` identifies the edit for the caller.
+    ``is_content_unknown`` is true if the text before the edit is unknown.
     """
 
     record: EditRecord
@@ -64,13 +64,13 @@ class Verdict(NamedTuple, Generic[EditRecord]):
 
 
 class _EditEffect(NamedTuple, Generic[EditRecord]):
-    """How an edit has changed the lines with a given text.
+    """The effect of an edit on the lines with a given text.
 
     ``added_copies`` is the number of these lines after the edit minus their number before it.
-    ``removes_text`` is true if the file certainly contained no such line before the edit, or
-    contains none after it. ``has_other_lines`` is true if the file contained such a line before the
-    edit. ``fits_neighbours`` is true if the edit wrote such a line between the same lines as in the
-    current file.
+    ``removes_text`` is true if the file certainly contained no line with this text before the edit,
+    or contains none after it. ``has_other_lines`` is true if the file contained a line with this
+    text before the edit. ``fits_neighbours`` is true if the edit wrote a line with this text
+    between the same lines as in the current file.
     """
 
     edit: FileEdit[EditRecord]
@@ -83,9 +83,9 @@ class _EditEffect(NamedTuple, Generic[EditRecord]):
 class _LineInContext(NamedTuple):
     """A line of the current file, and the lines around it.
 
-    ``block`` contains so many lines that it occurs only once in the file, or is empty if there is
-    no such block. None in the block is the start or the end of the file. ``line_index`` is the
-    index of the line in the block.
+    ``block`` is a block of lines that occurs only once in the file. It is empty if there is no
+    block of this kind. None in the block stands for the start or the end of the file.
+    ``line_index`` is the index of the line in the block.
     """
 
     text: str
@@ -120,7 +120,8 @@ def find_writing_edit(
             reason = TEXT_GONE_REASON
         elif (
             effect.fits_neighbours or not lost_branches
-            # The neighbouring lines prove less, because a merge may copy them from another branch.
+            # The neighbouring lines are weaker evidence, because a merge may copy them from another
+            # branch.
         ):
             return Verdict(
                 effect.edit.record, "by its text" if is_unique else "by its text and its neighbours"
@@ -130,7 +131,7 @@ def find_writing_edit(
 
 def _describe_line(lines: Sequence[str], index: int) -> _LineInContext:
     text, framed_lines = lines[index], [None, *lines, None]
-    # A line that also occurs with another indentation is not distinctive.
+    # A line that also occurs with a different indentation is not distinctive.
     is_unique = _is_distinctive(text) and sum(line.strip() == text.strip() for line in lines) == 1
     for reach in range(1, MAX_NEIGHBOUR_LINES + 1):
         start = max(0, index + 1 - reach)
@@ -220,8 +221,8 @@ def _may_be_older(
 ) -> bool:
     """Check whether the text of the line may be older than the edit.
 
-    This is possible if the session had removed the text before, or if it overwrote a file of
-    unknown content.
+    This is possible if the session had removed the text before the edit, or if the edit overwrote a
+    file of unknown content.
     """
     if effect.edit.is_content_unknown and earlier_effects:
         return True

@@ -1,9 +1,9 @@
 """Write the document of a handoff into a project.
 
-The document contains the opening of the new session as Markdown. Its front matter has text from the
-transcript only as JSON strings, which are also valid YAML. Its body contains no Markdown that loads
-or runs anything. A relative path in the setting must not lead outside the session's project. If the
-document cannot be written, the new session is still created.
+The document contains the opening of the new session as Markdown. Text from the transcript is in the
+front matter only as JSON strings, which are also valid YAML. The body contains no Markdown that
+loads or runs anything. A relative path in the setting must not lead outside the session's project.
+If the document cannot be written, the new session is still created.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain_line, plain_text
 
-# Maximum number of characters of the title in a file name. They have at most 192 bytes.
+# Maximum number of characters that a file name contains from the title. They take at most 192
+# bytes.
 MAX_SLUG_CHARACTERS = 48
 
 _ACTIVE_MARKUP = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
-"""Matches the start of a tag, or the end of a link's text. Backslashes before it are included,
-because they would disable the escape that is added."""
+"""Matches the start of a tag, or the end of a link's text. The pattern includes preceding
+backslashes, because they would disable the escape that is added."""
 
 _BLOCK_START = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
 # Matches characters that JSON does not escape but YAML parsers reject.
@@ -44,9 +45,9 @@ _BACKTICKS = re.compile("`+")
 def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
     """Return the path of the document for ``--out``.
 
-    If ``out`` is a folder, the document has a default name in it. If ``out`` ends in a slash and
-    does not exist, the folder will be created with the document. Raise UsageError if the document
-    cannot be written.
+    If ``out`` is a folder, the document gets a default name in this folder. If ``out`` ends in a
+    slash and does not exist, the folder will be created with the document. Raise UsageError if the
+    document cannot be written.
     """
     path = os.path.abspath(out)
     is_new_folder = (
@@ -73,9 +74,9 @@ def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
 
 
 def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> AccompanyingFiles:
-    """Return the paths of the documents of a handoff, without writing them.
+    """Return the paths of the documents of a handoff, without writing the documents.
 
-    They come from the setting and from ``out``, the result of ``resolve_out_path``.
+    The paths come from the setting and from ``out``, the result of ``resolve_out_path``.
     """
     value, paths, warnings = str(settings.load_settings(where)[FOLDER_SETTING].value), [out], []
     if value:
@@ -96,8 +97,8 @@ def write_documents(
 ) -> AccompanyingFiles:
     """Write the documents of a new session, and return their paths.
 
-    ``force`` replaces an existing file at ``out``. A document that cannot be written causes a
-    warning.
+    If ``force`` is true, an existing file at ``out`` is replaced. If a document cannot be written,
+    a warning is returned.
     """
     documents = list_documents(fresh_plan, where, out)
     written_paths, warnings = [], list(documents.warnings)
@@ -143,8 +144,8 @@ def _resolve_setting_folder(value: str, home: str) -> str:
 def _find_project_folder(fresh_plan: FreshPlan, where: Where) -> str:
     """Return the folder of the session's project.
 
-    Return ``""`` if the session is not in the client's folder for this project. The folder that the
-    transcript contains is not sufficient, because a transcript from elsewhere can contain any
+    Return ``""`` if the session is not in the client's folder for this project. The folder named in
+    the transcript is not enough evidence, because a transcript from another machine can name any
     folder.
     """
     folder = fresh_plan.draft.attributes.cwd
@@ -166,8 +167,8 @@ def _is_inside(path: str, folder: str) -> bool:
 def format_document_name(fresh_plan: FreshPlan) -> str:
     """Return the default file name of a document, for example ``2026-01-31-fix-the-parser-5e12a303.md``.
 
-    It consists of the date in UTC, words of the first session's title, and the beginning of the
-    child's id.
+    The name consists of the date in UTC, words from the first session's title, and the beginning of
+    the child's id.
     """
     title = unicodedata.normalize("NFC", fresh_plan.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
@@ -186,7 +187,7 @@ def format_document(fresh_plan: FreshPlan, receipt: Receipt) -> str:
 
 
 def format_markdown_line(text: str) -> str:
-    """Return a text as one line of Markdown in which no HTML, link or image is active."""
+    """Return a text as one line of Markdown without active HTML, links or images."""
     return _ACTIVE_MARKUP.sub(r"\1\1\\\2", plain_line(text))
 
 
@@ -234,7 +235,7 @@ def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
 
 
 def _build_digest_sections(digest_text: str) -> Iterator[str]:
-    """Yield the sections of a digest as Markdown, with lists and with messages as block quotes.
+    """Yield the sections of a digest as Markdown, with lists, and with messages as block quotes.
 
     The first section contains the lines that describe the session.
     """
@@ -259,7 +260,7 @@ def _build_digest_sections(digest_text: str) -> Iterator[str]:
 
 
 def _format_plain_markdown_line(text: str) -> str:
-    """Return a text as one line of Markdown that begins no heading, list, quote, rule or fence."""
+    """Return a text as one line of Markdown that does not start a heading, list, quote, rule or fence."""
     line = format_markdown_line(text)
     if _BLOCK_START.match(line):
         return f"\\{line}"
@@ -267,7 +268,7 @@ def _format_plain_markdown_line(text: str) -> str:
 
 
 def _format_code_block(text: str) -> str:
-    """Return a text in a code block that the text cannot end."""
+    """Return a text in a code block whose fence does not occur in the text."""
     longest_run = max(map(len, _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest_run + 1)
     return f"{fence}\n{plain_text(text)}\n{fence}"

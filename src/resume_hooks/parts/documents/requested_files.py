@@ -1,6 +1,6 @@
 """List or write the documents that the options of a handoff or the settings request.
 
-If no documents are requested, the other modules of this part are not imported.
+The other modules of this part are imported only if documents are requested.
 """
 
 from __future__ import annotations

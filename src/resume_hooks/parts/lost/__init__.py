@@ -1,8 +1,8 @@
 """Show the prompts of sessions whose transcripts were deleted.
 
 The client's ``history.jsonl`` still contains these prompts. They are copied into the state folder
-in the format of transcripts, and read like the sessions of another agent. A session is not lost if
-it still has a transcript, an archived copy or an entry in the trash.
+in the format of transcripts, and are read like the sessions of another agent. A session is not lost
+if it still has a transcript, an archived copy or an entry in the trash.
 """
 
 from __future__ import annotations

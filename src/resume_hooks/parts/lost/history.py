@@ -1,7 +1,8 @@
 """Read the client's ``history.jsonl``, which contains the prompts of all sessions.
 
-Each entry has the folder and time of a prompt. The client only appends to this file. So the file is
-read from the end of the last reading on, or from its start if the file was rewritten.
+Each entry contains a prompt with its folder and time. The client only appends to this file.
+Therefore reading continues at the end of the last reading. If the file was rewritten, it is read
+from its start.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from resume_hooks.storage import state_file
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
 HISTORY_FILE = "history.jsonl"
-# The client's folder for long pasted texts. The client deletes these after its retention period.
+# The client's folder for long pasted texts, which the client deletes after its retention period.
 PASTES_FOLDER = "paste-cache"
 
 MAX_PASTE_BYTES = 16 * 1024 * 1024
@@ -29,8 +30,8 @@ MIN_UNSAVED_BYTES = 64 * 1024
 """Minimum number of new bytes after which the progress of the reading is saved. Fewer bytes are
 read again the next time."""
 
-# Number of bytes before the end of the last reading from which a checksum is made. If the checksum
-# is the same, the file was only appended to.
+# Number of bytes before the end of the last reading that are included in a checksum. If the
+# checksum is unchanged, the file was only appended to.
 _CHECKSUM_BYTES = 4_096
 _NOTE_VERSION = 2
 _MAX_TIME_MILLISECONDS = 253_402_300_799_000  # The last millisecond that a date can represent.
@@ -41,7 +42,7 @@ _COMMAND_ENTRY = re.compile(
 commands, and the triggers of this plugin."""
 
 _PASTE_PLACEHOLDER = re.compile(r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]")
-# Inside a prompt, quotes are escaped with a backslash, so this matches only the field itself.
+# Quotes in a prompt are escaped with a backslash, so this pattern matches only the field itself.
 _SESSION_FIELD = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
 _PASTE_HASH = re.compile(r"[0-9a-f]{16}")
 
@@ -73,7 +74,10 @@ class HistoryEntry(NamedTuple):
 
 
 class SessionPrompts(NamedTuple):
-    """The prompts of a session: the project of the first prompt, their number, and the last prompt's time."""
+    """The prompts of a session: the project of the first prompt, and the number of prompts.
+
+    ``last_time_ms`` is the time of the last prompt.
+    """
 
     project: str
     prompt_count: int
@@ -83,9 +87,9 @@ class SessionPrompts(NamedTuple):
 def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts], bool]:
     """Return the prompts of all sessions in the history, and whether the history was only appended to.
 
-    The file at ``note_path`` records how far the history was read. It is updated. If the history
-    was rewritten, the result may lack earlier sessions. Raise OSError if the history cannot be
-    read.
+    The file at ``note_path`` records how far the history was read, and is updated. If the history
+    was rewritten, the result may not contain earlier sessions. Raise OSError if the history cannot
+    be read.
     """
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
         inode, start_offset, checksum, sessions = _read_note(note_path)
@@ -129,10 +133,10 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
 
 
 def read_entries(sessions: Container[str], where: Where) -> Iterator[HistoryEntry]:
-    """Yield the entries of the given sessions in their order. Raise OSError if the history cannot be read."""
+    """Yield the entries of the given sessions in order. Raise OSError if the history cannot be read."""
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
         for line in stream:
-            # This check takes a tenth of the time that parsing takes.
+            # This check takes a tenth of the time of parsing.
             match = _SESSION_FIELD.search(line)
             if match and match[1].decode() in sessions and line.endswith(b"\n"):
                 entry = _parse_entry(parse_record(line) or {})
@@ -167,7 +171,7 @@ def _parse_entry(record: Record) -> HistoryEntry | None:
 def _read_paste(paste: Record, where: Where) -> str:
     """Return the text of a paste, or ``""`` if the client has deleted it.
 
-    The text is in the entry or in the client's folder for pasted texts.
+    The text is in the paste's record or in the client's folder for pasted texts.
     """
     digest = get_string(paste, "contentHash")
     if (
@@ -187,9 +191,9 @@ def _read_paste(paste: Record, where: Where) -> str:
 
 
 def _read_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
-    """Return the inode, the end offset, the checksum and the sessions that the last reading has recorded.
+    """Return the inode, the end offset, the checksum and the sessions that the last reading recorded.
 
-    Return zeros and no sessions if there was no reading.
+    Return zeros and no sessions if there was no earlier reading.
     """
     try:
         note: Any = orjson.loads(read_regular_file(path, 256 * 1024 * 1024))

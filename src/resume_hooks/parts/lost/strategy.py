@@ -1,6 +1,7 @@
 """Let the engine handle sessions of which only the prompts remain, like the sessions of another agent.
 
-Each session has a copy in the format of transcripts, which contains its prompts.
+For each session, there is a copy in the format of transcripts, which contains the session's
+prompts.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
 
 AGENT_NAME = "prompts"
-# The folders in the state folder with sessions that can be restored.
+# Folders in the state folder that contain sessions that can be restored.
 RESTORABLE_FOLDERS = ("vault", "trash")
-# The number of milliseconds after the last prompt of a session during which the client may still
-# create its transcript.
+# The number of milliseconds after a session's last prompt during which the client may still create
+# the session's transcript.
 MAX_RECENT_MILLISECONDS = 60_000
 # Cached because each call makes system calls.
 _get_project_key = functools.lru_cache(maxsize=4096)(project_key)
@@ -60,7 +61,8 @@ _get_project_key = functools.lru_cache(maxsize=4096)(project_key)
 class LostPrompts(Claude):
     """The sessions of which only the prompts remain. ``copies`` is the folder with their copies.
 
-    The sessions are searched for once per process. A copy is read like a transcript of the client.
+    The sessions are searched for only once in a process. A copy is read like one of the client's
+    transcripts.
     """
 
     name = AGENT_NAME
@@ -112,7 +114,7 @@ class LostPrompts(Claude):
         return ""
 
     def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """Return the commands that continue a session, in a fresh child."""
+        """Return the commands that continue a session in a fresh child."""
         if os.path.isdir(folder):
             change_folder = f"cd {shlex.quote(folder)} && "
         else:
@@ -232,7 +234,7 @@ class LostPrompts(Claude):
 
 
 class LostSessions(SessionStore):
-    """The lost sessions, grouped by project. No file is read before the first call."""
+    """The lost sessions, grouped by project. No file is read before a method is called."""
 
     def __init__(self, prompts: LostPrompts) -> None:
         self._prompts = prompts
@@ -276,7 +278,7 @@ def _remove_copies(paths: Iterable[str], root: str) -> None:
     for path in list(paths):
         with contextlib.suppress(OSError):
             removal.remove_file(path, root)
-            # This only succeeds if it was the last copy in the folder.
+            # This succeeds only if the removed copy was the last in the folder.
             removal.remove_empty_folder(os.path.dirname(path), root)
 
 
@@ -313,8 +315,8 @@ def _build_copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[byt
 def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str:
     """Return a phrase with the numbers of lost sessions and their prompts, or ``""`` if there are none.
 
-    If ``is_user_waiting`` is true, a large history is not read for the first time. The phrase then
-    only says that lost sessions may exist.
+    If ``is_user_waiting`` is true and a large history was not read before, the history is not read
+    now. The phrase then only says that lost sessions may exist.
     """
     agent = OTHER_AGENT_ROWS.get(AGENT_NAME)
     if agent is None or not agent.has_sessions(where):
@@ -333,9 +335,9 @@ def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str
 
 
 def note_on_earlier_losses(where: Where) -> str:
-    """Return a note about lost sessions, which a session start shows once.
+    """Return a note about lost sessions, which is shown once at the start of a session.
 
-    Return ``""`` if there are none.
+    Return ``""`` if there are no lost sessions.
     """
     lost = describe_lost_prompts(where, is_user_waiting=True)
     if lost:
@@ -346,7 +348,7 @@ def note_on_earlier_losses(where: Where) -> str:
 
 def check_lost_prompts(_: str) -> Finding:
     """Return the finding of ``doctor`` about lost sessions whose prompts remain."""
-    # Imported here because only ``doctor`` needs it, not a session start.
+    # Imported here because ``doctor`` needs it and a session start does not.
     from resume_hooks.maintenance.doctor import ok_finding
 
     if description := describe_lost_prompts(Where()):

@@ -1,7 +1,8 @@
 """Handle sessions whose transcript is in several project folders.
 
-A client cannot resume such a session from any other folder. The copy with all records of the other
-copies is kept. If each copy lacks records of another copy, the user must choose a copy by its path.
+A client can resume such a session only from these folders. The copy that contains all records of
+the other copies is kept. If each copy lacks records of another copy, the user must choose a copy by
+its path.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class SessionCopies(NamedTuple):
     """The copies of a session: the copy to keep, and all other copies.
 
-    ``missing_record_count`` is the number of records that the copy to keep lacks.
+    ``missing_record_count`` is the number of records in the other copies that the copy to keep
+    lacks.
     """
 
     copy_to_keep: SessionFile
@@ -98,7 +100,7 @@ def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> Sess
 
 
 def check_copies(_: str) -> Finding:
-    """Return the finding of ``doctor`` about sessions in several project folders.
+    """Return doctor's finding about sessions that are in several project folders.
 
     Newer clients refuse to resume these sessions from other folders.
     """

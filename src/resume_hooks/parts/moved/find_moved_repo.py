@@ -1,4 +1,4 @@
-"""Find the new path of a session's missing folder by commits and files that the session mentions.
+"""Find the new path of a session's missing folder, using commits and files that the session mentions.
 
 This module only reads files. It limits the number of folders, the bytes of the transcript, and the
 time for git. The user must judge the result, because a transcript proves nothing.
@@ -43,7 +43,7 @@ MAX_SIBLING_FOLDERS = 100
 """Maximum number of folders to examine that are next to the missing folder."""
 
 MAX_MENTIONS = 200
-"""Maximum number of commits to search for. The same number applies to files."""
+"""Maximum number of commits to search for, and maximum number of files to search for."""
 
 _COMMIT_ID = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
@@ -107,8 +107,8 @@ def find_likely_folders(
 ) -> list[MovedFolder]:
     """Return those of the ``folders`` and their worktrees that may be the moved folder, best first.
 
-    A folder is returned if it contains the commits or at least half of the files, or if git knows
-    the old folder as a worktree of it.
+    A folder is returned if it contains one of the commits or at least half of the files, or if git
+    has a record that the old folder was one of its worktrees.
     """
     deadline = time.monotonic() + MAX_GIT_SECONDS
     old_folder = canonical_path(traces.folder)
@@ -158,9 +158,10 @@ def read_first_sessions(paths: Iterable[str], max_folders: int | None = None) ->
 def _find_candidate_roots(
     folders: Iterable[str], old_folder: str, main_checkouts: Sequence[str]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the folders to examine. If a folder is in a repository, yield the root of the repository.
+    """Yield the folders to examine. If a folder is in a repository, yield the repository's root instead.
 
-    Each folder is followed by True if git knows the old folder as a worktree of it.
+    Each folder is followed by True if git has a record that the old folder was one of its
+    worktrees.
     """
     seen_roots: set[str] = set()
     for folder in folders:
@@ -187,7 +188,8 @@ def _find_candidate_roots(
 def list_sibling_folders(old_folder: str) -> list[str]:
     """Return the folders next to a missing folder.
 
-    If its parent folder is also missing, return the folders in the nearest existing ancestor.
+    If the parent of the missing folder is also missing, return the folders in its nearest existing
+    ancestor.
     """
     ancestor = os.path.dirname(canonical_path(old_folder))
     while not os.path.isdir(ancestor):
@@ -205,8 +207,8 @@ def list_sibling_folders(old_folder: str) -> list[str]:
 def _find_folder_in_repository(root: str, old_folder: str, files: tuple[str, ...]) -> str:
     """Return the path that the old folder has in a repository.
 
-    This is the root of the repository, or the subfolder with the most ``files`` among those that
-    end like the old path.
+    The path is the root of the repository, or a subfolder that ends like the old path. Of these
+    folders, the folder that contains the most ``files`` is returned.
     """
     parts = old_folder.strip(os.sep).split(os.sep)
     suffix_folders = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))

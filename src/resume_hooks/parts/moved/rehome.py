@@ -1,7 +1,7 @@
 """Find the former path of a moved folder, and copy its sessions to the current path.
 
-At a session start, the user sees a line about the former path if the folder has no sessions but its
-repository had sessions under another path.
+At the start of a session, the user sees a line about the former path if the folder contains no
+sessions but its repository had sessions under a different path.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from resume_hooks.transcripts.provenance import read_parent
 HAS_COPY_REASON = "has a copy there already"
 
 MAX_SEARCHED_SESSIONS = 10
-"""Number of sessions per folder that are searched for commits and files of the new folder. The
-newest sessions are searched."""
+"""Maximum number of sessions in each folder, newest first, in which commits and files of the new
+folder are searched for."""
 
 MAX_SEARCH_SECONDS = 5.0
-"""Maximum number of seconds for reading sessions in the background, if session starts have recorded
-no former folder."""
+"""Maximum number of seconds for reading sessions in the background. They are read if no session
+start has recorded a former folder."""
 
 
 class NotCopied(NamedTuple):
@@ -56,11 +56,12 @@ class NotCopied(NamedTuple):
 def find_former_folder(new_folder: str, where: Where, max_seconds: float = float("inf")) -> str:
     """Return the former path of ``new_folder``, according to git's files or to the commits in sessions.
 
-    Raise UsageError if no folder is likely, or if several folders are. Sessions are read for at
+    Raise UsageError if no former path is likely, or if several are likely. Sessions are read for at
     most ``max_seconds`` seconds.
     """
     deadline = time.monotonic() + max_seconds
-    # A former worktree of this repository is another folder, not the former path of this folder.
+    # A removed worktree of this repository is a different folder, not the former path of this
+    # folder.
     other_worktrees = list_removed_worktrees(new_folder, where)
     candidates = list_recorded_former_folders(new_folder, where)
     if not candidates:
@@ -96,9 +97,9 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
 def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
     """Return the former folders of the repository in ``new_folder`` that session starts have recorded.
 
-    Only folders with sessions are returned. If a recorded folder had the same first line in its git
-    log, return only the most recently used of these folders. Otherwise return the folders with the
-    same remote.
+    Only folders with sessions are returned. If the git log of any recorded folder had the same
+    first line, return only the most recently used of the folders with this line. Otherwise return
+    the folders with the same remote.
     """
     current_note = make_folder_note(new_folder)
     missing_starts = []
@@ -157,8 +158,8 @@ def copy_sessions_to_folder(
 
     The oldest session is copied first, so that the copies have the same order by date.
     ``report_progress`` is called with the number of bytes that were copied and the total number of
-    bytes. Return the receipts of the copies, and the sessions that were not copied, each with the
-    reason.
+    bytes. Return the receipts of the copies, and the sessions that were not copied with the
+    reasons.
     """
     receipts, not_copied, done_bytes = list[Receipt](), list[NotCopied](), 0
     total_bytes = sum(session.size for session in sessions)
@@ -230,16 +231,17 @@ def _may_have_moved_to(old_folder: str, new_folder: str, where: Where) -> bool:
 def _find_copied_ids(new_folder: str, where: Where) -> set[str]:
     """Return the ids of the sessions that have a copy in ``new_folder``.
 
-    The ids are read from the copies, because an interrupted ``rehome`` has not recorded its links.
+    The ids are read from the copies themselves, because an interrupted ``rehome`` has not recorded
+    the links of its copies.
     """
     parents = (read_parent(copy.path) for copy in find_folder_sessions(new_folder, where))
     return {parent.session_id for parent in parents if parent and parent.kind == REHOME_KIND}
 
 
 def format_start_line(event: dict[str, Any]) -> str:
-    """Return a line about the former folder for a session start, or ``""`` if there is none.
+    """Return a line about the former folder for the start of a session, or ``""`` if there is none.
 
-    Only the records of earlier session starts are used.
+    The former folder is found only in the records of earlier session starts.
     """
     new, where = _read_event_folder(event), Where()
     folders = list_recorded_former_folders(new, where)
@@ -249,9 +251,9 @@ def format_start_line(event: dict[str, Any]) -> str:
 
 
 def format_background_line(event: dict[str, Any]) -> str:
-    """Return a line about the former folder for a session start, after a search in the background.
+    """Return a line about the former folder for the start of a session, after a search in the background.
 
-    The search also reads sessions. Return ``""`` if it finds no single former folder.
+    The search also reads sessions. Return ``""`` if it does not find exactly one former folder.
     """
     new, where = _read_event_folder(event), Where()
     try:

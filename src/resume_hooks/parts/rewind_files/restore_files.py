@@ -1,12 +1,12 @@
 """Restore files according to a plan.
 
 The current files are copied first. Then each file is written, unless it has changed since it was
-read. A crash leaves each file in its old or its new state. Before the first file is changed, the
-copies of all files that will be overwritten or removed are on disk, with a manifest. Ctrl+C takes
-effect after the current file.
+read. Before the first file is changed, a manifest and the copies of all files that will be
+overwritten or removed are on disk. After a crash, each file is in its old or its new state. Ctrl+C
+takes effect after the current file.
 
 The manifest contains the old and the new digest of each file. After a crash, ``--undo`` needs only
-the manifest, because the digest of a file shows whether it was written.
+the manifest, because the digest of a file shows whether the file was written.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ MAX_RUNS_PER_INSTANT = 1_000
 _RUN_NAME = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 """The name of a run's folder.
 
-It is the time of the run. A number is added if another run has this time or a later one, which
-happens if the clock went back.
+The name is the time of the run. A number is added if the folder of another run has this time or a
+later time, which happens if the clock went back.
 """
 
 
 def get_copies_folder(session_id: str, where: Where) -> str:
     """Return the path of the folder that contains the copies of a session's files.
 
-    It has a folder for each run. It may not exist.
+    The folder contains a subfolder for each run. It may not exist.
     """
     return os.path.join(
         where.state, backups.BACKUPS_FOLDER, backups.REWIND_COPIES_FOLDER, session_id
@@ -114,8 +114,8 @@ def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> 
 def plan_undo(session_id: str, where: Where) -> FilesPlan:
     """Plan to undo the last run for a session. The last run may itself be an undo.
 
-    The plan may have no changes. Raises NoFileHistory if there is no run, or if the manifest of the
-    last run cannot be read. An older run is never undone instead.
+    The plan may contain no changes. Raises NoFileHistory if there is no run, or if the manifest of
+    the last run cannot be read. In no case is an older run undone.
     """
     folder = get_copies_folder(session_id, where)
     name = _find_newest_run(folder)
@@ -145,7 +145,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
 
 
 def _find_newest_run(folder: str) -> str:
-    """Return the name of the folder of the last run, or ``""``.
+    """Return the name of the last run's folder, or ``""`` if there is none.
 
     A run without a manifest is ignored, because it has changed no file.
     """
@@ -159,7 +159,10 @@ def _find_newest_run(folder: str) -> str:
 
 
 def _create_run_folder(parent: str, instant: str) -> str:
-    """Create the folder of a run. Its name sorts after all others, even if the clock went back."""
+    """Create the folder of a run. Its name sorts after those of all other runs.
+
+    This is true even if the clock went back.
+    """
     for _ in range(MAX_RUNS_PER_INSTANT):
         runs = (
             run.groups(default="000")
@@ -217,9 +220,10 @@ def _format_version_row(version: FileVersion | None, name: str | None) -> Record
 
 
 def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile | None:
-    """Return the target state of a file for an undo, from its row in a manifest, or None.
+    """Return the target state of a file for an undo, from the file's row in a manifest, or None.
 
-    The target is the state before the run. The expected state is the state after the run.
+    The target state is the file's state before the run. The expected state is its state after the
+    run.
     """
     path = get_string(row, "path") if isinstance(row, dict) else ""
     if not path:
@@ -259,8 +263,8 @@ def _get_list(value: Any) -> list[Any]:
 def write_files(files_plan: FilesPlan, where: Where) -> str:
     """Restore the files of a plan, and return the folder with the copies of the replaced files.
 
-    If WriteFailed or Interrupted is raised, its message has the number of files that were already
-    written. Each of these files has a copy.
+    If WriteFailed or Interrupted is raised, its message contains the number of files that were
+    already written. A copy exists of each of these files.
     """
     root = files_plan.root.real_path
     try:
@@ -323,8 +327,8 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
         has_same_mode = (
             change.old_version is not None and change.old_version.mode == change.new_version.mode
         )
-        # With a mode of None, the file keeps its mode. This includes the set-group-id bit and
-        # similar bits, which a backup does not have.
+        # With a mode of None, the file keeps its mode, including the set-group-id bit and similar
+        # bits, which a backup does not contain.
         mode = None if has_same_mode else change.new_version.mode
         project_files.write_project_file(
             path, content, change.replaced_status, mode=mode, dir_fd=folder_descriptor

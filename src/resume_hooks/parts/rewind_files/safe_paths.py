@@ -1,7 +1,7 @@
-"""Resolve a tracked path to a path in the project, or refuse it with a reason.
+"""Resolve a tracked path to a path in the project, or refuse the path with a reason.
 
-The paths in a transcript are not trusted. Before the disk is read, a path is refused if it could
-lead out of the project, or to files from which git runs programs.
+The paths in a transcript are not trusted. If a path could lead out of the project, or to files from
+which git runs programs, it is refused before the disk is read.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class ProjectPath(NamedTuple):
 class ProjectRoot(NamedTuple):
     """The root of a project.
 
-    ``folder`` is the path that sessions name, and ``real_path`` is this path without symbolic
-    links. ``protected_folders`` belong to the client and to this plugin. They are never changed,
+    ``folder`` is the path that sessions name, and ``real_path`` is this path with symbolic links
+    resolved. ``protected_folders`` belong to the client and to this plugin. They are never changed,
     even if the project is the user's whole home folder.
     """
 
@@ -50,7 +50,7 @@ class ProjectRoot(NamedTuple):
         return cls(os.path.normpath(folder), os.path.realpath(folder), protected_folders)
 
     def resolve_path(self, path: str) -> ProjectPath:
-        """Return a tracked path as a path in the project. It may be refused."""
+        """Convert a tracked path to a path in the project. The result may be a refusal."""
         if path.startswith("/"):
             roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real_path)]
         else:
@@ -72,10 +72,10 @@ class ProjectRoot(NamedTuple):
         return ProjectPath(relative_path, parts)
 
     def was_behind_link(self, place: ProjectPath, folder: str) -> bool:
-        """Check whether a file was behind a symbolic link when it was backed up.
+        """Check whether a file was reached through a symbolic link when it was backed up.
 
         ``folder`` is the file's folder at that time, without symbolic links. If ``folder`` does not
-        end with the folder in the file's path, the file was behind a link.
+        end with the folder in the file's path, there was a link.
         """
         parent_path = "/".join(place.parts[:-1])
         return bool(folder and parent_path) and not folder.endswith(f"/{parent_path}")

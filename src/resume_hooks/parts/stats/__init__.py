@@ -1,9 +1,9 @@
-"""Count turns, tokens, savings by children and durations of hooks in this machine's transcripts.
+"""Count turns, tokens, savings by children and hook durations in this machine's transcripts.
 
-A line is only parsed if it may be an answer, a prompt, a compaction or the record of a hook.
+A line is parsed only if it may be an answer, a prompt, a compaction or the record of a hook.
 Records that were copied from a parent are not counted. The counts of each transcript are cached
-with its path, size and modification time. So the next run reads only changed files, and the counts
-of deleted transcripts are kept.
+with its path, size and modification time. Therefore the next run reads only changed files, and the
+counts of deleted transcripts are kept.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from resume_hooks.transcripts.context_size import measure_last_records
 from resume_hooks.transcripts.head_tail import HeadTail
 
 CACHE_FILE = "stats.json"
-CACHE_VERSION = 1  # The version of the cache. A cache with another version is discarded.
+CACHE_VERSION = 1  # The version of the cache. A cache with a different version is discarded.
 MAX_CACHE_BYTES = 256 * 1024 * 1024  # Maximum number of bytes of the cache.
 MAX_DELETED_TRANSCRIPTS = 20_000  # Maximum number of deleted transcripts whose counts are kept.
 
@@ -49,8 +49,8 @@ class TranscriptCounts(NamedTuple):
     """The counts of a transcript.
 
     ``exists`` is false if the transcript was deleted. ``agent`` is the id of a sub-agent, or
-    ``""``. ``folder`` is the name of the project folder, ``program`` the agent that wrote the
-    transcript, and ``path`` its current or last path.
+    ``""``. ``folder`` is the name of the project folder, ``program`` is the agent that wrote the
+    transcript, and ``path`` is its current or last path.
     """
 
     session_id: str
@@ -83,7 +83,7 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
     """
     cached_counts, files = _read_cache(where), _find_files_by_key(where)
     lineage_finder = LineageFinder(where)
-    # Counts that were cached by an older version contain no stretches, and are computed again.
+    # Counts that an older version cached contain no stretches, so they are computed again.
     current_keys = set()
     for key, row in cached_counts.items():
         if row.counts.stretches is not None:
@@ -123,15 +123,15 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
 
 
 def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
-    """Return a dictionary of all transcripts. A key consists of a session id and a sub-agent's id.
+    """Return all transcripts. A key consists of a session id and a sub-agent's id.
 
-    If several transcripts have the same key, the newest transcript is returned.
+    If several transcripts have the same key, the newest of them is returned.
     """
     files: dict[str, TranscriptFile] = {}
     for file in sorted(list_all_transcripts(where), key=lambda file: file.mtime):
         if row_of_agent(agent_name_of_path(file.path, where)).loss_note:
-            # This agent only has the prompts of a deleted transcript, which was counted before its
-            # deletion.
+            # The files of this agent contain only the prompts of deleted transcripts. These were
+            # counted before they were deleted.
             continue
         session_id = file.session_id or owning_session(file.path) or ""
         files[f"{session_id}/{file.agent}"] = file
@@ -145,10 +145,10 @@ def _build_stamp(file: TranscriptFile) -> tuple[str, int, int]:
 def _add_parent_size(
     counts: TranscriptTotals, file: TranscriptFile, lineage_finder: LineageFinder
 ) -> TranscriptTotals:
-    """Return the counts of a child with the context size of its parent.
+    """Return the counts of a child, completed with the context size of its parent.
 
     The size is taken from the last records of the parent's file before the child was created. If
-    they contain no size, return ``counts`` unchanged.
+    these records contain no size, return ``counts`` unchanged.
     """
     child = counts.child
     if child is None or child.parent_tokens:
@@ -223,7 +223,7 @@ def _read_cache(where: Where) -> dict[str, _CachedCounts]:
 def _save_cache(
     cached_counts: Mapping[str, _CachedCounts], existing_keys: Iterable[str], where: Where
 ) -> None:
-    """Replace the cache file. If that fails, the next run only takes longer."""
+    """Replace the cache file. If that fails, the only effect is that the next run takes longer."""
     existing_set = set(existing_keys)
     deleted_keys = [key for key in cached_counts if key not in existing_set]
     deleted_keys.sort(key=lambda key: cached_counts[key].stamp[2])

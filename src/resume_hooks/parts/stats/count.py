@@ -1,8 +1,8 @@
 """Count the turns, tokens, hooks and stretches of a transcript in one pass.
 
-A stretch is a part of a session. It begins with the session, with a compaction or with the first
-record of a child. It ends with its first edit or with the next compaction. Lines without such data
-are not parsed.
+A stretch is a part of a session. It begins at the start of the session, at a compaction or at the
+first record of a child. It ends at its first edit or at the next compaction. Lines that cannot
+contain anything to count are not parsed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from resume_hooks.transcripts.tokens import read_stated_size
 from resume_hooks.transcripts.transcript import CopyDetector
 
 MAX_FOLDERS_PER_TRANSCRIPT = 8
-# Maximum number of milliseconds of a hook. A longer duration is not counted.
+# Maximum duration of a hook in milliseconds. A hook with a longer duration is not counted.
 MAX_DURATION_MILLISECONDS = 1000 * clock.DAY
 # Maximum number of characters in the kind of a child. The file of a child can contain any kind.
 MAX_KIND_CHARACTERS = 40
@@ -36,25 +36,27 @@ _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT_NAME = re.compile(r"[A-Za-z]{3,40}")
 MAX_EXACT_MILLISECONDS = 100  # A duration with more milliseconds is rounded to two digits.
 OUR_HOOKS, OTHER_HOOKS = "ours", "others"
-# The kinds of stretches outside a child: they begin with the session or with a compaction.
+# The kinds of stretches that do not begin with a child: they begin with the session or a
+# compaction.
 START_KIND, COMPACTION_KIND = "start", "compaction"
-# Replaces the number of calls before the first edit in a stretch without an edit.
+# This number stands for a stretch without an edit, in place of the number of calls before the edit.
 NO_EDIT_CALLS = -1
 MAX_COUNTED_CALLS = (
-    10_000  # Maximum number of calls to count. A larger number is recorded as this number.
+    10_000  # Maximum number of calls in a tally. A larger number is replaced with this number.
 )
 
 Tallies = dict[str, dict[str, dict[int, int]]]
-"""Maps a name and a day to a tally, which says how often each number occurs."""
+"""Maps a name and a day to a tally, which maps each number to its frequency."""
 
 
 class ApiRequest(NamedTuple):
     """A request to the API, with the numbers of tokens that the API has counted.
 
-    Of the ``sent_tokens``, ``cached_tokens`` were read from the cache and ``written_tokens`` were
-    written to it. ``lifetime`` is the number of seconds for which the cache keeps the written
-    tokens. ``turn`` is the number of prompts before the request. ``is_side_request`` is true if a
-    sub-agent made the request, but the request is in the session's own file.
+    ``cached_tokens`` and ``written_tokens`` are parts of ``sent_tokens``: the tokens that were read
+    from the cache, and the tokens that were written to it. ``lifetime`` is the number of seconds
+    for which the cache keeps the written tokens. ``turn`` is the number of prompts before the
+    request. ``is_side_request`` is true if a sub-agent made the request, but the request is in the
+    session's own file.
     """
 
     day: str
@@ -72,9 +74,9 @@ def count_transcript(
 ) -> TranscriptTotals:
     """Return the counts of the transcript at ``path``. Raise SessionNotFound.
 
-    With ``is_subagent``, prompts are not counted as turns, because a sub-agent has no turns of the
-    user. The parent of a child is recorded in the first line of its file, or in this plugin's links
-    (``linked_parent``). A linked parent is only used if the child is a handoff.
+    If ``is_subagent`` is true, prompts are not counted as turns, because a sub-agent has no turns
+    of the user. The parent of a child is recorded in the first line of the child's file, or in this
+    plugin's links (``linked_parent``). A linked parent is used only if the child is a handoff.
     """
     counter = _scan_for_counts(
         path,
@@ -86,7 +88,7 @@ def count_transcript(
 
 
 def read_requests(path: str) -> list[ApiRequest]:
-    """Return the requests of the session at ``path`` in their order, without those of its sub-agents.
+    """Return the requests of the session at ``path`` in order, without those of its sub-agents.
 
     Raise SessionNotFound.
     """
@@ -120,8 +122,8 @@ def _scan_for_counts(
 class _TranscriptCounter:
     """Counts the records of one transcript.
 
-    An answer can consist of several records, and each of them repeats its token counts. It is
-    counted only once.
+    An answer can consist of several records, each of which repeats the answer's token counts. The
+    answer is counted only once.
     """
 
     def __init__(self, parent: Parent | None) -> None:
@@ -138,7 +140,7 @@ class _TranscriptCounter:
         else:
             self._stretch_kind = START_KIND
         self._call_days: list[str] = []
-        """The days of the calls in the current stretch before its first edit."""
+        """The day of each call in the current stretch before its first edit."""
         self._first_request_tokens = 0
 
     def add_record(self, record: Record, *, is_subagent: bool) -> None:
@@ -279,8 +281,8 @@ def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
 class DayCounts(NamedTuple):
     """The counts of one day: the user's turns, the answered requests, and tokens.
 
-    ``sent`` are all tokens in requests, and ``cached`` those of them that were read from the cache.
-    ``answered`` are the tokens in answers.
+    ``sent`` is the number of all tokens in requests. ``cached`` is the number of these tokens that
+    were read from the cache. ``answered`` is the number of tokens in answers.
     """
 
     turns: int = 0
@@ -316,10 +318,10 @@ class ChildCounts(NamedTuple):
 class TranscriptTotals(NamedTuple):
     """The counts of a transcript.
 
-    ``folders`` are the first working directories in its records. ``hooks`` counts milliseconds by
-    event and owner, for example ``Stop|ours``. ``stretches`` counts, by kind of stretch, the calls
-    from a start or a compaction to the first edit, or ``NO_EDIT_CALLS``. It is None in a row that
-    an older version has cached.
+    ``folders`` are the first working directories in its records. ``hooks`` counts durations in
+    milliseconds by event and owner, for example ``Stop|ours``. For each kind of stretch,
+    ``stretches`` counts the numbers of calls before the first edit, or ``NO_EDIT_CALLS``. It is
+    None in a row that an older version cached.
     """
 
     folders: tuple[str, ...]
@@ -330,7 +332,7 @@ class TranscriptTotals(NamedTuple):
 
 
 def round_duration(duration: float) -> int:
-    """Return a duration in whole milliseconds. From 100 ms on, it is rounded to two digits.
+    """Return a duration in whole milliseconds. A duration above 100 ms is rounded to two digits.
 
     The rounding reduces the number of different durations in the cache.
     """
@@ -355,7 +357,7 @@ def serialise_counts(counts: TranscriptTotals) -> list[Any]:
 
 
 def parse_counts(row: Any) -> TranscriptTotals:
-    """Return the counts that ``serialise_counts`` of this version or an older version has returned.
+    """Return the counts from a row that ``serialise_counts`` of this or an older version returned.
 
     Raise TypeError, ValueError or AttributeError if ``row`` contains other values.
     """

@@ -37,10 +37,10 @@ saving_field = FieldDeclarer[totals.SavingSummary]()
 class SavingSummary(StrictModel):
     """The children of one kind that were created in a month.
 
-    ``made`` is the number of children, and ``used`` the number of those that were continued. For
-    the ``measured`` children, two sizes are known: the context of the parent when the user left it,
-    and the first request of the child. ``before`` and ``after`` are the sums of these sizes, and
-    ``saved`` is their difference.
+    ``made`` is the number of children, and ``used`` is the number of children that were continued.
+    For the ``measured`` children, two sizes are known: the context of the parent when the user left
+    it, and the first request of the child. ``before`` and ``after`` are the sums of these sizes,
+    and ``saved`` is their difference.
     """
 
     month: str = saving_field(lambda saving: saving.month)
@@ -66,9 +66,9 @@ stretch_field = FieldDeclarer[totals.StretchSummary]()
 class StretchSummary(StrictModel):
     """The numbers of tool calls before the first edit, for one kind of stretch.
 
-    A stretch is the part of a session from its start, from a compaction or from its creation as a
-    child to the first edit. Only stretches with a tool call are counted. ``edited`` of them contain
-    an edit. ``median`` and ``p75`` are the numbers of calls before it.
+    A stretch begins at the start of a session, at a compaction or at the creation of a child, and
+    ends at the first edit. Only stretches with a tool call are counted. ``edited`` of them contain
+    an edit. ``median`` and ``p75`` are computed from the numbers of calls before the edit.
     """
 
     kind: str = stretch_field(
@@ -89,7 +89,7 @@ hook_field = FieldDeclarer[totals.HookSummary]()
 class HookSummary(StrictModel):
     """The durations, in milliseconds, of the hooks for an event in transcripts.
 
-    These are either the hooks of this plugin (``ours``) or all other hooks.
+    The hooks are either those of this plugin (``ours``) or all other hooks.
     """
 
     event: str = hook_field(lambda hook: hook.event)
@@ -116,8 +116,8 @@ price_field = FieldDeclarer[threshold.Price]()
 class Price(StrictModel):
     """The cost of all requests and answers with a threshold, in units of an input token's cost.
 
-    ``line`` is the threshold in tokens, or 0 without a threshold. A session that reached it was
-    reduced. This happened ``times`` times, and ``left`` tokens remained on average.
+    ``line`` is the threshold in tokens, or 0 without a threshold. A session that reached the
+    threshold was reduced. This happened ``times`` times, and on average ``left`` tokens remained.
     """
 
     line: int = price_field(

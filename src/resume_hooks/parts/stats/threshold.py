@@ -1,4 +1,4 @@
-"""Estimate the cost of sessions if each of them had been reduced at a threshold.
+"""Estimate the cost that sessions would have had if each had been reduced at a threshold.
 
 An example of a threshold is ``trim@150k``. The functions in this module have no side effects.
 """
@@ -25,8 +25,8 @@ from resume_hooks.transcripts.tokens import USUAL_CACHED_TOKENS
 HANDOFF_TOKENS = convert_size_to_tokens(DEFAULT_HANDOFF_SIZE)
 THRESHOLD_TOKENS = (200_000, 150_000, 100_000)
 FREED_FRACTION = 0.5
-"""The fraction of a session's growth that a trim removes. According to docs/figures.md, it is
-44,000 of 83,000 tokens."""
+"""The fraction of a session's growth that a trim removes. According to docs/figures.md, a trim
+removes 44,000 of 83,000 tokens."""
 
 ASSUMPTIONS = (
     "Assumptions: a trim frees half of the growth since the last one; a handoff leaves the first "
@@ -40,9 +40,9 @@ ASSUMPTIONS = (
 class Price(NamedTuple):
     """The cost of all requests and their answers, in units of an input token's cost.
 
-    ``threshold_tokens`` is 0 for the actual cost. Otherwise each session was reduced, by a trim or
-    a handoff, when it reached the threshold. This happened ``reduction_count`` times, and
-    ``remaining_tokens`` tokens remained on average.
+    ``threshold_tokens`` is 0 for the actual cost. For other costs, each session was reduced by a
+    trim or a handoff when it reached the threshold. This happened ``reduction_count`` times, and on
+    average ``remaining_tokens`` tokens remained.
     """
 
     threshold_tokens: int
@@ -89,7 +89,7 @@ def price_thresholds(sessions: Iterable[Sequence[ApiRequest]], first_day: str) -
 class _ReplayedSession:
     """A session whose requests are replayed as if it had been reduced at a threshold.
 
-    ``removed_tokens`` is the number of tokens that were removed so far.
+    ``removed_tokens`` is the number of tokens that have been removed so far.
     """
 
     def __init__(
@@ -122,9 +122,9 @@ class _ReplayedSession:
             self._add_request_cost(request, is_anew=is_anew)
 
     def _reduce_if_needed(self, last_request: ApiRequest) -> bool:
-        """Reduce the session after ``last_request`` if it has reached the threshold.
+        """Reduce the session after ``last_request`` if the session has reached the threshold.
 
-        Return whether it was reduced.
+        Return whether the session was reduced.
         """
         context_tokens = last_request.sent_tokens + last_request.answer_tokens - self.removed_tokens
         if (

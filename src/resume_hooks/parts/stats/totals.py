@@ -52,14 +52,14 @@ class SavingSummary(NamedTuple):
 
     @property
     def saved_tokens(self) -> int:
-        """The number of saved tokens. It is negative if children began larger than their parents ended."""
+        """The number of saved tokens. It is negative if the children's first requests are larger."""
         return self.tokens_before - self.tokens_after
 
 
 class HookSummary(NamedTuple):
     """The durations, in milliseconds, of the hooks for an event in transcripts.
 
-    These are either the hooks of this plugin (``ours``) or all other hooks.
+    The hooks are either those of this plugin (``ours``) or all other hooks.
     """
 
     event: str
@@ -72,9 +72,9 @@ class HookSummary(NamedTuple):
 class StretchSummary(NamedTuple):
     """The numbers of tool calls before the first edit, for one kind of stretch.
 
-    A stretch is the part of a session from its start, from a compaction or from its creation as a
-    child to the first edit. Only stretches with a tool call are counted. ``edited_count`` of them
-    contain an edit. ``median`` and ``p75`` are the numbers of calls before it.
+    A stretch begins at the start of a session, at a compaction or at the creation of a child, and
+    ends at the first edit. Only stretches with a tool call are counted. ``edited_count`` of them
+    contain an edit. ``median`` and ``p75`` are computed from the numbers of calls before the edit.
     """
 
     kind: str
@@ -87,8 +87,9 @@ class StretchSummary(NamedTuple):
 class Statistics(NamedTuple):
     """All statistics.
 
-    ``sessions`` is the number of sessions since the first day, ``deleted_count`` the number of
-    deleted sessions among them, and ``subagent_count`` the number of transcripts of sub-agents.
+    ``sessions`` is the number of sessions since the first day, and ``deleted_count`` is the number
+    of these sessions that were deleted. ``subagent_count`` is the number of sub-agents'
+    transcripts.
     """
 
     sessions: int
@@ -248,7 +249,8 @@ def _list_file_sizes(path: str) -> Iterator[int]:
         with contextlib.suppress(OSError):
             status = os.lstat(current_path)
             if stat.S_ISREG(status.st_mode):
-                # A file with several hard links takes no additional space.
+                # A file with several hard links is counted as 0 bytes, because it takes no
+                # additional space.
                 yield (status.st_size if status.st_nlink == 1 else 0)
             elif stat.S_ISDIR(status.st_mode):
                 for name in os.listdir(current_path):

@@ -1,8 +1,8 @@
 """Read the transcript of a sub-agent as a session.
 
 The session is a temporary copy that is removed when the verb ends. Its records have the same line
-numbers as the original's, so that references to them are valid. Clients before 2.0 wrote the
-records of a sub-agent into the file of its session.
+numbers as in the original, so references to them are valid. Clients before 2.0 wrote the records of
+a sub-agent into the file of the session that started the sub-agent.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ NAME_PATTERN = re.compile(r"agent-[\w.-]{1,200}")
 """Matches the names of sub-agents that clients use."""
 
 SUBAGENT_FIELDS = frozenset({"agentId", "agentName", "teamName"})
-"""The fields by which a client recognises a record of a sub-agent or of a team's member."""
+"""The fields by which a client recognises a record of a sub-agent or of a team member."""
 
 _SIDECHAIN_FIELD = b'"isSidechain":true'
 _INVALID_ID_CHARACTERS = re.compile(r"[^A-Za-z0-9-]")
 _MAX_ID_CHARACTERS = 100
-# Number of characters of the first record's id that form the id of a sub-agent without an id.
+# If a sub-agent has no id, its id consists of this number of characters from its first record's id.
 _SHORT_ID_CHARACTERS = 8
 
 
 class InlineSubagent(NamedTuple):
-    """A sub-agent whose records are in the file of its session.
+    """A sub-agent whose records are in the file of the session that started it.
 
     ``name`` has the form ``agent-<id>``. ``task`` is the prompt of the sub-agent. ``line_numbers``
     count from 0.
@@ -82,7 +82,7 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
             if record is None or record.get("isSidechain") is not True:
                 continue
             uuid, begins_turn = get_string(record, "uuid"), opens_turn(record, subagent=True)
-            # The records of a sub-agent may continue after records of its session.
+            # A sub-agent's records may continue after records of the session.
             known_name = owner_names.get(get_string(record, "parentUuid")) or (
                 "" if begins_turn else name
             )
@@ -104,10 +104,10 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
 
 @contextlib.contextmanager
 def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[SessionFile | None]:
-    """Yield the sub-agent that a locator names as a session, or None if the locator names no sub-agent.
+    """Yield the sub-agent that a locator names, as a session, or None if the locator names no sub-agent.
 
     The ``source`` of the session is the original transcript. Raise AmbiguousLocator or
-    SessionNotFound for the locator, and WriteFailed if the copy cannot be written.
+    SessionNotFound for an invalid locator, and WriteFailed if the copy cannot be written.
     """
     if is_subagent_locator(locator) or subagent_name(locator):
         match = _find_named_subagent(locator, cwd, where)
@@ -117,7 +117,7 @@ def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[S
         yield None
         return
     session, name, line_numbers = match
-    # If this process is killed, the next process that copies a sub-agent removes the folder.
+    # If this process is killed, the folder remains until another process copies a sub-agent.
     copy_folder = temporary_path(copies_folder(where))
     try:
         yield session._replace(
@@ -133,8 +133,8 @@ def _find_named_subagent(
 ) -> tuple[SessionFile, str, Container[int] | None] | None:
     """Return the transcript and the name of a sub-agent, and the numbers of its lines in the transcript.
 
-    The line numbers are None if all lines are the sub-agent's. Return None if the locator names no
-    sub-agent.
+    If all lines are the sub-agent's, None is returned in place of the line numbers. Return None if
+    the locator names no sub-agent.
     """
     try:
         session = resolve_transcript(locator, cwd, where, foreign=True)
@@ -210,7 +210,7 @@ def _copy_subagent(
 
 
 def _convert_lines(path: str, line_numbers: Container[int] | None) -> Iterator[bytes]:
-    """Yield the lines of a sub-agent as lines of a session, and a blank line for every other line.
+    """Yield the lines of a sub-agent as lines of a session, with a blank line for every other line.
 
     ``line_numbers`` are the numbers of the sub-agent's lines, or None for all lines. Raise
     SessionNotFound if the file was deleted.

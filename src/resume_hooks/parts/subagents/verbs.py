@@ -1,6 +1,6 @@
 """Run ``sessions --subagents``: list the sub-agents of a project's sessions, or of all sessions.
 
-The sub-agent that was written last is the first in the list.
+The sub-agent that was written to most recently comes first.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 
 TABLE_HEADINGS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
 INLINE_VERSION_PREFIX = (
-    "1."  # Clients of these versions stored sub-agents in the session's own file.
+    "1."  # Clients whose version starts with this stored sub-agents in the session's own file.
 )
 
 
 class ListedSubagent(NamedTuple):
-    """A sub-agent in the list. ``locator`` is its name for other verbs.
+    """A sub-agent in the list. ``locator`` is its name in other verbs.
 
-    ``mtime`` is the modification time of its file in seconds.
+    ``mtime`` is the modification time of its file, in seconds.
     """
 
     locator: str
@@ -57,7 +57,7 @@ class ListedSubagent(NamedTuple):
 
 
 def print_subagents(options: SessionsOptions) -> None:
-    """Print a page of the list. Raise UsageError for options that only apply to sessions."""
+    """Print a page of the list. Raise UsageError for options that apply only to sessions."""
     for other_option in ("archived", "expiring", "helpers"):
         options.refuse_combination("subagents", other_option)
     if options.agent not in {ALL_AGENTS, CLAUDE_NAME}:

@@ -1,4 +1,4 @@
-"""Run ``delete --other-copies``: keep one copy of a session in several folders, and delete the others."""
+"""Run ``delete --other-copies``: keep one copy of a session, and delete those in other folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rewind-files``: show what would change, ask the user, and restore the files of a project."""
+"""``rewind-files``: show the planned changes, ask the user, and restore the files of a project."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 class _RequestedRewind(NamedTuple):
     """The plan that the options request, and its session.
 
-    ``prompt_state`` is None for an undo. ``open_reason`` says why the session may be open, or is
-    ``""``.
+    ``prompt_state`` is None for an undo. ``open_reason`` says why the session may be open. It is
+    ``""`` if the session is not open.
     """
 
     session: SessionFile
@@ -78,7 +78,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
 def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
     """Return the plan that the options request.
 
-    Raises UsageError if options exclude each other.
+    Raises UsageError if options cannot be combined.
     """
     if (options.to is None) is not options.undo:
         raise UsageError("Give either --to or --undo", TARGET_HELP)
@@ -216,7 +216,7 @@ def _format_no_changes(request: _RequestedRewind) -> str:
 
 
 def _format_plan(request: _RequestedRewind) -> str:
-    """Return the plan as text, with the change of each file and then the differences."""
+    """Return the plan as text: the change to each file, and then the differences."""
     differences = list(_format_differences(request.files_plan))
     return "\n".join([_format_plan_header(request), *(["", *differences] if differences else [])])
 

@@ -33,7 +33,7 @@ MAX_SHOWN_FOLDERS = 6  # Maximum number of files and folders in the state folder
 
 
 def print_stats(options: StatsOptions) -> None:
-    """Print the statistics, or the cost of thresholds with ``--threshold``."""
+    """Print the statistics or, with ``--threshold``, the cost of thresholds."""
     options.refuse_combination("since", "month")
     options.refuse_combination("everywhere", "project")
     # The empty string selects all days.
