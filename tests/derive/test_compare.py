@@ -1,4 +1,4 @@
-"""Tests of comparing the size and cost of ways to continue a session, and of the recommendation."""
+"""Tests of comparing the size and cost of the ways to continue a session, and of the recommendation."""
 
 from __future__ import annotations
 
@@ -155,7 +155,10 @@ def test_estimates_with_a_warm_cache(config_home: ConfigHome) -> None:
 
 
 def test_estimates_with_a_cold_cache(config_home: ConfigHome) -> None:
-    """With a cold cache, each strategy sends all its tokens, so a smaller one pays off in its first turn."""
+    """With a cold cache, each strategy writes all its tokens to the cache.
+
+    A strategy with a smaller context therefore pays off in its first turn.
+    """
     found = compare_at(config_home, bulky_session(), 105 + LONG_CACHE_SECONDS)
     rows = estimates_by_name(found)
     assert not found.is_cache_warm
@@ -163,8 +166,8 @@ def test_estimates_with_a_cold_cache(config_home: ConfigHome) -> None:
         assert rows[name].uncached_tokens == rows[name].tokens_after
     assert rows[GO_ON].next_turn_cost == 220_600
     assert [rows[name].turns_to_pay_off for name in (GO_ON, TRIM, HANDOFF)] == [None, 1, 1]
-    # The compaction sends all tokens once more. The tokens after it follow those that it has just
-    # cached.
+    # The compaction sends all tokens once more. The next request finds their shared beginning in
+    # the cache.
     assert rows[COMPACT].uncached_tokens == 110_300 + rows[COMPACT].tokens_after - SHARED
 
 
@@ -262,7 +265,7 @@ def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
 def test_the_recommended_strategy(
     used: ContextSize, trimmed: ContextSize | None, strategy: str | None
 ) -> None:
-    """From 80 per cent of the limit on, a trim is recommended if it saves enough, otherwise a handoff."""
+    """From 80 percent of the limit, a trim is recommended if it saves enough, and otherwise a handoff."""
     found = advice_for_context(used, trimmed)
     assert (found.strategy if found else None) == strategy
 
@@ -308,15 +311,15 @@ def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> No
 
 
 def test_a_strategy_is_recommended_below_the_usual_level(config_home: ConfigHome) -> None:
-    """``recommend_strategy`` recommends a trim even below the level at which the card recommends one."""
+    """``recommend_strategy`` recommends a trim even below the level at which the card begins to do so."""
     path = write_session(config_home.project(), SESSION, bulky_session())
     assert recommend_strategy(path, config_home.where).strategy == TRIM
 
 
 def test_a_compaction_that_is_near_is_reported(config_home: ConfigHome) -> None:
-    """A session that the client would compact immediately gets advice.
+    """A session that the client is about to compact gets advice.
 
-    The client reserves space for an answer, so 168,000 of 200,000 tokens are enough for that.
+    The client reserves space for an answer, so it compacts at 168,000 of 200,000 tokens.
     """
     found = compare_at(config_home, bulky_session(69), 200)
     assert found.context.compacts_at_once
@@ -324,7 +327,7 @@ def test_a_compaction_that_is_near_is_reported(config_home: ConfigHome) -> None:
 
 
 def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
-    """Comparing a deleted file or one of another program raises an error."""
+    """Comparing a deleted file or another program's file raises an error."""
     folder = config_home.project()
     with pytest.raises(SessionNotFound):
         compare_strategies(
@@ -336,10 +339,7 @@ def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
 
 
 def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
-    """The constants of the comparison match those of the rollover.
-
-    The comparison does not import the rollover's constants.
-    """
+    """The constants of the comparison match those of the rollover, which the comparison doesn't import."""
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
     assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_PART_BYTES * MAX_PARTS
 
@@ -347,7 +347,7 @@ def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
 def test_every_session_of_the_corpus_is_compared(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
-    """Every real session has estimates of all strategies, and going on costs more with a cold cache."""
+    """Every real session has estimates for all strategies, and going on costs more with a cold cache."""
     file = str(real_session.path)
     if real_session.is_foreign:
         with pytest.raises(NotATranscript):
@@ -397,7 +397,7 @@ def test_a_receipt_matches_the_comparison(
 
 
 def test_content_after_the_last_count_is_included(config_home: ConfigHome) -> None:
-    """Content after the client's last count is included in the size, as in that of a trim."""
+    """Content after the client's last token count is included in the size, as it is for a trim."""
     rows = bulky_session()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
     found = compare_at(config_home, rows, 300)

@@ -1,4 +1,4 @@
-"""Tests that estimated costs agree with numbers computed by hand and with the sum of all requests."""
+"""Tests that estimated costs match hand-computed numbers and the sum of all requests."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from resume_hooks.transcripts.api_usage import (
 GOING_ON_WARM = Strategy("go on", 100_000, 99_000, 1_000)
 GOING_ON_COLD = Strategy("go on", 100_000, 0, 100_000)
 HALF_SIZE_TRIM = Strategy("trim", 50_000, 20_000, 30_000)
-"""A copy of half the size that shares 20,000 tokens with the content of the cache."""
+"""A trim that halves the context and shares 20,000 tokens with the content of the cache."""
 
 
 def requests_of_turns(requests: int, growth: int) -> RecentRequests:
-    """Return turns with this number of requests and this growth."""
+    """Return recent turns with this number of requests per turn and this growth."""
     return RecentRequests(None, 0, 0, requests, growth)
 
 
@@ -35,7 +35,7 @@ ONE_REQUEST_PER_TURN = requests_of_turns(1, 0)
 
 
 def test_token_prices_have_the_published_ratios() -> None:
-    """An input token costs 1, reading it from the cache 0.1, and writing it there 1.25 or 2."""
+    """An input token costs 1. Reading a token from the cache costs 0.1, and writing it costs 1.25 or 2."""
     assert rates_for_lifetime(DEFAULT_CACHE_SECONDS) == CacheRates(0.1, 1.25)
     assert rates_for_lifetime(LONG_CACHE_SECONDS) == CacheRates(0.1, 2.0)
     assert rates_for_lifetime(0) == CacheRates(1.0, 1.0)
@@ -77,15 +77,16 @@ def test_the_cost_of_two_turns() -> None:
 @pytest.mark.parametrize(
     ("strategy", "going_on", "lifetime", "recent_requests", "expected"),
     [
-        # Warm: 39,500 against 11,150, and 5,000 saved by each later request. 28,350 / 5,000 = 5.67,
-        # so six more.
+        # Warm cache: 39,500 against 11,150, and each later request saves 5,000. 28,350 / 5,000 =
+        # 5.67, so six more requests are needed.
         (HALF_SIZE_TRIM, GOING_ON_WARM, DEFAULT_CACHE_SECONDS, ONE_REQUEST_PER_TURN, 7),
         (HALF_SIZE_TRIM, GOING_ON_WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(3, 9_000), 3),
         (HALF_SIZE_TRIM, GOING_ON_WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(50, 9_000), 1),
-        # Writing to an hour's cache costs more: 62,000 against 11,900. 50,100 / 5,000 = 10.02, so
-        # eleven more.
+        # Writing to the one-hour cache costs more: 62,000 against 11,900. 50,100 / 5,000 = 10.02,
+        # so eleven more requests are needed.
         (HALF_SIZE_TRIM, GOING_ON_WARM, LONG_CACHE_SECONDS, ONE_REQUEST_PER_TURN, 12),
-        # Cold: going on also writes 100,000 tokens, so the first request already pays off.
+        # Cold cache: going on also writes 100,000 tokens, so the strategy pays off in the first
+        # request.
         (
             HALF_SIZE_TRIM._replace(cached_tokens=0, uncached_tokens=50_000),
             GOING_ON_COLD,
@@ -100,7 +101,7 @@ def test_the_cost_of_two_turns() -> None:
             ONE_REQUEST_PER_TURN,
             1,
         ),
-        # If the new session is as large as the old one or larger, it never pays off.
+        # A new session that is at least as large as the old one never pays off.
         (
             Strategy("trim", 100_000, 20_000, 80_000),
             GOING_ON_WARM,
@@ -115,7 +116,7 @@ def test_the_cost_of_two_turns() -> None:
             requests_of_turns(9, 0),
             None,
         ),
-        # The first costs are equal, and all later requests cost less.
+        # The first requests cost the same, and all later requests cost less.
         (
             Strategy("x", 50_000, 99_000, 1_000),
             GOING_ON_WARM,
@@ -140,7 +141,7 @@ def test_a_strategy_pays_off_after_a_number_of_turns(
     recent_requests: RecentRequests,
     expected: int | None,
 ) -> None:
-    """A strategy pays off in the first turn in which its sum is lower than that of going on.
+    """A strategy pays off in the first turn in which its total cost is lower than that of going on.
 
     A strategy that saves nothing never pays off.
     """
@@ -170,9 +171,9 @@ strategies = st.builds(
 def test_a_strategy_pays_off_in_the_first_turn_with_a_lower_sum(
     strategy: Strategy, going_on: Strategy, recent_requests: RecentRequests, lifetime: int
 ) -> None:
-    """A strategy's sum is lower from the computed turn on and not before.
+    """A strategy's total cost is lower than that of going on from the computed turn, and not before.
 
-    If it never pays off, its sum is not lower after a thousand turns.
+    If the strategy never pays off, its total cost is not lower after a thousand turns either.
     """
     rates = rates_for_lifetime(lifetime)
     found = break_even_turns(strategy, going_on, recent_requests, rates)

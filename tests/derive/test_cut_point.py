@@ -1,4 +1,4 @@
-"""Tests of cutting a conversation at a position without splitting a call from its result."""
+"""Tests of cutting a conversation at a position without separating a call from its result."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def two_turns() -> list[Record]:
 
 
 def cut_before(seconds: float) -> CutBeforeInstant:
-    """Return a cut before the instant ``seconds`` after the start of the tests' calendar."""
+    """Return a cut before the instant ``seconds`` after the time at which the test records start."""
     return CutBeforeInstant(EPOCH + timedelta(seconds=seconds))
 
 
@@ -122,7 +122,7 @@ def test_a_cut_keeps_the_records_up_to_its_position(name: str, tmp_path: Path) -
 
 
 def test_a_cut_names_its_last_message_and_has_remarks(tmp_path: Path) -> None:
-    """A cut has its last message, its turn, and a remark if it moved or was not at a message."""
+    """A cut has its last message and its turn, and a remark if it moved or was not at a message."""
     transcript = scan_records(tmp_path, two_turns())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
@@ -153,7 +153,7 @@ MISSING_POSITIONS: dict[str, tuple[CutSelector, str]] = {
 
 @pytest.mark.parametrize("name", MISSING_POSITIONS)
 def test_a_missing_position_is_an_error(name: str, tmp_path: Path) -> None:
-    """A cut at a missing position raises an error that names the existing ones."""
+    """A cut at a missing position raises an error that names existing positions."""
     selector, expected = MISSING_POSITIONS[name]
     with pytest.raises(UsageError) as raised:
         cut_conversation(scan_records(tmp_path, two_turns()), selector)
@@ -220,10 +220,7 @@ def branched_session() -> list[Record]:
 
 
 def test_a_cut_can_be_on_an_abandoned_branch(tmp_path: Path) -> None:
-    """A cut at a record on an abandoned branch keeps the conversation of that branch.
-
-    A remark says so.
-    """
+    """A cut at a record on an abandoned branch keeps that branch's conversation, and a remark says so."""
     transcript = scan_records(tmp_path, branched_session())
     assert [node.uuid for node in transcript.chain] == ["r0", "r1", "p3", "a3"]
     for selector, expected in (
@@ -253,7 +250,7 @@ def compacted_session() -> list[Record]:
 
 
 def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
-    """A cut before a compaction keeps the conversation of that time, and a remark says so.
+    """A cut before a compaction keeps the conversation before it, and a remark says so.
 
     A cut at a message that the compaction kept also keeps the summary.
     """
@@ -353,7 +350,7 @@ def conversations(draw: st.DrawFn) -> list[Record]:
 def test_no_cut_splits_a_call_from_its_result(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Record], data: st.DataObject
 ) -> None:
-    """No cut splits a call from its result, and a cut at a record always keeps the record."""
+    """No cut separates a call from its result, and a cut at a record always keeps the record."""
     transcript = scan_records(tmp_path_factory.mktemp("cut"), rows)
     place = data.draw(st.integers(0, len(rows) - 1))
     answered = {answer for node in transcript.chain for answer in node.results}

@@ -1,4 +1,4 @@
-"""Tests that a fork copies the live conversation, whole or cut, also into another project."""
+"""Tests that a fork copies the whole live conversation or a part of it, also into another project."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def fork_receipt(path: str, cut: CutSelector | None = None, **how: Any) -> Recei
 
 
 def file_lines(path: str) -> list[bytes]:
-    """Return the lines of a file."""
+    """Return a file's lines."""
     return Path(path).read_bytes().split(b"\n")
 
 
@@ -98,9 +98,9 @@ def defects_of_file(path: str) -> set[str]:
 
 
 def test_a_whole_fork_copies_records_byte_for_byte(config_home: ConfigHome) -> None:
-    """A whole fork copies each record's bytes, except for the session's id and the added source.
+    """A whole fork copies the bytes of each record, except for the session's id and the added source.
 
-    Its token counts are kept, and it has no defects.
+    The fork keeps the token counts and has no defects.
     """
     path = write_lines(config_home, [*conversation(2), custom_title("Fix the parser")])
     made = fork_receipt(path)
@@ -146,7 +146,7 @@ def test_a_fork_of_a_compacted_session_includes_kept_messages(config_home: Confi
 
 
 def test_a_fork_that_begins_with_an_answer_gets_a_lineage(config_home: ConfigHome) -> None:
-    """A fork that would begin with an answer begins with its lineage.
+    """A fork whose first message would be an answer begins with its lineage instead.
 
     The API refuses a conversation whose first message is not the user's.
     """
@@ -175,7 +175,7 @@ def test_a_fork_of_a_fork_names_the_fork(config_home: ConfigHome) -> None:
 
 
 def test_a_fork_of_a_trimmed_session_keeps_its_originals(config_home: ConfigHome) -> None:
-    """A fork of a trimmed session keeps the placeholders and their originals, and so does its own fork."""
+    """A fork of a trimmed session keeps the placeholders and their originals. So does a fork of that fork."""
     rows = [
         *conversation(1),
         tool_use("c", uuid="c", parent="r1", ts=5, name="Bash", tool_input={"command": "ls"}),
@@ -280,7 +280,7 @@ def test_a_fork_copies_metadata(config_home: ConfigHome) -> None:
 
 
 def test_a_fork_gets_outputs_and_named_backups(config_home: ConfigHome) -> None:
-    """A fork gets the parent's outputs as links and copies of the backups that its records name."""
+    """A fork gets links to the parent's outputs and copies of the backups that its records name."""
     path = write_lines(config_home, [*conversation(2), FILE_SNAPSHOT])
     backups = config_home.config / "file-history" / SESSION
     outputs = Path(path).with_suffix("") / "tool-results"
@@ -354,9 +354,9 @@ def other_folder(tmp_path: Path) -> Path:
 
 
 def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Path) -> None:
-    """A fork to another folder belongs to that project, and paths in its records are changed.
+    """A fork to another folder belongs to that folder's project, and paths in its records are changed.
 
-    Its lineage explains the move.
+    The fork's lineage explains the move.
     """
     rows = [
         *conversation(2),
@@ -429,7 +429,7 @@ def test_a_fork_to_its_own_home_is_a_plain_fork(
 def test_a_second_move_is_added_to_the_lineage(
     config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """A second move replaces the older lineage, and the new one names both moves."""
+    """A second move replaces the older lineage. The new lineage names both moves."""
     third = tmp_path / "third"
     third.mkdir()
     once = fork_receipt(write_lines(config_home, conversation(1)), home=str(other_folder))
@@ -467,7 +467,7 @@ def test_a_fork_of_a_file_outside_the_projects_moves_to_a_home(
 
 
 def test_a_missing_home_is_refused(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A fork to a missing folder is refused, and so is one to a project folder that is a symbolic link."""
+    """A fork to a missing folder or to a project folder that is a symbolic link is refused."""
     path = write_lines(config_home, conversation(1))
     with pytest.raises(UsageError, match="is not a folder"):
         fork_receipt(path, home=str(tmp_path / "gone"))
@@ -483,7 +483,7 @@ def test_a_missing_home_is_refused(config_home: ConfigHome, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_case_can_be_forked_at_every_record(config_home: ConfigHome, case: Case) -> None:
-    """Each case of the test data is forked at each record with valid checks, or refused."""
+    """Each case of the test data can be forked at each record with valid checks, or the fork is refused."""
     path = write_lines(config_home, case.records)
     for node in scan_transcript(path).nodes:
         made = fork_at_line(path, node.number)
@@ -497,7 +497,7 @@ def test_every_case_can_be_forked_at_every_record(config_home: ConfigHome, case:
 def test_every_session_of_the_corpus_can_be_forked(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
-    """A whole fork, a cut fork and the fork of a fork of a real session have no new defects."""
+    """A whole fork, a cut fork, and a fork of a fork of a real session have no new defects."""
     if real_session.size > MAX_SESSION_BYTES:
         return
     path = real_session.copy_to(config_home.project())
@@ -523,7 +523,7 @@ def test_every_session_of_the_corpus_can_be_forked(
 
 
 def fork_at_line(path: str, number: int) -> Receipt | None:
-    """Return the receipt of a fork that ends at a line, or None if the cut is refused."""
+    """Return the receipt of a fork that ends at a line. Return None if the cut is refused."""
     try:
         return fork_receipt(path, CutAtRecord(number))
     except UsageError:
@@ -531,7 +531,7 @@ def fork_at_line(path: str, number: int) -> Receipt | None:
 
 
 def fork_contents(path: str, own: set[str]) -> list[Any]:
-    """Return the uuids, messages and times of the parent's records ``own`` in a fork."""
+    """Return the uuid, message and time of each record in a fork whose uuid is in ``own``."""
     return [
         (row["uuid"], row.get("message"), row["timestamp"])
         for row in live_records(path)

@@ -1,4 +1,4 @@
-"""Tests that a fresh child has exactly its documented form and that its parent is only read."""
+"""Tests that a fresh child has exactly its documented form and that its parent is not changed."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_handoff_has_a_receipt_and_two_links(config_home: ConfigHome) -> None:
 
 
 def test_metadata_is_copied_byte_for_byte(config_home: ConfigHome) -> None:
-    """The last tag, pull request, mode and worktree of the parent are copied with the child's id."""
+    """The parent's last tag, pull request, mode and worktree are copied with the child's session id."""
     older = TAG_LINE.replace(b"release", b"draft")
     other = [
         b'{"type":"ai-title","aiTitle":"x","sessionId":"%s"}' % SESSION.encode(),
@@ -234,7 +234,7 @@ def test_metadata_is_copied_byte_for_byte(config_home: ConfigHome) -> None:
 
 
 def test_titles_are_numbered_within_the_project(config_home: ConfigHome) -> None:
-    """A child's title has the first session's name, the kind, and a number within the project.
+    """A child's title has the first session's name, the kind, and a number that is unique in the project.
 
     If the first session was deleted, the name comes from its oldest child.
     """
@@ -255,7 +255,7 @@ def test_titles_are_numbered_within_the_project(config_home: ConfigHome) -> None
 
 
 def test_a_child_has_the_branch_version_and_folder_of_its_parent(config_home: ConfigHome) -> None:
-    """A child has the parent's last branch and version, and the folder of the project."""
+    """A child has its parent's last branch and version, and the project's folder."""
     moved = user(
         "later", uuid="x", parent="r3", ts=9, cwd="/tmp", gitBranch="feature/x", version="2.1.112"
     )
@@ -270,7 +270,7 @@ def test_a_child_has_the_branch_version_and_folder_of_its_parent(config_home: Co
 
 @pytest.mark.parametrize("cwd", ["/x\0y", "/x\ud800y", "", 5, None, "\x1b[2J"])
 def test_an_invalid_folder_does_not_prevent_a_handoff(config_home: ConfigHome, cwd: Any) -> None:
-    """A handoff is written even if the parent's records have an invalid folder."""
+    """A handoff is written even if the parent's records contain an invalid folder."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "cwd": cwd} for record in conversation(1)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -312,7 +312,7 @@ def test_a_session_without_prompts_cannot_be_handed_off(config_home: ConfigHome,
 
 
 def test_a_handoff_outside_the_projects_warns(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The handoff of a session outside the projects is written next to it, with a warning."""
+    """A handoff of a session outside the projects is written next to the session, with a warning."""
     path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
     receipt, _ = write_handoff(config_home, locate.session_file(path))
     assert os.path.dirname(receipt.file) == str(tmp_path / "elsewhere")
@@ -383,7 +383,7 @@ def test_any_title_and_any_step_pass_all_checks(
     [("", CLOSING_MARKER), (" ", CLOSING_MARKER), ("\n\t ", CLOSING_MARKER), ("a\ud83db", "\na?b")],
 )
 def test_a_blank_next_step_is_ignored(config_home: ConfigHome, step: str, end: str) -> None:
-    """A blank next step is ignored. A lone surrogate in it becomes a question mark."""
+    """A blank next step is ignored. A lone surrogate in a next step is replaced with a question mark."""
     _, records = write_handoff(config_home, write_parent(config_home), next_step=step)
     assert records[OPENING_LINE_NUMBER]["message"]["content"].endswith(end)
 
@@ -450,7 +450,7 @@ except WriteFailed as error:
 
 @pytest.mark.parametrize("how", ["full", "read-only"])
 def test_a_failed_write_leaves_no_files(config_home: ConfigHome, how: str) -> None:
-    """If the disk is full or read-only, an error is raised and no file of the child is left."""
+    """If the disk is full or read-only, an error is raised and none of the child's files are left."""
     if how == "read-only":
         require_for_test(
             "root", os.geteuid() == 0, "a user without rights is taken on by root alone"

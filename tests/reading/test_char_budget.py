@@ -34,13 +34,13 @@ TEXT_PIECES = st.lists(
 
 
 def gap_line(first: int, last: int) -> str:
-    """Return the line for omitted pieces that these tests use."""
+    """Return the line that replaces omitted pieces in these tests."""
     return f"… {first} to {last} left out"
 
 
 @given(TEXT_PIECES, st.integers(1, 5_000))
 def test_the_text_always_fits_its_limit(pieces: list[TextPiece], limit: int) -> None:
-    """A text is shorter than its limit, and complete if all pieces fit."""
+    """A text is shorter than its limit. If all pieces fit, the text contains all of them."""
     text = fit_pieces("opening", pieces, limit, gap_line)
     assert len(text) < limit
     whole = fit_pieces("opening", pieces, 0, gap_line)
@@ -50,7 +50,7 @@ def test_the_text_always_fits_its_limit(pieces: list[TextPiece], limit: int) -> 
 
 @given(st.lists(st.text("xyz", min_size=1, max_size=80), max_size=60), st.integers(1, 3_000))
 def test_lines_in_the_middle_are_omitted_first(blocks: list[str], limit: int) -> None:
-    """If lines don't fit, the middle ones are replaced by one line that names the first and the last."""
+    """If lines don't fit, one line that names the first and the last omitted line replaces the middle."""
     text = fit_both_ends("opening", blocks, limit, gap_line)
     assert len(text) < limit
     lines = text.split("\n")[1:]
@@ -64,7 +64,7 @@ def test_lines_in_the_middle_are_omitted_first(blocks: list[str], limit: int) ->
     st.lists(st.tuples(st.integers(0, 500), st.integers(1, 5)), max_size=20), st.integers(0, 3_000)
 )
 def test_space_is_shared_fairly(rows: list[tuple[int, int]], room: int) -> None:
-    """No piece gets more characters than it needs, and together they use the limit.
+    """No piece gets more characters than it needs, and the pieces together use up the limit.
 
     Rounding may waste one character for each piece.
     """
@@ -76,7 +76,7 @@ def test_space_is_shared_fairly(rows: list[tuple[int, int]], room: int) -> None:
 
 
 def test_a_huge_result_displaces_no_message() -> None:
-    """A huge tool result is cut in its middle, so the messages around it stay complete."""
+    """A huge tool result is shortened in its middle so that the messages around it stay complete."""
     result = TextPiece(
         "r:2", indent_text("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", is_spoken=False
     )
@@ -93,7 +93,7 @@ def test_a_huge_result_displaces_no_message() -> None:
 
 
 def test_messages_precede_tool_outputs() -> None:
-    """If not all pieces fit, tool outputs are omitted before messages, and a line states the gap."""
+    """If not all pieces fit, tool outputs are omitted before messages. A line marks each omission."""
     pieces = [
         TextPiece(f"r:{place}", indent_text("x" * 300), "read", is_spoken=place in {0, 99})
         for place in range(100)
@@ -106,7 +106,10 @@ def test_messages_precede_tool_outputs() -> None:
 
 
 def test_a_message_keeps_its_beginning_and_a_result_both_ends() -> None:
-    """A message is cut at its end, a tool result in its middle. With no space, only a notice is left."""
+    """A message is cut at its end, and a tool result in its middle.
+
+    If there is too little space, only a notice is left.
+    """
     body = indent_text("\n".join(f"line {number}" for number in range(500)))
     voice, result = (TextPiece("h", body, "read r:1", is_spoken=voice) for voice in (True, False))
     assert cut_piece(voice, 300).endswith(": read r:1")
@@ -144,7 +147,7 @@ def test_a_very_small_limit_cuts_the_opening() -> None:
 
 
 def test_the_command_of_a_gap_is_never_cut() -> None:
-    """The command in the line about a gap is never cut, even if it contains a long path."""
+    """The command in a line about omitted pieces is never cut, even if it contains a long path."""
     command = "resume-hooks outline " + "/long" * 100
     text = fit_both_ends(
         "opening",
@@ -193,9 +196,9 @@ def test_pages_contain_all_of_a_text(text: str, limit: int) -> None:
 
 
 def test_a_page_ends_before_a_line_at_the_margin() -> None:
-    """A page ends before a line that is not indented, or else after a line.
+    """A page ends before an unindented line if possible, and otherwise at the end of a line.
 
-    If that would leave half of the page empty, it ends inside a line.
+    If that would leave half of the page empty, the page ends inside a line.
     """
     text = "USER :1\n  a\n  b\nUSER :2\n  c\n  d\n  e\n"
     assert text[: find_page_end(text, 0, 30)] == "USER :1\n  a\n  b\n"

@@ -17,7 +17,7 @@ def claims_of(sentence: str) -> list[str]:
 
 
 def has_all_claims(sentence: str, text: str) -> bool:
-    """Check whether a text has all claims of a sentence, and at least one."""
+    """Check whether a sentence has claims and a text contains all of them."""
     low = text.lower().encode()
     claims = find_claims(sentence)
     assert claims
@@ -71,7 +71,7 @@ def test_which_words_are_claims(sentence: str, claims: list[str]) -> None:
     ],
 )
 def test_equal_forms_of_a_claim_match(sentence: str, text: str) -> None:
-    """A claim is found in a text with another case, folder, separator or line break."""
+    """A claim is found in a text even if the letter case, folder, separator or line break differs."""
     assert has_all_claims(sentence, text)
 
 
@@ -87,7 +87,7 @@ def test_equal_forms_of_a_claim_match(sentence: str, text: str) -> None:
     ],
 )
 def test_different_claims_do_not_match(sentence: str, text: str) -> None:
-    """A claim is not found in a text with a similar file, number, word or command."""
+    """A claim is not found in a text that contains only a similar file, number, word or command."""
     assert not has_all_claims(sentence, text)
 
 
@@ -104,7 +104,7 @@ def test_a_sentence_supports_its_own_claims(sentence: str) -> None:
     "piece", ["`", '"', "a/", "[", "(:1", ".", "*", "1,", "a_b ", '"a b c" ', "`a b` ", "::", "~1 "]
 )
 def test_hostile_sentences_are_read_quickly(piece: str) -> None:
-    """The claims of a hostile sentence of 16,000 characters are found within two seconds."""
+    """The claims in a hostile sentence of 16,000 characters are found within two seconds."""
     begun = time.perf_counter()
     find_claims(piece * (16_000 // len(piece)))
     assert time.perf_counter() - begun < 2

@@ -179,9 +179,9 @@ def test_a_turn_with_a_compaction_inside_is_live(tmp_path: Path) -> None:
 
 
 def test_an_answer_may_continue_past_a_compaction(tmp_path: Path) -> None:
-    """A compaction is shown as abandoned if an answer after it follows a record before it.
+    """A compaction is shown as abandoned if a later answer follows a record before the compaction.
 
-    Client 2.1.112 wrote answers so when a command was waiting during the compaction.
+    Client 2.1.112 wrote answers in this way when a command was waiting during the compaction.
     """
     lines: list[Record | bytes] = [
         *conversation(1),
@@ -196,7 +196,7 @@ def test_an_answer_may_continue_past_a_compaction(tmp_path: Path) -> None:
 
 
 def test_an_abandoned_branch_is_marked(tmp_path: Path) -> None:
-    """A turn that the user went back from is marked as a branch."""
+    """A turn on a branch that the user abandoned is marked as a branch."""
     lines: list[Record | bytes] = [
         *conversation(1),
         user("wrong way", uuid="w", parent="r1", ts=10),
@@ -232,7 +232,10 @@ def test_an_export_without_ids_has_an_outline(tmp_path: Path) -> None:
 
 
 def test_calls_of_old_sub_agents_are_not_counted(tmp_path: Path) -> None:
-    """Tool calls of a sub-agent in the session's own file, from clients before 2.0, are not counted."""
+    """Tool calls of sub-agents in the session's own file are not counted.
+
+    Clients before 2.0 stored these calls there.
+    """
     inner = assistant([call("c", "Bash", command="ls")], uuid="s", parent="u", isSidechain=True)
     prompt = user("look", uuid="t", parent=None, isSidechain=True)
     (only,) = outline_of_lines(tmp_path, [user("go", uuid="u"), prompt, inner]).turns
@@ -307,7 +310,7 @@ def compacted_outline(folder: Path, turns: int) -> Outline:
 
 
 def test_a_long_outline_keeps_both_ends(tmp_path: Path) -> None:
-    """A long outline omits turns in its middle and names the command that shows them."""
+    """A long outline omits turns in its middle and names the command that prints them."""
     found = compacted_outline(tmp_path, 200)
     text = format_outline(found, found.turns, TRANSCRIPT_NAMES, 2_000)
     lines = text.split("\n")
@@ -324,9 +327,9 @@ def test_a_long_outline_keeps_both_ends(tmp_path: Path) -> None:
 
 
 def test_omitted_turns_of_a_file_have_a_command(tmp_path: Path) -> None:
-    """If an outline of the turns with a file omits turns, the command for them names the file.
+    """If an outline of the turns that used a file omits turns, it names a command for that file.
 
-    The command is quoted for a shell.
+    The command prints the omitted turns, and the file's path is quoted for the shell.
     """
     found = compacted_outline(tmp_path, 200)
     text = format_outline(found, found.turns, TRANSCRIPT_NAMES, 2_000, "a dir/it's.py")
@@ -350,14 +353,14 @@ MODULE_OUTLINES: list[Outline] = []
 @settings(max_examples=50)
 @given(st.integers(1, 12_000))
 def test_an_outline_always_fits_its_limit(limit: int) -> None:
-    """An outline with its notice about omitted turns is shorter than any limit."""
+    """For any limit, an outline with its notice about omitted turns is shorter than the limit."""
     found = MODULE_OUTLINES[0]
     assert len(format_outline(found, found.turns, TRANSCRIPT_NAMES, limit)) < limit
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _make_outline(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Make the outline that is tried with all limits."""
+    """Make the outline for the test that tries all limits."""
     MODULE_OUTLINES.append(compacted_outline(tmp_path_factory.mktemp("one"), 120))
 
 

@@ -76,7 +76,7 @@ MIXED_SESSIONS: list[RecordLines] = []
 
 @pytest.fixture(autouse=True, scope="module")
 def _write_mixed_session(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Write the session that is read with all page sizes."""
+    """Write the session for the tests that read pages of all sizes."""
     MIXED_SESSIONS.append(mixed_records(tmp_path_factory.mktemp("one")))
 
 
@@ -151,7 +151,7 @@ def test_a_result_names_a_call_on_an_earlier_page(tmp_path: Path) -> None:
 def test_a_call_that_is_far_away_is_not_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tool result whose call is more than ``MAX_CALL_SEARCH_BYTES`` away is shown without a tool name."""
+    """If a tool result's call is more than ``MAX_CALL_SEARCH_BYTES`` away, no tool name is shown."""
     monkeypatch.setattr("resume_hooks.reading.render.MAX_CALL_SEARCH_BYTES", 1_000)
     between: list[Record | bytes] = [user("x" * 600, uuid=f"u{n}") for n in range(3)]
     asking = tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"})
@@ -186,7 +186,7 @@ GENERATED_RECORDS: list[Record | bytes] = [
 def test_a_growing_file_does_not_change_its_pages(
     rows: list[Record | bytes], known: int, limit: int, data: st.DataObject
 ) -> None:
-    """While another process appends to a file, each record of the first read appears on one page."""
+    """While another process appends to a file, paging shows each record of the first read exactly once."""
     content = session_bytes(rows)
     start = len(session_bytes(rows[:known]))
     with TemporaryDirectory() as folder:
@@ -214,9 +214,9 @@ def test_a_growing_file_does_not_change_its_pages(
 
 
 def test_a_record_is_found_after_a_rewrite(tmp_path: Path) -> None:
-    """After its file was rewritten, a record is found by its uuid.
+    """A record is found by its uuid after the session's file was rewritten.
 
-    Looking for a removed record raises an error.
+    The search for a removed record raises an error.
     """
     path = Path(write_session(tmp_path, SESSION, GENERATED_RECORDS[:4]))
     entries = RecordLines(str(path), SESSION)

@@ -1,4 +1,4 @@
-"""Tests of passages, which are records as text with a speaker, short calls and omissions."""
+"""Tests of passages: records as text, with a speaker, shortened calls and marked omissions."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_each_kind_of_passage_has_its_speaker(name: str) -> None:
 
 
 def test_the_speakers_in_a_sub_agents_file() -> None:
-    """In a sub-agent's own file, its prompt has the speaker "user" and its answer "assistant"."""
+    """In a sub-agent's own file, the prompt has the speaker "user" and the answer "assistant"."""
     assert (
         passage_of_record(user("look", uuid="u", isSidechain=True), subagent=True).speaker == "user"
     )
@@ -108,7 +108,7 @@ def test_the_speakers_in_a_sub_agents_file() -> None:
 
 
 def test_the_printed_form_of_a_passage() -> None:
-    """A printed passage has a head, an indented body, and the command that prints all of it."""
+    """A printed passage has a heading, an indented body, and the command that prints the whole record."""
     piece = passage_of_record(user("go\n1a2b:9 · user\n", uuid="u")).make_text_piece(
         TRANSCRIPT_NAMES, with_turn=True
     )
@@ -121,7 +121,7 @@ def test_the_printed_form_of_a_passage() -> None:
 
 
 def test_no_control_character_is_printed() -> None:
-    """A printed passage has no control characters, and each of its lines is indented."""
+    """A printed passage contains no control characters, and all lines of its body are indented."""
     assert (
         passage_of_record(user("\x1b[31mred\x07\u2028r:1\rr:2\x85r:3", uuid="u"))
         .make_text_piece(TRANSCRIPT_NAMES)
@@ -131,14 +131,14 @@ def test_no_control_character_is_printed() -> None:
 
 
 def test_only_the_shown_part_of_a_huge_text_is_processed() -> None:
-    """A limited piece of a huge text is short and counts the characters that were cut."""
+    """If a huge text is limited, the piece is short and counts the characters that were cut."""
     piece = passage_of_record(user("word " * 100_000, uuid="u")).make_text_piece(
         TRANSCRIPT_NAMES, 1_000
     )
     assert len(piece.body) < 5_000
     assert (
         piece.cut_characters + len(piece.body) == 500_000 + 2 - 1
-    )  # The indent takes two characters, and the blank at the end takes one.
+    )  # The indent adds two characters, and the blank at the end is removed.
 
 
 def test_hostile_heads_stay_on_one_line() -> None:
@@ -175,7 +175,7 @@ def test_which_records_are_passages(record: Record, there: bool) -> None:
 
 
 def test_reminders_are_removed() -> None:
-    """The client's reminders are removed from a text. An unclosed one is kept."""
+    """Reminders that the client inserted are removed from a text. A reminder that is not closed is kept."""
     assert remove_reminders(f"a{REMINDER}b{REMINDER}c") == "abc"
     assert remove_reminders("a<system-reminder>b") == "a<system-reminder>b"
     hostile = "<system-reminder>" * 200_000

@@ -98,7 +98,7 @@ def test_the_latest_calls_show_their_outputs(config_home: ConfigHome) -> None:
 def test_an_outline_counts_a_scripts_actions(config_home: ConfigHome) -> None:
     """The outline counts a script and each of its calls.
 
-    An error that the client repeats for its screen is counted once.
+    If the client records an error a second time for display, the error is counted once.
     """
     used = assistant(
         [call("repl-error-1", "REPL")],
@@ -116,7 +116,10 @@ def test_an_outline_counts_a_scripts_actions(config_home: ConfigHome) -> None:
 
 
 def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
-    """The calls of a script can't be trimmed, because they are never sent. The script's result can."""
+    """The calls of a script can't be trimmed, because the client never sends them.
+
+    The result of the script can be trimmed.
+    """
     long = "word " * 500
     made = [
         (

@@ -44,7 +44,7 @@ def read_lines(folder: Path, lines: list[Record | bytes]) -> TurnReader:
 def shell_call(
     number: int, answer: str | None, *, failed: bool = False, **said: object
 ) -> list[Record]:
-    """Return a shell call and its result, or only the call if ``answer`` is None."""
+    """Return a shell call and its result. If ``answer`` is None, return only the call."""
     asked = tool_use(
         f"c{number}",
         uuid=f"a{number}",
@@ -117,7 +117,7 @@ def test_commands_are_read_with_their_result(tmp_path: Path) -> None:
 
 
 def test_failures_are_read(tmp_path: Path) -> None:
-    """Failures are failed results, which name their calls, and API errors."""
+    """Failed tool results and API errors are read as failures. A failed result names its call."""
     lines: list[Record | bytes] = [
         user("go", uuid="p"),
         *shell_call(1, "fine"),
@@ -162,7 +162,7 @@ LONG_SESSIONS: list[TurnReader] = []
 
 @pytest.fixture(autouse=True, scope="module")
 def _write_long_session(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Write the session with many turns and one huge output that is tried with all limits."""
+    """Write a session with many turns and one huge output for the test that tries all limits."""
     lines: list[Record | bytes] = []
     for turn in range(40):
         lines.append(user(f"prompt {turn} " * 20, uuid=f"p{turn}"))
@@ -175,7 +175,7 @@ def _write_long_session(tmp_path_factory: pytest.TempPathFactory) -> None:
 @settings(max_examples=50)
 @given(st.integers(1, 60_000))
 def test_a_selection_always_fits_its_limit(limit: int) -> None:
-    """Selected turns, errors and commands, with their notices, are shorter than any limit."""
+    """A selection of turns, errors or commands, including its notices, is shorter than any given limit."""
     found = LONG_SESSIONS[0]
     every = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
     failed = [one for one in every if one.is_failure]
@@ -207,8 +207,8 @@ def test_a_selection_always_fits_its_limit(limit: int) -> None:
 def test_omitted_turns_can_be_read() -> None:
     """The line about omitted turns names a command that reads them.
 
-    A single long turn is shown with all its messages, and its long output with the command for all
-    of it.
+    A single long turn is shown with all its messages. Its long output is shortened and names the
+    command that prints the whole output.
     """
     found = LONG_SESSIONS[0]
     every = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)

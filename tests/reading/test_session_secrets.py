@@ -1,4 +1,4 @@
-"""Tests of finding secrets in a session, also by the command that printed them."""
+"""Tests of finding secrets in a session, including secrets that are known only by their command."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_value_is_recognized_by_the_command_that_printed_it(
     "output", ["done", "12 passed", "src/tokens.py", "build_tokenizer", "https://example.com/key"]
 )
 def test_an_output_that_is_not_a_secret_stays(tmp_path: Path, output: str) -> None:
-    """A name, path, word or address that such a command printed is not treated as a secret."""
+    """A name, path, word or address in the output of such a command is not treated as a secret."""
     redactor = redactor_of_output(
         tmp_path, "cat tokens.txt | cut -c1-80", [{"type": "text", "text": output}]
     )

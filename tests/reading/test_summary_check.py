@@ -61,7 +61,7 @@ def checked_summary(text: str) -> str:
     ],
 )
 def test_a_sentence_gets_a_reference_or_a_mark(sentence: str, note: str) -> None:
-    """A supported sentence gets a reference, and an unsupported one names the missing claims.
+    """A supported sentence gets a reference. A mark on an unsupported sentence names the missing claims.
 
     A sentence gets neither if it has no claims, or if only hidden or separate records contain them.
     """
@@ -85,9 +85,9 @@ def test_markdown_is_kept() -> None:
 
 
 def test_an_existing_reference_is_enough() -> None:
-    """A sentence with the right reference gets no second one.
+    """A sentence that already has the right reference gets no second reference.
 
-    A wrong reference is followed by the right one.
+    The right reference is added after a wrong one.
     """
     assert checked_summary("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert checked_summary("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
@@ -114,7 +114,7 @@ def test_a_second_check_changes_nothing(text: str) -> None:
 
 
 def test_a_mark_names_at_most_three_claims() -> None:
-    """A mark names at most three claims, which are shortened and contain no end of a sentence."""
+    """A mark names at most three claims, which are shortened and contain no sentence end."""
     found = checked_summary(
         'He said "' + "go on. Then [stop] it! " * 20 + '" and `aa_b`, `bb_c`, `cc_d`.'
     )

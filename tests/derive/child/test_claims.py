@@ -29,7 +29,7 @@ write_child.write_child(fork.plan_fork(session_file(sys.argv[1]), Where()), Wher
 def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) -> None:
     """The folder that a killed command left for a child is removed, and the parent's files are kept.
 
-    The next command that writes a child removes it, and so does a scrub or the start of a session.
+    The next command that writes a child, a scrub, and the start of a session remove the folder.
     """
     path = Path(write_session(config_home.project(), SESSION, conversation(3)))
     outputs = path.with_suffix("") / "tool-results"
@@ -62,7 +62,7 @@ def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) ->
 def test_the_cleanup_keeps_other_folders(config_home: ConfigHome) -> None:
     """The cleanup keeps the folders of running processes and of existing sessions.
 
-    It ignores files in its own folder whose names are invalid.
+    Files with invalid names in the cleanup's own folder are ignored.
     """
     folder = config_home.config / "resume-hooks" / "making"
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Tests of copying the files next to a transcript for a child, and of removing the copies if it fails."""
+"""Tests of copying the files beside a transcript for a child, and of cleaning up after a failure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SessionWithSidecars:
             os.utime(folder / "file", (1_700_000_000, 1_700_000_000))
 
     def copy_sidecars(self, *, fails: bool = False) -> list[str]:
-        """Copy the sidecars and return the failures. With ``fails``, writing the child is interrupted."""
+        """Copy the sidecars and return the failures. If ``fails`` is set, interrupt the writing of the child."""
         setting = ChildAttributes(CHILD_ID, "", "", "", "")
         child = Draft(
             "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
@@ -57,9 +57,9 @@ def session_with_sidecars(config_home: ConfigHome) -> SessionWithSidecars:
 def test_outputs_are_linked_and_backups_are_copied(
     session_with_sidecars: SessionWithSidecars,
 ) -> None:
-    """A child's outputs are hard links, and its backups are copies with the same modes and times.
+    """A child's outputs are hard links. Its backups are copies with the original modes and times.
 
-    The folders of outputs and backups are private.
+    The folders for outputs and backups are private.
     """
     session_with_sidecars.write_sidecars()
     assert session_with_sidecars.copy_sidecars() == []
@@ -78,7 +78,7 @@ def test_outputs_are_linked_and_backups_are_copied(
 def test_changing_the_childs_backup_does_not_change_the_parents(
     session_with_sidecars: SessionWithSidecars,
 ) -> None:
-    """Overwriting a backup of the child does not change the parent's backup.
+    """Overwriting the child's backup does not change the parent's backup.
 
     Clients before 2.1.329 overwrite backups. Only the backups that the child needs are copied.
     """
@@ -106,7 +106,7 @@ def test_backup_names_are_found_in_snapshots_and_deltas() -> None:
 def test_a_session_without_sidecars_gets_no_folders(
     session_with_sidecars: SessionWithSidecars,
 ) -> None:
-    """If a session has no sidecars, or only an empty folder for them, its child gets no folders."""
+    """The child of a session without sidecars, or with an empty folder for them, gets no folders."""
     session_with_sidecars.outputs.mkdir(parents=True)
     before = sorted(session_with_sidecars.home.root.rglob("*"))
     assert session_with_sidecars.copy_sidecars() == []

@@ -81,7 +81,7 @@ def test_every_child_gets_the_task_list(session_with_tasks: SessionWithTasks, ki
 
 
 def test_a_session_without_tasks_gets_no_folder(session_with_tasks: SessionWithTasks) -> None:
-    """The child of a session whose tasks were all deleted gets no folder of tasks."""
+    """If all tasks of a session were deleted, its child gets no task folder."""
     for name in ("1.json", "3.json"):
         (session_with_tasks.own / name).unlink()
     session_with_tasks.write_child_of_kind()
@@ -138,9 +138,9 @@ def test_a_task_list_that_cannot_be_written_is_removed(
 def test_a_killed_copy_leaves_the_whole_task_list_or_none(
     session_with_tasks: SessionWithTasks,
 ) -> None:
-    """A copy that is killed at any step leaves the whole task list or only hidden leftovers.
+    """If a copy is killed at any step, either the whole task list or only hidden leftovers exist.
 
-    The next child removes the leftovers.
+    Writing the next child removes the leftovers.
     """
     before, children = session_with_tasks.task_files(), iter(map(session_id, range(1, 50)))
 

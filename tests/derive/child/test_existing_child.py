@@ -61,7 +61,7 @@ def test_the_same_next_step_finds_the_existing_child(
 ) -> None:
     """A second handoff with the same next step returns the existing child and writes no file.
 
-    This is also so if neither handoff has a next step.
+    This also holds if neither handoff has a next step.
     """
     child = write_handoff(parent, config_home, step)
     found = find_existing_child(
@@ -74,7 +74,7 @@ def test_the_same_next_step_finds_the_existing_child(
 def test_a_handoff_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None:
     """The receipts of a new and an existing handoff state the same number of tokens for the parent.
 
-    The number includes content after the last count of the client.
+    The number includes content that was added after the client's last token count.
     """
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     parent = locate.session_file(str(write_session(config_home.project(), PARENT, rows)))
@@ -91,7 +91,7 @@ def test_a_handoff_and_a_trim_report_the_same_size(config_home: ConfigHome) -> N
 def test_a_handoff_with_another_next_step_finds_no_child(
     parent: locate.SessionFile, config_home: ConfigHome
 ) -> None:
-    """A handoff with another next step does not return the existing child.
+    """A handoff with a different next step does not return the existing child.
 
     A handoff does not return an existing rollover either.
     """

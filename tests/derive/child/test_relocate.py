@@ -25,7 +25,7 @@ MOVED_PATHS = {
 
 @pytest.mark.parametrize("path", MOVED_PATHS)
 def test_a_path_below_the_old_home_is_moved(path: str) -> None:
-    """A path below the old folder is moved. A path that only begins with the same letters is kept."""
+    """A path below the old folder is moved. A path that only begins with the same characters is kept."""
     assert plan_relocation("/old/proj", "/new").relocate_path(path) == MOVED_PATHS[path]
 
 
@@ -69,7 +69,7 @@ MOVED_LINES = {
 
 @pytest.mark.parametrize("name", MOVED_LINES)
 def test_only_the_folder_of_a_line_changes(name: str) -> None:
-    """Only the folder of the record itself is changed in a line, and all other bytes are kept."""
+    """In each line, only the folder of the record itself is changed. All other bytes are kept."""
     before, after = MOVED_LINES[name]
     assert plan_relocation("/old/proj", "/new").relocate_line(before) == after
 

@@ -54,7 +54,7 @@ LINEAGE_BLOCK = f"{OPENING_MARKER}\nnew\n{CLOSING_MARKER}"
 def plan_rewrite(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
 ) -> ChainRewrite:
-    """Write a parent with these records and plan a child of it."""
+    """Write a parent with these records and plan the rewritten chain of a child."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
     survey = WriteObserver()
@@ -77,7 +77,7 @@ def plan_rewrite(
 def child_lines(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
 ) -> list[bytes]:
-    """Return the lines of a child without line breaks, after the child passed its checks."""
+    """Check a child and return its lines without line breaks."""
     found = list(plan_rewrite(folder, rows, edits, **more).lines())
     path = folder / "child.tmp"
     path.write_bytes(b"".join(found))
@@ -100,9 +100,9 @@ def record_uuids(rows: list[Record]) -> list[str]:
 
 
 def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
-    """The parent's lines are copied with the child's session id, and all other bytes are the same.
+    """The parent's lines are copied with the child's session id. All other bytes are unchanged.
 
-    The metadata line and the lineage come first, and the first record follows the lineage.
+    The metadata line and the lineage come first, and the parent's first record follows the lineage.
     """
     rows = conversation(2)
     found = child_lines(tmp_path, rows, clears_token_counts=False)
@@ -133,7 +133,7 @@ def test_token_counts_are_zeroed_if_the_session_shrank(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> None:
-    """Each record follows the previous one, progress records are dropped, and parallel calls are adjacent."""
+    """Each record follows the previous one, progress records are omitted, and parallel calls are adjacent."""
     rows = [user("go", uuid="u"), progress(uuid="p", parent="u", ts=1)]
     for number in range(count):
         above = "p" if not number else f"a{number - 1}"
@@ -160,9 +160,9 @@ def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> Non
 def test_timestamps_never_decrease(
     tmp_path: Path, before: list[float | None], after: list[float]
 ) -> None:
-    """Timestamps never decrease, and the last is later than all others.
+    """Timestamps never decrease, and the last timestamp is later than all others.
 
-    A missing timestamp is taken from a neighbour.
+    A missing timestamp is copied from a neighbouring record.
     """
     rows = conversation(2)
     for row, at in zip(rows, before, strict=True):
@@ -206,7 +206,7 @@ def test_an_edit_finds_the_blocks_of_the_parent(tmp_path: Path) -> None:
 
 
 def test_an_edit_may_remove_a_record(tmp_path: Path) -> None:
-    """If an edit removes records, the following record is linked to the record before them.
+    """If an edit removes records, the next record follows the record before the removed ones.
 
     The lineage still comes first.
     """
@@ -264,7 +264,7 @@ COLD_CACHE_NOTICE = (
 def test_notices_about_the_parent_are_not_copied(
     tmp_path: Path, record: Record, *, stays: bool
 ) -> None:
-    """This plugin's notices about a cold cache or a held prompt are not copied, but all others are."""
+    """This plugin's notices about a cold cache or a held prompt are not copied. Other notices are copied."""
     rows = [
         user("go", uuid="u0"),
         assistant("done", uuid="a0", parent="u0", ts=1),
@@ -278,9 +278,9 @@ def test_notices_about_the_parent_are_not_copied(
 
 
 def test_unmatched_calls_and_results_are_removed(tmp_path: Path) -> None:
-    """A call without a result, or a result without a call, is removed.
+    """A call without a result and a result without a call are removed.
 
-    Its record is removed too if it has no other block.
+    A record is also removed if it contains no other block.
     """
     rows = [
         user("go", uuid="u"),
@@ -299,7 +299,7 @@ def test_unmatched_calls_and_results_are_removed(tmp_path: Path) -> None:
 def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
     """The child of a compacted session starts with the boundary, the summary and the lineage.
 
-    Messages that the compaction kept are in the chain, and the boundary does not name them again.
+    Messages that the compaction kept follow in the chain, and the boundary no longer lists them.
     """
     kept = {"anchorUuid": "s", "uuids": ["r2", "r3"], "allUuids": ["r2", "r3"]}
     marks = [
@@ -348,7 +348,7 @@ def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, said: str
 
 
 def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
-    """A prompt that was sent with another uuid gets that uuid, and its answer stays linked to it."""
+    """If a prompt was sent with a different uuid, it gets that uuid, and its answer stays linked to it."""
     rows = [
         user("go", uuid="own", sentAsUuid="sent"),
         assistant("x", uuid="a", parent="sent", ts=1),
@@ -358,7 +358,7 @@ def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, "", 5, "else"])
 def test_a_record_gets_the_childs_session_id(tmp_path: Path, value: object) -> None:
-    """Each record gets the child's session id. A record without a session id stays without one."""
+    """Each record gets the child's session id, unless the record has no session id at all."""
     rows = conversation(2)
     rows[1]["sessionId"] = value
     del rows[2]["sessionId"]
@@ -388,7 +388,7 @@ def test_the_child_of_a_headless_session_is_listed(
 
 @pytest.mark.parametrize("odd", [b"\\ud83d", b"\xe9"])
 def test_an_invalid_character_is_replaced(tmp_path: Path, odd: bytes) -> None:
-    """Half a surrogate pair or an invalid byte becomes U+FFFD, because the API refuses it."""
+    """An unpaired surrogate or an invalid byte is replaced with U+FFFD, because the API refuses it."""
     prompt, answer = conversation(1)
     found = child_records(tmp_path, [line(prompt).replace(b"prompt 0", b"prompt " + odd), answer])
     assert join_text_blocks(found[0]) == "prompt \ufffd"
@@ -427,7 +427,7 @@ def test_metadata_lines_follow_the_chain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"])
 def test_impossible_timestamps_are_replaced(tmp_path: Path, instant: str) -> None:
-    """The first and the last possible timestamp are replaced, because a later one must exist."""
+    """The earliest and the latest possible timestamps are replaced, so that a later one can follow."""
     rows = conversation(2)
     rows[1]["timestamp"] = rows[3]["timestamp"] = instant
     found = [

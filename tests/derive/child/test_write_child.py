@@ -123,7 +123,7 @@ def test_a_child_is_private_checked_and_linked(
 ) -> None:
     """A written child is private, passes its checks, and is linked to its parent.
 
-    The parent's file is unchanged.
+    The parent's file stays unchanged.
     """
     os.utime(parent.path, (1_000, 1_000))
     before = Path(parent.path).read_bytes()
@@ -169,7 +169,7 @@ def test_a_failed_check_leaves_no_child(
 
 @pytest.mark.parametrize("kind", [kind for kind in PLANNERS if kind not in {"repair", "untrim"}])
 def test_a_subagent_cannot_have_a_child(kind: str, config_home: ConfigHome) -> None:
-    """A child of a sub-agent's transcript is refused with an error."""
+    """Making a child of a sub-agent's transcript raises an error."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     agent = locate.session_file(write_session(config_home.project(), SESSION, records))
     with pytest.raises((UsageError, NothingToFork, NothingToTrim)):
@@ -181,7 +181,7 @@ def test_a_title_is_chosen_when_the_child_is_written(
 ) -> None:
     """Two equal plans get different titles when their children are written.
 
-    The opening has the title without a number.
+    The opening contains the title without a number.
     """
     plans = [
         agents.plan_fresh(parent, config_home.where, kind="handoff", next_step=step)
@@ -258,7 +258,7 @@ def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) ->
     records = [
         *conversation(1),
         {**more, "parentUuid": "r1"},
-    ]  # Two answers as a client may write them, with no prompt lost between them.
+    ]  # A client may write two such answers, with no prompt lost between them.
     sound = locate.session_file(write_session(config_home.project(), SESSION, records))
     assert write_child(PLANNERS[kind](sound, config_home), config_home.where).warnings == ()
 
@@ -269,7 +269,7 @@ CHILD_ID = session_id(2)
 @settings(max_examples=40)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
 def test_the_printed_command_quotes_the_folder_correctly(folder: str) -> None:
-    """The command in a receipt quotes any folder, so the shell reads the folder's exact name."""
+    """The command in a receipt quotes the folder so that the shell reads the folder's exact name."""
     word, _, rest = resume_command(folder, CHILD_ID).removeprefix("cd ").rpartition(" && ")
     assert rest == f"claude --resume {CHILD_ID}"
     assert plain_line(word) == word

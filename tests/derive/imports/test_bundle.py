@@ -129,9 +129,9 @@ def write_sidecars(session: SessionFile) -> Path:
 
 
 def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
-    """A bundle is a JSON document that contains the session's records and other files.
+    """A bundle is a JSON document that contains the session's records and its other files.
 
-    A damaged line has a record of its own, and a link is left out.
+    Each damaged line is stored as a record of its own. A link is omitted.
     """
     session = write_project_session(config_home, session_records(), FIRST_ID)
     write_sidecars(session)
@@ -155,7 +155,7 @@ def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
 def test_a_whole_session_is_imported_in_another_home(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """An imported session keeps its id, its records and its other files, and names the new folder."""
+    """An imported session keeps its id, records and other files, and contains the new folder's name."""
     session = write_project_session(config_home, session_records(), FIRST_ID)
     own = write_sidecars(session)
     (came,) = import_bundle(write_bundle(config_home, session), second_home)
@@ -226,7 +226,7 @@ def test_an_import_uses_a_new_id_if_the_old_one_exists(
 def test_importing_a_bundle_twice_changes_nothing(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """A second import of a bundle finds the existing session. With ``force``, it makes a second session."""
+    """A second import of a bundle finds the existing session. With ``force``, it makes a new session."""
     session = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
     path = write_bundle(config_home, session)
     (first,) = import_bundle(path, second_home)
@@ -333,7 +333,7 @@ def text_replacer(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
 
 
 def row_remover(said: bytes) -> Callable[[bytes], bytes]:
-    """Return a function that removes the rows of a bundle that contain a text."""
+    """Return a function that removes a bundle's rows that contain a text."""
     return lambda content: b"".join(
         row for row in content.splitlines(keepends=True) if said not in row
     )
@@ -357,7 +357,7 @@ WAYS_TO_DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     ),
     "no sessions": lambda content: re.sub(
         rb"(?s)\n.*\n(?=.)", b"\n", content
-    ),  # Keeps only the first and the last row.
+    ),  # Only the first and the last row are kept.
     "written anew": lambda content: orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
     "twice the same": repeat_session,
     "a number for a title": text_replacer(b'"title":"Parser"', b'"title":7'),
@@ -426,7 +426,7 @@ def test_a_session_without_a_conversation_is_not_imported(
 def test_every_session_of_the_corpus_survives_an_import(
     path: Path, config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """After an export and an import, a real session has the same records and the same live chain."""
+    """A real session that is exported and imported has the same records and the same live chain as before."""
     folder = config_home.config / "projects" / path.parent.name
     folder.mkdir(parents=True)
     copy = Path(
@@ -445,7 +445,7 @@ def test_every_session_of_the_corpus_survives_an_import(
 def test_an_import_killed_at_any_step_is_completed_by_the_next(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """After an import was killed at any step, the next import makes the complete session.
+    """If an import is killed at any step, the next import makes the complete session.
 
     No other files are left.
     """
@@ -479,7 +479,7 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
 def test_simultaneous_imports_make_one_session(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """Several imports of a bundle at the same time make one session, which the later ones find."""
+    """If several processes import a bundle at the same time, one makes a session, and the others find it."""
     session = locate.session_file(
         write_session(config_home.project(), FIRST_ID, conversation(2, session_id=FIRST_ID))
     )
@@ -499,9 +499,9 @@ def test_simultaneous_imports_make_one_session(
 def test_a_repeated_import_finds_the_session_with_the_new_id(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """A second import finds the session that the first stored with a new id.
+    """A second import finds the session that the first import stored with a new id.
 
-    With ``force`` it makes another session.
+    With ``force``, it makes a new session.
     """
     session = locate.session_file(
         write_session(config_home.project(), FIRST_ID, conversation(2, session_id=FIRST_ID))
@@ -523,7 +523,7 @@ def test_a_repeated_import_finds_the_session_with_the_new_id(
 def test_an_imported_child_counts_as_imported(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """An imported child is recorded as an import, even if the bundle says that it is a ``back``."""
+    """An imported child is recorded as an import, even if the bundle records it as made by ``back``."""
     root = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = write_bundle(config_home, root, locate.session_file(made.file))

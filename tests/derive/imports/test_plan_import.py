@@ -1,4 +1,4 @@
-"""Tests of importing a foreign transcript: the new session, its checks, and fields that are dropped."""
+"""Tests of importing a foreign transcript: the new session, its checks, and the dropped fields."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SOURCE_NAME = "https://example.com/x.jsonl"
 
 @pytest.fixture
 def target_folder(config_home: ConfigHome) -> str:
-    """Return the folder that the new session belongs to."""
+    """Return the folder of the project in which the new session is written."""
     folder = config_home.root / "here"
     folder.mkdir()
     return str(folder)
@@ -126,7 +126,7 @@ def test_an_import_makes_a_new_session_of_the_folder(
 def test_an_import_names_its_source_in_the_first_line(
     config_home: ConfigHome, target_folder: str
 ) -> None:
-    """The first line of an imported session names its source and its time, but no parent."""
+    """The first line of an imported session has its source and the time of the import, but no parent."""
     receipt = import_records(config_home, target_folder, strangers.hostile_records())
     first = written_records(receipt)[0]
     assert list(first) == ["import_metadata"]
@@ -146,7 +146,7 @@ def test_an_import_names_its_source_in_the_first_line(
 def test_an_imported_session_is_found_by_title_and_tag(
     config_home: ConfigHome, target_folder: str
 ) -> None:
-    """An imported session is found by its title, as the latest session, and in the list of the SDK."""
+    """An imported session is found by its title and as the latest session, and the SDK lists it."""
     receipt = import_records(config_home, target_folder, strangers.hostile_records())
     assert (
         locate.resolve_locator(
@@ -186,7 +186,7 @@ def test_an_import_drops_every_hostile_field(config_home: ConfigHome, target_fol
 def test_an_import_begins_with_an_introduction(config_home: ConfigHome, target_folder: str) -> None:
     """An imported session begins with a text that says where the conversation came from.
 
-    The text replaces the lineage of the other user, and a next step after the lineage is kept.
+    The text replaces the other user's lineage. A next step after the lineage is kept.
     """
     block = (
         "[SESSION LINEAGE]\n1. x\n   /home/stranger/x.jsonl\n[/SESSION LINEAGE]\n\nNext step, as the user put "
@@ -213,7 +213,7 @@ def test_an_import_begins_with_an_introduction(config_home: ConfigHome, target_f
 def test_an_import_begins_at_the_last_compaction(
     config_home: ConfigHome, target_folder: str
 ) -> None:
-    """Only the records from the last compaction on are imported."""
+    """Only the records after the last compaction are imported, starting with its boundary."""
     last = conversation(1, prefix="n", start=20)
     last[0]["parentUuid"] = "s"
     told = [
@@ -227,7 +227,7 @@ def test_an_import_begins_at_the_last_compaction(
 
 
 def test_future_timestamps_are_dropped(config_home: ConfigHome, target_folder: str) -> None:
-    """A timestamp in the future is replaced, because client 2.1.42 resumes at the latest record."""
+    """A future timestamp is replaced, because client 2.1.42 resumes a session at its latest timestamp."""
     rows = written_records(import_records(config_home, target_folder, strangers.hostile_records()))
     stamps = [r["timestamp"] for r in rows if "timestamp" in r]
     assert stamps == sorted(stamps)
@@ -300,7 +300,7 @@ def test_damaged_lines_are_counted(config_home: ConfigHome, target_folder: str) 
 def test_unmatched_calls_and_results_are_repaired(
     config_home: ConfigHome, target_folder: str
 ) -> None:
-    """A call without a result at the end gets one, and a result without a call is dropped."""
+    """A call without a result at the end gets a result. A result without a call is dropped."""
     records = [
         assistant("hello", uuid="a0"),
         tool_result("c0", uuid="r0", parent="a0", ts=1),
@@ -318,7 +318,7 @@ def test_invalid_ids_are_paired_like_valid_ones(
 ) -> None:
     """Calls and results with invalid ids get matching valid ids.
 
-    A result without a call and a repeated call are dropped, and an open call gets a result.
+    A result without a call and a repeated call are dropped. A call without a result gets one.
     """
     records = [
         user("go", uuid="u0"),
@@ -340,7 +340,7 @@ def test_invalid_ids_are_paired_like_valid_ones(
 def test_two_ids_that_become_equal_are_one_call(
     config_home: ConfigHome, target_folder: str
 ) -> None:
-    """If the valid form of an invalid id exists already, only the first call and its result are kept."""
+    """If the valid form of an invalid id is already used, only the first call and its result are kept."""
     for ids in (("a b", make_valid_call_id("a b")), (make_valid_call_id("a b"), "a b")):
         records = [
             user("go", uuid="u0"),
@@ -387,7 +387,7 @@ def test_a_file_that_is_not_a_transcript_is_refused(
 
 
 def test_an_imported_title_is_clean_and_unique(config_home: ConfigHome, target_folder: str) -> None:
-    """The title of an import has no control characters, is short, and has a number of its own."""
+    """An imported session's title is short, has no control characters, and gets a number of its own."""
     titles = ["Fix · handoff 7", "Fix", "\x1b]0;owned\x07\x1b[31mred\u202e", "x" * 500]
     made = [
         import_records(
@@ -411,7 +411,7 @@ def test_an_imported_tag_is_clean_and_short(config_home: ConfigHome, target_fold
 
 
 def test_an_import_does_not_overwrite_a_file(config_home: ConfigHome, target_folder: str) -> None:
-    """If a file is in the way of the project's folder, the import fails and the file is unchanged."""
+    """If a file exists at the path of the project's folder, the import fails and the file is unchanged."""
     place = config_home.config / "projects" / project_key(target_folder)
     place.write_text("a file")
     with pytest.raises(WriteFailed, match="Could not create"):
@@ -422,7 +422,7 @@ def test_an_import_does_not_overwrite_a_file(config_home: ConfigHome, target_fol
 def test_a_failed_check_of_an_import_leaves_no_session(
     config_home: ConfigHome, target_folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the filter let a forbidden field through, the check fails and no session is left."""
+    """If the filter fails to drop a forbidden field, the check fails and no session is left."""
     monkeypatch.setattr(
         "resume_hooks.derive.imports.record_filter.MESSAGE_FLAGS", ("isMeta", "permissionMode")
     )
@@ -435,7 +435,7 @@ def test_a_failed_check_of_an_import_leaves_no_session(
 def test_the_check_of_an_import_includes_blocks(
     config_home: ConfigHome, target_folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the filter let a block with an unknown field through, the check fails."""
+    """If the filter fails to drop a block's unknown field, the check fails."""
     came = [
         user([{"type": "text", "text": "x", "cache_control": {}}], uuid="u"),
         assistant("y", uuid="a", parent="u"),
@@ -504,7 +504,7 @@ def test_descendants_of_an_import_are_marked_as_unverified(
 def test_imported_demands_are_not_rules_of_the_user(
     config_home: ConfigHome, target_folder: str, at: str
 ) -> None:
-    """A demand in an imported message is not a constraint, whatever its timestamp.
+    """A demand in an imported message is not a constraint, whatever the message's timestamp.
 
     A demand that the user adds later is a constraint.
     """
@@ -525,7 +525,7 @@ def test_imported_demands_are_not_rules_of_the_user(
 def test_an_imported_summary_begins_with_a_warning(
     config_home: ConfigHome, target_folder: str, content: object
 ) -> None:
-    """An imported summary of a compaction begins with one warning, also after a second import."""
+    """An imported compaction summary begins with exactly one warning, even after a second import."""
     rows = [
         *conversation(2),
         boundary(uuid="cut", before="r3", ts=5),
@@ -546,7 +546,7 @@ def test_an_imported_summary_begins_with_a_warning(
 
 
 def test_no_imported_text_has_a_reminder_tag(config_home: ConfigHome, target_folder: str) -> None:
-    """No reminder tag is left in an import, neither in hidden records nor in the source's name.
+    """No reminder tag is left in an import, whether in hidden records or in the source's name.
 
     A second import changes nothing.
     """

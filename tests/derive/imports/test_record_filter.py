@@ -50,9 +50,9 @@ def test_message_blocks_are_kept() -> None:
 
 
 def test_the_output_for_the_screen_is_dropped() -> None:
-    """The field ``toolUseResult`` is dropped, because a malformed one crashes client 2.1.42.
+    """The field ``toolUseResult`` is dropped, because a malformed value crashes client 2.1.42.
 
-    The field may also contain ids of tasks and agents of another machine.
+    The field may also contain ids of tasks and agents on another machine.
     """
     for shown in ({"stdout": "ok"}, {"structuredPatch": [{"lines": "x"}]}, "Error: no", [1]):
         kept = filtered_record(user([result("c")], uuid="u", toolUseResult=shown))
@@ -61,7 +61,10 @@ def test_the_output_for_the_screen_is_dropped() -> None:
 
 
 def test_a_task_notification_keeps_its_origin() -> None:
-    """The kind ``task-notification`` of a record's origin is kept. All other fields and kinds are dropped."""
+    """If a record's origin has the kind ``task-notification``, the kind is kept.
+
+    All other kinds and fields of the origin are dropped.
+    """
     origin = {"kind": "task-notification", "runId": "x", "producer": "y"}
     assert filtered_record(user("x", uuid="u", origin=origin))["origin"] == {
         "kind": "task-notification"
@@ -74,7 +77,7 @@ def test_a_task_notification_keeps_its_origin() -> None:
     "kind", ["file", "hook_additional_context", "prompt_snapshot", "nested_memory", "of tomorrow"]
 )
 def test_attachments_are_dropped(kind: str) -> None:
-    """Attachments are dropped, because the newest client sends them as text of the system."""
+    """Attachments are dropped, because the newest client sends their text as system messages."""
     assert (
         filter_record({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}})
         is None
@@ -117,9 +120,9 @@ def test_a_queued_prompt_keeps_valid_blocks() -> None:
 
 
 def test_boundaries_and_local_commands_are_kept() -> None:
-    """A compaction's boundary is kept without its list of kept messages, and local commands are kept.
+    """The boundary of a compaction is kept without its list of kept messages.
 
-    Other system records are dropped.
+    Local commands are kept, and other system records are dropped.
     """
     kept = filtered_record(
         boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]})
@@ -134,7 +137,7 @@ def test_boundaries_and_local_commands_are_kept() -> None:
 
 
 def test_hidden_records_are_counted() -> None:
-    """Only the flags that hide a record from the screen make it count as hidden."""
+    """Only records with a flag that hides them from the screen are counted as hidden."""
     assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in MESSAGE_FLAGS] == [
         True,
         False,

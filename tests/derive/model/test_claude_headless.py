@@ -1,4 +1,4 @@
-"""Tests of the headless model with a script in the client's place: input, answer and failures."""
+"""Tests of the headless model with a script instead of the client: input, answer and failures."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class WordAnswer(BaseModel):
 def ask_stand_in(
     made: StandIn, text: str = "the text", limit: float = 30.0, **environ: str
 ) -> Reply[WordAnswer]:
-    """Ask the script in the client's place and return the reply."""
+    """Ask the script that replaces the client and return its reply."""
     model = ClaudeHeadless(Where({"PATH": made.path, "HOME": "/none", **environ}), "haiku")
     return model.ask("Find the word.", text, WordAnswer, limit=limit)
 
 
 def stand_in_failure(made: StandIn, limit: float = 30.0) -> HeadlessFailed:
-    """Ask a script in the client's place that fails, and return the error."""
+    """Ask a script that replaces the client and fails, and return the error."""
     with pytest.raises(HeadlessFailed) as caught:
         ask_stand_in(made, limit=limit)
     assert "\n" not in caught.value.message
@@ -51,9 +51,9 @@ def test_a_reply_has_the_answer_and_its_cost(tmp_path: Path) -> None:
 
 
 def test_the_client_gets_only_safe_arguments(tmp_path: Path) -> None:
-    """The client is started without tools, stored session, hooks and project settings.
+    """The client is started without tools, hooks, project settings or a stored session.
 
-    The text and the task are in its input, not in its arguments.
+    The text and the task are in the client's input, not in its arguments.
     """
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
     ask_stand_in(made, "SECRET of the session")
@@ -101,7 +101,7 @@ def test_the_client_runs_in_an_empty_temporary_folder(tmp_path: Path) -> None:
 
 
 def test_the_client_gets_only_needed_variables() -> None:
-    """The client gets the variables of the provider and the proxy, but not those of the running client."""
+    """The client gets the variables for the provider and the proxy, but not those of the running client."""
     stays = {
         "PATH": "/bin", "HOME": "/h", "CLAUDE_CONFIG_DIR": "/c", "ANTHROPIC_BASE_URL": "u", "AWS_PROFILE": "p",
         "CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_OAUTH_TOKEN": "t", "https_proxy": "x", "NO_PROXY": "y",
@@ -117,7 +117,7 @@ def test_the_client_gets_only_needed_variables() -> None:
 
 
 def test_hooks_recognise_a_headless_run(tmp_path: Path) -> None:
-    """A variable marks a headless run, and a model can't be asked within such a run."""
+    """A variable marks a headless run, and asking a model within a headless run fails."""
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
     ask_stand_in(made)
     assert made.calls()[0]["environ"]["RESUME_HOOKS_CHILD"] == "1"
@@ -147,9 +147,9 @@ HOSTILE_TEXTS = (
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
 def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
-    """A hostile text is put between two lines with a random number.
+    """A hostile text is placed between two lines that contain a random number.
 
-    The client's input contains no ``@``, and the text has no control characters.
+    The client's input contains no ``@``, and the text contains no control characters.
     """
     assert make_fenced_prompt("a", "b") != make_fenced_prompt("a", "b")
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
@@ -167,7 +167,7 @@ def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
 
 
 def test_an_at_sign_is_restored_in_the_answer(tmp_path: Path) -> None:
-    """An at sign, which is replaced in the input, is restored in the answer."""
+    """An at sign, which is replaced in the client's input, is restored in the answer."""
     reply = ask_stand_in(
         write_stand_in(tmp_path, "result({'word': text[text.index('\\uff20'):][:3]})"),
         "see @a for it",
@@ -178,7 +178,8 @@ def test_an_at_sign_is_restored_in_the_answer(tmp_path: Path) -> None:
 VERBOSE_OUTPUT_SCRIPT = (
     "print('[{\"type\": \"system\"}, ', end='')\nresult({'word': 'x'})\nprint(']')"
 )
-"""With ``verbose`` in the user's settings, the client prints a list that ends with the result."""
+"""If the user's settings contain ``verbose``, the client prints a list whose last element is the
+result."""
 BARE_JSON_ANSWERS = ['{"word": "x"}', '```json\n{"word": "x"}\n```', '  \n{"word": "x"}\n ']
 
 
@@ -186,7 +187,7 @@ BARE_JSON_ANSWERS = ['{"word": "x"}', '```json\n{"word": "x"}\n```', '  \n{"word
     "body", [VERBOSE_OUTPUT_SCRIPT, *(f"result(result={said!r})" for said in BARE_JSON_ANSWERS)]
 )
 def test_an_answer_may_be_json_without_prose(tmp_path: Path, body: str) -> None:
-    """An answer that has no text around its JSON object is accepted, also in a code block."""
+    """An answer that consists only of a JSON object is accepted, even if the object is in a code block."""
     assert ask_stand_in(write_stand_in(tmp_path, body)).data.word == "x"
 
 
@@ -204,13 +205,13 @@ def test_an_answer_may_be_json_without_prose(tmp_path: Path, body: str) -> None:
     ],
 )
 def test_json_within_prose_is_not_an_answer(tmp_path: Path, said: str) -> None:
-    """A JSON object with other text around it is not accepted as an answer."""
+    """A JSON object that is surrounded by other text is not accepted as an answer."""
     failed = stand_in_failure(write_stand_in(tmp_path, f"result(result={said!r})"))
     assert failed.message == "haiku answered in prose where JSON was asked for"
 
 
 DEEPLY_NESTED_ANSWER = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + ']' * 400 + '}')"
-"""The value is nested too deeply to be written as JSON again."""
+"""An answer that is nested too deeply to be written as JSON again."""
 
 
 @pytest.mark.parametrize(

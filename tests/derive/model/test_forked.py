@@ -1,4 +1,4 @@
-"""Tests of the answer that a fork of the session's own model gave, and of its failures."""
+"""Tests of the answer that a fork of the session's own model returned, and of its failures."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def answer_word(text: str, **fields: object) -> str:
 
 
 def test_the_prompt_has_the_schema_and_a_fence() -> None:
-    """The prompt has the answer's schema, and the material between two lines with a random number.
+    """The prompt contains the answer's schema and, between two lines with a random number, the material.
 
-    The material has no secrets and no control characters.
+    The material contains no secrets and no control characters.
     """
     text = make_forked_prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", WordAnswer)
     assert text.startswith("Find the word.")
@@ -58,9 +58,9 @@ def test_the_prompt_has_the_schema_and_a_fence() -> None:
     ],
 )
 def test_an_answer_may_be_surrounded_by_text(text: str) -> None:
-    """An answer may have text before and after its JSON object.
+    """An answer's JSON object may be surrounded by text.
 
-    The client joins the texts before and after a denied tool.
+    The client joins the texts before and after a denied tool call.
     """
     assert answer_word(text) == "a"
 
@@ -110,7 +110,7 @@ def test_an_invalid_answer_is_an_error(text: str, why: str) -> None:
     ],
 )
 def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: str) -> None:
-    """A refusal is reported on one short line with the reason of the client or of the module."""
+    """A refusal is reported on one short line, with the client's or the module's reason."""
     model = parse_answer(**fields)
     assert model.was_asked
     assert model.has_timed_out == (fields.get("reason") == "late")

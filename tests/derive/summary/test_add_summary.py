@@ -142,7 +142,7 @@ def test_a_failed_summary_leaves_the_child_unchanged(
 
 
 def answer_after_change(parent: Path, change_child: Callable[[Path], None]) -> Answer:
-    """Return an answer that changes the child's file before it arrives."""
+    """Return an answer that changes the child's file before the model returns."""
 
     def answer() -> dict[str, Any]:
         (child,) = (path for path in parent.parent.iterdir() if path != parent)
@@ -153,7 +153,10 @@ def answer_after_change(parent: Path, change_child: Callable[[Path], None]) -> A
 
 
 def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path) -> None:
-    """If the user continues the child meanwhile, no summary is added and the reason is reported."""
+    """If the user continues the child while the model answers, no summary is added.
+
+    The reason is reported.
+    """
 
     def continue_child(child: Path) -> None:
         with child.open("ab") as stream:
@@ -178,7 +181,7 @@ def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path
 def test_adding_a_summary_killed_at_any_step_leaves_a_whole_child(
     config_home: ConfigHome, parent: Path
 ) -> None:
-    """If adding a summary is killed at any step, the child has the digest with or without the summary.
+    """If adding a summary is killed at any step, the child has the digest and possibly the summary.
 
     No other file is left.
     """
@@ -204,7 +207,7 @@ def test_adding_a_summary_killed_at_any_step_leaves_a_whole_child(
 
 
 def test_a_deleted_child_is_reported(config_home: ConfigHome, parent: Path) -> None:
-    """If the child is deleted meanwhile, that is reported and the child is not written again."""
+    """If the child is deleted while the model answers, that is reported, and the child is not rewritten."""
     outcome, _ = roll_over(config_home, parent, answer_after_change(parent, Path.unlink))
     assert "can't be read" in outcome.failure
     assert other_files(config_home, parent) == []
@@ -258,7 +261,7 @@ def test_hostile_text_is_only_material_for_the_model(config_home: ConfigHome, pa
 def test_a_summary_may_refer_to_records_in_the_digest(
     config_home: ConfigHome, parent: Path
 ) -> None:
-    """A summary's reference to a record of the session is kept, and one beyond its end is dropped."""
+    """A summary's reference to a record of the session is kept. A reference beyond its end is dropped."""
     outcome, _ = roll_over(
         config_home, parent, {**MINIMAL_SUMMARY, "done": [{"text": "It.", "records": [0, 4711]}]}
     )
@@ -269,9 +272,9 @@ def test_a_summary_may_refer_to_records_in_the_digest(
 
 
 def test_each_sentence_of_a_summary_is_checked(config_home: ConfigHome) -> None:
-    """A sentence of a summary gets a reference if a record confirms it, and a remark if none does.
+    """A sentence of a summary gets a reference if a record confirms it. Otherwise it gets a remark.
 
-    The summary of a compaction confirms nothing.
+    The summary of a compaction confirms no sentence.
     """
     rows = [
         user("mend the tabs in src/parser.py", uuid="a"),
@@ -353,9 +356,9 @@ def test_too_long_instructions_are_refused(config_home: ConfigHome, parent: Path
 
 
 def test_a_child_with_new_messages_is_never_replaced(config_home: ConfigHome, parent: Path) -> None:
-    """A child with messages of the user counts as finished, whatever its first line says.
+    """A child with messages of the user is treated as finished, whatever its first line says.
 
-    The next rollover makes another child.
+    The next rollover makes a new child.
     """
     outcome, _ = roll_over(config_home, parent, HeadlessFailed("no"))
     child = Path(outcome.receipt.file)

@@ -1,6 +1,6 @@
-"""Tests of asking a model for a summary: a small session takes one call.
+"""Tests of asking a model for a summary, with one call for a small session.
 
-A long session takes a call for each part and a final call.
+For a long session, there is one call for each part, and a final call.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def test_a_small_session_needs_one_call() -> None:
 
 
 def test_a_long_session_is_summarised_in_parts() -> None:
-    """A long session is summarised in parts, and the last call gets their notes and the digest.
+    """A long session is summarised in parts. The last call gets the notes on all parts and the digest.
 
-    A part's references to records of that part are kept.
+    References in a part's notes to records of that part are kept.
     """
     answers = [
         {"goal": f"goal {n}", "state": "", "done": [{"text": "It.", "records": [n, 99]}]}
@@ -88,7 +88,7 @@ def test_one_failed_part_fails_the_summary() -> None:
 
 
 def test_the_time_limit_covers_all_calls() -> None:
-    """The time limit covers all calls, so no call begins after it."""
+    """The time limit applies to all calls together, so no call begins after the limit."""
     model = ScriptedModel()
     with pytest.raises(HeadlessFailed, match="it took over 0 s: 0 of 1 call answered"):
         summarise(model, ONE_PART_MATERIAL, limit=0)

@@ -59,7 +59,7 @@ def test_a_summary_has_a_heading_and_named_sections() -> None:
 
 
 def test_the_heading_has_the_users_wish() -> None:
-    """The heading has the user's wish on one line and shortens a long wish."""
+    """The summary's heading contains the user's wish on one line. A long wish is shortened."""
     assert 'records, asked for "focus on the parser" (not' in summary_text(
         "focus on\n\nthe parser", goal="x"
     )
@@ -77,7 +77,7 @@ def test_the_heading_has_the_users_wish() -> None:
     ],
 )
 def test_only_references_to_shown_records_are_kept(records: list[Any], shown: str) -> None:
-    """References to shown records are kept once, in any spelling, and all others are dropped."""
+    """References to shown records are kept once, in any spelling. All other references are dropped."""
     assert summary_text(goal="g", done=[{"text": "It works.", "records": records}]).endswith(
         f"\n  - It works.{shown}"
     )
@@ -119,7 +119,7 @@ def test_hostile_fields_stay_within_their_line(text: str) -> None:
 
 
 def test_a_long_summary_is_shortened() -> None:
-    """The number of points, their lengths and the whole summary are limited."""
+    """The number and length of a summary's points and the length of the whole summary are limited."""
     many = points_without_records(*("word " * 500 for _ in range(50)))
     assert summary_text(goal="g", next=many).count("\n  - ") == MAX_POINTS
     text = summary_text(

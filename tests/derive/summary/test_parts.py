@@ -1,4 +1,4 @@
-"""Tests of the material for a summary: all of a small session, and mostly the end of a long one."""
+"""Tests of the material for a summary: all of a small session, but only parts of a long one."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_omitted_records_are_not_counted_as_shown(config_home: ConfigHome) -> No
 
 
 def test_the_limit_of_a_part_is_in_bytes(config_home: ConfigHome) -> None:
-    """The limit of a part is in bytes, so a text in another script has more parts."""
+    """A part's limit is in bytes, so a text with multi-byte characters is split into more parts."""
     records = [
         user("\ubc18\ub4dc\uc2dc " * 1_400, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n)
         for n in range(60)
@@ -152,7 +152,7 @@ def test_an_empty_session_has_no_parts(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("path", corpus_sessions()[::9], ids=lambda path: path.stem[:8])
 def test_parts_of_real_sessions_keep_to_their_limit(config_home: ConfigHome, path: object) -> None:
-    """The parts of a real session keep to their limit and name only records of the file."""
+    """The parts of a real session stay within their limit and name only records of the session's file."""
     found = read_summary_material(locate.session_file(str(path)), config_home.where)
     with open(str(path), "rb") as stream:
         lines = sum(1 for _ in stream)

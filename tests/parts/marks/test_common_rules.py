@@ -75,7 +75,7 @@ def test_an_unsaved_mark_is_reported(
     assert Path(session_in_client).read_bytes() == before
 
 
-def test_mark_and_back_work_in_a_hostile_folder(
+def test_mark_and_back_work_without_posix_functions(
     config_home: ConfigHome, session_to_trim: Path
 ) -> None:
     """``mark`` and ``back`` work without POSIX functions and leave the parent unchanged."""

@@ -226,7 +226,9 @@ def test_back_in_a_fork_of_a_fork_returns_to_the_first_fork(
     assert made["back"]["left"] == first.stem
 
 
-def test_back_in_a_fork_returns_to_an_earlier_turn(parent: Path, document: Document) -> None:
+def test_back_in_a_fork_of_the_first_turn_returns_to_that_turn(
+    parent: Path, document: Document
+) -> None:
     """``back`` in a fork of the first turn returns to that turn, and warns of the parent's later turns."""
     fork = fork_session_file(document, SESSION, "--turn", "1")
     continue_session(fork, after="r1")

@@ -43,7 +43,7 @@ def test_without_a_threshold_the_price_is_the_actual_one() -> None:
     assert [row.cost for row in price_thresholds([], "")] == [0] * (1 + 2 * len(THRESHOLD_TOKENS))
 
 
-def test_a_simulated_trim_halves_the_context() -> None:
+def test_a_simulated_trim_halves_the_growth_of_the_context() -> None:
     """After the first turn above the threshold, a simulated trim removes half of the context's growth.
 
     The next request writes the remaining tokens to the cache, except those that all sessions share.

@@ -60,7 +60,7 @@ def test_stats_cover_one_project_or_all(cli: Cli, document: Document) -> None:
 
 
 @pytest.mark.usefixtures("sessions_of_two_projects")
-def test_since_accepts_a_date_or_a_duration(document: Document) -> None:
+def test_stats_accepts_a_date_or_the_current_month(document: Document) -> None:
     """``stats --since`` accepts a date, and ``--month`` begins with the first day of the month."""
     assert document("stats", "--all", "--since", "2026-01-31")["data"]["sessions"] == 2
     assert document("stats", "--all", "--since", "2026-02-01")["data"]["sessions"] == 0

@@ -42,7 +42,10 @@ def test_changed_files_are_read_from_a_report(report: str, files: list[str]) -> 
 
 
 def test_files_named_only_in_a_report_are_uncommitted(config_home: ConfigHome) -> None:
-    """A file that a sub-agent reports as changed is listed as not committed, even if it was read before."""
+    """A file that only a sub-agent reports as changed is listed as not committed.
+
+    This holds even if the session read the file before.
+    """
     talk = Talk().prompt("go").calls("Read", {"file_path": f"{CWD}/src/hooks.go"}, "package a")
     talk.calls("Task", WRITING_AGENT_CALL, SIMPLIFICATION_REPORT).runs(
         "git log --oneline", "1234567 x", cwd=CWD

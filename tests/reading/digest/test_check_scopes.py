@@ -21,7 +21,7 @@ def _passed_run(number: int) -> CheckRun:
 
 
 def test_many_checks_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For 200 checks, the number of comparisons is at most 200 times ``MAX_COMPARED_SCOPES``."""
+    """If 200 checks are compared, at most 200 times ``MAX_COMPARED_SCOPES`` comparisons are made."""
     comparisons: list[str] = []
     covers = check_scopes._covers_scope
 
@@ -44,9 +44,10 @@ def _run(command: str, order: int, folder: str, output: str = "ok", status: int 
 
 
 def test_a_task_in_another_folder_does_not_prove_a_check() -> None:
-    """A task that printed the check's command doesn't prove the check if it ran in another folder.
+    """A task in a different folder does not prove a check, even if the task printed the check's command.
 
-    Here the same task failed in the folder of the check. Once it passes there, it proves the check.
+    Here the same task failed in the check's folder. When it passes there later, the check is
+    proved.
     """
     check = _run("go test ./a", 1, "/repo")
     printed = "[test] $ go test ./..."
@@ -58,10 +59,10 @@ def test_a_task_in_another_folder_does_not_prove_a_check() -> None:
 
 
 def test_a_long_printed_command_does_not_prove_a_check() -> None:
-    """A very long printed command proves nothing, because only a part of it is read.
+    """A task that printed a very long command proves no check, because the end of the command is not read.
 
-    The part that is not read may select tests. A short printed command proves the check if it
-    selects no tests.
+    The end of the command may select tests. A task that printed a short command proves the check,
+    unless the command selects tests.
     """
     check = _run("go test ./a", 1, "/repo")
     for folder_count, is_proof in ((10, True), (200, False)):

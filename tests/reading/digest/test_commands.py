@@ -17,7 +17,10 @@ from tests.reading.digest.talk import (
 
 
 def test_a_successful_command_has_its_last_successful_form(config_home: ConfigHome) -> None:
-    """A command that failed and then succeeded is listed once, at its last run, with the number of runs."""
+    """A command that failed and then succeeded is listed once, with the number of its runs.
+
+    The entry refers to the last run.
+    """
     talk = (
         Talk()
         .prompt("go")
@@ -42,7 +45,7 @@ def test_a_successful_command_has_its_last_successful_form(config_home: ConfigHo
     ],
 )
 def test_a_search_without_results_is_not_listed(config_home: ConfigHome, command: str) -> None:
-    """A search that printed nothing is not listed. The same search with output is listed."""
+    """A search that printed nothing is not listed, but a search that printed something is."""
     empty = Talk().prompt("go").runs(command, "").digest(config_home)
     assert entry_texts(empty, "others") == []
     answered = Talk().prompt("go").runs(command, "title: Scout").digest(config_home)
@@ -122,9 +125,9 @@ def test_a_check_that_passed_before_edits_names_the_edited_files(config_home: Co
 def test_work_in_another_repository_does_not_change_a_check(
     config_home: ConfigHome,
 ) -> None:
-    """An edit or a pass in one repository changes no note on a check in another repository.
+    """Edits and passed checks in one repository change no note on a check in another repository.
 
-    A file outside both repositories is named in the notes of both checks.
+    A file outside both repositories is named in the notes on both checks.
     """
     other = "/srv/other"
     talk = Talk().prompt("go").runs("git status", "On branch main\n", cwd=other)
@@ -141,7 +144,8 @@ def test_work_in_another_repository_does_not_change_a_check(
 def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome) -> None:
     """A check that passes as part of a chain, such as ``pytest && git commit``, counts as passed.
 
-    Its note names the record of the chain, because the client records no exit status for each part.
+    The note on the check refers to the chain's record, because the client records no exit status
+    for the parts of a chain.
     """
     talk = Talk().prompt("go").runs("pytest -q").edits(f"{CWD}/a.py")
     talk.runs("pytest -q && git commit -qam done", "ok")
@@ -153,9 +157,10 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
 
 
 def test_a_command_chain_shows_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
-    """A chain of a formatter and a check is noted as passed when the check passes in another chain.
+    """The note on a chain of a formatter and a check says where the check passed as part of another chain.
 
-    Only runs of the same chain are counted, and the formatter alone is no check.
+    The number of runs in the note counts only runs of the chain itself. A later run of the
+    formatter without the check changes nothing.
     """
     joined = "cargo fmt && pytest -q"
     talk = Talk().prompt("go").runs("cargo fmt").runs(joined, "ok").runs(joined, "ok")
@@ -166,7 +171,7 @@ def test_a_command_chain_shows_the_last_pass_of_its_check(config_home: ConfigHom
 
 
 def test_a_command_chain_is_replaced_by_its_parts(config_home: ConfigHome) -> None:
-    """If the parts of a command chain are listed on their own, the chain is left out."""
+    """A command chain is not listed if each of its parts is listed on its own."""
     joined = "npm run fmt && pytest tests/a"
     talk = Talk().prompt("go").runs(joined, "ok").runs("npm run fmt").runs("npm run fmt")
     for name in "abcd" * 2:
@@ -190,9 +195,10 @@ def test_a_command_chain_is_replaced_by_its_parts(config_home: ConfigHome) -> No
 def test_a_run_of_selected_tests_is_replaced_by_a_wider_check(
     config_home: ConfigHome, selected: str, whole: str
 ) -> None:
-    """A single run of selected tests is left out after edits and a later pass of the wider check.
+    """A run of selected tests is not listed if a wider check passes after later edits.
 
-    It stays if no edit followed, if the wider check failed, or if it ran more than once.
+    The run is still listed if no edit followed, if the wider check failed, or if the selected tests
+    ran more than once.
     """
     talk = Talk().prompt("go").runs(whole).runs(selected)
     assert set(entry_texts(talk.digest(config_home), "commands")) == {selected, whole}
@@ -214,7 +220,7 @@ def test_a_run_of_selected_tests_is_replaced_by_a_wider_check(
 def test_a_command_on_a_temporary_file_is_not_listed_among_the_others(
     config_home: ConfigHome,
 ) -> None:
-    """A command that reads a temporary file is not listed, because the file may be gone.
+    """A command that reads a temporary file is not listed, because the file may no longer exist.
 
     A build that writes a temporary file is listed among the checks.
     """
@@ -227,7 +233,8 @@ def test_a_command_on_a_temporary_file_is_not_listed_among_the_others(
 def test_a_command_that_only_inspects_is_not_listed(config_home: ConfigHome) -> None:
     """A command that only inspects something is not listed as a check to run again.
 
-    Examples are one run of selected tests with searched output, a program's help, and ``git init``.
+    Examples are a single run of selected tests whose output is piped to ``grep``, a command that
+    prints a program's help, and ``git init``.
     """
     talk = Talk().prompt("go").runs("go test ./a -run One 2>&1 | grep -A 30 'Session B'", "x")
     talk.runs("container", "OVERVIEW: A platform\n\nUSAGE: container [--debug] <subcommand>")
@@ -244,10 +251,10 @@ def test_a_command_that_only_inspects_is_not_listed(config_home: ConfigHome) -> 
 
 
 def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigHome) -> None:
-    """The note on a check names a later pass of a wider check, for example of all packages.
+    """The note on a check names a later run of a wider check that passed, for example of all packages.
 
-    For a task runner, the command that it prints is compared. A pass of another program, with
-    another option or in another folder is not named.
+    If a task runner printed the command that it ran, the printed command is compared. Passes of
+    other programs, with other options or in other folders are not named.
     """
     talk = Talk().prompt("go").runs("go build ./cmd/a").edits(f"{CWD}/cmd/a/main.go")
     talk.runs("go vet ./lib/...").runs("golangci-lint run ./...").runs("go test ./cmd/a -run One")
@@ -272,7 +279,7 @@ def test_a_check_with_filtered_output_is_still_a_check(
 ) -> None:
     """A check whose output is piped to ``grep -E "(ok|FAIL)"`` counts as a run of that check.
 
-    It failed if the output contains a failure, and passed otherwise.
+    The run failed if the output contains a failure. Otherwise it passed.
     """
     talk = Talk().prompt("go").runs("go build ./a").edits(f"{CWD}/a.go")
     talk.runs("mise run test 2>&1 | tail -9", "[test] $ go test ./...\nok  a").edits(f"{CWD}/a.go")
@@ -287,7 +294,7 @@ def test_a_check_with_filtered_output_is_still_a_check(
 def test_a_failed_trial_in_a_temporary_folder_is_not_an_open_error(config_home: ConfigHome) -> None:
     """A command that failed in a temporary folder is not listed as an open error.
 
-    A check that only mentions a temporary folder in an option is listed.
+    A failed check that ran elsewhere is listed, even if one of its options is a temporary path.
     """
     talk = (
         Talk().prompt("go").fails("cd /tmp/x && curl -sL https://x.example/a.tgz | tar -xz", "no")
@@ -299,9 +306,9 @@ def test_a_failed_trial_in_a_temporary_folder_is_not_an_open_error(config_home: 
 
 
 def test_a_check_that_failed_before_edits_names_the_edited_files(config_home: ConfigHome) -> None:
-    """A failed check names the files edited since, because the edits may have fixed the error.
+    """The note on a failed check names the files that were edited later and may have fixed the error.
 
-    For a linter, documents are named too.
+    The note on a failed linter also names edited documents.
     """
     talk = Talk().prompt("go").fails("npm run lint", "error: no x")
     row = "`npm run lint` exit 1: error: no x"
@@ -380,9 +387,9 @@ def test_an_output_that_mentions_errors_is_not_a_failure(
 def test_a_clean_run_is_preferred_to_a_later_one_with_errors(
     config_home: ConfigHome,
 ) -> None:
-    """If the last run of a command printed an error, the entry refers to the last run without an error.
+    """The entry of a command refers to its last run that printed no error.
 
-    Its note quotes the error of the last run.
+    If a later run printed an error, the note on the entry quotes the error.
     """
     talk = Talk().prompt("go").runs("make test | tail").runs("make test | tail -3", "FAIL: x")
     digest = talk.digest(config_home)
@@ -418,7 +425,7 @@ def test_a_clean_run_is_preferred_to_a_later_one_with_errors(
 def test_an_unfinished_command_did_not_succeed(
     config_home: ConfigHome, answer: str | None, extra: dict[str, object]
 ) -> None:
-    """A command that was refused, interrupted, malformed or never answered is not listed as successful."""
+    """A command is not listed as successful if it was refused, interrupted, malformed or never answered."""
     digest = (
         Talk()
         .prompt("go")
@@ -473,7 +480,7 @@ def test_a_notification_ends_a_background_command(
 
 
 def test_a_failed_command_is_listed_with_its_replacement(config_home: ConfigHome) -> None:
-    """A failed command and the command that replaced it are listed in one line, at the latest failed run."""
+    """A failed command and the command that replaced it share one entry, which refers to the last failure."""
     talk = (
         Talk()
         .prompt("go")
@@ -522,7 +529,7 @@ def test_an_old_error_is_not_reported_as_open(config_home: ConfigHome) -> None:
 
 
 def test_a_very_long_number_is_not_an_exit_status(config_home: ConfigHome) -> None:
-    """A status of 10,000 digits, which Python refuses to parse, is ignored: the command just failed."""
+    """A status of 10,000 digits, which Python refuses to parse, is ignored. The command counts as failed."""
     digest = (
         Talk()
         .prompt("go")
@@ -590,9 +597,10 @@ def test_unrepeatable_commands_are_not_listed(config_home: ConfigHome, command: 
 def test_a_build_is_proved_by_checks_of_the_same_code(
     config_home: ConfigHome, failed: str, later: str, is_open: bool
 ) -> None:
-    """A failed build or chain is closed when each of its linters and tests has passed since.
+    """An error of a failed build or chain is closed when each of its linters and tests has passed later.
 
-    ``cargo check`` is also proved by ``cargo clippy``, which compiles the same code.
+    A pass of ``cargo clippy`` also closes an error of ``cargo check``, because both compile the
+    code.
     """
     talk = Talk().prompt("go").fails(failed, "error: docs for function missing").runs(later)
     digest = talk.digest(config_home)
@@ -603,7 +611,10 @@ def test_a_build_is_proved_by_checks_of_the_same_code(
 def test_another_successful_request_to_a_forge_closes_a_failed_one(
     config_home: ConfigHome,
 ) -> None:
-    """A failed ``gh`` query is closed by another successful query. A failed change stays open."""
+    """A successful ``gh`` query closes the failure of an earlier ``gh`` query.
+
+    A failed ``gh`` command that changes something stays open.
+    """
     query = "gh api graphql -f query='{ viewer { %s } }'"
     talk = Talk().prompt("go").fails(query % "id", "gh: Expected NAME").runs(query % "login")
     change = "gh api graphql -f query='mutation { close(name: %s) { id } }'"
@@ -649,9 +660,9 @@ def test_the_failure_of_a_server_tool_is_open_until_it_works(config_home: Config
 def test_a_command_into_a_removed_folder_is_not_listed(
     config_home: ConfigHome, removal: str, is_listed: bool
 ) -> None:
-    """A command that ran in a folder is not listed after the folder was removed.
+    """A command is not listed if the folder in which it ran was removed later.
 
-    A later run in a new folder with the same name is listed.
+    If a folder with the same name is created again, a later run in it is listed.
     """
     talk = Talk().prompt("go").runs("cd /home/user/wt && make test").runs(removal)
     assert bool(entry_texts(talk.digest(config_home), "commands")) is is_listed
@@ -659,7 +670,7 @@ def test_a_command_into_a_removed_folder_is_not_listed(
 
 
 def test_a_worktree_of_codex_is_not_a_temporary_folder(config_home: ConfigHome) -> None:
-    """Checks that ran in a worktree of Codex are listed; checks in its other folders are not."""
+    """Checks that ran in a Codex worktree are listed. Checks in Codex's other folders are not."""
     script = "make test\nmake lint\ngit diff --check"
     codex = "/home/user/.codex"
     talk = Talk().prompt("go").runs(script, "fine", cwd=f"{codex}/plugins/x")
@@ -722,9 +733,9 @@ def test_commands_named_in_the_last_request_are_first(config_home: ConfigHome) -
 def test_pushes_and_reading_commands_are_not_listed_to_run_again(
     config_home: ConfigHome, command: str
 ) -> None:
-    """A push or a command that only reads is listed among the other commands.
+    """A push or a command that only reads is listed among the other commands, not among the checks.
 
-    This is so even if its words appear in the last request.
+    This holds even if the last request contains the command's words.
     """
     talk = (
         Talk().prompt("go").runs("make lint").runs(command).prompt("push it, then look at the pr")
@@ -744,16 +755,16 @@ def test_pushes_and_reading_commands_are_not_listed_to_run_again(
 def test_a_command_that_found_nothing_is_not_successful(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
-    """A command whose output says that it found nothing or aborted is not listed as successful.
+    """A command is not listed as successful if its output says that it found nothing or aborted.
 
-    Behind a pipe, its exit status is 0.
+    Such a command can have the exit status 0 if it is followed by a pipe.
     """
     digest = Talk().prompt("go").runs(f"{command} | head -30", output).digest(config_home)
     assert entry_texts(digest, "commands") + entry_texts(digest, "others") == []
 
 
 def test_an_error_with_a_code_is_a_failure(config_home: ConfigHome) -> None:
-    """An error of a compiler with a code, such as ``error[E0425]``, marks a piped command as failed."""
+    """A compiler error with a code, such as ``error[E0425]``, marks a piped command as failed."""
     printed = "error[E0425]: cannot find value `size` in this scope"
     digest = Talk().prompt("go").runs("cargo build 2>&1 | head -1", printed).digest(config_home)
     (row,) = entry_texts(digest, "errors")
@@ -761,7 +772,7 @@ def test_an_error_with_a_code_is_a_failure(config_home: ConfigHome) -> None:
 
 
 def test_a_check_after_several_reads_is_listed_alone(config_home: ConfigHome) -> None:
-    """A check after several commands that only read is listed without these commands.
+    """A check that follows several reading commands in a chain is listed without these commands.
 
     A single reading command before a check is kept.
     """
@@ -803,7 +814,8 @@ def test_checks_that_can_not_be_repeated_alone_are_not_listed(
 ) -> None:
     """Checks between ``echo`` headings are not listed if one failed or if they can't be repeated alone.
 
-    They can't be repeated if they ran in a loop, in a temporary folder, or with a variable.
+    They can't be repeated alone if they ran in a loop, ran in a temporary folder, or use a
+    variable.
     """
     assert (
         entry_texts(Talk().prompt("go").runs(command, output).digest(config_home), "commands") == []
@@ -823,7 +835,7 @@ def test_checks_that_can_not_be_repeated_alone_are_not_listed(
     ],
 )
 def test_fixes_and_generators_are_not_listed(config_home: ConfigHome, command: str) -> None:
-    """Automatic fixes and project generators are not listed. A check with the same program is listed."""
+    """Automatic fixes and project generators are not listed. Checks that use the same programs are."""
     talk = Talk().prompt("go").runs(command).runs("ruff check src")
     assert entry_texts(talk.digest(config_home), "commands") == ["ruff check src"]
 
@@ -840,9 +852,10 @@ def test_a_failure_in_a_temporary_folder_is_not_listed(config_home: ConfigHome) 
 def test_a_linter_in_a_failed_chain_must_pass_again(
     config_home: ConfigHome, output: str, *, is_open: bool
 ) -> None:
-    """If a chain failed at its linter, only a new pass of the linter closes the error.
+    """If a chain failed at its linter, only a later pass of the linter closes the error.
 
-    If the chain's output shows that its tests ran, the linter had passed, so the tests suffice.
+    If the chain's output shows that its tests ran, the linter had passed. A later pass of the tests
+    then closes the error.
     """
     talk = Talk().prompt("go")
     talk.fails("cargo fmt && cargo clippy -- -D warnings && cargo test one", output)
@@ -870,7 +883,7 @@ def test_a_check_that_prints_a_diff_has_failed(config_home: ConfigHome) -> None:
 def test_a_background_command_that_ran_again_is_not_pending(
     config_home: ConfigHome, later_command: str, is_running: bool
 ) -> None:
-    """A background command that was run again later, also in a chain, is not listed as still running."""
+    """A background command is not listed as still running if it was run again later, even within a chain."""
     talk = Talk().prompt("go")
     talk.runs("make test", "started", toolUseResult={"backgroundTaskId": "b7"})
     if later_command:

@@ -17,7 +17,7 @@ from tests.needs import corpus, corpus_sessions
 
 
 def _texts_of_line(line: bytes) -> str:
-    """Return all texts of the record on a line."""
+    """Return all texts in the record that this line contains."""
     record = records.parse_record(line) or {}
     found = " ".join([*records.iterate_strings(record), records.prompt_text(record)])
     return " ".join(plain_line(found).split())
@@ -59,12 +59,12 @@ def _required_words(section: str, entry: DigestEntry, said: str) -> list[str]:
 def _required_words_of_now(text: str) -> list[str]:
     """Return the words of an entry about the present state that its record must contain.
 
-    There are none for entries about the repository and for unanswered requests.
+    The list is empty for entries about the repository and for unanswered requests.
     """
     head, colon, named = text.partition(": ")
     ours = (
         "git",
-        "in ",  # These rows name a folder with the branch that was seen there.
+        "in ",  # These rows name a folder and the branch that was checked out in it.
         "sub-agents also worked",
         "staged for the next commit",
         "not committed",

@@ -51,7 +51,7 @@ FULL_DIGEST = Digest({"todos": TODOS}, TALK_MESSAGES, {"changed": 2}, "branch ma
 
 
 def test_a_stored_digest_is_read_unchanged() -> None:
-    """A digest is unchanged after it is stored and read, even with control characters in its texts."""
+    """A digest that is stored and then read is unchanged, even if its texts have control characters."""
     odd = Digest(
         {
             "todos": (
@@ -70,7 +70,7 @@ def test_a_stored_digest_is_read_unchanged() -> None:
     "fields", [{"type": "x"}, {"version": 3}, {"version": "2"}, {"version": None}, {"version": [1]}]
 )
 def test_unknown_digest_records_are_skipped(fields: dict[str, Any]) -> None:
-    """A record of another type, or with an unknown version, is not read as a digest."""
+    """A record that has another type or an unknown version is not read as a digest."""
     assert entries.parse_digest(digest_record(**fields)) is None
 
 
@@ -104,7 +104,7 @@ def test_malformed_messages_are_skipped(talk: object) -> None:
 
 @pytest.mark.parametrize("marks", [None, 7, "ab", ["ab"], [["a"]], [["a", 1]], [{"a": "b"}]])
 def test_a_message_with_a_malformed_mark_is_kept(marks: object) -> None:
-    """A message whose list of withdrawn sentences is malformed is kept without the list."""
+    """A message whose list of withdrawn sentences is malformed is kept without that list."""
     found = entries.parse_digest(digest_record(talk=[["request", f"{SESSION}:0", "go", marks]]))
     assert found is not None
     assert found.talk == (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go"),)
@@ -140,7 +140,7 @@ def test_a_digest_without_talk_still_shows_its_prompts() -> None:
 
 @pytest.mark.parametrize("value", [None, "9", -1, 1.5, True, [], 2**63])
 def test_invalid_counts_are_zero(value: object) -> None:
-    """An invalid count in a digest record is read as a number that can be stored again."""
+    """An invalid count in a digest record is replaced with a number from 0 to ``MAX_COUNT``."""
     found = entries.parse_digest(
         digest_record(omitted={"todos": value}, unread=value, passed_over=value)
     )
@@ -288,7 +288,7 @@ def test_a_title_is_made_quickly_from_any_prompt(hostile: str) -> None:
 
 
 def test_a_secret_is_removed_from_a_withdrawn_sentence() -> None:
-    """A secret is also removed from the withdrawn sentences that a message quotes."""
+    """A secret is also removed from a withdrawn sentence that a message quotes."""
     value = "Xk29vLq8Zp3w"
     marks = ((f"the password of the staging server here is {value}", f"{SESSION}:4"),)
     digest = Digest({}, (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go on", marks),))

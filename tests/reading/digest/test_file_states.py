@@ -45,7 +45,7 @@ def test_files_of_a_temporary_checkout_are_listed(config_home: ConfigHome) -> No
 
 
 def test_a_commit_includes_a_staged_file_that_only_git_names(config_home: ConfigHome) -> None:
-    """A file that only the output of ``git diff --cached`` names is listed as committed by that command."""
+    """A file that only ``git diff --cached`` names is listed as committed by the same command."""
     command = "git add a.py b.lock && git diff --cached --stat && git commit -m x"
     talk = _talk_with_edit("a.py").runs(command, f" b.lock | 2 +-\n a.py | 1 +\n{COMMIT_OUTPUT}")
     assert _note_on_file(talk, config_home, "b.lock") == "named by git only, committed in 1234567"
@@ -60,7 +60,8 @@ def test_a_file_that_a_diff_no_longer_lists_is_not_called_uncommitted(
 ) -> None:
     """A file that a later ``git diff`` no longer lists is not reported as uncommitted.
 
-    This holds only for a diff of all files: a diff with a commit or a path changes no state.
+    This holds only for a diff of all files. A diff of one commit or path does not change a file's
+    state.
     """
     talk = _talk_with_edit("src/a.py").runs("git add src/a.py").edits(f"{CWD}/src/b.py")
     talk.edits(f"{CWD}/src/deep/c.py").edits(f"{CWD}/new.py")
@@ -92,7 +93,7 @@ def test_a_file_that_a_diff_no_longer_lists_is_not_called_uncommitted(
 def test_a_file_with_the_content_of_the_head_is_committed(
     config_home: ConfigHome, command: str, content: str, *, is_committed: bool
 ) -> None:
-    """A file is committed if a diff shows that the head has the content of the file's last edit.
+    """A file is listed as committed if a diff shows that ``HEAD`` contains the result of its last edit.
 
     The digest says that the session did not make the commit.
     """
@@ -112,9 +113,9 @@ def test_a_file_with_the_content_of_the_head_is_committed(
 
 
 def test_files_of_a_new_repository_are_not_tracked(config_home: ConfigHome) -> None:
-    """After ``git init`` printed "Initialized", files are not tracked until they are added.
+    """After ``git init`` printed "Initialized", files are listed as not tracked until they are added.
 
-    This is not so if the repository existed before or is in a subfolder.
+    If the repository existed before or is in a subfolder, the files are not listed as untracked.
     """
     talk = _talk_with_edit("a.py", "b.py")
     talk.runs("git init -b main", f"Reinitialized existing Git repository in {CWD}/.git/\n")
@@ -170,7 +171,7 @@ def test_a_failed_commit_includes_no_file(config_home: ConfigHome) -> None:
 
 
 def test_a_commit_in_another_repository_does_not_count(config_home: ConfigHome) -> None:
-    """A commit in another repository does not change the state of files in this one."""
+    """A commit in another repository does not change the state of files in the session's repository."""
     talk = _talk_with_edit("lib/a.py", "a.py").runs("git status --short", " M a.py\n?? lib/\n")
     elsewhere = f"{COMMIT_OUTPUT} create mode 100644 a.py\n delete mode 100644 lib/a.py\n"
     talk.runs("git commit -m x", elsewhere, cwd="/srv/other")
@@ -258,7 +259,7 @@ def test_the_commit_of_a_file_is_not_guessed(config_home: ConfigHome) -> None:
 
 
 def test_a_commit_that_moved_to_a_new_branch_names_it(config_home: ConfigHome) -> None:
-    """A commit moved to a new branch is named with that branch once the old branch was reset."""
+    """If the old branch was reset, a moved commit is listed with its new branch."""
     talk = _talk_with_edit("a.py").runs("git add a.py && git commit -m x", COMMIT_OUTPUT)
     talk.fails("git push origin main", "remote: error: GH006: Protected branch update failed")
     talk.runs(
@@ -296,16 +297,16 @@ def test_a_change_after_a_commit_is_uncommitted(config_home: ConfigHome) -> None
 
 
 def test_an_amended_commit_has_its_new_hash(config_home: ConfigHome) -> None:
-    """After ``git commit --amend``, the file names the commit's new hash."""
+    """After ``git commit --amend``, the note on a committed file contains the commit's new hash."""
     talk = _talk_with_edit("a.py").runs("git commit -am x", COMMIT_OUTPUT)
     talk.runs("git commit --amend --no-edit", "[main 7654321] x\n")
     assert _note_on_file(talk, config_home) == "committed in 7654321"
 
 
 def test_a_file_missing_from_a_status_is_committed(config_home: ConfigHome) -> None:
-    """A changed file that a full ``git status`` no longer lists is committed.
+    """A changed file is listed as committed if a later ``git status`` of the whole repository omits it.
 
-    A status of one path doesn't prove this.
+    A status of a single path doesn't prove this.
     """
     talk = _talk_with_edit("a.py", "b.py").runs("git add $(list) && git commit -m x", COMMIT_OUTPUT)
     assert _note_on_file(talk, config_home) == "not committed"
@@ -334,7 +335,7 @@ def test_a_failed_status_is_ignored(config_home: ConfigHome) -> None:
 
 
 def test_the_last_git_status_decides(config_home: ConfigHome) -> None:
-    """The rows of the last ``git status`` decide, even if the status follows other commands in a chain."""
+    """A file's state comes from the last ``git status``, even if the status is the last part of a chain."""
     talk = _talk_with_edit("lib/a.py", "new/b.py", "c.py").runs(
         "git commit -am x", COMMIT_OUTPUT, cwd=CWD
     )
@@ -347,7 +348,7 @@ def test_the_last_git_status_decides(config_home: ConfigHome) -> None:
 
 
 def test_a_commit_on_another_branch_names_it(config_home: ConfigHome) -> None:
-    """A file committed on another branch than the current one is listed with that branch."""
+    """A file that was committed on a branch other than the current one is listed with that branch."""
     talk = _talk_with_edit("a.py").runs("git commit -am x", "[fix 1234567] x\n")
     talk.runs("git checkout main", "Switched to branch 'main'")
     assert _note_on_file(talk, config_home) == "committed in 1234567 on fix"
@@ -389,7 +390,7 @@ def test_a_reverted_change_is_not_listed(config_home: ConfigHome, command: str) 
 def test_a_reverted_commit_is_named(config_home: ConfigHome, command: str, note: str) -> None:
     """A reverted commit is listed with the hash of the commit that reverted it.
 
-    If the revert is reverted in turn, the note on it is removed.
+    If the revert is itself reverted, the first commit is listed without a note.
     """
     talk = _talk_with_edit("a.py").runs("git add a.py && git commit -m x", COMMIT_OUTPUT)
     talk.runs(command, "[main abcdef0] y\n 1 file changed\n")
@@ -502,7 +503,7 @@ def test_a_moved_file_is_uncommitted_at_its_new_path(
 
 
 def test_files_of_a_moved_folder_have_new_paths(config_home: ConfigHome) -> None:
-    """A file written by the same command that moved its folder is listed with its new path."""
+    """A file is listed with its new path if the command that wrote it also moved its folder."""
     talk = _talk_with_edit("old/x.py").runs("echo 1 > old/mark; git mv old new", "", cwd=CWD)
     found = entry_notes(talk.digest(config_home), "changed")
     assert found["old/mark"] == "moved to new/mark"
@@ -570,7 +571,7 @@ def test_a_file_of_a_removed_worktree_names_the_worktree(config_home: ConfigHome
 
 
 def test_a_call_runs_in_its_named_folder(config_home: ConfigHome) -> None:
-    """A commit in a call with ``workdir`` changes the state of files in that folder only."""
+    """A commit by a call with ``workdir`` changes only the state of files in that folder."""
     talk = _talk_with_edit("a.py").calls(
         "Bash",
         {"command": "git commit -am x", "workdir": "/home/user/other"},
@@ -612,21 +613,21 @@ def test_an_amend_after_a_rebase_changes_the_last_commit(config_home: ConfigHome
 def test_the_hash_of_a_quiet_commit_is_found(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
-    """The hash of a commit with little output is read from a later ``git log`` or the short output."""
+    """The hash of a commit made with little output is read from ``git log`` or from the shortened output."""
     talk = _talk_with_edit("a.py").runs(command, output, cwd=CWD)
     assert entry_texts(talk.digest(config_home), "artefacts") == ["commit 1234567 add it"]
 
 
 def test_a_removed_empty_folder_is_not_a_file(config_home: ConfigHome) -> None:
-    """A removed empty folder is not listed among the changed files."""
+    """A removed folder that was empty is not listed among the changed files."""
     talk = _talk_with_edit("a.py").runs("rmdir old/names", "ok", cwd=CWD)
     assert entry_texts(talk.digest(config_home), "changed") == ["a.py"]
 
 
 def test_files_in_another_repository_have_their_own_state(config_home: ConfigHome) -> None:
-    """A file in another repository has the state that the git commands in that repository show.
+    """The state of a file in another repository comes from the git commands that ran in that repository.
 
-    A commit there does not change the state of files elsewhere.
+    A commit in that repository does not change the state of files elsewhere.
     """
     other = "/srv/other"
     talk = (
@@ -643,7 +644,7 @@ def test_files_in_another_repository_have_their_own_state(config_home: ConfigHom
 
 
 def test_git_paths_in_a_worktree_of_codex_are_found(config_home: ConfigHome) -> None:
-    """In a worktree of Codex, which is one folder deeper, the paths that git prints are found."""
+    """In a Codex worktree, which is one folder deeper, the paths that git prints are resolved correctly."""
     tree = "/home/user/.codex/worktrees/98e4/proj"
     talk = Talk().prompt("go").edits(f"{tree}/a.py")
     created = f"{COMMIT_OUTPUT} create mode 100644 lib/new.py\n"

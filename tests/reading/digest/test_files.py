@@ -9,7 +9,10 @@ from tests.reading.digest.talk import REJECTED, Talk, entry_lines, entry_notes, 
 
 
 def test_changed_files_are_listed_latest_first(config_home: ConfigHome) -> None:
-    """Each changed file is listed at its last change, latest first, with a path relative to the project."""
+    """Changed files are listed with paths relative to the project, in the order of their last changes.
+
+    The latest change is first.
+    """
     talk = (
         Talk()
         .prompt("go")
@@ -23,7 +26,7 @@ def test_changed_files_are_listed_latest_first(config_home: ConfigHome) -> None:
 
 
 def test_changed_settings_of_codex_in_a_project_are_listed(config_home: ConfigHome) -> None:
-    """Changed settings and prompts in a project's folder ``.codex`` are listed, but not Codex's own files."""
+    """Changed settings and prompts in a project's ``.codex`` folder are listed. Codex's own files are not."""
     talk = Talk().prompt("go").edits(f"{CWD}/.codex/prompts/tasks.md")
     talk.edits(f"{CWD}/.codex/config.toml").edits(f"{CWD}/.codex/models_cache.json")
     talk.edits(f"{CWD}/.codex/sessions/2026/rollout-1.jsonl")
@@ -87,7 +90,7 @@ def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
 
 
 def test_a_command_runs_in_the_folder_of_its_record(config_home: ConfigHome) -> None:
-    """A relative path in a command belongs to the folder that the command's record names."""
+    """A relative path in a command is resolved in the folder that the command's record names."""
     digest = (
         Talk().prompt("go").runs("touch x", cwd="/elsewhere").runs("touch x").digest(config_home)
     )
@@ -158,7 +161,10 @@ def test_a_windows_path_is_listed_relative_to_the_project(config_home: ConfigHom
     ],
 )
 def test_unusual_paths_are_shown_safely(config_home: ConfigHome, path: str, told: str) -> None:
-    """A path is shown without line breaks and control characters, and resolved if it leaves the project."""
+    """A path is shown without line breaks and control characters.
+
+    A path that leads out of the project is shown in its resolved form.
+    """
     assert entry_texts(Talk().prompt("go").edits(path).digest(config_home), "changed") == [told]
 
 
@@ -211,7 +217,7 @@ def test_a_removed_folder_is_one_entry(config_home: ConfigHome) -> None:
 
 
 def test_a_commit_is_found_in_a_log_after_it(config_home: ConfigHome) -> None:
-    """A commit without output is listed as the ``git log`` in the same command prints it."""
+    """If ``git commit`` prints nothing, the commit is read from ``git log`` in the same command."""
     command = "git commit -qF m.txt && echo === && git log --oneline -1"
     digest = Talk().prompt("go").runs(command, "===\n1a2b3c4 Fix it\n").digest(config_home)
     assert entry_texts(digest, "artefacts") == ["commit 1a2b3c4 Fix it"]
@@ -241,9 +247,9 @@ def test_commits_before_a_reset_are_removed(config_home: ConfigHome) -> None:
 
 
 def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
-    """After a rebase, a commit is listed without a hash until a later ``git log`` shows the new one.
+    """A rebased commit is listed without a hash until a later ``git log`` shows its new hash.
 
-    A fixup commit is left out, because the rebase merged it into another commit.
+    A fixup commit is not listed, because the rebase merged it into another commit.
     """
     talk = Talk().prompt("go").runs("git commit -m x", "[fix 1a2b3c4] Cut it\n")
     talk.runs("git commit --fixup HEAD", "[fix 2b3c4d5] fixup! Cut it\n")
@@ -272,7 +278,7 @@ def test_an_old_commit_amended_after_a_rebase_is_not_listed(config_home: ConfigH
 def test_a_later_removal_of_a_file_is_stated(config_home: ConfigHome) -> None:
     """A file is listed as removed if a later ``rm`` certainly succeeded.
 
-    It is not certain if the command failed or if a later part of it could hide a failure.
+    The success of ``rm`` is uncertain if its command failed or if a later part may hide a failure.
     """
     talk = Talk().prompt("go")
     for name in ("a.py", "tmp/b.py", "c.py", "d.py", "e.py"):
@@ -334,7 +340,7 @@ def test_a_file_that_a_script_reports_is_listed_if_git_lists_it(config_home: Con
 
 
 def test_a_changed_file_among_many_generated_files_is_listed(config_home: ConfigHome) -> None:
-    """If a generator says that it wrote many files, those that ``git status`` lists are found."""
+    """If a generator reports many written files, the files that ``git status`` also lists are listed."""
     written = [f"writing to docs/p{number}.md" for number in range(70)]
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs", "\n".join(written))
     talk.runs("make docs", "\n".join(written))

@@ -75,13 +75,13 @@ def test_a_status_shows_the_files_of_the_users_commits(config_home: ConfigHome) 
 def test_other_logs_show_no_commits_of_the_user(
     config_home: ConfigHome, between: str, log: str
 ) -> None:
-    """A log shows no commits of the user if the session moved the head or if the log starts elsewhere."""
+    """A log shows no commits of the user if the session moved ``HEAD`` or if the log starts elsewhere."""
     talk = _talk_with_edited_files().runs(between, "", cwd=CWD).runs(log, LATER_LOG, cwd=CWD)
     assert _foreign_commit_rows(talk, config_home) == []
 
 
 def test_the_sessions_own_commit_is_not_foreign(config_home: ConfigHome) -> None:
-    """A commit that the session made is not listed as the user's, but a later one above it is."""
+    """A commit that the session made is not listed as the user's, but a newer commit in the log is."""
     talk = _talk_with_edited_files().runs("git commit -m y", "[main 2222222] second\n", cwd=CWD)
     talk.runs("git log --oneline", LATER_LOG, cwd=CWD)
     assert _foreign_commit_rows(talk, config_home) == [

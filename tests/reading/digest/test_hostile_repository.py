@@ -48,8 +48,8 @@ def hostile_script(tmp_path: Path) -> Path:
 def run_under_strace(code: str, folder: Path, home: Path) -> object:
     """Run Python code under strace and return the JSON value that it prints.
 
-    The test fails if git starts a process, or if another program than git runs. Threads of git are
-    allowed.
+    The test fails if git starts a process or if a program other than git runs. Git may start
+    threads.
     """
     require_for_test("strace", shutil.which("strace"), "install the system package strace")
     log = home / "trace"
@@ -157,7 +157,7 @@ def test_no_program_in_the_configuration_is_started(
 
 
 def test_a_filter_behind_a_byte_order_mark_is_not_started(repo: Path, hostile_script: Path) -> None:
-    """A filter after a byte order mark in the configuration is not run."""
+    """A filter that follows a byte order mark in the configuration file is not run."""
     apply_filter_to_all_files(repo)
     (repo / ".git" / "config").write_text(
         f'\ufeff[filter "x"]\n\tclean = {hostile_script}\n[core]\n\tbare = false\n'
@@ -199,7 +199,7 @@ def test_an_embedded_bare_repository_is_not_queried(
 def test_a_git_folder_inside_the_project_starts_no_program(
     repo: Path, hostile_script: Path, is_file: bool
 ) -> None:
-    """If ``.git`` is a file or a link that leads to a folder in the project, no program is started."""
+    """If ``.git`` is a file or link that points to a folder in the project, no program is started."""
     (repo / ".git").rename(repo / "data")
     if is_file:
         (repo / ".git").write_text("gitdir: data\n")
@@ -232,14 +232,17 @@ def add_hostile_submodule(repo: Path, hostile_script: Path) -> None:
 
 
 def make_partial_clone(repo: Path, hostile_script: Path) -> None:
-    """Make a partial clone that lacks an object of its index, which git would usually fetch."""
+    """Make a partial clone whose index names an object that the clone lacks.
+
+    Git would usually fetch the missing object.
+    """
     git(repo, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},gone")
     promisor = CONFIGURATIONS["a promisor"].format(evil=hostile_script)
     append_configuration(repo, promisor)
 
 
 def write_index_with_monitor(repo: Path, hostile_script: Path) -> None:
-    """Write an index that says that a file monitor was used."""
+    """Write an index that claims that a file system monitor was used."""
     git(
         repo,
         "-c",
@@ -285,7 +288,7 @@ def configure_filter_of_user(repo: Path, hostile_script: Path) -> None:
 def test_a_repositorys_files_start_no_program(
     repo: Path, hostile_script: Path, prepare: Callable[[Path, Path], None]
 ) -> None:
-    """A submodule, a missing object, an index, alternates or a user's filter starts no program."""
+    """No submodule, missing object, index, alternate object store or filter of the user starts a program."""
     prepare(repo, hostile_script)
     (repo.parent / "ran").unlink(missing_ok=True)
     run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent)

@@ -1,4 +1,4 @@
-"""Tests of digests of children: each ancestor's entries count once, and relevant entries are kept."""
+"""Tests of digests of children: each ancestor's entries are counted once, and relevant ones are kept."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def _write_child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
 
 
 def continue_child(child: str, talk: Talk) -> str:
-    """Append records to a child, the first of which follows the child's card."""
+    """Append a talk's records to a child and return the child's path.
+
+    The first of these records follows the child's card.
+    """
     talk.records[0]["parentUuid"] = (
         parse_record(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {}
     )["uuid"]
@@ -115,9 +118,9 @@ def test_a_grandchild_keeps_the_relevant_entries(config_home: ConfigHome) -> Non
 
 
 def test_a_continued_child_updates_open_entries(config_home: ConfigHome) -> None:
-    """When a child goes on, its digest shows its current questions, errors, todos and last message.
+    """The digest of a continued child shows the child's own questions, errors, todos and last message.
 
-    A command that succeeded in the parent and fails now has the note "failed since".
+    A command that succeeded in the parent and then failed in the child has the note "failed since".
     """
     child = write_handoff_of(talk_with_every_section(), config_home, "finish")
     more = (
@@ -159,7 +162,7 @@ def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
 def copied_records(
     talk: Talk, path: Path, kind: str, edit: Callable[[Record], Record] | None = None
 ) -> list[Record]:
-    """Return the records of a child that copies a session, each copy changed by ``edit``."""
+    """Return the records of a child that copies a session. ``edit`` changes each copied record."""
     copied = [{**record, "sessionId": CHILD_ID} for record in talk.records]
     return [metadata_record(kind, path), *(edit(record) if edit else record for record in copied)]
 
@@ -226,7 +229,7 @@ def test_copied_records_of_a_fork_count_once(config_home: ConfigHome, new_ids: b
 def test_a_session_after_clear_includes_its_history(config_home: ConfigHome, late: bool) -> None:
     """The digest of a session after ``/clear`` includes the cleared session's entries.
 
-    The next step of a handoff that was used appears as a request.
+    If a handoff of the cleared session was used, its next step is listed as a request.
     """
     talk_with_every_section().write(config_home)
     record_link(Link(CHILD_ID, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.where)
@@ -251,9 +254,9 @@ def test_a_session_after_clear_includes_its_history(config_home: ConfigHome, lat
 def test_later_messages_of_the_parent_are_not_in_a_childs_digest(
     config_home: ConfigHome, report: str
 ) -> None:
-    """The digest of a child leaves out the messages that the parent gained after the copy.
+    """The digest of a child leaves out messages that the parent received after the child was made.
 
-    Files that the parent changed later are listed, because the commands did run.
+    Files that the parent changed afterwards are listed, because the parent's commands did run.
     """
     talk = Talk().prompt("go").says("ok")
     copied = list(talk.records)
@@ -345,9 +348,9 @@ def write_partially_read_file(
 def test_both_ends_of_a_very_large_file_are_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, filler: int
 ) -> None:
-    """The start and the end of a very large file are read, with the right line numbers after the gap.
+    """The start and the end of a very large file are read, and the skipped bytes are counted.
 
-    The digest counts the bytes that were skipped.
+    The entries from the file's end have the right line numbers.
     """
     path = config_home.project() / f"{SESSION}.jsonl"
     rows = [session_bytes([Talk().prompt("first").records[0]]).strip()]
@@ -395,7 +398,7 @@ def test_files_changed_by_sub_agents_are_listed(config_home: ConfigHome) -> None
 def test_sub_agents_beyond_the_budget_are_counted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sub-agent's transcript beyond the size limit is not read, but counted as unread."""
+    """A sub-agent's transcript that exceeds the size limit is not read but counted as unread."""
     monkeypatch.setattr(build, "MAX_SUBAGENT_BYTES", 5_000)
     path = Talk().prompt("go").edits(f"{CWD}/main.py").write(config_home)
     agent = Talk(SESSION, "s").prompt("do " * 2_000).edits(f"{CWD}/sub.py")
@@ -408,7 +411,7 @@ def test_sub_agents_beyond_the_budget_are_counted(
 def test_linked_sub_agents_of_a_child_count_for_the_parent(
     config_home: ConfigHome,
 ) -> None:
-    """A child's link to a transcript of the parent's sub-agent counts as the parent's transcript."""
+    """If a child's folder links to the transcript of a sub-agent, the transcript belongs to the parent."""
     talk = Talk().prompt("go")
     path = talk.write(config_home)
     agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")
@@ -429,7 +432,7 @@ def test_linked_sub_agents_of_a_child_count_for_the_parent(
 
 
 def test_omitted_entries_stay_counted(config_home: ConfigHome) -> None:
-    """Files that the parent's digest only counted are also counted in the child's digest."""
+    """Files that the parent's digest counted without listing are also counted in the child's digest."""
     talk = Talk().prompt("go")
     for number in range(900):
         talk.edits(f"{CWD}/some/longer/folder/file-number-{number}.py")
@@ -444,9 +447,9 @@ def test_omitted_entries_stay_counted(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_next_to_its_session_is_read(config_home: ConfigHome) -> None:
-    """A sub-agent's transcript next to the session's file is read. An id that is a path is ignored.
+    """A sub-agent's transcript next to the session's file is read, as clients before 2.1 stored it there.
 
-    Clients before 2.1 put the transcript there.
+    A sub-agent's id that is a path is ignored.
     """
     talk = Talk().prompt("go")
     for agent_id in ("a1", "../a1", "x/../../a1"):
@@ -471,9 +474,9 @@ def test_sidechains_within_a_session_are_not_part_of_its_talk(config_home: Confi
 def test_files_changed_by_sub_agents_in_the_sessions_file_are_listed(
     config_home: ConfigHome,
 ) -> None:
-    """Files that sub-agents changed are found in the session's own file, without removed files.
+    """Files that sub-agents changed are found in the session's own file. Removed files are not listed.
 
-    Clients of version 1 kept the sub-agents' records in that file.
+    Clients of version 1 stored the sub-agents' records in that file.
     """
     talk = Talk().prompt("go").calls("Task", {"prompt": "build it"}, None)
     agent = Talk(SESSION, "s").prompt("build it").edits(f"{CWD}/sub.py").runs("echo x > made.txt")

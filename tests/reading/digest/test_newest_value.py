@@ -55,7 +55,7 @@ def test_a_new_value_replaces_the_old_one(older: str, newer: str) -> None:
     ],
 )
 def test_a_similar_statement_is_not_a_change(older: str, newer: str) -> None:
-    """A similar statement about another thing does not revoke the older statement."""
+    """A similar statement about a different subject does not revoke the older statement."""
     rest = [
         "Never run the purge job outside of it.",
         "Never run the scripts outside of it.",
@@ -65,7 +65,7 @@ def test_a_similar_statement_is_not_a_change(older: str, newer: str) -> None:
 
 
 def test_the_user_may_correct_the_assistant() -> None:
-    """A sentence of the assistant is corrected by a later statement of the user with another value."""
+    """A later statement of the user with a different value revokes a sentence of the assistant."""
     found, wrong = (
         "The host of the build cache is cache-07.",
         "The host of the build cache is now cache-11.",

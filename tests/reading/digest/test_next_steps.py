@@ -37,9 +37,9 @@ from tests.reading.digest.talk import Talk, entry_lines, entry_texts
 def test_the_end_of_the_last_answer_names_the_next_step(
     config_home: ConfigHome, words: str, row: str
 ) -> None:
-    """The digest quotes the end of the last answer as the next step.
+    """The end of the last answer is quoted as the next step.
 
-    It may be a question, an offer, an announcement, or a sentence about the work left to do.
+    The next step may be a question, an offer, an announcement, or a sentence about remaining work.
     """
     talk = Talk().prompt("fix it").says(words)
     assert entry_lines(talk.digest(config_home), "next") == {row: talk.last_line}
@@ -98,7 +98,7 @@ def test_steps_stay_open_while_the_work_is_only_committed(
 
 
 def test_work_that_the_user_put_off_is_a_next_step(config_home: ConfigHome) -> None:
-    """Work that the user put off is listed as a next step in the user's words, but a question is not."""
+    """Work that the user postponed is listed as a next step in the user's words. A question is not."""
     talk = Talk().prompt("Let's worry about 21 later on. Do 17.").says("Done.")
     at = talk.last_line - 1
     talk.prompt("should we fix that in a separate PR?").says("No.")
@@ -122,7 +122,7 @@ def test_a_question_is_shown_once(config_home: ConfigHome) -> None:
 
 
 def test_a_code_block_cut_at_its_start_hides_no_question(config_home: ConfigHome) -> None:
-    """A question after a long code block is found, even if the block's start was cut off."""
+    """A question after a long code block is found, even if the start of the code block was cut off."""
     said = "```\n" + "x = 1\n" * 400 + "```\nShall I push it?"
     assert entry_texts(Talk().prompt("go").says(said).digest(config_home), "questions") == [
         "Shall I push it?"

@@ -90,9 +90,9 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
 def test_the_plan_of_plan_mode_is_not_outdated_by_a_copy(
     config_home: ConfigHome, folder: str
 ) -> None:
-    """The plan of plan mode is named as the only file that may be edited, even if it was copied.
+    """The plan written in plan mode is named as the only file that may be edited, even if it was copied.
 
-    After plan mode it is not named so any longer.
+    When plan mode has ended, the digest no longer says this.
     """
     plan = f"{folder}/calm-fox.md"
     talk = Talk().prompt("go", permissionMode="plan")
@@ -147,7 +147,7 @@ def test_a_running_sub_agent_is_listed(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_without_an_answer_is_listed(config_home: ConfigHome) -> None:
-    """A sub-agent is listed if the session ends before it answers."""
+    """A sub-agent is listed if the session ends before the sub-agent answers."""
     talk = Talk().prompt("go").calls("Task", {"description": "find the leak"}, None)
     assert "find the leak" in present_state(talk.digest(config_home))
 
@@ -181,7 +181,7 @@ def test_an_unanswered_request_is_marked_as_unanswered(config_home: ConfigHome) 
 def test_a_last_text_that_announces_a_step_is_not_an_answer(
     config_home: ConfigHome, words: str, is_answered: bool
 ) -> None:
-    """A last text that asks a question or announces a step doesn't count as an answer to the request."""
+    """A last text that asks a question or announces a step is not treated as an answer to the request."""
     shown = present_state(Talk().prompt("fix it").says(words).digest(config_home))
     assert ("the last request was answered" in shown) is is_answered
 
@@ -197,9 +197,9 @@ def test_the_branch_of_the_last_git_output_is_shown(config_home: ConfigHome) -> 
 
 
 def test_a_branch_that_changed_outside_the_session_is_shown(config_home: ConfigHome) -> None:
-    """If ``gitBranch`` changes after the last git output, the session is on the recorded branch.
+    """If ``gitBranch`` changes after the last git output, the digest shows the branch in ``gitBranch``.
 
-    The push on the earlier branch is then no longer mentioned.
+    It no longer mentions that the earlier branch was pushed.
     """
     talk = Talk().prompt("go", gitBranch="main")
     talk.runs("git checkout -b fix", "Switched to a new branch 'fix'").runs("git push")
@@ -214,9 +214,9 @@ def test_a_branch_that_changed_outside_the_session_is_shown(config_home: ConfigH
 
 
 def test_a_branch_recorded_after_the_work_is_named_separately(config_home: ConfigHome) -> None:
-    """A branch that the client recorded only after the work is named in a separate row.
+    """A branch that the client recorded only after the last work is named on a separate line.
 
-    After a real prompt on that branch, it is named as the session's branch.
+    If the user sends a prompt on that branch, it is named as the session's branch.
     """
     row = "branch other, seen only after the work"
     talk = Talk().prompt("go", gitBranch="main").edits(f"{CWD}/a.py").says("Done.")
@@ -233,9 +233,10 @@ def test_a_branch_recorded_after_the_work_is_named_separately(config_home: Confi
 
 
 def test_files_on_a_branch_that_the_user_left_may_be_committed(config_home: ConfigHome) -> None:
-    """If the user left a branch without a git command of the session, its files may be committed.
+    """If the branch changed without a git command of the session, the digest says so about changed files.
 
-    The digest says so, unless a command that contains git could have changed the branch.
+    It says that the files may have been committed, unless a git command could have changed the
+    branch.
     """
     row = "no git command of the session left fix: its files may have been committed since"
     talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py")
@@ -329,7 +330,7 @@ def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) ->
 
 
 def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) -> None:
-    """A report of a sub-agent after the last answer is marked as unanswered and quoted in full."""
+    """A sub-agent's report that arrives after the last answer is marked as unanswered and quoted in full."""
     report = "Found it.\n" + "\n".join(
         f"Line {number} of the report says so." for number in range(200)
     )
@@ -417,7 +418,7 @@ def test_a_digest_is_the_same_in_each_process(config_home: ConfigHome) -> None:
 
 
 def test_files_that_only_git_lists_are_named_separately(config_home: ConfigHome) -> None:
-    """A file that git listed before the session changed anything is listed apart from its own files."""
+    """A file that git listed before the session changed any file is not listed with the session's files."""
     talk = Talk().prompt("go").runs("git status --short", "?? old/\n")
     talk.edits("/home/user/proj/a.py").runs("git status --short", " M a.py\n?? old/\n")
     shown = present_state(talk.digest(config_home))
@@ -449,7 +450,7 @@ def test_a_new_folder_is_replaced_by_the_sessions_files(config_home: ConfigHome)
 def test_a_push_of_another_branch_does_not_count(
     config_home: ConfigHome,
 ) -> None:
-    """After a switch to another branch, the push of the earlier branch is not mentioned."""
+    """After a switch to another branch, the digest does not mention the push of the earlier branch."""
     row = "the session made no commit after its last push"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("git commit -am x", "[fix 1234567] x\n").runs("git push -u origin fix")
@@ -461,7 +462,7 @@ def test_a_push_of_another_branch_does_not_count(
 def test_the_pull_request_of_the_current_branch_is_listed(config_home: ConfigHome) -> None:
     """The pull request that a command created for the current branch is listed.
 
-    Looking at another pull request, or the client's link, is no proof.
+    A pull request that was only viewed, or that only the client linked, is not.
     """
     url = "https://github.com/o/r/pull"
     row = f"pull request of this branch: {url}/12"
@@ -503,7 +504,7 @@ def test_a_closed_pull_request_is_not_the_current_one(
 
 
 def test_work_after_a_closed_pull_request_is_not_waiting(config_home: ConfigHome) -> None:
-    """A todo on hold for a pull request is not listed after that pull request is closed."""
+    """A todo that waits for a pull request is not listed after the pull request is closed."""
     todos = [
         {"content": "release, on hold until #12 is in", "status": "pending"},
         {"content": "rename, on hold until #13 is in", "status": "pending"},
@@ -515,7 +516,7 @@ def test_work_after_a_closed_pull_request_is_not_waiting(config_home: ConfigHome
 
 
 def test_a_plan_that_is_out_of_date_is_marked(config_home: ConfigHome) -> None:
-    """An approved plan is marked if its task list is done or a newer plan was proposed."""
+    """An approved plan is marked as outdated if its task list is done or a newer plan was proposed."""
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Move it"}, "approved")
     row = "the last plan that the user approved: Move it"
     assert entry_notes(talk.digest(config_home), "now")[row] == ""
@@ -531,9 +532,9 @@ def test_a_plan_that_is_out_of_date_is_marked(config_home: ConfigHome) -> None:
 
 
 def test_a_plan_document_mentions_later_edits_and_commits(config_home: ConfigHome) -> None:
-    """A plan's note says how many files were edited and committed after the plan was written.
+    """The note on a plan document counts the files edited and committed after the plan was written.
 
-    Part of the plan may be done.
+    Parts of the plan may already be done.
     """
     talk = (
         Talk().prompt("go").calls("Write", {"file_path": "/home/user/proj/PLAN.md", "content": "x"})
@@ -571,9 +572,9 @@ def test_agents_that_only_read_are_not_reported_as_missing(
 def test_files_in_an_older_status_may_be_outdated(
     config_home: ConfigHome, later: str, is_named: bool
 ) -> None:
-    """Files that only ``git status`` listed are not named after a command that may have changed them.
+    """Files that only ``git status`` listed are omitted after a command that may have changed their state.
 
-    Such commands add all files, switch the branch, stash, or make several commits.
+    Such commands add all files, switch branches, stash changes, or make several commits.
     """
     talk = Talk().prompt("go").edits("/home/user/proj/a.py")
     talk.runs("git status --short", " M a.py\n?? docs/generated/\n", cwd="/home/user/proj")
@@ -588,7 +589,7 @@ def test_files_in_an_older_status_may_be_outdated(
 def test_a_push_counts_after_work_in_another_checkout(
     config_home: ConfigHome,
 ) -> None:
-    """A git command in another checkout doesn't hide that the session pushed in its own."""
+    """A git command in another checkout doesn't hide a push from the session's own checkout."""
     talk = Talk().prompt("go").runs("cd /w/app && git status", "On branch main\n")
     talk.runs("cd /w/app && git commit -am x && git push", "[main 1234567] x\n")
     talk.runs("cd /w/lib && git status", "On branch fix\n")

@@ -51,7 +51,7 @@ def test_an_unanswered_question_has_its_options(config_home: ConfigHome) -> None
 
 
 def test_a_refused_edit_stays_until_it_is_replaced(config_home: ConfigHome) -> None:
-    """An edit that the user refused is shown in full until the file is edited again."""
+    """An edit that the user refused is shown in full until another edit of the same file."""
     given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": LONG_CODE}
     talk = Talk().prompt("go").calls("Edit", given, REFUSAL_WITH_REMARK, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
@@ -76,7 +76,7 @@ def test_a_refused_plan_stays_until_another_is_approved(config_home: ConfigHome)
 def test_a_plan_answered_with_text_is_not_refused(
     config_home: ConfigHome,
 ) -> None:
-    """A plan that the user answered with a text is not called refused, because the text may agree."""
+    """A plan that the user answered with a text is not marked as refused, because the user may agree."""
     answer = f"{REJECTED} To tell you how to proceed, the user said:\nwrite it down first"
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": LONG_PLAN}, answer, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
@@ -88,7 +88,7 @@ def test_a_plan_answered_with_text_is_not_refused(
 def test_a_remark_with_a_refused_call_is_the_last_request_until_answered(
     config_home: ConfigHome,
 ) -> None:
-    """A remark with a refused call is the last request only until the assistant answers it."""
+    """A remark that the user made when refusing a call is the last request until the assistant answers."""
     talk = Talk().prompt("wire up the hooks")
     talk.calls("Bash", {"command": "git switch -c wiring"}, REFUSAL_WITH_REMARK, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
@@ -117,7 +117,7 @@ def test_the_code_in_the_last_answer_is_shown_completely(config_home: ConfigHome
 
 
 def test_a_replaced_plan_is_marked(config_home: ConfigHome) -> None:
-    """A plan that the user started with is marked as superseded after a newer plan was approved."""
+    """The plan with which the user started is marked as superseded after a newer plan was approved."""
     first = "Implement the following plan:\n\n# Move the parser"
     talk = Talk().prompt(first, planContent="# Move the parser").says("Done.")
     talk.prompt("now another").calls("ExitPlanMode", {"plan": "# Drop the parser"}, "approved")

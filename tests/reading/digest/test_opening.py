@@ -114,7 +114,7 @@ def is_opening_line(head: str) -> bool:
     return head.startswith(DIGEST_BEGINNING) or any(pattern.fullmatch(head) for pattern in known)
 
 
-# The form of an opening.
+# The layout of an opening.
 
 
 def test_the_parts_of_an_opening_are_in_order() -> None:
@@ -153,7 +153,7 @@ def test_the_first_line_explains_references() -> None:
 
 
 def test_unread_parts_are_mentioned() -> None:
-    """An opening states the number of unread sessions and the size of a skipped part."""
+    """An opening states the number of unread sessions and the size of the part that was skipped."""
     shown = format_whole_digest(Digest(unread_count=2, skipped_bytes=5_000_000)).split("\n")
     assert shown[1:] == [
         "skipped for their size: 2 sessions or sub-agents of the lineage",
@@ -170,7 +170,7 @@ def test_an_empty_digest_has_only_its_first_line() -> None:
 
 
 def test_sessions_with_equal_id_starts_have_full_ids() -> None:
-    """If two sessions' ids begin alike, references use the full ids."""
+    """If two sessions' ids start with the same characters, references contain the full ids."""
     twin = f"{SESSION[:8]}-2222-4222-8222-222222222222"
     talk = (
         *prompts_with_answers(2),
@@ -209,7 +209,7 @@ def test_the_digest_for_a_new_task_has_no_talk_and_no_open_work() -> None:
 
 @pytest.mark.parametrize("room", [2_000, 4_000, 16_000, 48_000])
 def test_omitted_messages_are_counted(room: int) -> None:
-    """The heading of the talk and the receipt state how many messages were left out."""
+    """The heading of the talk and the receipt state how many messages were omitted."""
     digest = Digest(talk=prompts_with_answers(600, 200), remark_count=21)
     shown = format_opening(digest, room)
     counted = r"\(([\d,]+) messages? of ([\d,]+) and 21 other remarks left out\)"
@@ -236,7 +236,10 @@ def test_every_message_is_shown_if_all_fit() -> None:
 
 @pytest.mark.parametrize("room", [4_000, 16_000, 48_000])
 def test_the_last_request_and_answer_are_complete_if_they_fit(room: int) -> None:
-    """The last request and the last answer are shown in full if they fit, however long the rest is."""
+    """The last request and the last answer are shown in full if they fit.
+
+    This holds even if the earlier messages are very long.
+    """
     request, answer = "q" * (room // 8), "a" * (room // 4)
     talk = (
         *prompts_with_answers(500, 100),
@@ -284,7 +287,7 @@ def test_a_long_last_answer_shows_both_ends() -> None:
 
 
 def test_the_smallest_opening_has_the_last_answer_and_lists() -> None:
-    """An opening of 4,000 characters has the state, the last request and answer, files and commands."""
+    """An opening of 4,000 characters has the state, the last request, the last answer, files and commands."""
     digest = Digest(
         section_with_entries("changed", 30)
         | section_with_entries("commands", 30)
@@ -303,9 +306,9 @@ def test_the_smallest_opening_has_the_last_answer_and_lists() -> None:
 
 
 def test_a_listed_message_is_not_repeated_in_the_talk() -> None:
-    """A message that consists of a choice or a demand is listed in its section, not again in the talk.
+    """A message that is only a choice or a demand is listed in its section but not repeated in the talk.
 
-    A message with further words is in the talk too.
+    A message that contains further words also appears in the talk.
     """
     choice, rule = "Which port? -> 8080", "Never push to main."
     talk = (
@@ -326,7 +329,7 @@ def test_a_listed_message_is_not_repeated_in_the_talk() -> None:
 
 
 def test_open_work_is_one_block() -> None:
-    """All open work is listed under one heading, and each entry begins with its section's heading."""
+    """All open work is listed under one heading. Each entry begins with the heading of its section."""
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     shown = format_opening(Digest(rows, prompts_with_answers(3)), MOST).text
     block = shown.partition(f"\n{OPEN_HEADING}\n")[2].partition("\nlast request")[0]
@@ -339,7 +342,7 @@ def test_open_work_is_one_block() -> None:
 
 @pytest.mark.parametrize("section", SECTIONS, ids=SECTION_NAMES)
 def test_a_section_never_exceeds_its_space(section: Section) -> None:
-    """A section never exceeds its space, and it states how many entries it omits."""
+    """A section never exceeds its maximum size, and it states how many entries it omits."""
     digest = Digest(
         section_with_entries(section.name, 3_000),
         prompts_with_answers(2_000, 300),
@@ -377,7 +380,11 @@ def test_a_command_is_shown_completely_or_not() -> None:
 
 
 def test_no_entry_is_shown_twice() -> None:
-    """An open failure is not listed as a failure again, and a rule in the last request is not repeated."""
+    """No entry is shown twice.
+
+    An open failure is not listed among the failures again, and a rule that the last request
+    contains is not repeated.
+    """
     error, other = (
         DigestEntry("`make` exit 1: boom", f"{SESSION}:40"),
         DigestEntry("it is slow", f"{SESSION}:50"),
@@ -392,9 +399,9 @@ def test_no_entry_is_shown_twice() -> None:
 
 
 def test_a_withdrawn_sentence_is_marked() -> None:
-    """A message whose sentence was withdrawn has a line with that sentence and the withdrawing record.
+    """Below a message with a withdrawn sentence, a line quotes it and names the record that withdrew it.
 
-    The line is omitted if the sentence is not shown.
+    The line is omitted if the message is shown without that sentence.
     """
     old = TalkMessage(
         MessageKind.REQUEST,
@@ -451,7 +458,7 @@ def test_earlier_calls_about_the_request_are_shown(config_home: ConfigHome) -> N
 
 
 def _latest_texts(talk: Talk, home: ConfigHome) -> list[str]:
-    """Return the texts of a session's latest calls, with enough space for all of them."""
+    """Return the texts of a session's latest calls as shown in an opening with enough space for all."""
     session, digest = session_file(str(talk.write(home))), talk.digest(home)
     return [message.text for message in collect_latest_calls(session, digest, 40_000)]
 
@@ -467,7 +474,7 @@ def test_an_edit_that_only_deletes_shows_the_deleted_text(config_home: ConfigHom
 
 
 def test_spare_space_shows_more_of_an_output(config_home: ConfigHome) -> None:
-    """The output of a command is shown in full if there is space, and shortened otherwise."""
+    """A command's output is shown in full if the opening has enough space. Otherwise it is shortened."""
     rows = "\n".join(f"row {number} of the build" for number in range(150))
     talk = Talk().prompt("build it").runs("make all", rows).says("Done.").prompt("on")
     (whole,) = _latest_texts(talk, config_home)
@@ -496,7 +503,7 @@ def test_an_unrelated_old_file_is_shortened(config_home: ConfigHome) -> None:
 
 
 def test_related_parts_of_a_diff_are_complete(config_home: ConfigHome) -> None:
-    """The hunks of a diff that contain words of the request are shown in full, the others as one line."""
+    """Diff hunks that contain words of the last request are shown in full. Each other hunk is one line."""
     noise = "\n".join(f" context {number}" for number in range(200))
     wanted = "\n".join(f"+    retry_limit {number} of the uploader" for number in range(40))
     diff = (
@@ -511,7 +518,7 @@ def test_related_parts_of_a_diff_are_complete(config_home: ConfigHome) -> None:
 
 
 def test_a_diff_whose_files_a_later_diff_shows_is_omitted(config_home: ConfigHome) -> None:
-    """A diff is omitted if a later diff shows the same file, unless a commit came between them."""
+    """A diff is omitted if a later diff shows the same file and no commit came between the two diffs."""
     first, second = "diff --git a/a.py b/a.py\n+one", "diff --git a/a.py b/a.py\n+one\n+two"
     talk = Talk().prompt("go").runs("git diff", first).runs("git diff -- a.py b.py", second)
     (shown,) = _latest_texts(talk, config_home)
@@ -540,7 +547,7 @@ def test_successive_unrelated_parts_of_a_diff_are_one_row(config_home: ConfigHom
 
 
 def test_a_call_stopped_by_a_hook_is_omitted(config_home: ConfigHome) -> None:
-    """A call that a hook stopped is not shown, and the message of a stop hook is not a request."""
+    """A call that a hook blocked is not shown, and the message of a Stop hook is not shown as a request."""
     stopped = "Operation stopped by hook: Another session is active."
     talk = Talk().prompt("go").runs("make", stopped, error=True).runs("ls", "a.py")
     talk.prompt("Stop hook feedback:\nrun the tests first").says("Done.")
@@ -565,7 +572,7 @@ def test_a_loaded_skill_is_not_a_call(config_home: ConfigHome) -> None:
 
 
 def test_a_short_result_is_never_empty(config_home: ConfigHome) -> None:
-    """A shortened result shows more than its first sentence if that sentence is only a number."""
+    """If the first sentence of a result is only a number, the shortened result shows more than it."""
     talk = Talk().prompt("look around").calls("Read", {"file_path": "/x.md"}, f"1. {'word ' * 200}")
     talk.says("Done.").prompt("double the pool_size")
     (text,) = _latest_texts(talk, config_home)
@@ -616,14 +623,14 @@ def test_committed_edits_come_last(config_home: ConfigHome, request_text: str, f
 
 
 def _replace(talk: Talk, path: str, old_text: str, new_text: str) -> Talk:
-    """Add a call that replaces a text in a file."""
+    """Add an edit that replaces ``old_text`` in a file with ``new_text``."""
     return talk.calls("Edit", {"file_path": path, "old_string": old_text, "new_string": new_text})
 
 
 def test_an_edit_is_shown_as_later_edits_left_it(config_home: ConfigHome) -> None:
-    """An edit is shown with the changes that later edits made in its text.
+    """An edit is shown with its text as changed by later edits.
 
-    An edit whose text was replaced completely is omitted.
+    If later edits replaced the whole text, the earlier edit is omitted.
     """
     path = "/home/user/proj/pool.py"
     talk = Talk().prompt("write pool.py")
@@ -642,9 +649,9 @@ def test_an_edit_is_shown_as_later_edits_left_it(config_home: ConfigHome) -> Non
 def test_an_edit_is_shown_without_an_end_that_a_later_edit_replaced(
     config_home: ConfigHome,
 ) -> None:
-    """An edit is shown without the end that a later edit replaced together with the lines after it.
+    """If a later edit replaced the end of an edit and the lines after it, the end is not shown.
 
-    If the later edit matches that end only by chance, the end is shown.
+    If the later edit contains the same text only by chance, the end is shown.
     """
     path = "/home/user/proj/pool.py"
     start = "def size():\n    limit = read_limit(config)\n    return min(limit, 8)\n"
@@ -698,9 +705,9 @@ def test_a_failure_that_is_still_open_is_shown_before_later_reads(config_home: C
 
 
 def test_a_repeated_diff_is_shown_once(config_home: ConfigHome) -> None:
-    """A diff that was shown twice appears once, even if its code contains the word "failed".
+    """A diff that was printed twice is shown once, even if its code contains the word "failed".
 
-    Repeated outputs with that word are all shown.
+    Other repeated outputs with the word "failed" are all shown.
     """
     diff = "diff --git a/pool.py b/pool.py\n+    raise Error('failed')"
     talk = Talk().prompt("go")
@@ -766,9 +773,9 @@ def test_a_failed_run_of_a_check_that_passed_later_is_shortened(config_home: Con
 
 
 def test_a_check_that_passed_in_another_folder_did_not_work_later(config_home: ConfigHome) -> None:
-    """A failed check in one folder is not marked "it worked later" if it passed in another folder.
+    """A failed check in one folder is not marked "it worked later" if it passed in a different folder.
 
-    A later run without a named folder counts.
+    It is marked if a later run without a folder in its command passed.
     """
     talk = Talk().prompt("go").fails("cd /a && make x", "no").runs("cd /b && make x", "yes")
     talk.fails("cd /c && make y", "no").runs("make y", "yes").says("Done.")
@@ -804,7 +811,7 @@ def test_only_a_call_on_another_branch_is_marked(
 
 
 def test_a_call_with_an_outdated_result_is_marked(config_home: ConfigHome) -> None:
-    """A check or a git query is marked with the edits, commits and branch switches that followed it.
+    """The output of a check or a git query is marked with later edits, commits and branch switches.
 
     A failed check that passed later is marked "it worked later".
     """
@@ -850,7 +857,10 @@ def test_a_plan_that_the_user_saw_is_not_a_call(config_home: ConfigHome) -> None
 
 
 def test_superseded_calls_are_omitted(config_home: ConfigHome) -> None:
-    """An earlier run of a command, an earlier read of a file, and a change of imports are not shown."""
+    """Calls that later calls replaced are not shown.
+
+    Examples are an earlier run of a command, an earlier read of a file, and a change of imports.
+    """
     path = "/home/user/proj/a.py"
     talk = (
         Talk().prompt("go").runs("make test", "2 passed").calls("Read", {"file_path": path}, "old")
@@ -877,9 +887,9 @@ def test_superseded_calls_are_omitted(config_home: ConfigHome) -> None:
 def test_zero_failures_are_not_a_failure(
     config_home: ConfigHome, printed: str, is_shown_twice: bool
 ) -> None:
-    """An earlier run whose output reports failures is shown beside the later run.
+    """An earlier run whose output reports failures is shown in addition to the later run.
 
-    An output such as "0 failed" is no failure, so that run is not shown.
+    An output such as "0 failed" reports no failure, so its run is not shown.
     """
     talk = Talk().prompt("go").runs("make it", printed).runs("make it", "well").says("Done.")
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
@@ -922,7 +932,7 @@ def test_a_long_call_is_shortened(config_home: ConfigHome) -> None:
 
 
 def test_rows_of_progress_are_left_out(config_home: ConfigHome) -> None:
-    """Lines of progress are left out of an output, so the build's error after them is shown."""
+    """Progress lines are removed from an output so that the build's error after them is shown."""
     rows = "".join(f"   Compiling part-{number} v1.{number}.0\n" for number in range(200))
     talk = (
         Talk().prompt("go").runs("cargo test", f"Exit code 101\n{rows}error: no field", error=True)
@@ -992,7 +1002,7 @@ _ENTRIES = st.lists(st.builds(make_entry, _TEXT, _REFERENCE, _TEXT), max_size=12
 
 
 def _store_and_read(digest: Digest) -> Digest:
-    """Return the digest as it is after it was stored in a child and read again."""
+    """Return the digest that results from storing a digest in a child and reading it again."""
     known = entries.parse_digest(parse_record(entries.format_digest_record(digest)) or {})
     assert known is not None
     return known
@@ -1048,7 +1058,7 @@ _CALLS = (
 @example(_REPEATED_MESSAGES_DIGEST, LEAST, False)
 @example(_REPEATED_MESSAGES_DIGEST, MOST, True)
 def test_an_opening_is_valid_for_any_digest(digest: Digest, room: int, has_calls: bool) -> None:
-    """An opening of any digest fits its limit, has no blank line, and contains no forged markers.
+    """An opening of any digest fits its limit and has no blank lines or forged markers.
 
     A quoted text can't look like a line of the engine, end the block, or replace the next step.
     """
@@ -1120,7 +1130,10 @@ def test_a_demand_is_shown_on_one_line() -> None:
 
 
 def test_edits_precede_old_searches_and_passed_checks(config_home: ConfigHome) -> None:
-    """The latest edits are shown before old searches and passed checks, of which a few are shown."""
+    """The latest edits are shown before old searches and passed checks.
+
+    Only a few of the searches and checks are shown.
+    """
     talk = Talk().prompt("go")
     for number in range(6):
         given = {
@@ -1158,9 +1171,9 @@ def test_the_old_text_of_a_rewritten_file_is_omitted(config_home: ConfigHome, to
 
 
 def test_an_exit_status_that_was_not_recorded_is_reported_once(config_home: ConfigHome) -> None:
-    """If several commands lack an exit status, the heading says so and marks them with ``*``.
+    """If several commands lack an exit status, the heading says so, and ``*`` marks these commands.
 
-    A single command has a note instead.
+    If only one command lacks an exit status, the command has a note instead.
     """
     rows = [DigestEntry(f"make {name}", "", "2 runs, exit status not recorded") for name in "ab"]
     rows.append(DigestEntry("make c"))

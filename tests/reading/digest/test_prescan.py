@@ -24,7 +24,8 @@ def tool_result_record(
 ) -> dict[str, Any]:
     """Return a tool result with its keys in the order in which clients write them.
 
-    The record's id comes after the message, and the content comes after the call's id.
+    The id of the record follows its message, and the content of the result follows the id of the
+    call.
     """
     block = {"tool_use_id": "toolu_1", "type": "tool_result", "content": content}
     record = user(blocks or [block], uuid=RECORD_UUID, parent=PARENT_UUID)
@@ -93,7 +94,10 @@ def test_a_tool_result_is_prescanned() -> None:
     ids=lambda record: str(record)[:20],
 )
 def test_other_lines_are_not_prescanned(record: dict[str, Any]) -> None:
-    """A line that is short, an error, a refusal, of another type, or in another order is not prescanned."""
+    """A line that is short, an error, a refusal, or a different kind of record is not prescanned.
+
+    A line whose keys have an unusual order is not prescanned either.
+    """
     assert prescan_of_record(record) is None
 
 
@@ -139,7 +143,7 @@ _EXTRA = st.dictionaries(
 
 @st.composite
 def _lines(draw: st.DrawFn) -> bytes:
-    """Return lines of records that resemble tool results, some with another order of keys."""
+    """Draw lines of records that resemble tool results. Some have their keys in a different order."""
     record = tool_result_record(
         blocks=draw(st.lists(_BLOCK, min_size=1, max_size=2)), pad=LONG_CONTENT
     )
@@ -158,7 +162,7 @@ def _lines(draw: st.DrawFn) -> bytes:
 @settings(max_examples=400)
 @given(_lines())
 def test_the_prescan_never_differs_from_the_parser(line: bytes) -> None:
-    """If a line can be prescanned, its ids are those that the parser finds, and it is not an error."""
+    """The ids in a line's prescan are the ids that the parser finds, and the line is not an error."""
     found = prescan_line(line)
     if found is None:
         return

@@ -49,7 +49,7 @@ LONG_ROW = "A row that was wrapped at the margin of a document and"
     ],
 )
 def test_wrapped_rows_are_joined(text: str, joined: str) -> None:
-    """A long row that ends inside a sentence is joined with the next row, unless it is a heading or table."""
+    """A long line that ends inside a sentence is joined with the next, unless it is a heading or a table."""
     assert join_wrapped_rows(text) == joined
 
 
@@ -150,7 +150,7 @@ def test_reports_of_finished_work_are_not_announcements(text: str) -> None:
     [("Shall I?", True), ("**Which?**", True), ("いい\uff1f", True), ("No. Yes.", False)],
 )
 def test_sentences_that_end_in_a_question_mark_are_questions(text: str, asks: bool) -> None:
-    """A sentence with a question mark at its end, even before ``**``, is a question."""
+    """A sentence that ends in a question mark, possibly followed by ``**``, is a question."""
     assert is_question(text) is asks
 
 
@@ -166,5 +166,5 @@ def test_sentences_that_end_in_a_question_mark_are_questions(text: str, asks: bo
     ],
 )
 def test_only_typed_words_are_kept(text: str, left: str) -> None:
-    """Text that the client inserted into a prompt is removed. A tag without an end is kept."""
+    """Text that the client inserted into a prompt is removed. A tag that is never closed is kept."""
     assert keep_typed_text(text) == left

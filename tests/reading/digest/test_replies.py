@@ -62,7 +62,7 @@ def test_equal_replies_are_both_shown(config_home: ConfigHome) -> None:
 def test_a_question_instead_of_a_choice_is_not_an_answer(
     config_home: ConfigHome, answered: str, is_choice: bool
 ) -> None:
-    """An answer that asks something back is shown in the talk, but not listed as a choice."""
+    """An answer that asks a question is shown in the talk but not listed as a choice."""
     asked = {"questions": [{"question": "Which colour?"}]}
     told = f'User has answered your questions: "Which colour?"="{answered}"'
     digest = Talk().prompt("go").calls("AskUserQuestion", asked, told).digest(config_home)

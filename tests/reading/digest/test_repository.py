@@ -130,7 +130,7 @@ def pushed_repo(repo: Path) -> Path:
 
 
 def commit_tracked_changes(folder: Path, *words: str) -> None:
-    """Commit all tracked changes, even if there are none. The first of ``words`` is the message."""
+    """Commit all tracked changes, allowing an empty commit. The first of ``words`` is the message."""
     git(folder, "commit", "-q", "--allow-empty", "-am", *words)
 
 
@@ -142,7 +142,10 @@ def test_a_pushed_branch_needs_no_note(pushed_repo: Path) -> None:
 
 
 def test_commits_ahead_and_behind_are_counted(pushed_repo: Path) -> None:
-    """The state counts commits ahead of and behind the upstream. Other people's commits are no rewrite."""
+    """The commits ahead of and behind the upstream are counted.
+
+    If other people pushed commits, the branch is not marked as rewritten.
+    """
     git(pushed_repo, "clone", "-q", "-b", "fix/x", str(pushed_repo.parent / "remote"), "../other")
     commit_tracked_changes(pushed_repo.parent / "other", "theirs")
     git(pushed_repo.parent / "other", "push", "-q")
@@ -202,7 +205,7 @@ def test_ignored_files_are_not_listed(repo: Path) -> None:
 
 
 def test_a_file_mode_counts_only_if_it_is_tracked(repo: Path) -> None:
-    """A changed file mode counts only if the repository tracks modes."""
+    """A changed file mode is listed only if the repository is configured to track file modes."""
     git(repo, "config", "core.fileMode", "false")
     (repo / "a").chmod(0o755)
     assert not git_state_without_time_limit(repo).dirty_paths
@@ -260,9 +263,9 @@ def test_the_state_of_a_sha256_repository_is_read(tmp_path: Path) -> None:
 
 
 def test_the_state_of_a_submodule_is_read(repo: Path) -> None:
-    """The state of a submodule is read, although its git folder is elsewhere.
+    """The state of a submodule is read, although the submodule's git folder is elsewhere.
 
-    The files of the submodule are not in the state of the outer repository.
+    The outer repository's state does not include the submodule's files.
     """
     git(repo, "init", "-q", "-b", "main", "../inner")
     commit_tracked_changes(repo.parent / "inner", "one")
@@ -371,7 +374,7 @@ def test_no_program_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
 
 
 def test_a_digest_marks_uncommitted_files(repo: Path, config_home: ConfigHome) -> None:
-    """A changed file with uncommitted changes has the note "not committed" in the digest."""
+    """A file that the session changed and git reports as uncommitted has the note "not committed"."""
     talk = Talk().prompt("go", cwd=str(repo)).edits(str(repo / "a")).edits(str(repo / "b"))
     (repo / "a").write_text("2\n")
     for record in talk.records:

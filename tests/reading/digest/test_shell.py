@@ -33,9 +33,9 @@ COMMAND_KEYS = [
 
 @pytest.mark.parametrize(("command", "expected"), COMMAND_KEYS)
 def test_forms_of_a_command_have_the_same_key(command: str, expected: str) -> None:
-    """The key of a command leaves out a leading ``cd`` and programs that only shorten the output.
+    """A command's key omits a leading ``cd`` and programs that only shorten the output.
 
-    It keeps a filter such as ``grep -v``.
+    The key contains filters such as ``grep -v``.
     """
     assert make_command_key(command) == expected
 
@@ -50,7 +50,7 @@ def test_forms_of_a_command_have_the_same_key(command: str, expected: str) -> No
     ],
 )
 def test_a_cd_into_the_sessions_folder_is_omitted(command: str, expected: str) -> None:
-    """A command is shown without a ``cd`` into the session's folder, but with one into another folder."""
+    """A command is shown without a ``cd`` into the session's folder. Other ``cd`` commands are shown."""
     assert make_runnable_command(command, "/home/user/proj") == expected
 
 
@@ -61,7 +61,7 @@ def test_a_cd_into_the_sessions_folder_is_omitted(command: str, expected: str) -
     ],
 )  # fmt: skip
 def test_a_command_of_several_lines_runs_unchanged(command: str) -> None:
-    """A command of several lines is shown on one line that prints the same when bash runs it."""
+    """A command with several lines is shown on one line, and prints the same output when bash runs it."""
     shown = make_runnable_command(f"cd /home/user/proj\n{command}", "/home/user/proj")
     assert "\n" not in shown
     said = [
@@ -108,7 +108,7 @@ def test_a_command_is_split_into_simple_commands(
 ) -> None:
     """A command is split into simple commands with their words and the files that they write.
 
-    Quoted text stays together, and assignments and programs such as ``sudo`` are left out.
+    Quoted text stays in one word. Assignments and programs such as ``sudo`` are omitted.
     """
     found = parse_simple_commands(command)
     assert [one.words for one in found] == words
@@ -145,7 +145,7 @@ READING_COMMANDS = [
 
 @pytest.mark.parametrize(("command", "runs"), COMMANDS_WITH_PROGRAM)
 def test_the_program_of_a_command(command: str, runs: str) -> None:
-    """The program of a command is that of its first part that does more than read."""
+    """A command's program is the program of the first part that does more than read."""
     found = find_program(parse_simple_commands(command))
     assert found
     assert found == runs

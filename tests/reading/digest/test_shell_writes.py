@@ -70,7 +70,10 @@ def test_files_that_a_command_changes_are_found(command: str, paths: list[str]) 
     ],
 )
 def test_the_start_folder_of_a_command_is_found(command: str, folder: str | None) -> None:
-    """A command starts in the folder of its leading ``cd``, or in an unknown one if it has a variable."""
+    """A command starts in the folder of its leading ``cd``.
+
+    If the folder contains a variable, the start folder is unknown.
+    """
     assert find_start_folder(parse_simple_commands(command)) == folder
 
 
@@ -115,9 +118,9 @@ GIT_OUTPUTS_WITH_FILES = [
 def test_files_that_git_prints_are_found(
     command: str, output: str, here: list[str], rooted: list[str]
 ) -> None:
-    """Uncommitted files and files that a commit created are found in git's output.
+    """Git's output shows uncommitted files and the files that a commit created.
 
-    Files in commits that other people may have made are not.
+    Files in commits that other people may have made are not returned.
     """
     found = parse_git_listing(parse_simple_commands(command), output)
     assert (list(found.relative_paths), list(found.root_paths)) == (here, rooted)

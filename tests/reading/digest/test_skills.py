@@ -1,4 +1,4 @@
-"""Tests of the steps that are left of a skill when the session ends."""
+"""Tests of a skill's remaining steps when the session ends."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _talk_with_ship_skill() -> Talk:
 
 
 def test_the_remaining_steps_are_quoted(config_home: ConfigHome) -> None:
-    """The steps of a skill are listed from the one whose command was last used, and its rules follow."""
+    """A skill's steps are listed from the step whose command ran last. The skill's rules follow."""
     talk = _talk_with_ship_skill().runs("gh pr view --json number", "no pull requests found")
     talk.runs("git add a.py .gitignore && git status", "On branch main").calls(
         "Bash", {"command": "git commit -m x"}, None
@@ -72,9 +72,9 @@ def test_a_skill_without_commands_has_all_steps(config_home: ConfigHome) -> None
 
 
 def test_rules_are_quoted_in_full_or_omitted(config_home: ConfigHome) -> None:
-    """A rule of a skill is quoted in full, also if it was wrapped, or is left out if it is too long.
+    """A rule of a skill is quoted in full, even if it was wrapped. A rule that is too long is omitted.
 
-    A rule that introduces a list is left out too.
+    A rule that introduces a list is also omitted.
     """
     rules = """Base directory for this skill: /skills/x
 
@@ -99,7 +99,7 @@ next build overwrites it without a question. More words.
 
 
 def test_a_long_step_ends_with_a_whole_row(config_home: ConfigHome) -> None:
-    """A long step is cut after a whole row, with an ellipsis at its end."""
+    """A long step is cut after a complete line, with an ellipsis at its end."""
     rows = "".join(
         f"{number}. Look at file {number} {'again ' * 20}now\n" for number in range(1, 6)
     )
@@ -112,7 +112,7 @@ def test_a_long_step_ends_with_a_whole_row(config_home: ConfigHome) -> None:
 
 
 def test_a_skill_without_visible_steps_ends_with_its_answer(config_home: ConfigHome) -> None:
-    """A skill without a step that a command shows is over after an answer that asks nothing."""
+    """If no command shows a step of a skill, the skill ends with an answer that asks nothing."""
     talk = _talk_with_ship_skill()
     assert entry_texts(talk.says("Shall I go on?").digest(config_home), "skills") != []
     talk = _talk_with_ship_skill()
@@ -168,7 +168,7 @@ def test_a_long_report_hides_the_steps_of_a_skill(
 
 
 def test_a_skill_with_a_running_background_command_is_not_over(config_home: ConfigHome) -> None:
-    """The last step of a skill is listed while a background command of it is running."""
+    """The last step of a skill is listed while a background command that the skill started is running."""
     talk = _talk_with_ship_skill().runs("gh pr view --json number", "12")
     talk.runs("sleep 60 && gh pr checks", "Command running in background with ID: b1")
     digest = talk.says("I wait for the checks.").digest(config_home)

@@ -28,7 +28,7 @@ def _stopped_merge_rows(talk: Talk, home: ConfigHome) -> list[str]:
 
 
 def test_a_merge_that_stopped_names_its_files(config_home: ConfigHome) -> None:
-    """A merge that stopped is listed with its conflicting files, which are not called committed."""
+    """A merge that stopped is listed with its conflicting files. These files are not listed as committed."""
     talk = _talk_with_stopped_merge()
     assert _stopped_merge_rows(talk, config_home) == [STOPPED_MERGE_ROW]
     assert entry_notes(talk.digest(config_home), "changed")["a.py"] == "in conflict"
@@ -98,7 +98,7 @@ def test_a_rebase_stops_at_each_commit(config_home: ConfigHome) -> None:
 
 
 def test_an_aborted_merge_does_not_change_the_state_of_a_file(config_home: ConfigHome) -> None:
-    """A file is committed as before after a merge that the same command started and aborted."""
+    """If a command starts and aborts a merge, a committed file keeps its state."""
     talk = Talk().prompt("go").edits(f"{CWD}/a.py")
     talk.runs("git commit -am x", "[dev 1234567] x\n", cwd=CWD)
     talk.runs("git merge --no-commit main; git merge --abort", STOPPED_MERGE_OUTPUT, cwd=CWD)

@@ -1,4 +1,4 @@
-"""Tests of the choice of messages for an opening: enough space keeps them all in full."""
+"""Tests of the choice of messages for an opening."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from resume_hooks.reading.digest.talk_choice import choose_talk
 
 
 def test_older_answers_are_shown_in_full_if_they_fit() -> None:
-    """With enough space, all answers are shown in full. With little space, only the latest answer is."""
+    """With enough space, all answers are shown in full. Otherwise only the latest answers are."""
     answer = "\n".join(
         f"Finding {number}: it is as it is, and stays so for now." for number in range(100)
     )
@@ -27,7 +27,7 @@ def test_older_answers_are_shown_in_full_if_they_fit() -> None:
 
 
 def test_messages_since_the_last_request_are_first() -> None:
-    """The latest message since the last request is shown before some older messages of the user."""
+    """The latest message after the last request is shown in preference to older messages of the user."""
     talk = [
         TalkMessage(MessageKind.REQUEST, f"s:{number}", "old words " * 20) for number in range(20)
     ]
@@ -41,7 +41,7 @@ def test_messages_since_the_last_request_are_first() -> None:
 
 
 def test_a_report_is_shown_in_full_only_if_calls_fit_too() -> None:
-    """A report is shown in full only if enough space is left for calls. Otherwise its middle is cut."""
+    """A report is shown in full only if enough space is left for calls. Otherwise its middle is omitted."""
     report = "\n".join(f"Row {number} of the report." for number in range(400))
     talk = [
         TalkMessage(MessageKind.REQUEST, "s:0", "look"),
@@ -60,9 +60,9 @@ def test_a_report_is_shown_in_full_only_if_calls_fit_too() -> None:
 
 
 def test_texts_between_calls_leave_space_for_calls() -> None:
-    """Texts between calls take at most 70 % of a small opening, and those of each turn's end are shown.
+    """In a small opening, texts between calls take at most 70 % of the space.
 
-    A large opening shows all of them.
+    The last text of each turn is shown. A large opening shows all texts.
     """
     words = "what was found, and why it is so " * 5
     talk = []

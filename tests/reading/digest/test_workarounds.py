@@ -1,4 +1,4 @@
-"""Tests that a failed command is no open error after another command replaced it."""
+"""Tests that a failed command is not an open error after a different command replaced it."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ FAILED_TEST = "FAIL a.test.js\n2 failed, 3 passed\nENOENT: no such file or direc
 def test_an_error_that_was_worked_around_is_not_open(
     config_home: ConfigHome, failed: str, status: int, output: str, later: str, is_open: bool
 ) -> None:
-    """An error of a command that could not run is closed by another command with the same purpose.
+    """An error of a command that could not run is closed by a different command with the same purpose.
 
-    An error of a check that did run stays open, because the other command may cover less.
+    An error of a check that did run stays open, because the other command may check less.
     """
     talk = Talk().prompt("go").runs(later).fails(failed, output, status)
     assert len(entry_texts(talk.digest(config_home), "errors")) == 1

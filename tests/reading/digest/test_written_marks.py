@@ -1,4 +1,4 @@
-"""Tests of TODO comments and open boxes of a plan that the session itself wrote."""
+"""Tests of TODO comments and of a plan's unchecked boxes that the session itself wrote."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_comment_that_the_session_wrote_is_listed(
 
 
 def test_a_removed_comment_is_not_listed(config_home: ConfigHome) -> None:
-    """A TODO comment is not listed after an edit, a new text, or the removal of its file."""
+    """A TODO comment is not listed after an edit removed it, or after its file was rewritten or deleted."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/a.py", "x", "# TODO: close it")
     talk = _edit(talk, f"{CWD}/b.py", "x", "# TODO: open it")
     talk = _write(talk, f"{CWD}/c.py", "# TODO: turn it\n")
@@ -57,7 +57,7 @@ def test_the_open_boxes_of_a_plan_are_listed(config_home: ConfigHome) -> None:
 
 
 def test_each_edit_of_a_multi_edit_counts(config_home: ConfigHome) -> None:
-    """Each edit of a ``MultiEdit`` call counts, for the boxes of a plan and for TODO comments."""
+    """Each edit of a ``MultiEdit`` call is examined for checked boxes of a plan and for TODO comments."""
     plan = "# Tasks\n\n- [ ] cut it\n- [ ] glue it\n- [ ] paint it\n"
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", plan)
     edits = [
@@ -85,6 +85,6 @@ def test_boxes_of_a_plan_that_a_script_changed_are_not_listed(config_home: Confi
 
 
 def test_boxes_of_a_plan_that_is_known_in_part_are_not_listed(config_home: ConfigHome) -> None:
-    """An edit of a plan that the session did not write lists no boxes."""
+    """If the session edited a plan that it did not write, the plan's boxes are not listed."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/tasks.md", "- [ ] a step", "- [ ] another step")
     assert entry_texts(talk.digest(config_home), "todos") == []

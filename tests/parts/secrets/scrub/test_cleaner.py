@@ -204,7 +204,7 @@ def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
 
 
 @given(st.binary(max_size=200), st.sampled_from(SECRETS))
-def test_all_bytes_around_a_secret_stay(rest: bytes, value: str) -> None:
+def test_the_bytes_before_a_secret_stay_unchanged(rest: bytes, value: str) -> None:
     """The bytes before a removed secret are unchanged, whatever they are."""
     known = Cleaner(literals=Literals(dict.fromkeys(SECRETS, "k")), scanning=False)
     body = rest.replace(b"\n", b"").replace(b"\r", b"")

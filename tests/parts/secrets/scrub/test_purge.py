@@ -486,7 +486,7 @@ def test_a_scrub_killed_at_any_step_can_be_repeated(config_home: ConfigHome) -> 
 
 
 ARCHIVED_ID = session_id(5)
-UNREADABLE_NOTES = (b"{", json.dumps({"version": 99}).encode())
+UNREADABLE_MANIFESTS = (b"{", json.dumps({"version": 99}).encode())
 
 
 @pytest.fixture
@@ -513,7 +513,7 @@ def scrub_one_session(home: ConfigHome, path: Path) -> list[LocationWithSecrets]
     return [row for row in rows if row.state == REMAINING_STATE]
 
 
-def test_a_link_without_a_note_is_removed(
+def test_a_vault_file_without_a_manifest_is_deleted(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
     """A file in the vault without a manifest is deleted, because no program could find it."""
@@ -522,8 +522,8 @@ def test_a_link_without_a_note_is_removed(
     assert places_of_secrets(config_home) == {}
 
 
-@pytest.mark.parametrize("note", UNREADABLE_NOTES)
-def test_files_of_an_unreadable_note_stay(
+@pytest.mark.parametrize("note", UNREADABLE_MANIFESTS)
+def test_files_with_an_unreadable_manifest_stay(
     config_home: ConfigHome, session_with_secret: Path, note: bytes
 ) -> None:
     """Files in the vault whose manifest is damaged or newer stay unchanged.

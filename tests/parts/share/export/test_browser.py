@@ -256,7 +256,7 @@ def test_a_page_works_without_scripts(open_page: OpenPage, session_with_many_tur
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_shared_page_lists_the_removed_secrets_first(
+def test_a_shared_page_says_that_it_contains_the_session(
     open_page: OpenPage,
     session_of_every_kind: Path,
     config_home: ConfigHome,
