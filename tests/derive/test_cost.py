@@ -58,7 +58,7 @@ def test_token_prices_have_the_published_ratios() -> None:
     ],
 )
 def test_the_cost_of_the_first_request(strategy: Strategy, lifetime: int, expected: float) -> None:
-    """In the first request, cached tokens cost a tenth and other tokens the price of a cache write.
+    """In the first request, cached tokens cost a tenth, and other tokens the price of a cache write.
 
     The cost of a separate request is added.
     """

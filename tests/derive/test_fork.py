@@ -226,7 +226,7 @@ def test_a_fork_before_a_compaction_estimates_its_size(config_home: ConfigHome) 
 
 
 def test_a_cut_fork_has_the_tokens_counted_at_the_cut(config_home: ConfigHome) -> None:
-    """A cut fork has the tokens that were counted at the cut, and its receipt says if the cut moved."""
+    """A cut fork has the tokens that were counted at the cut. The receipt says if the cut moved."""
     rows = [
         *conversation(2),
         tool_use("c", uuid="c", parent="r3", ts=5),
@@ -460,7 +460,7 @@ def test_a_compacted_session_moves_to_another_home(
 def test_a_fork_of_a_file_outside_the_projects_moves_to_a_home(
     config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """A fork of a file outside the projects' folders has a warning, unless a home moves the fork."""
+    """A fork of a file outside the projects' folders has a warning, unless it moves to a new folder."""
     path = write_session(tmp_path / "copies", session_id(7), conversation(1))
     assert "outside its project's folder" in fork_receipt(path).warnings[0]
     assert fork_receipt(path, home=str(other_folder)).warnings == ()

@@ -500,7 +500,7 @@ def test_a_failed_check_removes_the_child(
 
 
 def damage_line(decided: FreshPlan, part: str) -> FreshPlan:
-    """Return the plan with one line changed."""
+    """Return the plan with one changed line."""
     import dataclasses
 
     assert isinstance(decided.body, FreshLines)

@@ -1,7 +1,8 @@
-"""Tests that prompts, compactions, trims, rewinds, untrims and handoffs may follow in any order.
+"""Tests that prompts, compactions, trims, rewinds, untrims and handoffs may occur in any order.
 
-The form of a compaction by a plugin was measured on 2.1.330: kept messages are written again under
-new ids with their own timestamps, and new ones get timestamps right before the boundary's.
+The form of a compaction by a plugin was measured on 2.1.330. The compaction writes kept messages
+again, with new ids and their own timestamps. New messages have timestamps right before the
+boundary's.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ PLACEHOLDER_PHRASE = "suppressed - "
 
 
 class SimulatedClient:
-    """A stand-in for the client that writes to a session's file."""
+    """A stand-in for the client, which writes to a session's file."""
 
     def __init__(self, home: str, begun: Path | None = None) -> None:
         self.where = Where({"HOME": home, "CLAUDE_CONFIG_DIR": f"{home}/.claude"})
@@ -127,7 +128,7 @@ class SimulatedClient:
         self.append_record(summary(f"So far {len(self.typed)} steps.", **self.next_record_fields()))
 
     def trim_here(self) -> None:
-        """Trim the session in place as the engine plans it and the client writes it."""
+        """Trim the session in place: the engine plans the trim, and the simulated client writes it."""
         scanned = plan.scan_session(session_file(str(self.path)))
         nodes = [node for node in scanned.transcript.chain if node.is_message]
         shown = [
@@ -165,7 +166,7 @@ class SimulatedClient:
                 self.append_record(row)
 
     def rewind(self) -> None:
-        """Go back to before the last prompt, if there is one, and append another turn."""
+        """Go back to before the last prompt, if there is a prompt, and append a turn."""
         chain = scan_transcript(str(self.path)).chain
         last = next((node for node in reversed(chain) if node.is_prompt), None)
         if last is not None and last.parent is not None:
@@ -178,7 +179,7 @@ class SimulatedClient:
         self.parent = scan_transcript(path).chain[-1].uuid
 
     def trim(self) -> None:
-        """Trim the session to a child and continue there, if the trim saves enough."""
+        """Trim the session to a child and continue in the child, if the trim saves enough."""
         try:
             decided = plan.plan_trim(
                 plan.scan_session(session_file(str(self.path))), self.where, Options()
@@ -189,7 +190,7 @@ class SimulatedClient:
             self.open_child(write_child(decided, self.where).file)
 
     def untrim(self) -> None:
-        """Restore all trimmed content in a child and continue there, if anything was trimmed."""
+        """Restore all trimmed content in a child and continue in the child, if any content was trimmed."""
         decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(self.path))), self.where)
         if not decided.is_pointless:
             self.open_child(write_child(decided, self.where).file)
@@ -239,14 +240,14 @@ given_session_and_steps = given(
     st.sampled_from(initial_sessions()),
     st.lists(st.sampled_from(STEP_NAMES), min_size=1, max_size=6),
 )
-"""Supplies a session to begin with and a list of steps."""
+"""Supplies an initial session and a list of steps."""
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
 @given_session_and_steps
 def test_each_turn_appears_once_after_any_steps(begun: Path | None, steps: list[str]) -> None:
-    """After any steps, outline, search and digest count each turn once over all sessions.
+    """After any steps, the outline, the search and the digest count each turn once over all sessions.
 
     An untrim restores every result.
     """

@@ -1,4 +1,4 @@
-"""Tests that the original of a trimmed record is found wherever it moved.
+"""Tests that the original of a trimmed record is found even if it moved.
 
 Files outside the plugin's and the client's folders are never opened.
 """
@@ -40,13 +40,13 @@ UNTRIMMED_RECORD = tool_result("c1", "the whole output", uuid="r1", parent=None,
 
 
 def trimmed_record(file: str, index: int = 0, **other: object) -> Record:
-    """Return the trimmed form of ``UNTRIMMED_RECORD``, with its original on a line of that file."""
+    """Return the trimmed form of ``UNTRIMMED_RECORD``, which names a line of ``file`` as its original."""
     marks = Origin(session_id_from_path(file) or "", file, "r1", index).trim_fields(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other}
 
 
 def record_with_notice(text: str) -> Record:
-    """Return a tool result that has no fields about its original and ends in another tool's notice."""
+    """Return a tool result without fields about its original. It ends with a notice of another tool."""
     return tool_result("c1", text, uuid="r1", parent=None)
 
 
@@ -70,9 +70,9 @@ def parent(config_home: ConfigHome) -> str:
 def test_an_original_is_found_by_the_fields_of_the_trimmed_record(
     config_home: ConfigHome, parent: str
 ) -> None:
-    """An original is found by the fields of the trimmed record, even if its line has changed.
+    """An original is found by the fields of the trimmed record, even if its line number has changed.
 
-    Invalid fields find nothing.
+    With invalid fields, no original is found.
     """
     assert find_original_of(config_home, trimmed_record(parent)) == f"{parent}:0"
     assert find_original_of(config_home, trimmed_record(parent, 7)) == f"{parent}:0"
@@ -107,16 +107,16 @@ def test_an_original_is_found_next_to_its_child(
 
 
 def test_an_original_is_found_in_another_copy(config_home: ConfigHome, parent: str) -> None:
-    """If the named file no longer has the record, another copy of the session is searched."""
+    """If the named file no longer contains the record, another copy of the session is searched."""
     copy = shutil.copy(parent, config_home.project("/elsewhere"))
     Path(parent).write_bytes(b"{}\n")
     assert find_original_of(config_home, trimmed_record(parent)) == f"{copy}:0"
 
 
 def test_an_original_is_found_through_several_trims(config_home: ConfigHome, parent: str) -> None:
-    """The original of a record that was trimmed several times is found in the first session.
+    """If a record was trimmed several times, its original is found in the first session.
 
-    If that session is gone, the last existing record is found.
+    If the first session is gone, the oldest existing form of the record is found.
     """
     middle = write_session(config_home.project(), CHILD, [trimmed_record(parent)])
     assert find_original_of(config_home, trimmed_record(middle)) == f"{parent}:0"
@@ -142,14 +142,14 @@ def test_the_search_ends_at_circular_references(config_home: ConfigHome) -> None
 
 @pytest.fixture
 def outside_session(tmp_path: Path) -> str:
-    """Write a session with the wanted record outside the known folders."""
+    """Write a session that contains the original record to a folder outside the known folders."""
     return write_session(tmp_path / "outside", PARENT, [UNTRIMMED_RECORD])
 
 
 def test_a_trimmed_record_cannot_lead_outside_known_folders(
     config_home: ConfigHome, outside_session: str, tmp_path: Path
 ) -> None:
-    """A trimmed record can't lead to a file outside the known folders, by a path or by a link."""
+    """A trimmed record can't lead to a file outside the known folders, either by a path or by a link."""
     project = config_home.project()
     assert find_original_of(config_home, trimmed_record(outside_session)) is None
     linked = project / f"{PARENT}.jsonl"
@@ -180,7 +180,7 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
 
 
 def test_a_trimmed_record_with_an_invalid_path_finds_nothing(config_home: ConfigHome) -> None:
-    """A trimmed record with an invalid path finds nothing and raises no error."""
+    """If the path in a trimmed record is invalid, no original is found and no error is raised."""
     for odd in (
         "\0.jsonl",
         f"/\ud800/{PARENT}.jsonl",
@@ -193,7 +193,7 @@ def test_a_trimmed_record_with_an_invalid_path_finds_nothing(config_home: Config
 
 @pytest.fixture
 def backup(config_home: ConfigHome) -> Path:
-    """Write the backup of a trim in place, with the whole record."""
+    """Write the backup of a trim in place, which contains the untrimmed record."""
     path = Path(backup_folder(PARENT, config_home.where)) / "2026-01-31T09-30-00.000Z.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(
@@ -205,7 +205,7 @@ def backup(config_home: ConfigHome) -> Path:
 def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path) -> None:
     """The original of a record that was trimmed in place is found in the session's backup.
 
-    It is also found for an older child, and after the session was deleted.
+    It is also found for a child made before the trim, and after the session was deleted.
     """
     said = trimmed_record(str(backup), original_session_id=PARENT)
     session = write_session(config_home.project(), PARENT, [said])
@@ -238,7 +238,7 @@ def test_a_linked_backup_is_not_opened(
 
 
 def test_fields_of_another_tool_find_the_original(config_home: ConfigHome, parent: str) -> None:
-    """The path and line that another tool stored find the original if the record has the same uuid."""
+    """If another tool stored a path and a line, they lead to the original if the record has the same uuid."""
     said = {
         **record_with_notice("cut"),
         "truncated": True,
@@ -260,7 +260,7 @@ def test_fields_of_another_tool_find_the_original(config_home: ConfigHome, paren
 def test_a_notice_of_another_tool_finds_the_original(
     config_home: ConfigHome, parent: str, notice: str
 ) -> None:
-    """The file and line in another tool's notice find the original. The line is counted from 1."""
+    """The file and the line in another tool's notice lead to the original. Its lines are counted from 1."""
     assert find_original_of(config_home, record_with_notice(notice.format(parent))) == f"{parent}:0"
     inner = [{"type": "text", "text": notice.format(parent)}]
     assert (
@@ -276,7 +276,7 @@ def test_a_notice_of_another_tool_finds_the_original(
 def test_an_original_is_found_in_a_backup_of_another_tool(
     config_home: ConfigHome, parent: str, outside_session: str
 ) -> None:
-    """A backup of another tool is used if it is next to the session, but not elsewhere."""
+    """A backup made by another tool is used only if it is next to the session."""
     name = f"{PARENT}.pre-trim-20260131-093000.jsonl.bak"
     beside = shutil.copy(parent, Path(parent).parent / name)
     os.unlink(parent)
@@ -296,9 +296,10 @@ def test_an_original_is_found_in_a_backup_of_another_tool(
 
 
 def test_a_text_that_resembles_a_notice_finds_nothing(config_home: ConfigHome, parent: str) -> None:
-    """A text that only resembles a notice finds nothing.
+    """A text that only resembles a notice leads to no original.
 
-    The notice is not at the end, names line 0, or is in a record with another uuid.
+    Examples are a notice that is not at the end, a notice that names line 0, and a notice about a
+    record with a different uuid.
     """
     for text in (
         f"See line 1 of {parent} for full content] and so on",
@@ -319,7 +320,7 @@ def test_an_original_may_end_like_a_notice(config_home: ConfigHome) -> None:
 def test_a_reference_to_a_placeholder_finds_the_original(
     config_home: ConfigHome, parent: str
 ) -> None:
-    """A reference to a placeholder finds its original. A reference to another record finds that record."""
+    """A reference to a placeholder leads to its original. Any other reference leads to the record itself."""
     write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), trimmed_record(parent)])
     for number, file in ((0, CHILD), (1, PARENT)):
         looked_up = look_up_original(Reference(CHILD[:8], number), "/", config_home.where)
@@ -330,7 +331,7 @@ def test_a_reference_to_a_placeholder_finds_the_original(
 
 
 def test_a_lost_original_is_an_error(config_home: ConfigHome, parent: str) -> None:
-    """If an original is gone, the error names its former line and that of the trimmed record."""
+    """If an original is gone, the error names its former line and the line of the trimmed record."""
     child = write_session(config_home.project(), CHILD, [trimmed_record(parent, 5)])
     os.unlink(parent)
     with pytest.raises(SessionNotFound) as caught:
@@ -342,7 +343,7 @@ def test_a_lost_original_is_an_error(config_home: ConfigHome, parent: str) -> No
 def test_a_reference_leads_to_a_backup_of_a_deleted_session(
     config_home: ConfigHome, backup: Path
 ) -> None:
-    """A reference to a deleted session is looked up in its backups, the oldest first."""
+    """If a reference names a deleted session, its backups are searched, oldest first."""
     later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
     later.write_bytes(backup.read_bytes() + b"{}\n")
     for number, path in ((0, backup), (1, later)):
@@ -377,7 +378,7 @@ def test_restoring_a_record_replaces_its_contents() -> None:
 
 
 def test_restoring_a_record_omits_invalid_blocks() -> None:
-    """A restored record has no blank texts, no thinking, and no calls that the trimmed record lacks."""
+    """A restored record contains no blank texts, no thinking, and no calls that the trimmed record lacks."""
     blocks = [
         {"type": "text", "text": " "},
         {"type": "thinking", "thinking": "t"},

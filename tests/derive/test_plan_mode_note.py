@@ -39,7 +39,7 @@ def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
 
 
 def test_the_opening_of_a_grandchild_names_the_plan(config_home: ConfigHome) -> None:
-    """The opening of a grandchild names the plan, although the child's own records name no plan."""
+    """The opening of a grandchild names the plan, although the records of its parent name no plan."""
     parent = write_session_with_plan(config_home, "# Parse dates\n")
     made = write_child(
         agents.plan_fresh(locate.session_file(parent), config_home.where, kind="handoff"),
@@ -63,7 +63,7 @@ def test_the_opening_does_not_mention_a_missing_plan(config_home: ConfigHome, sl
 
 
 def test_the_title_of_a_plan_is_cleaned(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The title of a plan has no markers and no secrets, and a linked plan is not read."""
+    """Markers and secrets are removed from a plan's title, and a plan that is a link is not read."""
     path = write_session_with_plan(
         config_home, "# [/SESSION LINEAGE] ghp_" + "a1B2c3D4e5" * 4 + "\n"
     )
@@ -77,7 +77,7 @@ def test_the_title_of_a_plan_is_cleaned(config_home: ConfigHome, tmp_path: Path)
 
 
 def test_an_empty_plan_is_named_without_a_title(config_home: ConfigHome) -> None:
-    """An empty plan is named by its file alone."""
+    """Only the file is named if a plan is empty."""
     path = write_session_with_plan(config_home, "")
     assert format_plan_note(HeadTail(path), config_home.where).startswith(
         "The plan of this work is the file "

@@ -1,4 +1,4 @@
-"""Tests that the table of sizes estimates the content of a handoff of each size."""
+"""Tests that the size table estimates the content of a handoff for each size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.builders import (
 
 
 def turns_with_talk_and_calls(turns: int) -> list[Record]:
-    """Return turns, each with about 900 tokens of talk and 900 tokens of calls and results."""
+    """Return turns with about 900 tokens of talk and 900 tokens of calls and results each."""
     rows: list[Record] = []
     for number in range(turns):
         words = " ".join(
@@ -60,9 +60,9 @@ def session_with_sizes(
 
 
 def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
-    """A small size cuts the talk and states how many tokens are cut.
+    """A small size shortens the talk and states how many tokens are omitted.
 
-    A larger size has the whole talk and the latest calls.
+    A larger size contains the whole talk and the latest calls.
     """
     _, dial = session_with_sizes(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
@@ -83,7 +83,7 @@ def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("turns", [1, 5, 14, 40])
 def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> None:
-    """The usual size matches its estimate exactly, and the others within a tenth."""
+    """The actual size is equal to the estimate for the usual size, and within a tenth for other sizes."""
     session, dial = session_with_sizes(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:
         contents = ChildContents(
@@ -111,7 +111,7 @@ def test_the_table_includes_the_size_of_the_setting(
 
 
 def test_the_sizes_of_an_unread_session_are_upper_limits(config_home: ConfigHome) -> None:
-    """The sizes of a session that is too large to read are maximums without a number of cut tokens."""
+    """The sizes of a session that is too large to read are upper limits and don't count omitted tokens."""
     _, dial = session_with_sizes(config_home, 5, max_live_bytes=1_000)
     assert [each.measured_size.omitted_tokens for each in dial.values()] == [
         None,

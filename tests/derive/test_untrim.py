@@ -55,8 +55,8 @@ LONG_TEXT = "many words, " * 100
 LONG_AGO = 1_000_000_000.0
 
 LARGE_SESSION_BYTES = 1_200_000
-"""Only real sessions with more bytes are also tested with the aggressive options, about 15
-sessions."""
+"""Only real sessions with more bytes than this, about 15, are also tested with the aggressive
+options."""
 
 
 def bulky_session() -> list[Record]:
@@ -125,7 +125,7 @@ def write_untrimmed_child(
 
 
 def live_contents(path: str) -> dict[str, dict[str, object]]:
-    """Return the contents of each live record by its uuid, with its output for the screen."""
+    """Return the contents of each live record, including its output for the screen, by the record's uuid."""
     transcript = scan_transcript(path)
     found = {}
     for node in transcript.chain:
@@ -175,7 +175,7 @@ def test_untrim_restores_every_kind_of_content(config_home: ConfigHome, parent: 
 def test_trim_and_untrim_count_the_same_records(config_home: ConfigHome, parent: str) -> None:
     """A trim and an untrim report the same number of records.
 
-    A record with two trimmed pieces counts once.
+    A record with two trimmed pieces is counted once.
     """
     edit = assistant(
         [call("c2", "Edit", old_string=LONG_TEXT, new_string=LONG_TEXT * 2)],
@@ -201,7 +201,10 @@ def test_trim_and_untrim_count_the_same_records(config_home: ConfigHome, parent:
 
 
 def session_with_thinking() -> list[Record]:
-    """Return eight outputs of 12,000 characters that count 4,800 tokens each, with a little thinking."""
+    """Return a session with eight outputs and a little thinking.
+
+    Each output has 12,000 characters and counts as 4,800 tokens.
+    """
     rows = [user("begin", uuid="u"), assistant("yes", uuid="a", parent="u", ts=1, tokens=30_000)]
     for number in range(8):
         thought = {"type": "thinking", "thinking": "hm", "signature": "signed"}
@@ -221,7 +224,7 @@ def session_with_thinking() -> list[Record]:
 def test_trimming_an_untrimmed_child_saves_the_same(config_home: ConfigHome) -> None:
     """Trimming an untrimmed child saves as many tokens as the first trim.
 
-    Neither child has token counts of its own.
+    Neither the trimmed nor the untrimmed child has token counts of its own.
     """
     path = write_session(config_home.project(), SESSION, session_with_thinking())
     first = plan.plan_trim(
@@ -238,9 +241,9 @@ def test_trimming_an_untrimmed_child_saves_the_same(config_home: ConfigHome) -> 
 
 
 def test_an_untrimmed_child_names_its_parent(config_home: ConfigHome, parent: str) -> None:
-    """An untrimmed child names the trimmed session as its parent, which is unchanged.
+    """An untrimmed child names the trimmed session as its parent. The parent is unchanged.
 
-    It has its own kind, title and number.
+    The child has its own kind, title and number.
     """
     child = write_trimmed_child(parent, config_home)
     before = Path(child).read_bytes()
@@ -259,7 +262,7 @@ def test_an_untrimmed_child_names_its_parent(config_home: ConfigHome, parent: st
 
 
 def opening_lineage(path: str) -> str:
-    """Return the opening of a session, which begins with its lineage."""
+    """Return a session's opening, which begins with its lineage."""
     transcript = scan_transcript(path)
     opening = get_message(transcript.read_record(transcript.chain[0]))["content"]
     assert opening.startswith(OPENING_MARKER)
@@ -318,9 +321,9 @@ def test_an_untrim_without_trimmed_records_has_no_child(
 
 
 def test_untrim_restores_contents_of_several_trims(config_home: ConfigHome, parent: str) -> None:
-    """After several trims, each original is taken from the session that has it.
+    """After several trims, each original is taken from the session that contains it.
 
-    If a session between them is deleted, only its originals are missing.
+    If a session between them is deleted, only the originals in that session are missing.
     """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     first = write_trimmed_child(
@@ -392,7 +395,7 @@ def test_untrim_refuses_an_original_without_the_call(config_home: ConfigHome, pa
 
 
 def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
-    """The first ten warnings are listed, and then the number of others."""
+    """If there are more than ten warnings, the first ten are listed and the others are counted."""
     records: list[Record] = [user("go", uuid="u")]
     for number in range(14):
         above = records[-1]["uuid"]
@@ -429,7 +432,7 @@ def test_untrim_restores_from_the_backups_of_trims_in_place(
 
 
 def test_untrim_finds_the_backup_of_a_trimmed_parent(config_home: ConfigHome, parent: str) -> None:
-    """If the parent was trimmed in place later, its child is restored from the parent's backup."""
+    """If the parent is trimmed in place after the child, the child is restored from the parent's backup."""
     whole, child = live_contents(parent), write_trimmed_child(parent, config_home)
     trim_in_place(session_file(parent), AGGRESSIVE_OPTIONS, Caller(config_home.where), force=True)
     receipt = write_untrimmed_child(child, config_home, strict=True)

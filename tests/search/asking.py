@@ -1,4 +1,4 @@
-"""Helpers of the search tests: one writes sessions, one searches them, and others read the hits."""
+"""Helpers for the search tests, which write sessions, search them, and read the hits."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def write_talk(
 def search_home(
     home: ConfigHome, *words: str, also: Sequence[str] = (), max_hits: int = 10, **scope: Any
 ) -> SearchResult:
-    """Return the result of a search, in all sessions unless ``scope`` limits it.
+    """Return the result of a search, which covers all sessions unless ``scope`` limits it.
 
-    ``also`` are further wordings of the question.
+    ``also`` has further wordings of the question.
     """
     return search_index(words, Scope(**scope), home.where, other_wordings=also, max_hits=max_hits)
 

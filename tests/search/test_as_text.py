@@ -1,6 +1,6 @@
 """Tests of the text that lists the hits of a search.
 
-The text fits its limit, has no control characters, and mentions omitted hits.
+The text fits its limit, contains no control characters, and mentions omitted hits.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def test_a_hit_has_its_commands() -> None:
 
 
 def test_missing_words_of_a_long_question_are_not_listed() -> None:
-    """The text of a hit lists missing words, unless there are many."""
+    """The text of a hit lists the missing words, unless there are many of them."""
     few, many = (
         tuple(f"w{number}" for number in range(count))
         for count in (MAX_NAMED_WORDS - 1, MAX_NAMED_WORDS)
@@ -125,9 +125,9 @@ def test_several_wordings_are_numbered() -> None:
 
 
 def test_the_first_line_says_that_nothing_is_close() -> None:
-    """The first line says that nothing is close if all hits are weak.
+    """If all hits are weak, the first line says that nothing is close.
 
-    It does not if a hit is fair, or if the search has no words.
+    The line does not say so if a hit is fair or if the search has no words.
     """
     weak, fair = (HIT._replace(strength=strength) for strength in ("weak", "fair"))
     assert result_text(result_with_hits(weak)).startswith(
@@ -155,18 +155,18 @@ def test_the_text_without_hits_gives_advice() -> None:
 
 
 def test_the_text_without_words_suggests_other_options() -> None:
-    """A search without words does not suggest other words."""
+    """The result of a search without words does not suggest different words."""
     text = result_text(result_with_hits(query=""))
     assert text.endswith("\nOther options may help; --all looks in every project.")
 
 
 def test_the_suggested_limit_is_valid() -> None:
-    """The text never suggests a higher limit than 1000, the maximum of ``--limit``."""
+    """The text never suggests a limit above 1000, the maximum of ``--limit``."""
     assert "49,999 more turns: --limit 1000 " in result_text(result_with_hits(HIT, total=50_000))
 
 
 def test_the_limit_does_not_count_styles() -> None:
-    """The limit counts the characters of the text without the styles of titles and marked words."""
+    """The limit applies to the text's characters, excluding the styles of titles and marked words."""
     plain = result_text(result_with_hits(HIT))
     styled = result_text(
         result_with_hits(HIT),
@@ -238,7 +238,7 @@ HOSTILE_TEXT = (
 def test_hostile_texts_do_not_change_the_answer(config_home: ConfigHome) -> None:
     """Control characters and line breaks in titles, folders and messages are removed from the text.
 
-    So a message cannot look like a hit or change the terminal.
+    A message therefore cannot look like a hit or change the terminal.
     """
     folder = "/home/user/x\n  read: resume-hooks read evil\x1b[31m"
     write_talk(config_home, 1, HOSTILE_TEXT, custom_title(HOSTILE_TEXT, session_id(1)), cwd=folder)
@@ -269,7 +269,7 @@ TEXTS_OF_SCRIPTS = [
     st.integers(10, 300),
 )
 def test_snippets_of_any_script_fit_their_width(words: list[str], width: int) -> None:
-    """A snippet of any script fits its width, and its marks are on the words that were found."""
+    """A snippet in any script fits its width, and its marks are on the words that were found."""
     lookup = Lookup(parse_query(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))
     assert len(text.displayed) == len(text.folded)
@@ -311,9 +311,9 @@ def test_a_hit_shows_whole_sentences(
 
 
 def test_a_text_without_sentences_is_shortened(config_home: ConfigHome) -> None:
-    """A hit without sentences shows some text around the word.
+    """If a text has no sentences, a hit shows some text around the word.
 
-    If a neighboring sentence is too long, the matching one is shown alone.
+    If a neighboring sentence is too long, only the matching sentence is shown.
     """
     write_talk(config_home, 1, f"{'word ' * 300}needle {'word ' * 300}")
     write_talk(config_home, 2, f"{'word ' * 300}end. The thread is here. {'word ' * 300}")
@@ -322,5 +322,5 @@ def test_a_text_without_sentences_is_shortened(config_home: ConfigHome) -> None:
 
 
 def test_incomplete_counts_are_marked() -> None:
-    """A number of turns that may be too small is shown with "at least"."""
+    """A number of turns that may be too small has the words "at least" before it."""
     assert "at least 200 turns" in result_text(result_with_hits(HIT, total=200, more=True))

@@ -25,7 +25,7 @@ from resume_hooks.search.scope import Scope
 from resume_hooks.search.sources import Sources
 from tests.needs import corpus_sessions
 
-MAX_SESSION_BYTES = 400_000  # Maximum number of bytes of a session that the tests use.
+MAX_SESSION_BYTES = 400_000  # Maximum size in bytes of the sessions that the tests use.
 RECORD_COUNT = 400  # Number of records whose words the tests use.
 EXAMPLE_COUNT = 60 if os.environ.get("RUN_ALL") == "1" else 15
 UNKNOWN_WORDS = ("xqzvwk", "vvqqjx7", "qjxqjxq")
@@ -70,7 +70,7 @@ def real_messages(tmp_path_factory: pytest.TempPathFactory) -> RealMessages:
 
 
 def indexed_words(words: list[str]) -> list[str]:
-    """Return the words that the index accepts and that are not too common."""
+    """Return the words that the index accepts and that are not too frequent."""
     plain = (word for text in words for word in re.findall(r"\w+", text))
     return [word for word in plain if word.casefold() not in COMMON_WORDS and forms_of_word(word)]
 
@@ -78,7 +78,7 @@ def indexed_words(words: list[str]) -> list[str]:
 @settings(max_examples=EXAMPLE_COUNT, deadline=None)
 @given(data=st.data())
 def test_any_word_gives_a_hit(real_messages: RealMessages, data: st.DataObject) -> None:
-    """A search finds any indexed word, even among unknown and common words."""
+    """A search finds any indexed word, even if the query also has unknown and frequent words."""
     words = indexed_words(data.draw(st.sampled_from(real_messages.texts)))
     if not words:
         return
@@ -90,7 +90,7 @@ def test_any_word_gives_a_hit(real_messages: RealMessages, data: st.DataObject) 
 
 
 def test_unknown_words_find_nothing(real_messages: RealMessages) -> None:
-    """Unknown words find nothing, and do not hide the hits of another wording."""
+    """Unknown words find nothing and do not hide the hits of other wordings."""
     assert not real_messages.search(*UNKNOWN_WORDS).hits
     assert real_messages.search(*UNKNOWN_WORDS, also=real_messages.texts[0][:3]).hits
 
@@ -100,7 +100,7 @@ def test_unknown_words_find_nothing(real_messages: RealMessages) -> None:
 def test_a_quoted_phrase_gives_a_strong_hit(
     real_messages: RealMessages, text: int, word: int
 ) -> None:
-    """A phrase of four consecutive words of a text gives a strong first hit."""
+    """A phrase of four consecutive words in a text gives a strong first hit."""
     words = real_messages.texts[text % len(real_messages.texts)]
     start = word % len(words)
     phrase = " ".join(words[start : start + 4])

@@ -1,6 +1,6 @@
-"""Tests of words that are written in another form than in the message.
+"""Tests of queries with words that a message contains in another form.
 
-They are misspelled, a part of the word, or a form of an identifier.
+The words are misspelled, part of a longer word, or a form of an identifier.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FOUND_BY_QUERY = {
     "Warum bricht die Verbindung nach dem Neustart ab?": [2],
     "Welche Abfragen hängen?": [2],
 }
-"""Queries, and the numbers of the sessions that each finds, the best first."""
+"""Queries, and the numbers of the sessions that each query finds, best first."""
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def home_with_sentences(config_home: ConfigHome) -> ConfigHome:
 
 @pytest.mark.parametrize("query", FOUND_BY_QUERY)
 def test_words_in_another_form_are_found(home_with_sentences: ConfigHome, query: str) -> None:
-    """A word in another form finds its sessions, the best first.
+    """A query with another form of a word finds the word's sessions, best first.
 
-    Umlauts match without dots and as two letters: "größere" is found by "GROESSERE".
+    Umlauts match without dots and as two letters: the query "GROESSERE" finds "größere".
     """
     assert session_numbers(search_home(home_with_sentences, query)) == FOUND_BY_QUERY[query]
 
@@ -76,7 +76,7 @@ def test_words_in_another_form_are_found(home_with_sentences: ConfigHome, query:
 def test_the_replacement_of_a_word_is_marked(
     home_with_sentences: ConfigHome, query: str, marks: set[str]
 ) -> None:
-    """The snippet marks the word that was found, for example "receive" for the query "recieve"."""
+    """The snippet marks the word that the query found, for example "receive" for "recieve"."""
     assert marked_words(search_home(home_with_sentences, query)) == marks
 
 
@@ -87,7 +87,7 @@ def test_quoted_words_must_match_exactly(home_with_sentences: ConfigHome, query:
 
 
 def test_a_misspelled_excluded_word_hides_no_hit(home_with_sentences: ConfigHome) -> None:
-    """An excluded word that is misspelled hides no hit."""
+    """If an excluded word is misspelled, it hides no hit."""
     assert session_numbers(search_home(home_with_sentences, "webhook -recieve")) == [1]
     assert session_numbers(search_home(home_with_sentences, "webhook -receive")) == []
 
@@ -100,9 +100,9 @@ def test_no_word_of_another_project_is_suggested(home_with_sentences: ConfigHome
 
 
 def test_a_part_of_a_word_matches_only_without_other_hits(home_with_sentences: ConfigHome) -> None:
-    """A word matches as a part of longer words only if it is nowhere in the searched project.
+    """A word matches as part of longer words only if it occurs nowhere in the project on its own.
 
-    In a query of several words, each must match as a whole word.
+    In a query of several words, each word must match as a whole word.
     """
     write_talk(home_with_sentences, 9, "a wall and a Verbindung", cwd="/elsewhere")
     assert session_numbers(search_home(home_with_sentences, "Verbindung")) == [9]

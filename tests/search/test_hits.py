@@ -1,4 +1,4 @@
-"""Tests of hits: their references, their sessions, and hits in files that have changed."""
+"""Tests of hits: their references, their sessions, and hits in files that were changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.search.index.probe import LONG_AGO, uuid_of_text
 def test_copies_are_shown_once(config_home: ConfigHome) -> None:
     """A record that a child copied is one hit, in the session where it was first written.
 
-    The hit names the child, too. If the original is deleted, the child has the hit.
+    The hit also names the child. If the original is deleted, the hit is in the child.
     """
     first = write_talk(config_home, 1, "tune the linter", "done")
     copied = first.read_bytes().replace(session_id(1).encode(), session_id(2).encode())
@@ -55,9 +55,9 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
 def test_a_hit_is_shown_in_the_searched_project(
     config_home: ConfigHome, tmp_path: Path, here: str
 ) -> None:
-    """If two projects have a copy of a session, a search of one project shows its copy as the hit.
+    """If two projects have copies of a session, the hits of a search in one project are in its own copy.
 
-    A search of all projects shows the newer copy.
+    A search in all projects finds the newer copy.
     """
     paths: dict[str, str] = {}
     for age, (name, before) in enumerate([("one", 1), ("two", 3)]):
@@ -82,7 +82,10 @@ def test_a_hit_is_shown_in_the_searched_project(
 
 
 def test_short_references_are_unique(config_home: ConfigHome) -> None:
-    """A short reference has eight characters of the session id, or the whole id if several begin so."""
+    """A short reference has the first eight characters of the session id.
+
+    If several ids begin with the same characters, it has the whole id.
+    """
     alike = "00000001-0000-4000-8000-000000000099"
     write_talk(config_home, 1, "tune the linter one")
     write_talk(config_home, 2, "tune the linter two")
@@ -103,7 +106,7 @@ def test_short_references_are_unique(config_home: ConfigHome) -> None:
 def home_with_references(config_home: ConfigHome) -> ConfigHome:
     """Write sessions and sub-agents.
 
-    One sub-agent has no session, and one has a name like ``$(x)``.
+    One sub-agent has no session, and another has a name like ``$(x)``.
     """
     for number in (1, 2):
         write_talk(config_home, number, f"tune the linter {number}", f"linter {number} is tuned")
@@ -143,7 +146,7 @@ class StaleIndex:
         self.path = path
 
     def hits(self, query: str) -> list[str]:
-        """Return the snippets of the hits that the outdated index gives."""
+        """Return the snippets of the hits that the outdated index finds."""
         db = sqlite3.connect(index_file(self.home.where))
         try:
             index = OpenIndex(db, Postings(words_folder(self.home.where)), UpdateOutcome(), [])
@@ -190,16 +193,16 @@ FILE_CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", FILE_CHANGES)
 def test_a_changed_record_is_not_a_hit(stale_index: StaleIndex, change: str) -> None:
-    """A record is not shown as a hit after its file was changed, deleted or replaced.
+    """A record is not a hit after its file was changed, deleted or replaced.
 
-    A pipe in place of the file does not block the search.
+    A pipe that replaces the file does not block the search.
     """
     FILE_CHANGES[change](stale_index.path)
     assert stale_index.hits("linter") == []
 
 
 def test_hits_stay_after_records_were_appended(stale_index: StaleIndex) -> None:
-    """Hits stay after records were appended to their file."""
+    """Hits are still shown after records were appended to their file."""
     with stale_index.path.open("ab") as stream:
         stream.write(b'{"torn')
     assert stale_index.hits("linter") == ["tune the linter"]
@@ -208,7 +211,7 @@ def test_hits_stay_after_records_were_appended(stale_index: StaleIndex) -> None:
 def test_an_unreadable_session_is_skipped(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search shows the hits of other sessions if a session's file was deleted meanwhile."""
+    """If a session's file is deleted during a search, the hits in other sessions are shown."""
     paths = [write_talk(config_home, number, f"tune the linter {number}") for number in (1, 2)]
 
     def delete_then_find(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:

@@ -13,9 +13,9 @@ from tests.builders import ConfigHome, assistant, session_bytes, user
 
 
 def test_answers_of_an_imported_session_are_found(config_home: ConfigHome) -> None:
-    """The answers of an imported session are found, although they name no model.
+    """The answers in an imported session are found, although they name no model.
 
-    This plugin's own cards name no model, either, and are not indexed.
+    This plugin's own cards name no model either, but are not indexed.
     """
     content = session_bytes(
         [user("how", uuid="a"), assistant("the answer is walrus", uuid="b", parent="a")]

@@ -1,4 +1,4 @@
-"""Tests of the list of sessions: which sessions it has, their order, and their rows."""
+"""Tests of the list of sessions: which sessions it contains, their order, and their rows."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def write_aged_session(
     cwd: str = CWD,
     age: float = 0,
 ) -> str:
-    """Write a session with these records or, without them, two turns.
+    """Write a session with these records or, if ``records`` is None, with two turns.
 
-    The file's time is ``age`` days and an hour ago.
+    The file's time is ``age`` days and one hour ago.
     """
     name = session_id(number)
     content = conversation(2, session_id=name) if records is None else records
@@ -91,7 +91,7 @@ def listed_numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int
 
 
 def test_rows_are_listed_newest_first_and_read_on_request(config_home: ConfigHome) -> None:
-    """The list has the session that was last written first, and reads rows only when requested."""
+    """The list begins with the session that was written last. Rows are read only when requested."""
     for number, age in ((1, 2), (2, 0), (3, 1)):
         path = write_aged_session(config_home, number, age=age)
     assert listed_numbers(config_home) == [2, 3, 1]
@@ -103,7 +103,7 @@ def test_rows_are_listed_newest_first_and_read_on_request(config_home: ConfigHom
 
 
 def test_a_row_has_names_dates_and_sizes(config_home: ConfigHome) -> None:
-    """A row has names, folder, dates, size and tokens, from the first and last records of a file."""
+    """A row has names, a folder, dates, a size and tokens from the first and last records of a file."""
     more: list[Record] = [
         custom_title("Mine"),
         {"type": "tag", "tag": "draft"},
@@ -171,7 +171,7 @@ def test_a_list_omits_unusable_sessions(config_home: ConfigHome) -> None:
 
 
 def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
-    """A child that another session replaced is omitted from the list, unless it was continued."""
+    """A child that another session replaced is not listed, unless the child was continued."""
     write_aged_session(config_home, 1)
     child = [
         CHILD_METADATA,
@@ -186,10 +186,10 @@ def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
 
 
 def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None:
-    """A row names the parent of a session and how the session was made from it.
+    """A row names a session's parent and how the session was made from the parent.
 
-    The child's first line, a fork's records, or the recorded links say this. A new child has the
-    size that was computed when it was made.
+    This comes from the child's first line, a fork's records, or the recorded links. A new child has
+    the size that was computed when it was made.
     """
     write_aged_session(
         config_home, 1, [CHILD_METADATA, summary("lineage", uuid="s", parent=None, ts=100)]
@@ -220,9 +220,9 @@ def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None
 
 
 def test_the_row_of_a_long_file_has_a_minimum_number_of_turns(config_home: ConfigHome) -> None:
-    """The row of a long file has only a minimum number of turns, from the file's two ends.
+    """For a long file, a row has a minimum number of turns, because only both ends of the file are read.
 
-    If the index knows the unchanged file, the row has the exact number.
+    If the index contains the unchanged file, the row has the exact number.
     """
     middle = conversation(5, prefix="m", start=10)
     write_aged_session(
@@ -244,7 +244,7 @@ def test_a_row_has_the_size_after_a_trim_in_place(
 ) -> None:
     """After a trim in place, a row has the size that this plugin's remark states.
 
-    The next answer gives a new size.
+    After the next answer, the row has the size that the answer reports.
     """
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     trimmed = [
@@ -265,7 +265,7 @@ def test_a_row_has_the_size_after_a_trim_in_place(
 
 
 def test_a_copied_size_remark_is_ignored(config_home: ConfigHome) -> None:
-    """A child's size is the one in its first line, even if it copied a remark about another size."""
+    """A child's size comes from its first line, even if the child copied a remark about another size."""
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     old = [user("prompt", uuid="p", ts=50), assistant("answer", uuid="a", parent="p", ts=51)]
     write_aged_session(
@@ -320,9 +320,9 @@ def test_the_middle_of_a_file_is_never_read(config_home: ConfigHome) -> None:
 def test_the_tokens_of_a_row_come_from_its_end(
     config_home: ConfigHome, more: list[Record], tokens: int | None
 ) -> None:
-    """A row's tokens are those that the last answer reported, plus the text after it.
+    """A row's tokens are the tokens that the last answer reported, plus an estimate of the text after it.
 
-    After a compaction they are estimated. Answers of sub-agents do not count.
+    After a compaction, all tokens are estimated. Answers of sub-agents are ignored.
     """
     write_aged_session(config_home, 1, [*conversation(2), *more])
     (row,) = list_rows(config_home)
@@ -341,9 +341,9 @@ def test_the_tokens_of_a_row_come_from_its_end(
 def test_a_row_says_when_its_session_expires(
     config_home: ConfigHome, days: int | None, age: float, left: int | None
 ) -> None:
-    """A row has the days until the client deletes the session.
+    """A row states the number of days until the client deletes the session.
 
-    They depend on the last write and on ``cleanupPeriodDays``.
+    The number depends on the last write and on ``cleanupPeriodDays``.
     """
     write_aged_session(config_home, 1, age=age)
     if days is not None:
@@ -355,7 +355,7 @@ def test_a_row_says_when_its_session_expires(
 def test_open_sessions_are_marked(config_home: ConfigHome) -> None:
     """A row is marked as open if a running client lists the session.
 
-    If no client lists sessions, a write within the last minute marks it.
+    If no client lists its sessions, a session written within the last minute is marked as open.
     """
     write_aged_session(config_home, 1)
     write_aged_session(config_home, 2, age=1)
@@ -372,9 +372,10 @@ def test_open_sessions_are_marked(config_home: ConfigHome) -> None:
 def test_the_listing_includes_worktrees_and_subfolders(
     config_home: ConfigHome, git: Any, tmp_path: Path
 ) -> None:
-    """A project's list includes its worktrees and subfolders, from each of these folders.
+    """A project's list includes the sessions of its worktrees and subfolders.
 
-    A folder with a similar name is another project.
+    The list is the same in each of these folders. A folder with a similar name is a different
+    project.
     """
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(main, "init", "-q")
@@ -397,7 +398,7 @@ def test_the_listing_includes_worktrees_and_subfolders(
 def test_colliding_project_folders_are_distinguished(config_home: ConfigHome) -> None:
     """Two folders whose transcripts the client stores together have separate lists.
 
-    The folder that is named in the session decides.
+    The folder named in a session determines the session's list.
     """
     write_aged_session(config_home, 1, cwd="/w/a_b")
     write_aged_session(config_home, 2, cwd="/w/a-b")
@@ -427,7 +428,7 @@ def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
 def test_a_page_starts_after_the_given_number_of_rows(
     config_home: ConfigHome, limit: int, offset: int, found: list[int], *, more: bool
 ) -> None:
-    """A page of the list starts after ``first_row`` listed sessions; omitted files do not count."""
+    """A page of the list starts after ``first_row`` listed sessions, not counting omitted files."""
     for number in range(1, 5):
         write_aged_session(config_home, number, age=number)
     write_aged_session(config_home, 9, [custom_title("nothing said")], age=2.5)
@@ -442,7 +443,7 @@ def test_a_page_starts_after_the_given_number_of_rows(
 def test_a_session_deleted_meanwhile_is_omitted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session that is deleted while the list is made is omitted."""
+    """A session that is deleted while the list is being made is omitted."""
     path = write_aged_session(config_home, 1)
     write_aged_session(config_home, 2, age=1)
 
@@ -456,7 +457,7 @@ def test_a_session_deleted_meanwhile_is_omitted(
 
 
 def test_short_ids_are_unique(config_home: ConfigHome) -> None:
-    """A short id has eight characters, or all if another session begins with the same characters."""
+    """A short id has eight characters. If another id begins with the same characters, the id is complete."""
     write_aged_session(config_home, 1)
     write_aged_session(config_home, 2)
     write_session(config_home.project("/elsewhere"), f"{session_id(2)[:-1]}f", [])

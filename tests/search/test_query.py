@@ -1,6 +1,6 @@
 """Tests of parsing a query.
 
-No text is syntax that could fail; the only error is a query without words.
+No text is invalid syntax. The only error is a query without words.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ QUERY_CASES: list[tuple[list[str], list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("words", "wanted", "excluded"), QUERY_CASES)
 def test_a_query_becomes_terms(words: list[str], wanted: list[str], excluded: list[str]) -> None:
-    """A query becomes wanted and excluded words and phrases, each once.
+    """A query is split into wanted and excluded words and phrases, without repetitions.
 
-    Words such as "why did we" and "last week" are dropped, unless the query has no others.
+    Words such as "why did we" and "last week" are dropped, unless the query has no other words.
     """
     query = parse_query(words)
     assert [term.name for term in query.terms] == wanted
@@ -65,7 +65,7 @@ def test_a_query_becomes_terms(words: list[str], wanted: list[str], excluded: li
 
 @pytest.mark.parametrize("words", ["!?", "-redis", '""', "\x00", "x" * 300, '-"a b"'])
 def test_a_query_without_words_is_refused(words: str) -> None:
-    """A query that has only punctuation, exclusions or a long token is refused with an example."""
+    """A query with only punctuation, exclusions or a long token is refused with an example."""
     with pytest.raises(UsageError) as raised:
         parse_query([words])
     assert "connection pool" in raised.value.remedy
@@ -73,15 +73,15 @@ def test_a_query_without_words_is_refused(words: str) -> None:
 
 
 def test_an_empty_query_is_valid() -> None:
-    """A query without any text is valid, because the filters may be enough."""
+    """An empty query is valid, because filters alone may be enough."""
     assert parse_query([]).terms == ()
     assert parse_query(["  "]).terms == ()
 
 
 def test_a_pasted_page_becomes_few_terms() -> None:
-    """A query of a hundred kilobytes becomes at most ``MAX_TERMS`` terms.
+    """A query of a hundred kilobytes is reduced to at most ``MAX_TERMS`` terms.
 
-    A phrase of that length has few tokens and keeps its text.
+    A phrase of that length is reduced to a few tokens, but its text is kept.
     """
     assert len(parse_query(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MAX_TERMS
     (phrase,) = parse_query(['"' + "to be or not " * 8_000 + '"']).terms
@@ -101,9 +101,9 @@ QUERY_COUNT = 1_000 if os.environ.get("RUN_ALL") == "1" else 200
 
 
 def test_many_random_queries_keep_the_index_valid(config_home: ConfigHome) -> None:
-    """Random queries are answered, or refused because they have no words.
+    """Random queries are either answered or refused because they have no words.
 
-    Afterwards the index still works.
+    The index still works afterwards.
     """
     write_talk(config_home, 1, "the linter is tuned", "OR NOT near prompt: reply")
     chance = random.Random(4)
@@ -125,7 +125,7 @@ def _search_randomly(index: OpenIndex, pieces: list[str], chance: random.Random)
         with contextlib.suppress(UsageError):
             queries.append(parse_query(words))
     if asked := [query for query in queries if query.terms]:
-        # The index was opened before, so this test covers only what follows.
+        # The index was opened before, so the test covers only the search itself.
         found = run_search.Searcher(index, Scope(), Where()).search(asked, 5)
         assert all(set(hit.found_by) <= set(range(1, len(asked) + 1)) for hit in found.hits)
 
@@ -147,7 +147,7 @@ def _search_randomly(index: OpenIndex, pieces: list[str], chance: random.Random)
     ids=lambda query: query[:12],
 )
 def test_a_query_of_100_kb_is_answered(config_home: ConfigHome, query: str) -> None:
-    """A query of 100 kB is answered, alone and as another wording, and the index stays valid."""
+    """A query of 100 kB is answered, both alone and as an additional wording, and the index stays valid."""
     write_talk(config_home, 1, "the linter is tuned")
     for found in (
         search_index([query], Scope(), config_home.where),

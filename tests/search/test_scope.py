@@ -23,8 +23,8 @@ def test_sessions_of_a_subfolder_are_found_in_the_repository(
 ) -> None:
     """A search in a repository includes sessions that were started in its subfolders.
 
-    This is true even if the subfolder is missing. A home folder that is a repository does not
-    include other folders.
+    This holds even if a subfolder no longer exists. If a home folder is a repository, other folders
+    are not included.
     """
     root = tmp_path / "repo"
     git(root, "init", "-q")
@@ -61,7 +61,7 @@ def test_a_search_in_a_worktree_includes_other_worktrees(
 
 
 def test_colliding_folders_are_distinguished(config_home: ConfigHome) -> None:
-    """A search in a folder omits sessions of another folder that the client stores together with it."""
+    """A search in a folder omits sessions of other folders that the client stores in the same place."""
     write_talk(config_home, 1, "tune the linter one", cwd="/home/user/my-proj")
     write_talk(config_home, 2, "tune the linter two", cwd="/home/user/my.proj")
     assert project_key("/home/user/my-proj") == project_key("/home/user/my.proj")
@@ -71,7 +71,7 @@ def test_colliding_folders_are_distinguished(config_home: ConfigHome) -> None:
 
 
 def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> None:
-    """A search in a session includes its sub-agents. It may also be limited to one of them."""
+    """A search in a session includes its sub-agents. A search may also be limited to one sub-agent."""
     path = write_talk(config_home, 1, "tune the linter")
     write_talk(config_home, 2, "tune the linter as well")
     own = path.with_suffix("") / "subagents"
@@ -139,7 +139,7 @@ def test_helper_runs_are_ranked_by_strength(config_home: ConfigHome) -> None:
 
 
 def test_only_three_of_many_equal_helper_runs_are_shown(config_home: ConfigHome) -> None:
-    """Of hundreds of equal headless runs, three are shown, and the number of omitted ones is reported."""
+    """If hundreds of headless runs are equal, three are shown, and the number of omitted runs is reported."""
     for number in range(1, 330):
         write_talk(
             config_home, number, "review the linter", "The linter is fine.", entrypoint="sdk-cli"
@@ -275,7 +275,7 @@ def test_each_filter_limits_the_hits(
 def test_filters_without_words_list_the_newest_turns(
     home_with_filters: ConfigHome, scope: dict[str, Any], lines: set[int]
 ) -> None:
-    """A filter without words lists the matching turns, newest first."""
+    """A search with a filter and no words lists the matching turns, newest first."""
     found = search_home(home_with_filters, max_hits=1, **scope)
     assert found.total == len({line // 3 for line in lines})
     every = search_home(home_with_filters, **scope).hits
@@ -309,7 +309,7 @@ def test_a_scope_without_sessions_is_reported(home_with_filters: ConfigHome) -> 
 
 
 def test_unknown_filter_values_are_reported(config_home: ConfigHome) -> None:
-    """A search names a branch, tool or file that no session has, because it may be mistyped."""
+    """If no session has the branch, tool or file in a filter, the result names it, as it may be mistyped."""
     write_talk(config_home, 1, "tune the linter")
     notes = search_home(config_home, "linter", branch="mian", tool="Bsh", file="x.py").notes
     assert [note.split("'")[1] for note in notes] == ["mian", "Bsh", "x.py"]

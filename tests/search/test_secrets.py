@@ -9,7 +9,7 @@ PASSWORD = "xho9ypjaxtbw"
 
 
 def test_snippets_and_titles_contain_no_secret(config_home: ConfigHome) -> None:
-    """A snippet and a title hide a password that the message has on the line after "password:".
+    """Snippets and titles hide a password that is on the line after "password:" in the message.
 
     The searched word is still marked.
     """

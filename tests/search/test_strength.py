@@ -1,6 +1,6 @@
 """Tests of the strength of a hit.
 
-A hit is strong if one turn or record has all words, and weak if it has few of them.
+A hit is strong if a turn or record contains all words, and weak if it contains few of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUESTION = "linter ignores generated protobuf stubs under vendored folders"
 
 @pytest.fixture
 def home_with_one_answer(config_home: ConfigHome) -> ConfigHome:
-    """Write a turn with all words of the question, and turns with only one."""
+    """Write one turn with all words of the question, and other turns with one word each."""
     write_talk(
         config_home,
         1,
@@ -38,7 +38,7 @@ def home_with_one_answer(config_home: ConfigHome) -> ConfigHome:
     "query", [QUESTION, f"why {QUESTION}?", '"generated protobuf stubs"', "protobuf stubs"]
 )
 def test_a_hit_with_all_words_is_strong(home_with_one_answer: ConfigHome, query: str) -> None:
-    """The record that has all words of a query is the first hit and strong."""
+    """The record that contains all words of a query is the first hit, and the hit is strong."""
     hit = search_home(home_with_one_answer, query).hits[0]
     assert (hit.session_id[:8], hit.strength, hit.missing_words) == ("00000001", "strong", ())
 
@@ -89,7 +89,7 @@ def test_a_title_in_the_question_finds_its_session(home_with_one_answer: ConfigH
 
 
 def test_the_strongest_hit_is_first(home_with_one_answer: ConfigHome) -> None:
-    """The first hit has the highest confidence, which is between 0 and 1."""
+    """The first hit has the highest confidence. Each confidence is between 0 and 1."""
     sure = [hit.confidence for hit in search_home(home_with_one_answer, QUESTION).hits]
     assert sure[0] == max(sure)
     assert all(0 <= one <= 1 for one in sure)
@@ -107,15 +107,15 @@ def test_the_strongest_hit_is_first(home_with_one_answer: ConfigHome) -> None:
     ],
 )
 def test_each_strength_starts_at_its_limit(sure: float, word: str) -> None:
-    """The words "strong", "fair" and "weak" each apply from a minimum confidence on."""
+    """Each of the words "strong", "fair" and "weak" applies from a minimum confidence upwards."""
     assert strength_of_confidence(sure) == word
 
 
 def test_each_factor_raises_the_confidence() -> None:
     """The confidence rises with each factor.
 
-    The factors are the share of the question in turn and record, the nearness of the words, the
-    rank, and the number of words.
+    The factors are the share of the question's words in the turn and in the record, the nearness of
+    the words, the rank, and the number of words.
     """
     least = hit_probability(0.2, 0.2, 0.0, 6, 0.4, 1)
     better = [(0.9, 0.2, 0.0, 6, 0.4, 1), (0.2, 0.9, 0.0, 6, 0.4, 1), (0.2, 0.2, 1.0, 6, 0.4, 1)]
@@ -125,12 +125,12 @@ def test_each_factor_raises_the_confidence() -> None:
 
 
 def test_several_weak_wordings_are_weaker_than_a_good_one() -> None:
-    """A hit that is weak in several wordings has a lower confidence than one in a single wording."""
+    """A hit that is weak in several wordings has a lower confidence than a good hit in a single wording."""
     assert hit_probability(0.5, 0.5, 0.5, 6, 1.2, 3) < hit_probability(0.5, 0.5, 0.5, 6, 1.2, 1)
 
 
 def test_other_wordings_do_not_weaken_the_hit_of_a_phrase(home_with_one_answer: ConfigHome) -> None:
-    """A hit for a phrase is as strong if other wordings do not find it."""
+    """A hit for a phrase is equally strong if other wordings do not find it."""
     alone = search_home(home_with_one_answer, '"generated protobuf stubs"').hits[0]
     among = search_home(
         home_with_one_answer, '"generated protobuf stubs"', also=["ignored by the linter", "task"]

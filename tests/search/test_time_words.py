@@ -53,15 +53,15 @@ PERIODS = {
     "dieses Jahr": "2025-08-14 to 2026-08-14",
     "gestern": "2026-08-13",
 }
-"""Words about time, and the days that they mean on 14 August 2026.
+"""Words about time, and the days to which they refer on 14 August 2026.
 
-Vague words mean more days.
+Vague words refer to more days.
 """
 
 
 @pytest.mark.parametrize("words", PERIODS)
 def test_words_about_time_are_removed_from_the_question(words: str) -> None:
-    """Words about time are removed from the question, in any case and at its beginning or end."""
+    """Words about time at the beginning or end of a question are removed, in any letter case."""
     for typed in (words, words.upper(), words.capitalize()):
         for question in (f"drop redis {typed}?", f"{typed} drop redis"):
             rest, when = split_time_hint(question, NOW)
@@ -89,12 +89,12 @@ def test_words_about_time_are_removed_from_the_question(words: str) -> None:
     ],
 )
 def test_other_words_are_not_about_time(question: str) -> None:
-    """Impossible dates, parts of names, and quoted or excluded words are not words about time."""
+    """Impossible dates, parts of names, and quoted or excluded words are not treated as words about time."""
     assert split_time_hint(question, NOW) == (question, None)
 
 
 def test_a_question_with_only_time_words_is_searched() -> None:
-    """A question that has only words about time keeps them as search words."""
+    """If a question contains only words about time, the words are searched for."""
     rest, when = split_time_hint("yesterday", NOW)
     assert (rest, when and when.text) == ("yesterday", "2026-08-13")
 
@@ -107,7 +107,7 @@ def test_a_question_with_only_time_words_is_searched() -> None:
     )
 )
 def test_any_text_is_accepted_as_a_question(words: list[str]) -> None:
-    """Any text is accepted as a question, and a period that is found in it is not empty."""
+    """Any text is accepted as a question, and no period found in a question is empty."""
     _, when = split_time_hint(" ".join(words), NOW)
     assert when is None or (when.start < when.end and when.text)
 
@@ -118,7 +118,7 @@ def test_a_period_excludes_its_end() -> None:
 
 
 def test_a_time_hint_only_changes_the_order(config_home: ConfigHome) -> None:
-    """Words about time put hits of that time first, and other hits are still found."""
+    """Hits from the time that a question mentions come first, and other hits are still found."""
     write_talk(config_home, 1, "tune the linter now", ts="2025-06-10T12:00:00Z")
     write_talk(config_home, 2, "tune the linter too", ts="2025-09-10T12:00:00Z")
     write_talk(config_home, 3, "tune the linter again")

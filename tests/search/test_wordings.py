@@ -28,7 +28,7 @@ def home_with_wordings(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_a_turn_that_two_wordings_find_is_first(home_with_wordings: ConfigHome) -> None:
-    """The turn that both wordings find is the first hit, and each hit names its wordings."""
+    """The turn that both wordings find is the first hit. Each hit names the wordings that found it."""
     assert session_numbers(search_home(home_with_wordings, "retry queue"))[0] == 2
     assert session_numbers(search_home(home_with_wordings, "why no backoff limit"))[0] == 3
     found = search_home(home_with_wordings, "retry queue", also=["why no backoff limit"])
@@ -47,7 +47,7 @@ def test_a_single_wording_has_no_number(home_with_wordings: ConfigHome) -> None:
 
 
 def test_a_phrase_in_one_wording_must_match_exactly(home_with_wordings: ConfigHome) -> None:
-    """A phrase in one wording finds only turns with the whole phrase.
+    """If one wording is a phrase, it finds only turns that contain the whole phrase.
 
     The other wording finds its own hits.
     """
@@ -69,7 +69,7 @@ def test_a_phrase_in_one_wording_must_match_exactly(home_with_wordings: ConfigHo
 def test_a_wording_finds_no_turn_with_its_excluded_word(
     home_with_wordings: ConfigHome, without: str
 ) -> None:
-    """A wording with an excluded word does not find turns with that word; other wordings do."""
+    """A wording with an excluded word finds no turn that contains the word. Other wordings still do."""
     found = {
         hit.session_id: hit.found_by
         for hit in search_home(home_with_wordings, f"queue {without}", also=["waits"]).hits
@@ -81,7 +81,7 @@ def test_a_wording_finds_no_turn_with_its_excluded_word(
 
 
 def test_a_hit_is_shown_by_its_best_wording(home_with_wordings: ConfigHome) -> None:
-    """The snippet and the marks of a hit are those of the wording that matches best."""
+    """The snippet and the marks of a hit come from the wording that matches best."""
     hits = search_home(
         home_with_wordings,
         "redis",
@@ -95,7 +95,7 @@ def test_a_hit_is_shown_by_its_best_wording(home_with_wordings: ConfigHome) -> N
 
 
 def test_a_repeated_wording_keeps_the_order(home_with_wordings: ConfigHome) -> None:
-    """A wording that is given twice does not change the order, and the hits name both."""
+    """If a wording is given twice, the order stays the same, and the hits name both."""
     once, twice = (
         search_home(home_with_wordings, "retry queue"),
         search_home(home_with_wordings, "retry queue", also=["retry queue"]),
@@ -112,9 +112,9 @@ def test_a_wording_without_a_word_is_refused(home_with_wordings: ConfigHome) -> 
 
 
 def test_the_best_turn_for_one_wording_is_first() -> None:
-    """A turn that is first for one wording precedes a turn that is low for all wordings.
+    """A turn that is first for one wording precedes a turn with a low rank for all wordings.
 
-    A turn that is high for two wordings precedes both.
+    A turn with a high rank for two wordings precedes both.
     """
     orders = [[(1, 2.0), (3, 1.8), (2, 0.6)], [(3, 1.7), (2, 0.6)], [(2, 0.6)]]
     found = combine_rankings(

@@ -88,7 +88,7 @@ SENTENCES_BY_IDENTIFIER = {
 }
 """Identifiers, and the numbers of the sentences that contain the identifier or its parts.
 
-The sentence that has most of it is first.
+The sentence with the most parts is first.
 """
 
 
@@ -105,7 +105,7 @@ def home_with_sentences(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
 def test_exactly_the_matching_records_are_found(
     home_with_sentences: ConfigHome, query: str
 ) -> None:
-    """A query finds exactly the sentences with its words, in any inflection, case and accent."""
+    """A query finds exactly the sentences with its words, whatever their inflection, case and accents."""
     found = search_home(home_with_sentences, query)
     assert lines_of_hits(found) == [(line + 1, 0) for line in sorted(FOUND_LINES[query])]
     assert found.total == len(found.hits)
@@ -113,7 +113,7 @@ def test_exactly_the_matching_records_are_found(
 
 @pytest.mark.parametrize("query", SENTENCES_BY_IDENTIFIER)
 def test_whole_identifiers_precede_their_parts(home_with_sentences: ConfigHome, query: str) -> None:
-    """A sentence with the whole identifier precedes a sentence with some of its parts."""
+    """A sentence that contains the whole identifier precedes a sentence that contains some of its parts."""
     assert [
         number - 1 for number in session_numbers(search_home(home_with_sentences, query))
     ] == SENTENCES_BY_IDENTIFIER[query]
@@ -156,12 +156,12 @@ def test_marks_cover_phrases_and_accented_words(
 def test_the_result_explains_how_the_query_was_interpreted(
     home_with_sentences: ConfigHome, query: str, how: str
 ) -> None:
-    """The result explains how it interpreted the query, for example a word as a misspelling."""
+    """The result explains how the query was interpreted, for example that a word was misspelled."""
     assert search_home(home_with_sentences, query).interpretation == how
 
 
 def test_every_word_of_a_small_home_is_found(config_home: ConfigHome) -> None:
-    """Every word is found in a home with few messages, even in a very long one."""
+    """In a home with few messages, every word is found, even if a message is very long."""
     long = " ".join(f"filler{number}" for number in range(20_000))
     write_talk(config_home, 1, "the parser is slow", f"the parser {long} needle", "parser")
     for word in ("parser", "the", "slow", "needle", "filler777"):
@@ -169,7 +169,7 @@ def test_every_word_of_a_small_home_is_found(config_home: ConfigHome) -> None:
 
 
 def test_a_phrase_is_found_in_the_last_of_many_records(config_home: ConfigHome) -> None:
-    """A phrase is found in the last record of a turn whose other records have only its words."""
+    """A phrase is found in the last record of a turn whose other records contain only single words of it."""
     records = [
         tool_result(f"c{n}", "pool, connection; " * 9, uuid=uuid_of_text(n), parent=None)
         for n in range(100)
@@ -187,7 +187,7 @@ def test_a_phrase_is_found_in_the_last_of_many_records(config_home: ConfigHome) 
 
 
 def test_a_phrase_may_span_numbered_lines(config_home: ConfigHome) -> None:
-    """A phrase is found across lines that the client numbered."""
+    """A phrase is found even if it spans several lines that the client numbered."""
     shown = "     1\u2192def alpha(\n     2\u2192    beta):\n"
     write_talk(config_home, 1, "go", tool_result("c", shown, uuid=uuid_of_text("c"), parent=None))
     found = search_home(config_home, '"alpha( beta)"')
@@ -195,7 +195,7 @@ def test_a_phrase_may_span_numbered_lines(config_home: ConfigHome) -> None:
 
 
 def test_the_snippet_shows_the_phrase(config_home: ConfigHome) -> None:
-    """The snippet shows the phrase, however far into the text it is."""
+    """The snippet shows the phrase, even if the phrase is far from the start of the text."""
     write_talk(config_home, 1, "go", "x " * 300_000 + "the needle phrase " + "y " * 300_000)
     (hit,) = search_home(config_home, '"needle phrase"').hits
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["needle phrase"]
@@ -203,9 +203,9 @@ def test_the_snippet_shows_the_phrase(config_home: ConfigHome) -> None:
 
 
 def test_two_phrases_may_be_in_one_turn(config_home: ConfigHome) -> None:
-    """A turn is a hit for two phrases if the prompt has one and the answer the other.
+    """A turn is a hit for two phrases if the prompt contains one and the answer contains the other.
 
-    A turn with only one of them is not a hit.
+    A turn that contains only one of the phrases is not a hit.
     """
     write_talk(
         config_home,

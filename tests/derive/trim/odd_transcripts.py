@@ -1,4 +1,4 @@
-"""Generated transcripts: plausible conversations with all defects that real ones have had."""
+"""Generated transcripts: plausible conversations with all defects found in real transcripts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = (
 
 
 class TranscriptMaker:
-    """A transcript under construction, with the parent and the time of the next record."""
+    """A transcript under construction, with the parent and the timestamp of the next record."""
 
     def __init__(self, draw: Callable[..., Any]) -> None:
         self.draw = draw
@@ -130,7 +130,7 @@ class TranscriptMaker:
 def _add_turn(make: TranscriptMaker) -> None:
     make.user(
         make.text().strip() or "asked"
-    )  # A blank prompt would count as a turn and be left out of a child.
+    )  # A blank prompt would be counted as a turn but not copied to a child.
     make.answer([{"type": "text", "text": make.text()}])
 
 
@@ -171,7 +171,7 @@ def _add_parallel_calls(make: TranscriptMaker) -> None:
 
 
 def _add_calls_in_one_record(make: TranscriptMaker) -> None:
-    """Add two calls in one record and their results in another, each next to a blank text."""
+    """Add two calls in one record and their results in another. Each record begins with a blank text."""
     calls = [make.new_call(), make.new_call() + "b"]
     blocks = [make.call_block(call) for call in calls]
     repeated = blocks[: make.pick(0, 0, 1)]
@@ -237,7 +237,7 @@ def _add_compaction(make: TranscriptMaker) -> None:
         if isinstance(row, dict) and "uuid" in row and "message" in row
     ]
     kind = make.pick("plain", "segment", "list", "dangling")
-    number = len(make.lines)  # The number distinguishes a compaction from one right before it.
+    number = len(make.lines)  # The number distinguishes this compaction from the previous one.
     segment = preserved = None
     if kind == "segment" and len(before) > 3:
         segment = {"headUuid": before[-3], "anchorUuid": f"sum-{number}", "tailUuid": before[-1]}

@@ -18,11 +18,11 @@ from tests import builders
 from tests.builders import SESSION, ConfigHome
 
 LONG_OUTPUT = "long output line\n" * 100
-"""This text of 1,700 characters exceeds every threshold of these tests."""
+"""This text of 1,700 characters is above every threshold in these tests."""
 
 
 class Chain:
-    """A conversation in which each record follows the previous one by a second."""
+    """A conversation in which each record is written one second after the previous record."""
 
     def __init__(self) -> None:
         self.rows: list[Record] = []
@@ -127,7 +127,7 @@ def records_by_uuid(path: Path) -> dict[str, Record]:
 
 
 def value_at(row: Any, address: tuple[str | int, ...]) -> Any:
-    """Return the value at the end of a path of keys and indexes in a record."""
+    """Return the value in a record to which ``address``, a path of keys and indexes, leads."""
     for key in address:
         row = row[key]
     return row

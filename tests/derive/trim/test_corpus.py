@@ -1,4 +1,4 @@
-"""Tests that every real session is trimmed with three settings, and that a second trim finds nothing."""
+"""Tests that a real session can be trimmed with three settings and that a second trim finds nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
 
 
 def thinking_blocks(transcript: Transcript) -> Counter[tuple[object, ...]]:
-    """Return the number of each thinking block on the live chain."""
+    """Return how often each thinking block occurs on the live chain."""
     kinds = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
     found: Counter[tuple[object, ...]] = Counter()
     for node in transcript.chain:

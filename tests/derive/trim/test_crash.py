@@ -1,4 +1,4 @@
-"""Tests that an interrupted trim leaves a whole child or none, and an unchanged parent."""
+"""Tests that an interrupted trim leaves a whole child or none, and never changes the parent."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plan_in_new_home(home: ConfigHome) -> TrimPlan:
 
 
 def files_after_attempt(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
-    """Return the sizes and names of the files that an attempt to write a child left."""
+    """Return the sizes and names of the files that are left after an attempt to write a child."""
     child, history = (
         Path(decided.draft.path),
         home.config / "file-history" / decided.draft.session_id,
@@ -70,7 +70,7 @@ def files_after_attempt(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
 def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: ConfigHome) -> None:
     """A trim that is killed at any step leaves a whole child or none, and the parent is unchanged.
 
-    The next trim removes what is left.
+    The next trim removes the leftovers.
     """
     plans: list[TrimPlan] = []
 
@@ -87,7 +87,7 @@ def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: Con
         assert (whole["companions"], whole["temporary"]) == (["one", "one", "two", "two"], [])
         assert found[
             "linked"
-        ]  # Large outputs under the id of a child that was never written are links, so they take no space.
+        ]  # The large outputs of a child that was never written are hard links, so they take no space.
         if was_killed:
             assert found["parent"] == whole["parent"]
             assert found["child"] in {False, whole["child"]}
@@ -117,7 +117,7 @@ def run_command_line(home: ConfigHome, *words: str) -> None:
 def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None:
     """If ``archive --slim`` is killed at any step, the session is unchanged.
 
-    A copy exists only if the vault has its originals.
+    The slim copy exists only if the vault has the originals.
     """
     before: dict[str, bytes] = {}
 
@@ -157,7 +157,7 @@ def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None
 
 @pytest.mark.parametrize("room", [0, 1, 4_096, 60_000, None])
 def test_a_trim_fails_on_a_full_disk_or_in_a_read_only_folder(room: int | None) -> None:
-    """If the disk is full or the folder read-only, a trim raises ``WriteFailed`` and leaves no files."""
+    """If the disk is full or the folder is read-only, a trim raises ``WriteFailed`` and leaves no files."""
     with tempfile.TemporaryDirectory() as folder:
         home = ConfigHome(
             Path(folder), Path(folder, "c"), {"HOME": folder, "CLAUDE_CONFIG_DIR": f"{folder}/c"}

@@ -90,7 +90,7 @@ def test_a_trimmed_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     parent, row = LineageFinder(config_home.where).find_lineage(str(child))
     assert (
         parent.ended < row.created == row.ended == first["trim_metadata"]["trimmed_at"]
-    )  # Its records are old, but the child is new.
+    )  # The child is new, although its records are old.
     assert [HeadTail(str(file)).title for file in (child, other)] == [
         "The parser · trim",
         "The parser · trim 2",
@@ -113,12 +113,12 @@ def test_the_first_trim_adds_a_lineage_block(config_home: ConfigHome) -> None:
 
 
 def test_a_second_trim_renews_the_lineage_block(config_home: ConfigHome) -> None:
-    """A second trim replaces the lineage by one that names both ancestors."""
+    """A second trim replaces the lineage with one that names both ancestors."""
     child = trim_file(config_home, write_parser_session(config_home))
     again = trim_file(config_home, child, threshold=200)
     (block,) = lineage_blocks(again)
     assert block.count(PLACEHOLDER_LEGEND) == 1
-    # The id of each session appears twice, because it is also in the file's name.
+    # Each session's id appears twice, because it is also in the name of the session's file.
     assert [block.count(name) for name in (SESSION, child.stem)] == [2, 2]
     assert "· trimmed" in block
 
@@ -126,7 +126,7 @@ def test_a_second_trim_renews_the_lineage_block(config_home: ConfigHome) -> None
 def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHome) -> None:
     """A second trim with a lower threshold trims further content.
 
-    Its placeholder names the session that has the content in full.
+    The new placeholder names the session that contains the full content.
     """
     path = write_parser_session(config_home)
     child = trim_file(config_home, path)
@@ -134,14 +134,14 @@ def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHo
     first, second = records_by_uuid(again)["c2"], records_by_uuid(again)["c4"]
     assert (first["original_session_id"], first["original_index"]) == (SESSION, 2)
     assert first["message"] == records_by_uuid(child)["c2"]["message"]
-    assert second["original_session_id"] == child.stem  # The child has this content in full.
+    assert second["original_session_id"] == child.stem  # The first child contains this content in full.
     assert file_records(child)[second["original_index"]]["uuid"] == "c4"
 
 
 def test_a_record_trimmed_twice_names_its_original(
     config_home: ConfigHome,
 ) -> None:
-    """If two results of one record are trimmed one after the other, both refer to the original."""
+    """If two results in one record are trimmed one after the other, both refer to the original record."""
     results = [builders.result("t1", LONG_OUTPUT), builders.result("t2", SHORT_OUTPUT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
     path = write_project_session(config_home, chain)
@@ -158,7 +158,7 @@ def test_a_record_trimmed_twice_names_its_original(
 
 
 def test_fields_of_another_tool_name_the_session_of_their_file(config_home: ConfigHome) -> None:
-    """If another tool trimmed a record, its session's id is taken from the file that the tool named."""
+    """If another tool trimmed a record, the session id comes from the file that the tool named."""
     root = session_id(9)
     chain = Chain().ask().tool("t1")
     whole = [
@@ -289,7 +289,10 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
 
 
 def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
-    """A session id in a file snapshot becomes the child's id. Current clients write no session id there."""
+    """A session id in a file snapshot is replaced with the child's id.
+
+    Current clients write no session id to file snapshots.
+    """
     path = write_project_session(
         config_home, [*Chain().ask().tool("t1").rows, file_snapshot("c0", sessionId=SESSION)]
     )
@@ -300,7 +303,7 @@ def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
 def test_a_trimmed_child_can_be_written_to_another_folder(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A trimmed child in another folder has a warning that the client will not find it."""
+    """A trimmed child in another folder has a warning that the client will not find the child."""
     folder = tmp_path / "out"
     folder.mkdir()
     scanned = plan.scan_session(session_file(str(write_parser_session(config_home))))
@@ -367,9 +370,9 @@ def test_the_verb_trim_writes_no_child_if_it_saves_too_little(config_home: Confi
 
 
 def test_a_trimmed_child_has_no_token_counts(config_home: ConfigHome) -> None:
-    """A trimmed child has no token counts, because old clients would compact it immediately.
+    """A trimmed child has no token counts, because old clients would compact the child immediately.
 
-    Its first records have the entrypoint of a terminal, so that the client lists it.
+    The first records have the entrypoint of a terminal so that the client lists the child.
     """
     chain = (
         Chain()
@@ -388,7 +391,7 @@ def test_a_trimmed_child_has_no_token_counts(config_home: ConfigHome) -> None:
 
 
 def test_the_savings_of_a_trim_add_up(config_home: ConfigHome) -> None:
-    """The savings of all rules, of all tools and of the whole trim are equal."""
+    """The total savings of all rules, the total savings of all tools, and the trim's savings are equal."""
     chain = Chain().ask().answer("a", tokens=10_000)
     for number in range(4):
         chain.tool(f"t{number}", "Read" if number % 2 else "Bash", f"{number} " + "word " * 800)
@@ -415,7 +418,7 @@ COMMAND_OUTPUT = "output of a command " * 400
 
 
 def session_with_token_counts(home: ConfigHome) -> Path:
-    """Write ten turns of 2,000 tokens each, with four characters a token."""
+    """Write ten turns of 2,000 tokens each, with four characters per token."""
     chain, tokens = Chain(), 20_000
     for turn in range(10):
         chain.ask(f"question {turn}").answer(
@@ -428,7 +431,7 @@ def session_with_token_counts(home: ConfigHome) -> Path:
 
 
 def test_a_trimmed_child_states_its_size(config_home: ConfigHome) -> None:
-    """The stated size of a trimmed child is the same in its file, the receipt and a second trim."""
+    """A trimmed child's file, its receipt and a second trim state the same size."""
     path = session_with_token_counts(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
@@ -459,7 +462,7 @@ def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> N
 
 
 def test_a_lower_token_count_is_used(config_home: ConfigHome) -> None:
-    """If the last token count is lower than the earlier ones, the lower count is used."""
+    """If the last token count is lower than the earlier counts, the last count is used."""
     path = session_with_token_counts(config_home)
     rows = [builders.user("go on", uuid="u", parent="c39", ts=50)]
     rows.append(builders.assistant("yes", uuid="v", parent="u", ts=51, tokens=25_000))
@@ -469,7 +472,7 @@ def test_a_lower_token_count_is_used(config_home: ConfigHome) -> None:
 
 
 def test_a_trim_names_an_unknown_tool(config_home: ConfigHome) -> None:
-    """A trim reports a filter that matches no tool of the session."""
+    """A trim reports a tool filter that matches no tool in the session."""
     scanned = plan.scan_session(session_file(str(session_with_token_counts(config_home))))
     decision = decide_trim(scanned, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

@@ -33,7 +33,7 @@ from tests.derive.trim.sessions import chain_rewrite, value_at
 CHANGEABLE_FIELDS = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
 )
-"""Matches the fields that may change in a line without an edit."""
+"""Matches the fields of a line that may change although the record is not edited."""
 
 
 class TrimmedCase:
@@ -59,7 +59,7 @@ class TrimmedCase:
 
 
 def kept_nodes(decided: TrimPlan) -> list[Node]:
-    """Return the parent's records that the child has."""
+    """Return the parent's records that the child contains."""
     uuids = {(parse_record(line) or {}).get("uuid") for line in decided.body.lines()}
     return [node for node in chain_rewrite(decided).linear_chain.nodes if node.uuid in uuids]
 
@@ -82,12 +82,12 @@ def strings_in(value: Any) -> Iterator[str]:
 
 
 def sent_strings(record: Record) -> Counter[str]:
-    """Return the number of each string in a record that is sent to the API."""
+    """Return how often each string occurs in the part of a record that is sent to the API."""
     return Counter([*strings_in(record.get("message")), *strings_in(record.get("rendered"))])
 
 
 def assert_calls_have_results(child: Transcript) -> None:
-    """Check that each call has one result in the user's next turn, as the API requires."""
+    """Check that each call has one result in the user's next message, as the API requires."""
     turns: list[tuple[str, Counter[str]]] = []
     for node in child.chain:
         if node.is_message and (node.kind == "user" or node.calls or node.character_count):
@@ -105,7 +105,7 @@ def assert_calls_have_results(child: Transcript) -> None:
 
 
 def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> None:
-    """Check that a record without an edit has the same bytes, except for fields that must change."""
+    """Check that unedited records have the same bytes, except for the fields that must change."""
     there = {node.uuid: record_line(case.child, node) for node in child.nodes}
     for node in chain_rewrite(case.plan).linear_chain.nodes:
         raw = record_line(case.parent, node)
@@ -182,7 +182,7 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
         assert_thinking_unchanged(case, child)
         if (
             not chain_rewrite(case.plan).linear_chain.dropped_calls
-        ):  # After a result was dropped, the second trim may apply another rule to its call.
+        ):  # If a result was dropped, a second trim may apply a different rule to its call.
             assert case.plan_trim(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 
@@ -190,7 +190,7 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
 @settings(max_examples=40)
 @given(before=st.binary(max_size=60), data=transcripts(), after=st.binary(max_size=60))
 def test_any_bytes_are_trimmed_or_refused(before: bytes, data: bytes, after: bytes) -> None:
-    """Any bytes are trimmed to a valid child or refused because they have no messages."""
+    """Any bytes are either trimmed to a valid child or refused because they contain no messages."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(NothingToTrim):
         TrimmedCase(
             folder, before + b"\n" + data + b"\n" + after, Options(keep_recent=0, threshold=0)

@@ -1,4 +1,4 @@
-"""Tests of each rule of a trim with two tables: sessions that it keeps and sessions that it changes."""
+"""Tests of the rules of a trim, with a table of sessions that a rule keeps and one that it changes."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class KeptCase(NamedTuple):
 
 
 class CutCase(NamedTuple):
-    """A session to which a rule is applied, and the expected value after it.
+    """A session to which a rule is applied, and the value that is expected afterwards.
 
-    ``path`` leads to the value: the uuid of a record, and then the keys in the record.
+    ``path`` leads to the value: it has the uuid of a record and then the keys in the record.
     """
 
     rule: str
@@ -73,7 +73,7 @@ def cut_case(
 
 
 def output_chain(*rows: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
-    """Return a function that makes a chain of calls with long outputs and a turn after them.
+    """Return a function that makes a chain of calls with long outputs, followed by a turn.
 
     ``rows`` has the id, tool and input of each call.
     """
@@ -302,7 +302,7 @@ def test_a_rule_replaces_a_value(config_home: ConfigHome, row: CutCase) -> None:
 
 
 def test_answers_of_the_model_stay_by_default(config_home: ConfigHome) -> None:
-    """Answers of the model are trimmed only if the option ``assistant`` has a number."""
+    """Answers of the model are trimmed only if the option ``assistant`` is given a number."""
     path = write_project_session(config_home, Chain().ask().answer(LONG_ANSWER))
     assert plan_trim_of_file(config_home, path).choices == ()
     with pytest.raises(UsageError, match="needs a number"):
@@ -335,7 +335,7 @@ def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) 
 def test_the_output_for_the_screen_is_removed_unless_it_is_a_diff(
     config_home: ConfigHome, tool: str, stays: bool
 ) -> None:
-    """Trimming an output removes the field ``toolUseResult``, except the diff of an edit or a write."""
+    """Trimming an output removes the field ``toolUseResult``, unless it is the diff of an edit or a write."""
     chain = Chain().ask().tool("t1", tool, **FILE_A)
     chain.rows[2]["toolUseResult"] = {"stdout": LONG_OUTPUT}
     child = trim_file(config_home, write_project_session(config_home, chain))
@@ -348,7 +348,7 @@ def test_the_output_for_the_screen_is_removed_unless_it_is_a_diff(
 def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
     config_home: ConfigHome, tmp_path: Path, state: str, *, stays: bool
 ) -> None:
-    """The input of a ``Write`` call is kept if the file changed later, but not in a later edit.
+    """The input of a ``Write`` call is kept if the file was changed later by something other than an edit.
 
     The client sends such a file again if its content differs from the input.
     """
@@ -367,7 +367,7 @@ def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
 
 
 def test_a_block_after_a_removed_one_is_trimmed(config_home: ConfigHome) -> None:
-    """A block after blank texts, which are removed, is trimmed at its right position."""
+    """A block that follows removed blank texts is trimmed at its correct position."""
     blank: Record = {"type": "text", "text": " "}
     chain = Chain().ask().answer([blank, builders.call("t1", "Bash", command="c" * 900)])
     chain.ask([blank, blank, builders.result("t1", LONG_OUTPUT)])

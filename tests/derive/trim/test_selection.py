@@ -67,7 +67,7 @@ def test_only_the_last_results_of_a_long_turn_are_protected(config_home: ConfigH
 
 
 def test_client_remarks_do_not_count_as_turns(config_home: ConfigHome) -> None:
-    """Output of local commands and remarks of the client do not count as turns."""
+    """Outputs of local commands and remarks of the client are not counted as turns."""
     chain = (
         turns_with_outputs(2)
         .ask("<local-command-stdout>x</local-command-stdout>")
@@ -98,7 +98,7 @@ def chain_with_every_kind() -> Chain:
 def test_a_tool_filter_trims_only_those_tools(
     config_home: ConfigHome, tools: tuple[str, ...], gone: list[str]
 ) -> None:
-    """With a tool filter, only contents of these tools are trimmed, and no images, pastes or answers."""
+    """A tool filter limits a trim to contents of these tools. Images, pastes and answers are not trimmed."""
     assert (
         trimmed_calls(plan_chain(config_home, chain_with_every_kind(), tools=tools, assistant=9))
         == gone
@@ -133,9 +133,9 @@ def test_a_tool_can_have_its_own_threshold(config_home: ConfigHome) -> None:
 def test_long_answers_are_trimmed_by_count(
     config_home: ConfigHome, count: int, gone: list[int]
 ) -> None:
-    """``--assistant N`` trims the first N long answers, and ``-N`` all but the last N.
+    """``--assistant N`` trims the first N long answers, and ``--assistant -N`` all except the last N.
 
-    Short answers do not count.
+    Short answers are not counted.
     """
     chain = Chain()
     for number in range(3):
@@ -162,7 +162,7 @@ def test_only_and_skip_select_rules(config_home: ConfigHome) -> None:
 
 
 def test_a_trimmed_content_counts_for_its_first_rule(config_home: ConfigHome) -> None:
-    """If two rules would trim a content, the content counts only for the first of these rules."""
+    """If two rules apply to the same content, the content is counted only for the first rule."""
     chain = Chain().ask().tool("t1", "Read", file_path="/a").tool("t2", "Read", file_path="/a")
     assert [choice.rule for choice in plan_chain(config_home, chain).choices] == [
         "superseded",
@@ -171,7 +171,10 @@ def test_a_trimmed_content_counts_for_its_first_rule(config_home: ConfigHome) ->
 
 
 def session_with_counts(count: int) -> Chain:
-    """Return turns with outputs of about a thousand tokens each. The first and the last read one file."""
+    """Return turns with outputs of about a thousand tokens each.
+
+    The first and the last turn read the same file.
+    """
     chain = Chain()
     for number in range(count):
         chain.ask(
@@ -212,7 +215,7 @@ def test_a_target_trims_a_stale_read_before_an_older_result(config_home: ConfigH
 
 
 def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> None:
-    """A trim with a target lowers the default threshold if necessary, but not one that the user gave."""
+    """A trim with a target lowers the default threshold if necessary, but not a threshold that was given."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(8):
         chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 80).answer(
@@ -287,7 +290,7 @@ def test_trim_options_are_parsed_in_any_order(config_home: ConfigHome) -> None:
     ],
 )
 def test_invalid_trim_options_are_refused(config_home: ConfigHome, text: str, words: str) -> None:
-    """An invalid option is refused with an explanation. For an unknown rule, all rules are listed."""
+    """An invalid option is refused with an explanation. If a rule is unknown, all rules are listed."""
     with pytest.raises(UsageError, match=words) as caught:
         parse_options(text)
     assert ("superseded" in caught.value.remedy) is ("no rule" in words)

@@ -17,7 +17,7 @@ LINEAGE_BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 
 
 def test_unchanged_text_is_kept() -> None:
-    """A text that the user did not change is kept, without the note above it."""
+    """A text that the user did not change is kept, but the note above it is removed."""
     assert (
         parse_edited_digest(format_text_for_editor("digest (x)\ngoal:\n  - fix it"))
         == "digest (x)\ngoal:\n  - fix it"
@@ -49,7 +49,7 @@ def test_edited_text_is_cleaned(text: str, taken: str) -> None:
 
 
 def test_the_next_step_is_found_after_any_edit() -> None:
-    """The next step is found even if the edited text contains the heading of the next step."""
+    """The next step is found even if the edited text itself contains the heading for the next step."""
     taken = parse_edited_digest(f"{NEXT_STEP_HEADING}\nnot this\n\n{NEXT_STEP_HEADING}  \nnor this")
     assert extract_next_step(opening_text(LINEAGE_BLOCK, "but this", digest=taken)) == "but this"
     assert extract_next_step(opening_text(LINEAGE_BLOCK, "", digest=taken)) == ""

@@ -1,4 +1,4 @@
-"""Tests that a trim in place keeps all other lines, backs up the originals, and loses no new lines."""
+"""Tests that a trim in place changes no other lines, backs up the originals, and loses no new lines."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
 def test_a_trim_in_place_changes_only_chosen_outputs(
     config_home: ConfigHome, content: bytes
 ) -> None:
-    """A trim in place replaces only the chosen outputs, by placeholders that refer to the backup.
+    """A trim in place replaces only the chosen outputs with placeholders, which refer to the backup.
 
     The receipt names the session as its own parent, and warns about running clients and token
     counts.
@@ -187,7 +187,7 @@ def test_a_trim_in_place_changes_only_chosen_outputs(
     done = trim(config_home, path)
     assert all_backups(config_home) == [Path(done.backup)]
     changed = assert_trimmed(path, content, Path(done.backup))
-    assert len(changed) == 4  # The last two of the six turns are protected.
+    assert len(changed) == 4  # The last two of the six turns are protected, so four outputs are trimmed.
     assert (done.kind, done.written, done.tools_trimmed) == ("trim", True, 4)
     assert (done.session_id, done.parent_session_id, done.file, done.parent_file) == (
         *[SESSION] * 2,
@@ -218,7 +218,7 @@ def test_the_backup_equals_the_original_file(config_home: ConfigHome) -> None:
 
 
 def test_a_trimmed_session_is_linked_again(config_home: ConfigHome) -> None:
-    """A trim in place removes the hard link to the old file, and the next check links the new file."""
+    """A trim in place breaks the hard link to the old file. The next check links the new file."""
     path = write_old_session(config_home, turns_with_reads(8))
     for number in range(2):
         link_sessions.link_all_sessions(config_home.where, lambda: False)
@@ -231,9 +231,9 @@ def test_a_trimmed_session_is_linked_again(config_home: ConfigHome) -> None:
 
 
 def test_a_second_trim_keeps_the_references_of_the_first(config_home: ConfigHome) -> None:
-    """A second trim in place keeps the references of the first and refers to a backup of its own.
+    """A second trim in place keeps the references of the first and refers to its own backup.
 
-    If there is nothing to trim, it writes nothing and keeps the file's time.
+    If there is nothing to trim, it writes nothing and does not change the file's time.
     """
     path = write_old_session(config_home, turns_with_reads(6))
     first = Path(trim(config_home, path).backup)
@@ -273,7 +273,7 @@ def test_planning_a_trim_in_place_writes_nothing(config_home: ConfigHome) -> Non
 
 
 def test_a_trim_in_place_refuses_an_open_session(config_home: ConfigHome) -> None:
-    """A session that was just written is refused with a remedy. ``--force`` trims it."""
+    """A session that was written a moment ago is refused with a remedy. ``--force`` trims it."""
     path = write_old_session(config_home, turns_with_reads(6))
     os.utime(path)
     before = path.read_bytes()
@@ -318,9 +318,9 @@ def test_a_failed_check_keeps_the_session(
 
 
 def test_a_session_is_trimmed_by_one_command_at_a_time(config_home: ConfigHome) -> None:
-    """While a session is being trimmed in place, a second command for it is refused.
+    """While a session is being trimmed in place, a second trim of the same session is refused.
 
-    Another session can be trimmed meanwhile.
+    Other sessions can be trimmed at the same time.
     """
     path, other = (
         write_old_session(config_home, turns_with_reads(6)),
@@ -334,7 +334,7 @@ def test_a_session_is_trimmed_by_one_command_at_a_time(config_home: ConfigHome) 
 
 
 def test_a_trim_in_place_refuses_a_read_only_session(config_home: ConfigHome) -> None:
-    """A read-only session is refused with the command that makes it writable."""
+    """A read-only session is refused, and the error names the command that makes the file writable."""
     path = write_old_session(config_home, turns_with_reads(6))
     path.chmod(0o400)
     before = path.read_bytes()
@@ -352,7 +352,7 @@ def test_a_backup_is_never_overwritten(
 ) -> None:
     """If a backup with the same name exists, a trim in place is refused and nothing is changed.
 
-    This may happen if the clock was set back.
+    Two backups can get the same name if the clock is set back.
     """
     path = write_old_session(config_home, turns_with_reads(6))
     monkeypatch.setattr(clock, "now", lambda: "2026-01-02T03:04:05.678Z")
@@ -364,7 +364,7 @@ def test_a_backup_is_never_overwritten(
 
 
 def test_a_trim_without_a_backup_leaves_no_folder(config_home: ConfigHome) -> None:
-    """A trim that saves too little, or finds no conversation, leaves no folder of backups."""
+    """A trim that saves too little or finds no conversation leaves no backup folder."""
     folder = Path(backups.backup_folder(SESSION, config_home.where))
     path = write_old_session(config_home, conversation(3))
     assert not trim(config_home, path).written
@@ -389,7 +389,7 @@ def _take_lock_repeatedly(where: Where, place: str, turns: int) -> None:
 
 
 def test_a_removed_lock_is_held_by_one_process(config_home: ConfigHome, tmp_path: Path) -> None:
-    """If four processes repeatedly take and remove a lock, only one process has it at a time."""
+    """If four processes repeatedly take and remove a lock, only one process holds it at any time."""
     fork = multiprocessing.get_context("fork")
     given = (config_home.where, str(tmp_path / "place"), 500)
     holders = [fork.Process(target=_take_lock_repeatedly, args=given) for _ in range(4)]
@@ -405,7 +405,7 @@ def test_a_removed_lock_is_held_by_one_process(config_home: ConfigHome, tmp_path
 def test_a_trim_in_place_refuses_a_file_that_changes_meanwhile(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """A trim in place is refused if the file changes meanwhile, and the changed file is kept."""
+    """If the file changes during a trim in place, the trim is refused and the changed file is kept."""
     path = write_old_session(config_home, turns_with_reads(6))
     made: list[bytes] = []
 
@@ -434,7 +434,7 @@ def test_a_trim_in_place_refuses_a_file_that_changes_meanwhile(
 def test_a_trim_in_place_killed_at_any_step_leaves_a_whole_file(config_home: ConfigHome) -> None:
     """A trim in place that is killed at any step leaves a whole file.
 
-    It is the original, or the trimmed file with a backup.
+    The file is either the original, or the trimmed file with a backup.
     """
     content = session_bytes(turns_with_reads(6))
     path = write_old_session(config_home, content)
@@ -515,7 +515,7 @@ print(number, flush=True)
 
 
 def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path: Path) -> None:
-    """No record of three programs that write during a trim in place of 5 MB is lost."""
+    """No record is lost if three programs write to the session while 5 MB of it are trimmed in place."""
     content = session_bytes(turns_with_reads(620, 4_000))
     assert len(content) > 5_000_000
     path = write_old_session(config_home, content)
@@ -549,7 +549,7 @@ def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path
 
 
 def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome) -> None:
-    """The receipt warns if another program has the file open, if the system can detect that."""
+    """The receipt warns if another program has the file open and the system can detect that."""
     path = write_old_session(config_home, turns_with_reads(6))
     with path.open("ab") as held:
         if append_carryover.is_open_for_writing(held.fileno()) is None:
@@ -564,9 +564,9 @@ def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome
 def test_lines_appended_during_the_rewrite_are_kept(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lines that are appended during a trim in place follow the new file unchanged.
+    """Lines that are appended during a trim in place are added unchanged to the end of the new file.
 
-    One of them was incomplete at first.
+    One of these lines is incomplete at first.
     """
     path = write_old_session(config_home, turns_with_reads(6))
     content, real = path.read_bytes(), trim_in_place._check_trimmed_file
@@ -600,7 +600,7 @@ def test_the_command_line_trims_a_session_in_place(
 ) -> None:
     """On the command line, a trim in place has a dry run, a JSON receipt with the backup, and a text.
 
-    An open session is refused without ``--force``.
+    Without ``--force``, an open session is refused.
     """
     path = write_old_session(config_home, turns_with_reads(6))
     dry = document("trim", SESSION, "--in-place", "--dry-run")
@@ -644,9 +644,9 @@ def test_contradictory_options_of_a_trim_in_place_are_refused(
 @pytest.mark.e2e
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 def test_clients_resume_a_session_trimmed_in_place(version: str, tmp_path: Path) -> None:
-    """A client that resumes a session trimmed in place sends the placeholders and all calls with results.
+    """When a client resumes a session that was trimmed in place, it sends no trimmed content.
 
-    It sends no trimmed content.
+    It sends the placeholders and all calls with their results.
     """
     client, home = find_client(version), ClientHome(tmp_path / "home")
     path = home.install_session(session_bytes(turns_with_reads(6)), SESSION, set_cwd=True)
@@ -664,7 +664,7 @@ def test_clients_resume_a_session_trimmed_in_place(version: str, tmp_path: Path)
 
 @pytest.mark.e2e
 def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> None:
-    """After a trim in place with ``--force``, the running client goes on from its memory.
+    """After a trim in place with ``--force``, the running client continues with its copy in memory.
 
     ``/resume`` loads the trimmed conversation.
     """
@@ -683,7 +683,7 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
                 ResumeHooksError, match=r"the running client [0-9]+ has the session open"
             ):
                 trim(ConfigHome(home.root, home.config, environ), path)
-            # The mock's answers state very few tokens, so a trim would seem to save nothing.
+            # The mock's answers report very few tokens, so a trim would seem to save nothing.
             done = trim(
                 ConfigHome(home.root, home.config, environ), path, force=True, min_savings=0
             )
@@ -693,7 +693,7 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
             tui.wait_until_idle()
             assert "000001 " in str(
                 api.main_requests()[-1]
-            )  # The client uses the conversation in its memory.
+            )  # The client still uses the conversation in its memory.
             tui.submit(f"/resume {SESSION}")
             tui.wait_until_idle()
             tui.submit("the third prompt")

@@ -1,4 +1,4 @@
-"""Tests of each verb that makes a child, called as the interfaces call it."""
+"""Tests of the verbs that make a child, called as the interfaces call them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_caller_can_refuse_the_draft(
 def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome) -> None:
     """With ``reuses_child``, a second handoff returns the existing child.
 
-    Without it, a second handoff writes another child.
+    Without ``reuses_child``, a second handoff writes a new child.
     """
     session, spec = Session.open_path(str(parent), config_home.where), HandoffSpec("fix it")
     first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
@@ -106,7 +106,7 @@ def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome
 def test_a_trim_is_written_only_if_its_caller_agrees(
     answer: bool, parent: Path, config_home: ConfigHome
 ) -> None:
-    """Before a trim is written, the caller is asked once, and only its agreement writes the child."""
+    """The caller is asked once before a trim is written. The child is written only if the caller agrees."""
     asked: list[TrimPlan] = []
 
     def agrees(plan: TrimPlan) -> bool:

@@ -37,9 +37,9 @@ from tests.builders import (
 LONG_AGO = 1_000_000_000.0
 
 FoundWord = tuple[str, int, str, str]
-"""A word that the index finds: file name, line number, field and stem of the word.
+"""A word that the index finds, with its file name, line number and field, and the word's stem.
 
-For a word of a turn, the turn's number takes the place of the line number.
+If the word was found in a turn, the turn's number replaces the line number.
 """
 
 
@@ -94,7 +94,7 @@ def answer_with_id(text: str | list[Record], *, number: str | int = "", **rest: 
 def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -> IndexContent:
     """Update the index and return its complete content.
 
-    ``state`` is the state folder, if not that of ``home``.
+    ``state`` is the state folder if the folder in ``home`` is not used.
     """
     where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
     with opened_index(where, **options) as index:
@@ -160,7 +160,7 @@ def write_session_file(
 ) -> Path:
     """Write a session to the project and return its path.
 
-    ``old`` sets a time long ago, so that the file looks finished.
+    If ``old`` is true, the file gets a time long ago, so that it looks finished.
     """
     path = home.project(CWD) / f"{name}.jsonl"
     path.write_bytes(session_bytes(records))
@@ -191,7 +191,7 @@ def table_path(home: ConfigHome) -> Path:
 
 
 def index_words_folder(home: ConfigHome) -> Path:
-    """Return the folder in which the index has its words."""
+    """Return the folder in which the index stores its words."""
     return Path(words_folder(home.where))
 
 

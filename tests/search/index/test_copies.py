@@ -1,6 +1,6 @@
 """Tests of records that several sessions contain.
 
-They are one hit, in the session where they were first written. The hit names the other sessions.
+They are shown as one hit in the session where they were first written. The hit names the others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ FORK, GRANDCHILD = session_id(2), session_id(3)
 LONG_TEXT = "many words, " * 100
 
 HitWithSessions = tuple[str, tuple[str, ...]]
-"""A hit's reference and the ids of its sessions, the hit's own session first."""
+"""A hit's reference, and the ids of the hit's sessions. The session that contains the hit is first.
+"""
 
 
 def hits_for_word(home: ConfigHome, word: str) -> list[HitWithSessions]:
@@ -75,7 +76,7 @@ def test_a_fork_of_the_client_is_one_hit(config_home: ConfigHome) -> None:
 def test_a_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
     """A record that the SDK copied twice is one hit, in the original session.
 
-    The SDK writes a new uuid and names the old one. The times of the files do not matter.
+    The SDK writes a new uuid and stores the old one. The times of the files do not matter.
     """
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
@@ -94,8 +95,8 @@ def test_a_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
 def test_our_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
     """A record in our fork of an SDK fork is one hit, in the original session.
 
-    Our fork keeps the uuids and names its parent. The original is first even if it was written
-    later.
+    Our fork keeps the uuids and names its parent. The original is preferred even if its file is
+    newer.
     """
     shared = [prompt_with_id("alpha"), answer_with_id("beta", parent=uuid_of_text("alpha"), ts=1)]
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
@@ -163,7 +164,7 @@ def test_a_trimmed_child_adds_no_hit_for_copied_text(
 ) -> None:
     """Text that a trimmed child copied from its parent is a hit in the parent only.
 
-    A hit also names the child, unless the child has only a placeholder for the text.
+    The hit also names the child, unless the child contains only a placeholder for the text.
     """
     parent = write_large_parent(config_home)
     child = write_trimmed_child(config_home, parent)
@@ -180,7 +181,7 @@ def test_a_trimmed_child_adds_no_hit_for_copied_text(
         ), word
     holding = read_index(config_home)
     assert holding.finds == build_new_index(config_home, tmp_path).finds
-    assert "suppress" not in holding.words()  # This is a word of the placeholders.
+    assert "suppress" not in holding.words()  # This word occurs in placeholders.
 
 
 def test_the_lineage_of_a_handoff_is_not_indexed(config_home: ConfigHome) -> None:
@@ -199,9 +200,9 @@ def test_the_lineage_of_a_handoff_is_not_indexed(config_home: ConfigHome) -> Non
 
 
 def test_a_child_gets_the_hits_of_a_deleted_parent(config_home: ConfigHome, tmp_path: Path) -> None:
-    """After the parent is deleted, its child has the hits for the text that it copied.
+    """After the parent is deleted, text that the child copied is found in the child.
 
-    When the parent is restored, the parent has the hits again.
+    When the parent is restored, the text is found in the parent again.
     """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     parent = write_large_parent(config_home)
@@ -220,7 +221,7 @@ def test_a_child_gets_the_hits_of_a_deleted_parent(config_home: ConfigHome, tmp_
 
 
 def test_a_rewritten_parent_keeps_its_hits(config_home: ConfigHome) -> None:
-    """A parent that was rewritten has its hits at the new lines, and they still name the fork.
+    """After a parent was rewritten, its hits have the new line numbers and still name the fork.
 
     If the parent lost a record, the fork has the hit.
     """
@@ -240,7 +241,7 @@ def test_a_rewritten_parent_keeps_its_hits(config_home: ConfigHome) -> None:
 
 
 def test_a_repeated_id_with_another_text_is_not_a_copy(config_home: ConfigHome) -> None:
-    """A record with the uuid of another record but with another text is a hit of its own.
+    """A record with the uuid of another record but a different text is a hit of its own.
 
     A hostile or faulty program may repeat a uuid.
     """
@@ -268,7 +269,7 @@ def test_similar_ids_are_distinguished(config_home: ConfigHome) -> None:
 
 
 def test_a_cycle_of_parents_is_indexed_once(config_home: ConfigHome) -> None:
-    """Two sessions that name each other as parent are indexed, and their common record is one hit."""
+    """Two sessions that name each other as parent are indexed, and the record they share is one hit."""
     for one, other in ((SESSION, FORK), (FORK, SESSION)):
         line = {"continue_metadata": {"parent_session_id": other, "continuation_type": "fork"}}
         write_session_file(config_home, line, prompt_with_id("alpha"), name=one)

@@ -1,4 +1,4 @@
-"""Tests of the index of the real corpus, with records of many versions of the client."""
+"""Tests of the index of the real corpus, whose records were written by many client versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.builders import ConfigHome
 from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import read_found_words, read_rows
 
-MIN_ROW_SHARE = 0.5  # Minimum share of all lines that must have a row in the index.
+MIN_ROW_SHARE = 0.5  # Minimum share of the corpus's lines that must have a row in the index.
 
 
 def copy_corpus(home: ConfigHome) -> None:
@@ -30,7 +30,7 @@ def copy_corpus(home: ConfigHome) -> None:
 def test_every_row_has_the_position_of_its_record(config_home: ConfigHome) -> None:
     """Each row of the index has the line, offset and length of a valid record.
 
-    At least half of the lines have a row, and so does every file.
+    Every file has a row, and so do at least half of all lines.
     """
     copy_corpus(config_home)
     with opened_index(config_home.where) as index:
@@ -54,7 +54,7 @@ def test_every_row_has_the_position_of_its_record(config_home: ConfigHome) -> No
 
 
 def test_reading_in_pieces_gives_the_same_index(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Files that are extended at any byte between updates give the same index as complete files."""
+    """Files that grow between updates, even by part of a line, give the same index as complete files."""
     largest = sorted(
         (session for session in corpus_sessions() if session.stat().st_size < 3_000_000),
         key=_size_of,

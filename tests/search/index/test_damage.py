@@ -1,6 +1,6 @@
 """Tests of an index that is damaged or has another version.
 
-It is rebuilt automatically, so that the search works.
+Such an index is rebuilt automatically so that searches work.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tests.search.index.probe import (
 
 
 def test_a_newer_index_is_left_alone_and_an_older_one_rebuilt(config_home: ConfigHome) -> None:
-    """An index of a newer version is not changed, and one of an older version is rebuilt.
+    """An index of a newer version is not changed. An index of an older version is rebuilt.
 
-    A newer engine may share the folder.
+    A newer engine may use the same folder.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
@@ -72,7 +72,7 @@ def test_the_single_file_index_is_replaced(config_home: ConfigHome) -> None:
 def test_an_empty_folder_in_place_of_the_index_is_replaced(config_home: ConfigHome) -> None:
     """An empty folder with the name of the index file is replaced.
 
-    A folder with content may be the user's, so a note reports it and it stays.
+    A folder with content may belong to the user. It is kept, and a note reports it.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
@@ -122,7 +122,7 @@ def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> Non
 
 
 def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
-    """After damage at any page of the SQLite file, the index is correct again at the second search.
+    """After damage to any page of the SQLite file, the second search has a correct index again.
 
     The first search works or reports the damage.
     """
@@ -150,7 +150,7 @@ def test_damage_found_by_a_search_is_repaired_by_the_next(
 ) -> None:
     """Damage that only a search notices is reported with a remedy, and the next search is complete.
 
-    The update of the index does not read the lists of words.
+    An update of the index does not notice the damage, because it does not read the lists of words.
     """
     fill_home(config_home, files=3)
     before = read_index(config_home).finds
@@ -160,16 +160,16 @@ def test_damage_found_by_a_search_is_repaired_by_the_next(
     assert "again" in caught.value.remedy
     assert read_index(config_home).finds == before
     damage_files(index_words_folder(config_home) / "records", "idx")
-    # This search rebuilt the index and ran again.
+    # This search rebuilt the index and was then repeated.
     assert search_index(["filling"], Scope(), config_home.where).notes == []
     assert capfd.readouterr().err == ""
 
 
 def damage_files(folder: Path, ending: str) -> None:
-    """Overwrite the middle of each file in ``folder`` with this ending."""
+    """Overwrite the middle of each file in ``folder`` whose name ends with ``ending``."""
     for path in folder.glob(f"*.{ending}"):
         raw = path.read_bytes()
-        path.unlink()  # Programs that have opened the file keep the old content.
+        path.unlink()  # Programs that have the file open keep the old content.
         path.write_bytes(
             raw[: len(raw) // 4] + b"\xff" * (len(raw) // 2) + raw[len(raw) * 3 // 4 :]
         )
@@ -185,7 +185,7 @@ def test_damaged_words_are_rebuilt(
 ) -> None:
     """Damaged files of words are rebuilt by the same search, without a message.
 
-    Messages that were added after the damage are found, too.
+    Messages that were added after the damage are also found.
     """
     path = write_session_file(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
     read_index(config_home)
@@ -199,7 +199,7 @@ def test_damaged_words_are_rebuilt(
                 "half": raw[: len(raw) // 2],
                 "garbage": os.urandom(500),
             }
-            file.unlink()  # A program that has opened the file keeps the old content.
+            file.unlink()  # A program that has the file open keeps the old content.
             if damage != "gone":
                 file.write_bytes(made[damage])
         holding = read_index(config_home)
@@ -213,7 +213,7 @@ def test_damaged_words_are_rebuilt(
 def test_an_index_without_its_table_or_words_is_rebuilt(config_home: ConfigHome, gone: str) -> None:
     """If the SQLite file or the words are missing, all files are read again.
 
-    Otherwise the index could find words in files that it does not know.
+    Otherwise the index could find words in files that are not in its table.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     other = write_session_file(config_home, prompt_with_id("beta"), name=session_id(2))
@@ -261,10 +261,10 @@ If the seed is odd, a record is appended first, so that the index is updated.
 @pytest.mark.slow
 @pytest.mark.wide
 def test_any_changed_byte_of_the_words_is_repaired(config_home: ConfigHome) -> None:
-    """After any change in a file of words, the index is correct again at the second search.
+    """After any change to a file of words, the second search has a correct index again.
 
-    The first search works, reports the damage, or ends its process, because tantivy does that if
-    one of its threads fails.
+    The first search works, reports the damage, or ends its process, because tantivy ends the
+    process if one of its threads fails.
     """
     fill_home(config_home, files=3, records=10)
     path = config_home.project() / f"{session_id(0)}.jsonl"
@@ -304,7 +304,7 @@ def run_python(home: ConfigHome, code: str, *words: str) -> subprocess.Completed
 
 @pytest.mark.parametrize("kept", ["wal", "shm"])
 def test_leftover_files_next_to_the_index_are_harmless(config_home: ConfigHome, kept: str) -> None:
-    """Invalid files of SQLite beside the index, with or without an index, do not disturb a search."""
+    """Invalid SQLite files beside the index do not disturb a search, whether or not an index exists."""
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     for gone in (False, True):
@@ -315,9 +315,9 @@ def test_leftover_files_next_to_the_index_are_harmless(config_home: ConfigHome, 
 
 
 def test_a_log_of_another_index_is_ignored(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A log of SQLite that belongs to a deleted index is ignored.
+    """An SQLite log that belongs to a deleted index is ignored.
 
-    A process that is killed while it deletes an index leaves this file.
+    A process that is killed while it deletes an index leaves such a log.
     """
     fill_home(config_home, files=2)
     with opened_index(config_home.where):

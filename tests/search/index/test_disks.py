@@ -1,6 +1,6 @@
 """Tests of the index on full and read-only disks, and of the modes of its files.
 
-If the index cannot be written, the search uses a temporary one.
+If the index cannot be written, the search uses a temporary index.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_index_files_are_private(config_home: ConfigHome) -> None:
 
 
 def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome) -> None:
-    """``doctor --index rebuild`` as the first command builds an index that stays.
+    """If ``doctor --index rebuild`` is the first command, the index that it builds is kept.
 
     Neither an index nor a state folder exists before the command.
     """
@@ -62,7 +62,7 @@ def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome)
 
 @contextlib.contextmanager
 def limit_file_size(limit: int) -> Iterator[None]:
-    """Limit every file to ``limit`` bytes, which SQLite and tantivy treat like a full disk."""
+    """Limit the size of every file to ``limit`` bytes. SQLite and tantivy treat this like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
@@ -105,7 +105,7 @@ def test_a_disk_that_fills_up_later_keeps_the_stored_index(config_home: ConfigHo
 
 
 def test_a_temporary_index_contains_only_the_needed_folders(config_home: ConfigHome) -> None:
-    """A temporary index covers only the project folders that the search needs."""
+    """A temporary index contains only the project folders that the search needs."""
     write_session_file(config_home, prompt_with_id("alpha"))
     other = config_home.project("/home/user/other") / f"{session_id(2)}.jsonl"
     append_records(other, prompt_with_id("beta"))
@@ -117,7 +117,7 @@ def test_a_temporary_index_contains_only_the_needed_folders(config_home: ConfigH
 def test_a_read_only_folder_gives_a_temporary_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the state folder is read-only, the search uses a temporary index.
 
-    This is true with and without a stored index.
+    This holds with and without a stored index.
     """
     with tempfile.TemporaryDirectory() as root:
         home = ConfigHome.at(Path(root))
@@ -136,7 +136,7 @@ def test_a_read_only_folder_gives_a_temporary_index(monkeypatch: pytest.MonkeyPa
 
 
 def _search_without_rights(home: ConfigHome) -> str:
-    """Search without the rights of root, and return the found words and whether the index was temporary."""
+    """Search without root's rights. Return the found words and whether the index was temporary."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""Tests of random changes of files: an updated index equals a new one."""
+"""Tests that, after random changes to files, an updated index equals a new index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STEP_COUNT = 30
 def test_an_updated_index_equals_a_new_one(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """An index that is updated after random changes equals an index that is built at the end.
+    """An index that is updated after random changes equals an index that is built afterwards.
 
     Files are extended, rewritten, deleted, renamed, cut, copied and archived. Updates may run out
     of time.

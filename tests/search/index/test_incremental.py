@@ -49,9 +49,9 @@ FILE_NAME = f"{SESSION}.jsonl"
 def test_only_the_last_part_is_read_again(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An update reads a file that was extended from the start of its last part.
+    """If a file was extended, an update reads the file only from the start of its last part.
 
-    It does not read unchanged files.
+    Unchanged files are not read.
     """
     monkeypatch.setattr(read_transcript, "PART_BYTES", 2_000)
     path = write_session_file(
@@ -72,7 +72,7 @@ def test_only_the_last_part_is_read_again(
 
 
 def test_an_unfinished_line_is_indexed_when_complete(config_home: ConfigHome) -> None:
-    """A line that is not finished is indexed when it is complete, with its own line number."""
+    """An unfinished line is indexed, with its own line number, when it is complete."""
     path = write_session_file(config_home, prompt_with_id("alpha"))
     raw = line(prompt_with_id("gamma")) + b"\n"
     add_bytes(path, raw[:40])
@@ -101,7 +101,7 @@ def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome)
 def test_an_indexed_unfinished_line_may_still_grow(config_home: ConfigHome, tmp_path: Path) -> None:
     """After a last line without a line feed, the next records get the right line numbers.
 
-    The client may add the line feed first, or append directly.
+    The client may append the line feed first or append a record directly.
     """
     for number, joint in ((1, b"\n"), (2, b"")):
         path = write_session_file(
@@ -148,7 +148,7 @@ def test_a_file_with_other_contents_is_read_again(
 ) -> None:
     """A file whose content was changed or replaced is read again.
 
-    The index notices the change by the file's size, time or inode.
+    The update notices the change by the file's size, time or inode.
     """
     path = write_session_file(
         config_home,
@@ -168,7 +168,7 @@ def test_a_file_with_other_contents_is_read_again(
 
 
 def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> None:
-    """A file that was moved to another project is found there, and not at its old path."""
+    """A file that was moved to another project is found in that project, and not at its old path."""
     path = write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     path.rename(config_home.project("/home/user/elsewhere") / FILE_NAME)
@@ -182,7 +182,7 @@ def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> No
 def test_a_file_deleted_during_an_update_is_skipped(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that is deleted during an update is removed from the index, and other files stay."""
+    """A file that is deleted during an update is removed from the index. Other files stay in the index."""
     path = write_session_file(config_home, prompt_with_id("alpha"))
     write_session_file(config_home, prompt_with_id("beta"), name=OTHER_ID)
     read_index(config_home)
@@ -228,7 +228,7 @@ def test_a_link_or_pipe_instead_of_a_file_is_skipped(tmp_path: Path) -> None:
 def test_a_large_file_is_read_in_parts(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large file that is read in parts gives the same index as if it were read whole.
+    """If a large file is read in parts, the index is the same as if the file were read at once.
 
     After an interruption, the next update reads only the remaining parts.
     """
@@ -267,9 +267,9 @@ def test_a_turn_over_several_parts_has_one_number(
 
 
 def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
-    """An update without time for all files reads the newest first.
+    """If the time is not enough for all files, an update reads the newest file first.
 
-    The note has the number and the size of the remaining files.
+    The note states the number and the size of the remaining files.
     """
     for number in range(1, 5):
         path = write_session_file(
@@ -290,7 +290,7 @@ def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
 
 
 def test_a_later_answer_has_the_tool_of_its_call(config_home: ConfigHome) -> None:
-    """A tool result has the name of its tool even if the call was indexed by an earlier update."""
+    """A tool result has its tool's name even if an earlier update indexed the call."""
     path = write_session_file(
         config_home,
         tool_use(
@@ -344,7 +344,7 @@ def test_a_mostly_deleted_index_is_rebuilt(
 ) -> None:
     """The index is rebuilt when most of its records belong to deleted files.
 
-    So the index becomes small again.
+    The rebuilt index is small again.
     """
     fill_home(config_home, files=20, records=10)
     read_index(config_home)

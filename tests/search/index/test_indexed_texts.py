@@ -1,6 +1,6 @@
-"""Tests of the text that is indexed for each kind of record, and of text that is omitted.
+"""Tests of the text that is indexed for each kind of record, and of omitted text.
 
-The output of this plugin is omitted, among others.
+For example, the output of this plugin is omitted.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
 
 
 def test_files_that_tools_used_are_indexed(config_home: ConfigHome) -> None:
-    """The index has the files that tools read and edited, unless a path is invalid."""
+    """The index contains the files that tools read and edited, except files with invalid paths."""
     inputs: list[Record] = [
         {"file_path": "/a.py"},
         {"notebook_path": "/b.ipynb"},
@@ -112,9 +112,9 @@ def test_files_that_tools_used_are_indexed(config_home: ConfigHome) -> None:
 
 
 def test_records_without_uuids_are_indexed(config_home: ConfigHome) -> None:
-    """Records without uuids are indexed with the tool that is named in the message.
+    """Records without uuids are indexed with the tool that the message names.
 
-    Plain exports have such records.
+    Plain exports contain records of this kind.
     """
     write_session_file(
         config_home,
@@ -147,7 +147,7 @@ def test_records_without_uuids_are_indexed(config_home: ConfigHome) -> None:
     ],
 )
 def test_calls_of_our_engine_are_not_indexed(config_home: ConfigHome, command: str) -> None:
-    """Neither a shell command that runs this plugin's engine nor its output is indexed.
+    """A shell command that runs this plugin's engine is not indexed, and neither is its output.
 
     The output is omitted even if it is appended after an update.
     """
@@ -176,7 +176,7 @@ def test_calls_of_our_engine_are_not_indexed(config_home: ConfigHome, command: s
 def test_our_own_output_is_not_indexed(
     config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    """The output of ``outline`` and ``read`` in another session is not indexed."""
+    """The output of ``outline`` and ``read`` about another session is not indexed."""
     write_session_file(config_home, prompt_with_id("zymurgy"), answer_with_id("beta"))
     with pytest.raises(SystemExit):
         cli(words)
@@ -247,7 +247,7 @@ def test_our_output_is_omitted_only_in_a_shells_output(
 def test_the_report_of_our_searcher_is_not_indexed(config_home: ConfigHome) -> None:
     """The report of this plugin's agent ``session-searcher`` is not indexed.
 
-    The report of another plugin's agent with that name is.
+    The report of another plugin's agent with the same name is indexed.
     """
     for number, agent in enumerate(["resume-hooks:session-searcher", "other:session-searcher"]):
         asked = {"subagent_type": agent, "prompt": f"where is zymurgy{number}"}
@@ -272,7 +272,7 @@ def test_escape_sequences_are_not_part_of_words(config_home: ConfigHome) -> None
 def test_blocked_prompts_are_not_indexed(config_home: ConfigHome) -> None:
     """Prompts that a hook blocked and queued triggers are not indexed.
 
-    They never reached the model.
+    The model never received them.
     """
     blocked = (
         "UserPromptSubmit operation blocked by hook:\nzymurgy\n\nOriginal prompt: >search zymurgy"
@@ -330,7 +330,7 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
 def test_files_of_our_searcher_are_not_indexed(config_home: ConfigHome) -> None:
     """The files of this plugin's agent ``session-searcher`` are not indexed.
 
-    The note with the agent's name may be written after the agent's first record.
+    The file with the agent's name may be written after the agent's first record.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     folder = config_home.project() / SESSION / "subagents"
@@ -354,7 +354,10 @@ def test_files_of_our_searcher_are_not_indexed(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_is_indexed_when_it_names_its_session(config_home: ConfigHome) -> None:
-    """A sub-agent's file is indexed as soon as its first record, which names the session, is complete."""
+    """A sub-agent's file is indexed as soon as its first record is complete.
+
+    The first record names the sub-agent's session.
+    """
     path = config_home.project() / "agent-a1.jsonl"
     raw = session_bytes([{**prompt_with_id("alpha", isSidechain=True), "sessionId": SESSION}])
     path.write_bytes(raw[:50])
@@ -366,7 +369,7 @@ def test_a_sub_agent_is_indexed_when_it_names_its_session(config_home: ConfigHom
 def test_links_and_undecodable_names_are_not_indexed(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """Links to files and folders are not indexed, and neither are folders whose name isn't UTF-8."""
+    """Links to files or folders are not indexed. Neither are folders whose names are not UTF-8."""
     outside = tmp_path / "outside"
     (outside / "subagents").mkdir(parents=True)
     (outside / "subagents" / "agent-a1.jsonl").write_bytes(

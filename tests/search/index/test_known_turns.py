@@ -1,4 +1,4 @@
-"""Tests of the numbers of turns that are read from an index without updating it."""
+"""Tests of turn numbers that are read from an index without updating the index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def indexed_session(config_home: ConfigHome) -> str:
 def test_the_number_of_turns_is_known_for_an_unchanged_file(
     config_home: ConfigHome, indexed_session: str
 ) -> None:
-    """The index knows the number of turns of a file whose size and time have not changed."""
+    """For a file whose size and time have not changed, the number of turns is read from the index."""
     status = os.stat(indexed_session)
     assert turns_by_file(config_home.where) == {
         (indexed_session, status.st_size, status.st_mtime_ns): 3
@@ -42,7 +42,7 @@ def test_reading_turns_creates_no_index(config_home: ConfigHome) -> None:
 def test_an_unusable_index_gives_no_turns(
     config_home: ConfigHome, indexed_session: str, damage: str
 ) -> None:
-    """An index that is damaged or has another version gives no numbers of turns and no error."""
+    """An index that is damaged or has another version yields no turn numbers and no error."""
     file = Path(index_file(config_home.where))
     if damage == "version":
         with opened_index(config_home.where) as opened:

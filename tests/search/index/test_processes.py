@@ -1,6 +1,6 @@
 """Tests of killed, interrupted and parallel builds of the index.
 
-The index becomes complete, and no process stays.
+The index is complete afterwards, and no process is left.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ try:
 except KeyboardInterrupt:
     sys.exit(130)
 """
-"""Build the index with three processes, however small it is."""
+"""Builds the index with three processes, even if the index is small."""
 
 
 def start_builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
-    """Start a process that builds the index, in a process group of its own."""
+    """Start a process, in its own process group, that builds the index."""
     environ = {**os.environ, **home.environ, "PYTHONPATH": str(REPO / "src")}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
@@ -68,7 +68,7 @@ def start_builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
 
 
 def remaining_processes(session: int) -> list[int]:
-    """Return the ids of the running processes that belong to this session of processes."""
+    """Return the ids of the running processes in this process session."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -122,7 +122,7 @@ def test_an_interrupted_build_ends_without_a_message(config_home: ConfigHome) ->
 
 
 def test_parallel_builds_end_with_the_complete_index(config_home: ConfigHome) -> None:
-    """Parallel builds wait for each other and all end with the complete index."""
+    """Parallel builds wait for each other, and each of them ends with the complete index."""
     count = fill_home(config_home)
     processes = [start_builder(config_home) for _ in range(3)]
     for process in processes:
@@ -133,14 +133,14 @@ def test_parallel_builds_end_with_the_complete_index(config_home: ConfigHome) ->
 
 @pytest.fixture
 def use_two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every build use two processes, however small it is."""
+    """Make every build use two processes, even if the index is small."""
     monkeypatch.setattr(read_transcript, "MIN_PARALLEL_BYTES", 1)
     monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 2)
 
 
 @pytest.mark.usefixtures("use_two_processes")
 def test_a_killed_worker_loses_no_record(config_home: ConfigHome) -> None:
-    """If all workers are killed, the parent reads their files, in the same order."""
+    """If all workers are killed, the parent reads the workers' files in the same order."""
     fill_home(config_home)
     before = set(active_children())
     jobs = [
@@ -160,9 +160,9 @@ def test_a_killed_worker_loses_no_record(config_home: ConfigHome) -> None:
 def test_a_long_file_does_not_block_other_workers(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a long file is read, the results of shorter files are received from their worker.
+    """While one worker reads a long file, the results of shorter files are received from another worker.
 
-    So that worker can end. The results are used in the order of the files.
+    The other worker can therefore end. The results are used in the order of the files.
     """
     monkeypatch.setattr(read_transcript, "PIPE_BYTES", 4_096)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 2_000)
@@ -216,7 +216,7 @@ def test_several_processes_read_the_same_as_one(
 
 @pytest.mark.usefixtures("use_two_processes")
 def test_no_worker_is_left_at_the_time_limit(config_home: ConfigHome) -> None:
-    """At the time limit no worker stays, and the next update completes the index."""
+    """No worker is left after the time limit, and the next update completes the index."""
     count = fill_home(config_home)
     before = set(active_children())
     with opened_index(config_home.where, max_seconds=0.01) as index:
@@ -227,9 +227,9 @@ def test_no_worker_is_left_at_the_time_limit(config_home: ConfigHome) -> None:
 
 
 def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
-    """A process that has opened the index reads the old content after a rebuild.
+    """A process that opened the index before a rebuild still reads the old content.
 
-    It does not damage the new index.
+    The process does not damage the new index.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
@@ -248,7 +248,7 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
 def test_a_rebuild_while_opening_gives_matching_words(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the index is rebuilt while it is opened, the words and the table are of the same build."""
+    """If the index is rebuilt while it is being opened, its words and its table are from the same build."""
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     real = Postings.load_latest_commit
@@ -290,7 +290,7 @@ def test_a_busy_index_is_searched_in_its_current_state(
 
 @pytest.mark.usefixtures("use_two_processes")
 def test_thousands_of_tiny_files_do_not_deadlock(tmp_path: Path) -> None:
-    """Thousands of small files are read without a deadlock, although the results exceed a pipe."""
+    """Thousands of small files are read without a deadlock, although the results exceed a pipe's capacity."""
     long = tmp_path / ("n" * 200)
     long.mkdir()
     jobs = []

@@ -1,7 +1,7 @@
 # ruff: noqa: RUF001
 """Tests of words in many scripts, and of long data.
 
-A word is found however it is written, and data does not fill the index.
+A word is found in any spelling, and long data is left out of the index.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE_NAME = f"{SESSION}.jsonl"
 
 
 def matches_any_row(home: ConfigHome, word: str) -> bool:
-    """Check whether a record contains all forms of a typed word."""
+    """Check whether any record in the index contains all forms of a typed word."""
     wanted = [stem_word(forms[0]) for forms in forms_of_word(word)]
     query = Query.boolean_query(
         [(Occur.Must, Query.term_query(SCHEMA, WORDS_FIELD, form)) for form in wanted]
@@ -65,9 +65,9 @@ def matches_any_row(home: ConfigHome, word: str) -> bool:
     ],
 )
 def test_typed_words_find_written_words(config_home: ConfigHome, text: str, typed: str) -> None:
-    """A word is found whatever its case and accents are, and in scripts without spaces.
+    """A word is found in any letter case, with or without accents, and in scripts without spaces.
 
-    Parts of identifiers such as ``core_loop`` are found, too.
+    Parts of identifiers such as ``core_loop`` are also found.
     """
     write_session_file(config_home, prompt_with_id(text))
     assert matches_any_row(config_home, typed)
@@ -77,7 +77,7 @@ def test_typed_words_find_written_words(config_home: ConfigHome, text: str, type
     "raw", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\x00\x01\xff garbage\n", b"[1,2]\n", b"\n\n  \n"]
 )
 def test_invalid_lines_are_counted_and_skipped(config_home: ConfigHome, raw: bytes) -> None:
-    """Invalid lines are counted, so the next records have the right line, offset and length."""
+    """Invalid lines are counted so that the next records have the right line, offset and length."""
     path = config_home.project() / FILE_NAME
     path.write_bytes(
         raw + line(prompt_with_id("alpha")) + b"\r\n" + line(prompt_with_id("beta")) + b"\r\n"
@@ -94,7 +94,7 @@ def test_invalid_lines_are_counted_and_skipped(config_home: ConfigHome, raw: byt
 
 @pytest.mark.parametrize("name", ["branch", "tool", "path", "text", "title", "id", "time"])
 def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: str) -> None:
-    """A record with lone surrogates or null characters in any field does not stop the index.
+    """A record with lone surrogates or null characters in any field does not stop the indexing.
 
     SQLite does not accept lone surrogates.
     """
@@ -121,13 +121,13 @@ def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: s
     "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "", 5, None, {"a": 1}, "x"]
 )
 def test_invalid_times_are_accepted(config_home: ConfigHome, time: object) -> None:
-    """A record whose time is invalid, or is any JSON value, is indexed."""
+    """A record is indexed even if its time is invalid or any other JSON value."""
     write_session_file(config_home, {**prompt_with_id("alpha"), "timestamp": time})
     assert read_index(config_home).words() == {"alpha"}
 
 
 def test_long_tokens_and_binary_data_are_not_indexed(config_home: ConfigHome) -> None:
-    """Long tokens, hashes and binary data are not indexed, and words beside them are."""
+    """Long tokens, hashes and binary data are not indexed, but the words beside them are."""
     data = "A" * 91_000
     binary = bytes(range(256)).decode("latin-1") * 200
     hashes = " ".join(f"{number:064x}{number:064x}" for number in range(2_000))
@@ -139,7 +139,7 @@ def test_long_tokens_and_binary_data_are_not_indexed(config_home: ConfigHome) ->
 
 
 def test_long_tokens_are_not_kept_in_memory() -> None:
-    """Splitting twenty megabytes of long tokens into words keeps no memory."""
+    """Splitting twenty megabytes of long tokens into words keeps none of them in memory."""
     tokens = [f"{number:06d}" + "x" * 10_000 for number in range(2_000)]
     tracemalloc.start()
     for start in range(0, 2_000, 100):
@@ -152,7 +152,7 @@ def test_long_tokens_are_not_kept_in_memory() -> None:
 def test_a_text_with_too_many_words_keeps_the_first_ones(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a text with too many words, only the first words are indexed."""
+    """If a text has too many words, only its first words are indexed."""
     most = 5_000
     monkeypatch.setattr("resume_hooks.search.index.tokenize.MAX_DISTINCT_TOKENS", most)
     write_session_file(

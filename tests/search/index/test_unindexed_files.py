@@ -42,9 +42,9 @@ SEARCHED_WORDS = (
 
 @pytest.fixture(autouse=True)
 def record_other_processes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Start no background process, and return a list of the requests for one.
+    """Prevent background processes, and return a list with one entry for each process requested.
 
-    Each entry of the list says whether files remained to be indexed.
+    Each entry says whether files remained to be indexed.
     """
     asked: list[bool] = []
     monkeypatch.setattr(
@@ -127,9 +127,9 @@ def lines_with_words(tmp_path: Path, *texts: str) -> FileWords:
 
 
 def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
-    """The raw search records which words are together in a line, and how long the lines are.
+    """The raw search records which words are together in a line, and the lengths of these lines.
 
-    At most five lengths are kept for each combination of words.
+    For each combination of words, at most five lengths are kept.
     """
     found = lines_with_words(
         tmp_path, "a redis queue", "redis", *(["the queue was dropped"] * 9), "no word"
@@ -143,7 +143,7 @@ def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_last_line_is_searched_case_insensitively(tmp_path: Path) -> None:
-    """The raw search finds a word in an unfinished last line, in any case."""
+    """The raw search finds a word in an unfinished last line, in any letter case."""
     path = tmp_path / "one.jsonl"
     path.write_text("nothing\n\uff52\uff45\uff44\uff49\uff53", encoding="utf-8")
     found = RawWordSearch([term.forms for term in parse_query(["redis"]).terms]).find_words_in_file(
@@ -170,9 +170,9 @@ def test_lines_are_complete_for_any_chunk_size(
 
 
 def test_a_file_is_as_relevant_as_its_best_line(tmp_path: Path) -> None:
-    """A file's relevance is that of its best line, where all words are near each other.
+    """A file is as relevant as its best line, in which all words are near each other.
 
-    A large file contains most words somewhere.
+    Large files are likely to contain most of the words somewhere.
     """
     apart = lines_with_words(tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped")
     together = lines_with_words(tmp_path, "a redis queue was dropped")
@@ -192,7 +192,7 @@ def test_a_file_is_as_relevant_as_its_best_line(tmp_path: Path) -> None:
 def search_unindexed(
     home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch
 ) -> SearchResult:
-    """Search without time for indexing."""
+    """Search without any time for indexing."""
     monkeypatch.setattr(connect, "MIN_DIRECT_SEARCH_BYTES", 0)
     monkeypatch.setattr(connect, "MIN_INDEXING_SECONDS", 0.0)
     return search_index(words, Scope(), home.where, max_seconds=0)
@@ -235,9 +235,9 @@ def test_the_file_with_most_words_is_read_first(
 def test_a_search_is_incomplete_if_a_file_could_not_be_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, record_other_processes: list[bool]
 ) -> None:
-    """A search is complete if the raw search read all files and found no word in any of them.
+    """If the raw search read all files and found no word in any of them, the search is complete.
 
-    The search is incomplete if a file could not be read.
+    If a file could not be read, the search is incomplete.
     """
     write_four_sessions(config_home)
     result = search_unindexed(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
@@ -251,9 +251,9 @@ def test_a_search_is_incomplete_if_a_file_could_not_be_read(
 def test_files_without_a_misspelled_word_may_still_match(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search for a misspelled word is incomplete while files are not indexed.
+    """A search for a misspelled word is incomplete as long as some files are not indexed.
 
-    The index corrects the word, and then finds the session.
+    After indexing, the word is corrected and the session is found.
     """
     write_four_sessions(config_home)
     with monkeypatch.context() as patch:
@@ -278,7 +278,7 @@ def test_a_search_without_an_index_names_sessions(
 ) -> None:
     """A search while the index is locked lists the sessions that contain the words.
 
-    It does not claim that nothing matches.
+    The result does not claim that nothing matches.
     """
     write_four_sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
@@ -294,7 +294,7 @@ def test_a_search_without_an_index_names_sessions(
 def test_the_asking_session_is_not_listed_as_provisional(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The session from which a search starts is not listed as provisional.
+    """The session in which a search is started is not listed as provisional.
 
     Its question would always match.
     """
@@ -324,7 +324,7 @@ def test_only_files_of_the_scope_are_searched(
 def test_another_process_completes_the_index(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A background process completes the index after a search that ran out of time."""
+    """If a search runs out of time, a background process completes the index."""
     monkeypatch.undo()
     write_four_sessions(config_home)
     monkeypatch.setattr(connect, "MIN_DIRECT_SEARCH_BYTES", 0)

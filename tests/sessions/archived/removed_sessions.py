@@ -1,4 +1,4 @@
-"""Archive a session in a test, then delete it as the client does."""
+"""Archive a session in a test, and then delete the session as the client does."""
 
 from __future__ import annotations
 

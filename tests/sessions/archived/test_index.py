@@ -1,6 +1,7 @@
-"""Tests of the search index of archived sessions.
+"""Tests of the search index for archived sessions.
 
-An archived session that is indexed is not read again. A new index unpacks one session at a time.
+An indexed session is not read again after it is archived. A new index unpacks one archived session
+at a time.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def find_hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[
 def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     """When a session is archived and deleted, the index reads nothing again and finds every word.
 
-    A session that is restored has the same hits as before.
+    When the session is restored, the hits are the same as before.
     """
     path = write_session_with_subagent(config_home)
     before = read_index(config_home).finds
