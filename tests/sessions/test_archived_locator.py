@@ -1,4 +1,4 @@
-"""Tests of locators for archived sessions, which are found if no present session matches."""
+"""Tests of locators that find an archived session if no present session matches."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_paths_find_an_archived_session(config_home: ConfigHome) -> None:
 
 
 def test_a_models_shell_opens_only_transcripts_of_the_vault(config_home: ConfigHome) -> None:
-    """In a shell of the model, a path to a manifest or a link in the vault is refused."""
+    """A shell that the model runs refuses a path to a manifest or a link in the vault."""
     kept = archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is not a transcript"):
@@ -115,7 +115,7 @@ def test_a_models_shell_opens_only_transcripts_of_the_vault(config_home: ConfigH
 def test_locators_find_archived_sub_agents(config_home: ConfigHome) -> None:
     """A locator finds the sub-agents of an archived session.
 
-    The full and the short name of a sub-agent find it, too.
+    The full name and the short name of a sub-agent are also locators.
     """
     archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
@@ -131,9 +131,9 @@ def test_locators_find_archived_sub_agents(config_home: ConfigHome) -> None:
 
 
 def test_a_locator_prefers_the_project_folders(config_home: ConfigHome) -> None:
-    """A locator finds the present session rather than its archived copy.
+    """A locator finds the present session in preference to its archived copy.
 
-    If only the archived copy has the typed title, no session is found.
+    If only the archived copy has the title, no session is found.
     """
     path = write_titled_session(config_home)
     raw = Path(path).read_bytes()
@@ -174,7 +174,7 @@ def test_a_title_of_several_archived_sessions_is_refused(config_home: ConfigHome
 def test_a_title_prefers_the_session_of_this_project(config_home: ConfigHome) -> None:
     """A title or pull request finds the archived session of the current project.
 
-    An id prefix must be unique in all projects.
+    An id prefix must be unique across all projects.
     """
     other = f"{SESSION[:-1]}2"
     archive_and_remove(write_titled_session(config_home, SESSION), config_home.environ)
@@ -186,9 +186,9 @@ def test_a_title_prefers_the_session_of_this_project(config_home: ConfigHome) ->
 
 
 def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> None:
-    """Each form of a locator finds the archived session to restore, in any case.
+    """Each form of a locator finds the archived session to restore, in any letter case.
 
-    An empty title or tag, a part of a number, and other pull requests find none.
+    An empty title or tag, a part of a number, and a different pull request find no session.
     """
     path = write_titled_session(config_home)
     kept = archive_and_remove(path, config_home.environ)
@@ -216,7 +216,7 @@ def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> No
         locate.resolve_locator("later", "/", config_home.where, resolvers=exact).session_id
         == SESSION
     )
-    with pytest.raises(SessionNotFound):  # These words are left for a search.
+    with pytest.raises(SessionNotFound):  # These words are left to the search.
         locate.resolve_locator("FIX the parser", "/", config_home.where, resolvers=exact)
 
 
@@ -229,7 +229,7 @@ def test_latest_never_finds_an_archived_session(config_home: ConfigHome) -> None
 
 
 def test_no_manifest_is_read_if_a_session_matches(config_home: ConfigHome) -> None:
-    """No manifest is read if a present session matches, and only one if a full id is typed."""
+    """If a present session matches, no manifest is read. For a full id, only one manifest is read."""
     for number in range(1, 6):
         archive_and_remove(
             write_titled_session(config_home, session_id(number)), config_home.environ
@@ -254,7 +254,7 @@ def manifest_path(home: ConfigHome, number: int) -> str:
 
 
 def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None:
-    """A locator of an archived copy that cannot be unpacked raises an error with this reason."""
+    """If an archived copy cannot be unpacked, a locator of the session raises an error with the reason."""
     kept = archive_and_remove(write_titled_session(config_home), config_home.environ)
     pack = Path(kept.folder, kept.transcript.where)
     pack.chmod(0o600)
@@ -264,7 +264,7 @@ def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None
 
 
 def test_a_malformed_manifest_is_ignored(config_home: ConfigHome) -> None:
-    """A manifest with an invalid path or id is ignored; other invalid fields do not matter."""
+    """A manifest with an invalid path or id is ignored. Other invalid fields have no effect."""
     kept = archive_and_remove(write_titled_session(config_home), config_home.environ)
     path = os.path.join(kept.folder, MANIFEST_NAME)
     row = json.loads(Path(path).read_bytes())

@@ -1,6 +1,6 @@
 """Tests of the titles of children, such as "Fix it · handoff 2".
 
-A title has the first session's title, the kind and a number.
+A child's title consists of the first session's title, the kind and a number.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def write_child_with_title(folder: Path, number: int, title: str, *, filler: int
 
 
 def test_numbers_start_at_one_in_each_project(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The number in a title is one more than the highest one for that kind in the folder."""
+    """The number in a title is one more than the highest number in the folder for the same kind."""
     folder = config_home.project()
     assert unused_title("Fix it", "handoff", str(folder)) == "Fix it · handoff"
     write_child_with_title(folder, 2, "Fix it · handoff")
@@ -56,9 +56,9 @@ def test_a_title_copied_by_clear_counts_as_used(config_home: ConfigHome) -> None
 
 
 def test_a_title_never_repeats_the_kind(config_home: ConfigHome) -> None:
-    """A title that already ends in the kind does not get it again.
+    """A title that already ends in the kind does not get the kind a second time.
 
-    This is also true for "rewind", the name of ``back`` in version 0.2.0.
+    This also applies to "rewind", the name of ``back`` in version 0.2.0.
     """
     assert unused_title("Fix it", "back", str(config_home.project())) == "Fix it · back"
     assert root_title_of("Fix it · rewind · back 2") == "Fix it"
@@ -105,13 +105,16 @@ def test_used_titles_of_any_characters_are_recognized(config_home: ConfigHome, t
     ],
 )
 def test_the_root_title_lacks_kind_and_number(title: str, root: str) -> None:
-    """``root_title_of`` removes kind and number, also from the front, where old titles had them."""
+    """``root_title_of`` removes the kind and the number from a title.
+
+    It also removes them from the beginning of a title, where old titles had them.
+    """
     assert root_title_of(title) == root
 
 
 @given(st.text())
 def test_root_title_of_is_idempotent(title: str) -> None:
-    """``root_title_of`` changes its own result no further, and never makes a title empty."""
+    """``root_title_of`` does not change its own result and never returns an empty title."""
     assert root_title_of(root_title_of(title)) == root_title_of(title)
     assert bool(root_title_of(title)) == bool(title)
 
@@ -128,9 +131,9 @@ with lock_titles(sys.argv[1]):
 def test_the_wait_for_another_process_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Waiting for another process's lock on titles ends after ``TITLE_LOCK_SECONDS``.
+    """The wait for another process's lock on titles ends after ``TITLE_LOCK_SECONDS``.
 
-    The lock is free as soon as the other process was killed.
+    The lock is free as soon as the other process is killed.
     """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     holder = subprocess.Popen([sys.executable, "-c", LOCK_HOLDER_SCRIPT, str(tmp_path)], **pipes)  # type: ignore[call-overload]
@@ -159,7 +162,7 @@ def test_a_missing_folder_needs_no_lock(tmp_path: Path) -> None:
 
 
 def is_lock_free(folder: Path) -> bool:
-    """Check whether no process has the lock of a folder."""
+    """Check whether the lock on a folder's titles is free."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         return lock_descriptor(descriptor) is True

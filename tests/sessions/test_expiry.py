@@ -30,7 +30,7 @@ from tests.builders import ConfigHome
 def expiring_parts(
     home: ConfigHome, session: SessionFile, before: float = EXPIRING_SOON_SECONDS
 ) -> ExpiringSession | None:
-    """Return the files of a session that the client deletes within ``before`` seconds, if any.
+    """Return the files of a session that the client deletes within ``before`` seconds, or None.
 
     The client's default period of 30 days is used.
     """
@@ -48,7 +48,7 @@ def expiring_parts(
 def test_a_transcript_expires_after_its_last_write(
     config_home: ConfigHome, days: float, soon: bool
 ) -> None:
-    """A transcript expires 30 days after its last write and is reported seven days before."""
+    """A transcript expires 30 days after its last write and is reported seven days before it expires."""
     session = session_of_age(config_home, 1, days)
     found = expiring_parts(config_home, session)
     assert (found is not None) is soon
@@ -59,9 +59,9 @@ def test_a_transcript_expires_after_its_last_write(
 
 @pytest.mark.parametrize("name", ["out.txt", "folder/out.txt"])
 def test_an_old_output_of_a_recent_session_expires(config_home: ConfigHome, name: str) -> None:
-    """A tool output expires by its own time, while its transcript stays.
+    """A tool output expires 30 days after its own last write, even if its transcript does not expire.
 
-    Files in subfolders do the same.
+    The same holds for files in subfolders.
     """
     session = session_of_age(config_home, 1, 0.5)
     path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / name
@@ -75,7 +75,7 @@ def test_an_old_output_of_a_recent_session_expires(config_home: ConfigHome, name
 
 
 def test_old_backups_of_a_recent_session_expire(config_home: ConfigHome) -> None:
-    """A session's folder of backups expires by its own time, while its transcript stays."""
+    """A session's backup folder expires by its own time, even if the transcript does not expire."""
     session = session_of_age(config_home, 1, 0.5)
     assert expiring_parts(config_home, session) is None
     write_file_backups(config_home, session, 25)
@@ -114,7 +114,7 @@ def test_entries_that_are_not_sessions_are_skipped(config_home: ConfigHome) -> N
 
 
 def test_a_session_written_after_its_archiving_is_not_archived(config_home: ConfigHome) -> None:
-    """A session that was written after it was archived does not count as archived."""
+    """A session that was written after it was archived is not treated as archived."""
     session = session_of_age(config_home, 1, 25)
     assert not is_archived(session.session_id, session.mtime, config_home.where)
     archive_session(session, config_home.where)

@@ -29,9 +29,9 @@ from resume_hooks.transcripts.provenance import make_first_line
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
 
 path_lists: list[list[str]] = []
-"""Lists that get every path that Python opens or lists.
+"""Lists to which every path is added that Python opens or lists.
 
-The audit hook below stays installed for good, so it checks this list.
+The audit hook below can't be removed, so it adds paths only to the lists in ``path_lists``.
 """
 
 
@@ -50,7 +50,7 @@ sys.addaudithook(_record_open)
 
 @contextlib.contextmanager
 def opened_paths() -> Iterator[list[str]]:
-    """Yield a list that gets the paths that are opened within the block."""
+    """Yield a list to which the paths are added that are opened within the ``with`` block."""
     opened: list[str] = []
     path_lists.append(opened)
     try:
@@ -70,7 +70,7 @@ def write_continued_session(
 ) -> str:
     """Write session ``number``, continued from session ``parent``, and return its path.
 
-    ``file`` replaces the path of the parent in the session's first line.
+    ``file`` replaces the parent's path in the session's first line.
     """
     folder = more.pop("folder", home.project())
     title = custom_title(more.pop("title", f"title {number}"), session_id(number))
@@ -138,9 +138,9 @@ def test_a_missing_ancestor_is_a_row(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("how", ["empty", "folder", "symlink", "fifo"])
 def test_a_parent_that_is_not_a_file_is_missing(config_home: ConfigHome, how: str) -> None:
-    """A parent whose path is an empty file, a folder, a link or a pipe is shown as missing.
+    """A parent is shown as missing if its path is an empty file, a folder, a link or a pipe.
 
-    Opening the pipe does not block.
+    Opening a pipe does not block.
     """
     place = config_home.project() / f"{session_id(1)}.jsonl"
     if how == "empty":
@@ -188,7 +188,7 @@ def test_each_session_of_a_cycle_is_listed_once(config_home: ConfigHome, length:
 
 
 def test_a_cycle_through_paths_or_links_ends(config_home: ConfigHome) -> None:
-    """A cycle that consists of paths and ids, or of metadata and links, also ends."""
+    """A cycle of paths and ids, or of metadata and links, also ends."""
     path = write_continued_session(
         config_home, 1, 8, file=str(config_home.project() / f"{session_id(2)}.jsonl")
     )
@@ -201,7 +201,7 @@ def test_a_cycle_through_paths_or_links_ends(config_home: ConfigHome) -> None:
 
 
 def test_a_link_gives_the_parent_without_metadata(config_home: ConfigHome) -> None:
-    """A recorded link gives the parent of a session that the client made, for example by ``/clear``."""
+    """A recorded link gives the parent of a session that the client started, for example by ``/clear``."""
     write_continued_session(config_home, 1)
     path = write_continued_session(config_home, 2)
     record_link(Link(session_id(2), session_id(1), "clear", "2026"), Where())
@@ -214,9 +214,9 @@ def test_a_link_gives_the_parent_without_metadata(config_home: ConfigHome) -> No
 def test_the_existing_one_of_two_named_parents_is_chosen(
     config_home: ConfigHome, present: set[int], expected: int
 ) -> None:
-    """If a session's file and a link name different parents, the one that exists is the parent.
+    """If a session's file and a link name different parents, the parent that exists is used.
 
-    If both or neither exist, the file decides.
+    If both or neither exist, the parent in the session's file is used.
     """
     for number in present:
         write_continued_session(config_home, number)
@@ -226,7 +226,7 @@ def test_the_existing_one_of_two_named_parents_is_chosen(
 
 
 def test_the_parent_of_a_fork_is_found(config_home: ConfigHome) -> None:
-    """The parent of a fork by the SDK is found in its records' ``forkedFrom``."""
+    """The parent of an SDK fork is found in the field ``forkedFrom`` of the fork's records."""
     write_continued_session(config_home, 1)
     fork = {"sessionId": session_id(1), "messageUuid": "r1"}
     records = [user("hi", uuid="a", session_id=session_id(2), forkedFrom=fork)]
@@ -295,7 +295,7 @@ def hostile_paths(home: ConfigHome) -> dict[str, str]:
 
 @pytest.mark.parametrize("which", range(14))
 def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> None:
-    """A lineage opens no file outside the projects, whatever path a session names as its parent.
+    """Whatever path a session names as its parent, a lineage opens no file outside the projects.
 
     The parent is shown as missing.
     """
@@ -352,7 +352,7 @@ def test_titles_are_one_plain_line(config_home: ConfigHome, title: str) -> None:
 
 
 def test_a_lineage_has_a_maximum_depth(config_home: ConfigHome) -> None:
-    """A lineage ends after ``MAX_GENERATIONS``, and so do descendants."""
+    """A lineage is limited to ``MAX_GENERATIONS`` generations, and so are descendants."""
     path = ""
     for number in range(1, MAX_GENERATIONS + 2):
         path = write_continued_session(config_home, number, number - 1 or None)
@@ -364,9 +364,9 @@ def test_a_lineage_has_a_maximum_depth(config_home: ConfigHome) -> None:
 
 
 def test_descendants_of_every_kind_are_found(config_home: ConfigHome) -> None:
-    """Descendants include children by metadata, fork and link, each once.
+    """Children that are known from metadata, forks and links are found as descendants, each once.
 
-    Each generation is listed before the next one.
+    All sessions of one generation are listed before the next generation.
     """
     write_continued_session(config_home, 1)
     write_continued_session(config_home, 2, 1)
@@ -390,7 +390,7 @@ def test_descendants_of_every_kind_are_found(config_home: ConfigHome) -> None:
 
 
 def test_descendants_are_found_in_a_cycle_and_of_a_missing_session(config_home: ConfigHome) -> None:
-    """A session is not its own descendant in a cycle, and a missing session has its descendants."""
+    """In a cycle, a session is not its own descendant. A missing session also has descendants."""
     for number, parent in ((1, 2), (2, 1), (4, 3)):
         write_continued_session(config_home, number, parent)
     lineage_finder = LineageFinder(config_home.where)
@@ -403,7 +403,7 @@ def test_descendants_are_found_in_a_cycle_and_of_a_missing_session(config_home: 
 
 
 def test_a_file_outside_the_projects_has_a_lineage(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A transcript outside the projects finds its parent in its own folder."""
+    """The parent of a transcript outside the projects is found in the transcript's folder."""
     write_session(tmp_path, session_id(1), conversation(1))
     line = make_first_line(
         parent_id=session_id(1),

@@ -67,7 +67,7 @@ def test_a_damaged_row_is_skipped(config_home: ConfigHome, damage: bytes) -> Non
 
 
 def test_invalid_fields_of_a_link_are_read_as_empty(config_home: ConfigHome) -> None:
-    """An invalid field of a link is read as empty, and fields of newer versions are ignored."""
+    """A link's invalid field is read as empty, and fields of newer versions are ignored."""
     record_link(CLEAR_LINK, Where())
     with open(links_file(Where()), "ab") as stream:
         row = {"child_id": session_id(5), "parent_id": session_id(4), "client_pid": "x", "new": 1}
@@ -77,7 +77,7 @@ def test_invalid_fields_of_a_link_are_read_as_empty(config_home: ConfigHome) -> 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
 def test_a_links_file_of_another_kind_is_ignored(config_home: ConfigHome, kind: str) -> None:
-    """A links file that is a pipe, a device or too large is ignored without blocking."""
+    """A links file is ignored without blocking if it is a pipe, a device or too large."""
     os.makedirs(os.path.dirname(links_file(Where())))
     if kind == "pipe":
         os.mkfifo(links_file(Where()))
@@ -90,7 +90,10 @@ def test_a_links_file_of_another_kind_is_ignored(config_home: ConfigHome, kind: 
 
 
 def test_a_superseded_child_is_not_a_link(config_home: ConfigHome) -> None:
-    """A row about a child that another session replaced is no link. The child's last row counts."""
+    """A row that marks a child as replaced by another session is not read as a link.
+
+    If a child has several rows, the last row is used.
+    """
     record_link(CLEAR_LINK, Where())
     for by in (4, 5):
         record_successor(CLEAR_LINK.child_id, session_id(by), "2026-01-31T09:32:00.000Z", Where())

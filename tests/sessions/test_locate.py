@@ -50,14 +50,14 @@ def resolved_id(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
 def write_talk(home: ConfigHome, name: str, *more: Record, cwd: str = CWD, age: float = 0) -> str:
     """Write a session of two turns that was started in ``cwd``, and return its path.
 
-    ``age`` is the time since its last write in seconds.
+    The session was last written ``age`` seconds ago.
     """
     records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
     return write_session(home.project(cwd), name, [*records, *more], mtime=time.time() - age)
 
 
 def test_a_full_id_finds_a_session(config_home: ConfigHome) -> None:
-    """A full id finds a session in any project, in any case."""
+    """A full id finds a session in any project, in upper or lower case."""
     path = write_talk(config_home, FIRST_ID, cwd="/elsewhere")
     for locator in (FIRST_ID, FIRST_ID.upper(), f"  {FIRST_ID}\n"):
         found = resolve_locator(locator, CWD, config_home.where)
@@ -67,9 +67,9 @@ def test_a_full_id_finds_a_session(config_home: ConfigHome) -> None:
 
 
 def test_an_id_prefix_finds_a_session(config_home: ConfigHome) -> None:
-    """An id prefix of four or more characters finds a session if it is unique.
+    """An id prefix of four or more characters finds a session if the prefix is unique.
 
-    Copies of one session count as one.
+    Several copies of a session are treated as one session.
     """
     write_talk(config_home, FIRST_ID)
     write_talk(config_home, FIRST_ID, cwd="/copy", age=50)
@@ -115,9 +115,9 @@ def test_a_first_prompt_finds_an_untitled_session(config_home: ConfigHome) -> No
 
 
 def test_a_title_copied_by_clear_finds_the_first_session(config_home: ConfigHome) -> None:
-    """A title that ``/clear`` copied finds the first session.
+    """A title that ``/clear`` copied to a new session finds the earlier session.
 
-    The session that ``/clear`` started is found by the title with "· clear".
+    The new session is found by the title followed by "· clear".
     """
     write_talk(config_home, FIRST_ID, custom_title("X \u00b7 trim"))
     clear = user("<command-name>/clear</command-name>", uuid="k")
@@ -148,7 +148,7 @@ def test_a_title_copied_by_two_clears_is_ambiguous(config_home: ConfigHome) -> N
 def test_a_path_finds_a_session(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A path finds a session, also if it is relative or begins with ``~``.
+    """A path finds a session, even if the path is relative or begins with ``~``.
 
     The file may have any name.
     """
@@ -175,7 +175,7 @@ def test_a_path_finds_a_session(
 def test_a_valid_id_in_a_file_is_used(
     config_home: ConfigHome, tmp_path: Path, content: list[Record], expected: str
 ) -> None:
-    """The session id in a file is used if it is valid, and otherwise the file's name."""
+    """If the session id in a file is valid, it is used. Otherwise the file's name is used."""
     assert resolved_id(config_home, write_session(tmp_path, "odd", content)) == expected
 
 
@@ -208,7 +208,7 @@ def test_an_empty_locator_is_a_usage_error(config_home: ConfigHome, locator: str
 
 
 def test_latest_is_the_newest_session_of_this_folder(config_home: ConfigHome) -> None:
-    """Without a locator, the session of this folder that was last written is found."""
+    """Without a locator, the session that was last written in this folder is found."""
     write_talk(config_home, FIRST_ID, age=100)
     write_talk(config_home, SECOND_ID, age=50)
     write_talk(config_home, THIRD_ID, cwd="/elsewhere")
@@ -251,9 +251,9 @@ def test_latest_includes_a_continued_child(config_home: ConfigHome) -> None:
 
 
 def test_latest_distinguishes_folders_with_the_same_key(config_home: ConfigHome) -> None:
-    """If the client stores two folders together, ``latest`` finds the session of the right one.
+    """If the client stores two folders in the same place, ``latest`` tells their sessions apart.
 
-    A session that names neither folder counts for both.
+    A session that names neither folder belongs to both.
     """
     write_talk(config_home, FIRST_ID, cwd="/w/a_b", age=100)
     write_talk(config_home, SECOND_ID, cwd="/w/a-b")
@@ -265,15 +265,15 @@ def test_latest_distinguishes_folders_with_the_same_key(config_home: ConfigHome)
 
 
 def test_latest_finds_a_session_whose_model_left_the_folder(config_home: ConfigHome) -> None:
-    """``latest`` finds a session of its start folder, even if the model has left that folder."""
+    """``latest`` finds a session in the folder where it was started, even if the model left the folder."""
     write_talk(config_home, FIRST_ID, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
     assert resolved_id(config_home, None) == FIRST_ID
 
 
 def test_the_default_inside_the_client_is_its_session(config_home: ConfigHome) -> None:
-    """Inside the client, the session in CLAUDE_CODE_SESSION_ID is found without a locator.
+    """Inside the client, the session in ``CLAUDE_CODE_SESSION_ID`` is found without a locator.
 
-    If that session has no file yet, an error is raised.
+    If the session has no file yet, an error is raised.
     """
     write_talk(config_home, FIRST_ID)
     write_talk(config_home, SECOND_ID, cwd="/elsewhere", age=100)
@@ -296,7 +296,7 @@ def test_a_missing_folder_has_no_sessions(config_home: ConfigHome) -> None:
 
 
 def test_a_missing_folder_is_not_reported_as_unreadable(config_home: ConfigHome) -> None:
-    """A missing folder or a readable one is not reported as unreadable."""
+    """Neither a missing folder nor a readable folder is reported as unreadable."""
     write_talk(config_home, FIRST_ID)
     (config_home.config / "projects" / "file").write_text("no folder")
     assert locate.unlistable_folders(config_home.where) == []
@@ -321,7 +321,7 @@ def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
 
 
 def test_a_session_deleted_during_a_listing_is_omitted(config_home: ConfigHome) -> None:
-    """A session that is deleted after the listing is skipped without an error."""
+    """A session that is deleted during a listing is skipped without an error."""
     write_talk(config_home, FIRST_ID, custom_title("here"))
     listed = locate.all_sessions(config_home.where)
     os.unlink(listed[0].path)
@@ -333,7 +333,7 @@ def test_a_session_deleted_during_a_listing_is_omitted(config_home: ConfigHome) 
 def test_only_files_in_project_folders_are_resumable(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The client can resume a session in a project folder, but no file elsewhere."""
+    """The client can resume a session in a project folder, but not a file elsewhere."""
     inside = resolve_locator(write_talk(config_home, FIRST_ID), CWD, config_home.where)
     outside = resolve_locator(
         write_session(tmp_path, SECOND_ID, conversation(1)), CWD, config_home.where
@@ -343,9 +343,10 @@ def test_only_files_in_project_folders_are_resumable(
 
 
 def test_a_models_shell_opens_only_transcripts(config_home: ConfigHome, tmp_path: Path) -> None:
-    """In a shell of the model, a path is accepted only if it is a transcript in a project.
+    """In a shell that the model runs, a path is accepted only if it is a project's transcript.
 
-    This plugin's commands need no permission there. Elsewhere the user may name any file.
+    The model can run this plugin's commands there without permission. In other shells the user may
+    name any file.
     """
     inside = write_session(config_home.project(), session_id(1), conversation(1))
     model = {**config_home.environ, "CLAUDECODE": "1"}

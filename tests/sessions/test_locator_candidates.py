@@ -1,4 +1,4 @@
-"""Tests of the quick search for sessions with a title, tag or pull request: it misses none."""
+"""Tests that the quick search for sessions with a title, tag or pull request misses no session."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_title_is_found(
     place: str,
     kind: str,
 ) -> None:
-    """Every title is found, wherever it is in the file and whatever its case is."""
+    """Every title is found, wherever it is in the file and in any letter case."""
     fields = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
     named = user(title, uuid="u") if kind == "prompt" else {"type": kind, fields[kind]: title}
     around: list[Any] = [PADDING] if place != "only" else []

@@ -1,6 +1,6 @@
 """Tests of a locator's other forms, such as ``latest`` and ``#72``, and of their precedence.
 
-Ids, prefixes, paths and exact titles are tested in test_locate.py.
+Ids, id prefixes, paths and exact titles are tested in test_locate.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PULL_REQUEST_URL = "https://github.com/entireio/git-sync/pull/72"
 def write_numbered_talk(
     home: ConfigHome, number: int, *more: Record, cwd: str = CWD, turns: int = 2, **envelope: Any
 ) -> str:
-    """Write a session and return its path. A session with a higher number is older."""
+    """Write a session and return its path. The higher the number is, the older the session is."""
     records = [
         {**record, "cwd": cwd, **envelope}
         for record in conversation(turns, session_id=session_id(number))
@@ -65,7 +65,8 @@ def find_number(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) ->
 class SessionToWrite(NamedTuple):
     """A session that a test writes.
 
-    ``more`` are records after its turns; ``cwd`` and ``fields`` apply to all its records.
+    ``more`` has the records after the session's turns. ``cwd`` and ``fields`` apply to all its
+    records.
     """
 
     number: int
@@ -274,7 +275,7 @@ LOCATOR_CASES: dict[
 def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case: str) -> None:
     """Each locator of a case finds the expected session or raises the expected error.
 
-    A session with a higher number is older.
+    The higher a session's number is, the older the session is.
     """
     sessions, expected = LOCATOR_CASES[case]
     for each in sessions:
@@ -297,7 +298,7 @@ def test_an_address_names_the_import_command(config_home: ConfigHome) -> None:
 
 
 def test_latest_inside_the_client_is_the_current_session(config_home: ConfigHome) -> None:
-    """Inside the client, ``latest`` is the current session, and ``latest~1`` the newest other one."""
+    """Inside the client, ``latest`` is the current session, and ``latest~1`` is the newest other session."""
     for number in (1, 2, 3):
         write_numbered_talk(config_home, number)
     inside = {"CLAUDE_CODE_SESSION_ID": session_id(2)}
@@ -329,7 +330,7 @@ def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None
 
 
 def test_many_candidates_are_counted(config_home: ConfigHome) -> None:
-    """An ambiguous locator raises an error that lists the newest matches and counts all."""
+    """An ambiguous locator raises an error that lists the newest matches and states how many there are."""
     for number in range(1, MAX_CANDIDATES + 6):
         write_numbered_talk(config_home, number, custom_title(f"Same words {number}"))
     with pytest.raises(AmbiguousLocator, match=f"fits {MAX_CANDIDATES + 5} sessions") as caught:
@@ -348,7 +349,7 @@ def test_locators_work_in_a_models_shell(config_home: ConfigHome) -> None:
 
 
 def test_resolvers_can_be_added_and_reordered(config_home: ConfigHome) -> None:
-    """``resolve_locator`` uses the given resolvers, which may be custom, instead of its own."""
+    """``resolve_locator`` uses the given resolvers instead of its own, including custom resolvers."""
     path = write_numbered_talk(config_home, 1, custom_title("mine"))
 
     def find_by_nickname(words: str, around: LocatorScope) -> SessionFile | None:

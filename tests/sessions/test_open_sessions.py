@@ -1,6 +1,6 @@
 """Tests of whether a session is open in a client.
 
-The clients' entries and the last write of the file decide.
+This depends on the clients' entries and on the time of the file's last write.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ CLIENT_ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     "a damaged entry": ({"body": "{"}, ""),
     "2.1.112 after /clear, in the same folder": ({"sessionId": OTHER_ID, "updatedAt": None}, ""),
 }
-"""A client's entry, and the expected reason why the session is open.
+"""A client's entry, and the expected reason for which the session is open.
 
-The entries are those of 2.1.329, unless the key says otherwise.
+The entries are those of client 2.1.329, unless the key says otherwise.
 """
 
 
@@ -139,7 +139,7 @@ The entries are those of 2.1.329, unless the key says otherwise.
 def test_the_entry_of_a_running_client_decides(
     config_home: ConfigHome, old_session: SessionFile, ended_process: int, case: str
 ) -> None:
-    """A session is open if the entry of a running client names it; other files are skipped."""
+    """A session is open if a running client's entry names the session. Other files are skipped."""
     fields, reason = CLIENT_ENTRIES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
     write_client_entry(config_home, ended_process if "ended" in fields else os.getpid(), **entry)
@@ -162,7 +162,7 @@ def test_an_unreadable_session_is_treated_as_open(
 
 @pytest.fixture
 def unlisted_client(tmp_path: Path) -> Iterator[int]:
-    """Yield the id of a process that is named like a client and has no entry, as in 2.1.42."""
+    """Yield the id of a process that has a client's name but no entry, like client 2.1.42."""
     if not os.path.isdir("/proc/self"):
         pytest.skip("without /proc other processes' folders are not seen")
     program = tmp_path / "claude"
@@ -192,7 +192,7 @@ def test_an_entry_that_is_not_a_file_is_ignored(
 
 
 def test_an_unlisted_client_opens_no_session(config_home: ConfigHome, unlisted_client: int) -> None:
-    """A session in the folder of a client without an entry is not open.
+    """A session is not open just because a client without an entry runs in its folder.
 
     While that client runs, no other client may open a child that it made.
     """
@@ -209,9 +209,9 @@ def test_an_unlisted_client_opens_no_session(config_home: ConfigHome, unlisted_c
 def test_only_the_client_that_made_a_child_may_open_it(
     config_home: ConfigHome, ended_process: int
 ) -> None:
-    """A child may be opened by the client that made it, or by any client after that one has ended.
+    """A child may be opened by the client that made it, or by any client after that client has ended.
 
-    If another client has the child open, no client may open it.
+    If a different client has the child open, no client may open it.
     """
     here, other = os.getpid(), os.getppid()
 

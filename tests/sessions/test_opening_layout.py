@@ -1,6 +1,6 @@
 """Tests of an opening that must fit a small space.
 
-The lineage and the next step stay, and the digest loses its end.
+The lineage and the next step are kept, and the end of the digest is cut off.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def test_a_short_opening_is_unchanged() -> None:
 
 
 def test_a_long_digest_is_shortened() -> None:
-    """A digest that is too long loses its end, and a line gives the command that shows all."""
+    """If a digest is too long, its end is cut off, and a line names the command that shows all of it."""
     text = shorten_opening(opening_of_child(), MAX_LENGTH, OPENING_REFERENCE)
     assert len(text) <= MAX_LENGTH
     assert text.startswith(OPENING_MARKER)
@@ -53,7 +53,10 @@ def test_a_long_digest_is_shortened() -> None:
 @pytest.mark.parametrize("summary", ["", "s" * 9_000, "s\n" * 3_000])
 @pytest.mark.parametrize("digest", ["", DIGEST, "no line end " * 900])
 def test_any_long_opening_fits(most: int, count: int, step: str, summary: str, digest: str) -> None:
-    """Any long opening fits its limit, with a complete block and the beginning of the next step."""
+    """Any long opening can be made to fit its limit.
+
+    It still has a complete lineage block and the beginning of the next step.
+    """
     text = shorten_opening(
         opening_of_child(count, step.strip(), digest, summary.strip()), most, OPENING_REFERENCE
     )
@@ -64,5 +67,5 @@ def test_any_long_opening_fits(most: int, count: int, step: str, summary: str, d
 
 @pytest.mark.parametrize("text", ["", "hello", f"x{OPENING_MARKER}{CLOSING_MARKER}"])
 def test_a_text_that_is_not_an_opening_is_not_shortened(text: str) -> None:
-    """The result for a text that is not an opening is empty."""
+    """For a text that is not an opening, the result is empty."""
     assert shorten_opening(text, MAX_LENGTH, OPENING_REFERENCE) == ""

@@ -71,9 +71,9 @@ def test_an_invalid_reference_is_refused(text: str, wrong: str) -> None:
 
 
 def test_the_option_session_replaces_the_session_in_a_reference() -> None:
-    """With the option ``--session``, a reference has only the part for the record.
+    """With the option ``--session``, a reference must not contain a session.
 
-    A session in the reference is refused then.
+    It contains only the part that names the record.
     """
     assert parse_reference("56", "a title") == Reference("a title", 56)
     assert parse_reference(RECORD_UUID, SESSION) == Reference(SESSION, RECORD_UUID)
@@ -107,9 +107,9 @@ def test_a_record_is_found_by_its_line(record_lines: RecordLines) -> None:
 
 
 def test_a_record_is_found_by_its_uuid(record_lines: RecordLines) -> None:
-    """A record is found by its uuid. If two records have it, the last one is found, as in clients.
+    """A record is found by its uuid. If two records have the uuid, the last one is found, as in clients.
 
-    ``find_record_with_uuid`` finds the first one if its line is given.
+    ``find_record_with_uuid`` finds the first one if the first one's line is given.
     """
     assert find_numbered_line(Reference(SESSION, RECORD_UUID), record_lines).number == 3
     assert find_numbered_line(Reference(SESSION, RECORD_UUID.upper()), record_lines).number == 3
@@ -129,7 +129,7 @@ def test_a_record_is_found_by_its_uuid(record_lines: RecordLines) -> None:
 
 
 def test_a_record_is_found_by_its_offset(record_lines: RecordLines) -> None:
-    """A record is found by the byte at which it begins. Its line number is computed only on request."""
+    """A record is found by its byte offset. Its line number is computed only on request."""
     garbage, last = (
         find_numbered_line(Reference(SESSION, number), record_lines) for number in (2, 5)
     )
@@ -146,9 +146,9 @@ def test_a_record_is_found_by_its_offset(record_lines: RecordLines) -> None:
 
 
 def test_an_offset_distinguishes_records_of_one_uuid(record_lines: RecordLines) -> None:
-    """An offset finds the right one of two records with the same uuid.
+    """An offset distinguishes two records with the same uuid.
 
-    If another record is at the offset, the uuid alone decides.
+    If a record with a different uuid is at the offset, only the uuid is used.
     """
     first, other = (
         find_numbered_line(Reference(SESSION, number), record_lines) for number in (0, 4)
@@ -173,7 +173,11 @@ def test_an_offset_distinguishes_records_of_one_uuid(record_lines: RecordLines) 
 
 
 def test_later_lines_are_not_included(tmp_path: Path) -> None:
-    """Lines that were appended after opening are not included, nor is the rest of a partial line."""
+    """Lines that are appended after the file was opened are not read.
+
+    If the last line was incomplete when the file was opened, the rest of that line is not read
+    either.
+    """
     path = Path(write_session(tmp_path, SESSION, conversation(2)))
     whole = path.read_bytes()
     path.write_bytes(whole[:-9])

@@ -1,6 +1,6 @@
 """Tests of titles and tags.
 
-They are appended as complete records, without control characters, and must be unique.
+They are appended as complete records and contain no control characters. Titles must be unique.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OTHER_LOCATOR_FORMS = (
     "latest", "latest~", "LATEST~2", "dead", "DEAD-beef", "11111111", "2026-11-22", "7", "#72", "pr:72", "PR:#72",
     "tag:x", "Title: x", "https://example.com/x", "notes.jsonl", "/clear", "~/x", "-x",
 )  # fmt: skip
-"""Words that another form of a locator would match first."""
+"""Words that would match a different form of a locator before a title."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def old_session(config_home: ConfigHome) -> SessionFile:
 
 
 def records_after(session: SessionFile, before: bytes) -> list[object]:
-    """Return the appended records, after checking that the earlier content is unchanged."""
+    """Check that the earlier content of a session is unchanged, and return the appended records."""
     now = Path(session.path).read_bytes()
     assert now.startswith(before)
     assert now.endswith(b"\n")
@@ -72,9 +72,9 @@ def rename_session(session: SessionFile, title: str, environ: dict[str, str], **
 def test_a_title_is_written_as_two_records(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A title is written as two records, as ``/rename`` of 2.1.112 and later does.
+    """A title is written as two records, as by ``/rename`` of client 2.1.112 and later.
 
-    The second record has the name above the input box.
+    The second record contains the name that is shown above the input box.
     """
     before = Path(old_session.path).read_bytes()
     rename_session(old_session, "  Fix the parser ", config_home.environ)
@@ -90,7 +90,7 @@ def test_a_title_is_written_as_two_records(
 def test_a_tag_is_written_as_one_record_and_an_empty_tag_removes_it(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A tag is written as one record. An empty tag removes the earlier one."""
+    """A tag is written as one record. An empty tag removes the previous tag."""
     before = Path(old_session.path).read_bytes()
     write_label(plan_tag(old_session, "experiment", config_home.where))
     assert HeadTail(old_session.path).tag == "experiment"
@@ -105,7 +105,7 @@ def test_a_tag_is_written_as_one_record_and_an_empty_tag_removes_it(
 def test_a_rename_keeps_the_modification_time(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A new title or tag keeps the time of the file, so the session does not look recently used."""
+    """A new title or tag does not change the file's time, so the session does not look recently used."""
     rename_session(old_session, "Fix the parser", config_home.environ)
     write_label(plan_tag(old_session, "x", config_home.where))
     assert os.stat(old_session.path).st_mtime == OLD_FILE_TIME
@@ -127,7 +127,7 @@ def test_an_unchanged_label_is_not_written(
 
 
 def test_an_outdated_agent_name_is_updated(config_home: ConfigHome) -> None:
-    """If only the name above the input box is outdated, only its record is written.
+    """If only the name above the input box is outdated, only the record of that name is written.
 
     The SDK writes titles without that name.
     """
@@ -189,7 +189,7 @@ def test_invalid_titles_and_tags_are_refused(
 ) -> None:
     """A title or tag that is invisible, too long, or another form of a locator is refused.
 
-    Invalid bytes and, for a title, options are refused, too.
+    Invalid bytes are also refused. For a title, so are options.
     """
     before = Path(old_session.path).read_bytes()
     with pytest.raises(UsageError):
@@ -215,9 +215,9 @@ def test_invalid_titles_and_tags_are_refused(
 def test_a_title_is_one_clean_line(
     old_session: SessionFile, config_home: ConfigHome, given_title: str, title: str
 ) -> None:
-    """A title loses control characters, line breaks and characters that reorder text.
+    """Control characters, line breaks and characters that reorder text are removed from a title.
 
-    Letters of all scripts and joined emoji stay.
+    Letters of all scripts and joined emoji are kept.
     """
     rename_session(old_session, given_title, config_home.environ)
     assert HeadTail(old_session.path).custom_title == title
@@ -236,7 +236,7 @@ def test_cleaning_a_title_is_idempotent(text: str) -> None:
 
 
 def test_other_files_cannot_be_renamed(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A file of another name, a link, a sub-agent's transcript and a missing file get no title."""
+    """A file with another name, a link, a sub-agent's transcript and a missing file get no title."""
     folder = config_home.project()
     foreign = tmp_path / "copy.jsonl"
     foreign.write_bytes(session_bytes(conversation(1)))
@@ -260,7 +260,7 @@ def test_other_files_cannot_be_renamed(config_home: ConfigHome, tmp_path: Path) 
 def test_a_read_only_session_is_not_renamed(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A read-only session gets no title, even from root."""
+    """A read-only session gets no title, even if root runs the command."""
     os.chmod(old_session.path, 0o400)
     with pytest.raises(WriteFailed, match="read-only"):
         plan_title(old_session, "x", config_home.where)
@@ -286,7 +286,7 @@ def test_a_session_deleted_before_the_write_gets_no_title(
 def test_an_unfinished_last_line_is_ended_first(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """An unfinished last line is ended before the title is written."""
+    """A line break is added to an unfinished last line before the title is written."""
     with open(old_session.path, "ab") as stream:
         stream.write(b'{"type":"user","mess')
     rename_session(old_session, "Fix", config_home.environ)
@@ -297,7 +297,7 @@ def test_an_unfinished_last_line_is_ended_first(
 def test_a_rename_waits_for_a_line_being_written(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A title is written only after a client has finished the line that it is writing."""
+    """If a client is writing a line, the title is written only when the line is finished."""
     record = b'{"type":"system","content":"' + b"x" * 1_000 + b'"}\n'
     with open(old_session.path, "ab", buffering=0) as stream:
         stream.write(record[:500])
@@ -331,7 +331,7 @@ def test_parallel_renames_lose_no_record(old_session: SessionFile, config_home: 
 def test_a_concurrent_title_of_another_program_is_reported(
     old_session: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If another program writes a title right after ours, an error says so."""
+    """If another program writes a title directly after ours, an error says so."""
     change = plan_title(old_session, "Ours", config_home.where)
 
     def append_and_replace(path: str, lines: list[bytes]) -> None:
@@ -344,9 +344,9 @@ def test_a_concurrent_title_of_another_program_is_reported(
 
 
 def test_renaming_an_open_session_gives_a_warning(config_home: ConfigHome) -> None:
-    """A new title of an open session gives a warning to use the client's ``/rename``.
+    """A new title for an open session causes a warning that recommends the client's ``/rename``.
 
-    Its client (2.1.329) may write the old title again.
+    The session's client (2.1.329) may write the old title again.
     """
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
     change = plan_title(session, "x", config_home.where)

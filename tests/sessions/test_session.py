@@ -1,4 +1,4 @@
-"""Tests of an opened session: all reads use the same file, and later changes are noticed."""
+"""Tests of an opened session: all reads use the same file, and later changes are detected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def session(config_home: ConfigHome) -> Session:
 
 
 def test_cached_values_match_the_file(session: Session) -> None:
-    """The cached values of a session equal those of a separate reading."""
+    """The cached values of a session are equal to the values that a new read returns."""
     assert session == session_file(session.path)
     assert session.title == HeadTail(session.path).title
     assert list(session.lineage) == LineageFinder(session.where).find_lineage(session.path)
@@ -34,9 +34,9 @@ def test_cached_values_match_the_file(session: Session) -> None:
 
 
 def test_a_loaded_session_is_not_read_again(session: Session) -> None:
-    """``from_file`` returns an opened session itself, without reading the file again.
+    """``from_file`` returns an opened session unchanged, without reading the file again.
 
-    A copy with another field is not an opened session.
+    A copy in which a field was changed is not treated as an opened session.
     """
     assert Session.from_file(session, session.where) is session
     assert session.ends is session.ends
@@ -55,7 +55,7 @@ def test_a_session_notices_changes_of_its_file(session: Session) -> None:
 
 
 def test_all_reads_see_the_same_file(session: Session) -> None:
-    """A session reads the file that it opened, even if the file has been deleted."""
+    """A session reads the file that it opened, even if the file has since been deleted."""
     before = HeadTail(session.file).head
     os.unlink(session.path)
     assert HeadTail(session.file).head == before
@@ -71,7 +71,7 @@ def test_parallel_reads_are_independent(session: Session) -> None:
 
 
 def test_a_missing_file_is_reported_when_it_is_read(session: Session) -> None:
-    """Opening a missing file raises ``SessionNotFound`` when it is read."""
+    """If a session's file is missing, ``SessionNotFound`` is raised when the session is read."""
     os.unlink(session.path)
     with (
         pytest.raises(SessionNotFound, match="can't be read"),

@@ -62,7 +62,7 @@ def session_with_subagents(config_home: ConfigHome) -> Path:
 
 
 def test_subagents_of_a_session_are_found_in_every_place(session_with_subagents: Path) -> None:
-    """The sub-agents of a session are found in every folder, without links and other files."""
+    """The sub-agents of a session are found in every folder. Links and other files are ignored."""
     found = subagents_of_session(str(session_with_subagents))
     assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]
     assert {one.session_id for one in found} == {SESSION}
@@ -95,7 +95,7 @@ def test_folders_that_are_links_are_not_followed(
 def test_the_first_record_of_a_sub_agent_names_its_session(
     session_with_subagents: Path, tmp_path: Path
 ) -> None:
-    """A sub-agent is recognized by its file name, and its first record names its session."""
+    """A file name shows that a transcript is a sub-agent's, and its first record names the session."""
     assert [subagent_name(path) for path in ("/x/agent-1.jsonl", "/x/agent-1.meta.json", f"/x/{SESSION}.jsonl")] == [
         "agent-1", None, None,
     ]  # fmt: skip
@@ -115,7 +115,7 @@ def test_the_first_record_of_a_sub_agent_names_its_session(
 def test_a_locator_finds_a_sub_agent(
     config_home: ConfigHome, session_with_subagents: Path, words: str
 ) -> None:
-    """A locator of a sub-agent is a locator of its session, a slash, and the beginning of its name."""
+    """A sub-agent's locator is its session's locator, a slash, and the beginning of the sub-agent's name."""
     with session_with_subagents.open("ab") as stream:
         stream.write(session_bytes([custom_title("Mine")]))
     found = resolve_transcript(words, CWD, config_home.where)
@@ -127,7 +127,7 @@ def test_a_locator_finds_a_sub_agent(
 
 
 def test_a_path_finds_a_sub_agent(config_home: ConfigHome, session_with_subagents: Path) -> None:
-    """The path of a sub-agent's transcript finds it, and so does its session's path with its name."""
+    """A sub-agent is found by its transcript's path, and by its session's path followed by its name."""
     nested = (
         session_with_subagents.parent
         / SESSION
@@ -148,7 +148,7 @@ def test_a_path_finds_a_sub_agent(config_home: ConfigHome, session_with_subagent
 def test_locators_with_slashes_still_find_sessions(
     config_home: ConfigHome, session_with_subagents: Path
 ) -> None:
-    """A title such as "fix/agent-loop" and a path still find a session, not a sub-agent."""
+    """A path or a title such as "fix/agent-loop" finds a session, not a sub-agent."""
     write_session(
         config_home.project(),
         OTHER_ID,
@@ -168,7 +168,7 @@ def test_locators_with_slashes_still_find_sessions(
 def test_an_unknown_sub_agent_is_reported_with_the_existing_ones(
     config_home: ConfigHome, session_with_subagents: Path
 ) -> None:
-    """An unknown sub-agent raises an error with the existing ones; an ambiguous one lists matches."""
+    """For an unknown sub-agent, the error lists the existing ones. For an ambiguous one, it lists matches."""
     with pytest.raises(SessionNotFound) as caught:
         resolve_transcript("1111/agent-zz", CWD, config_home.where)
     assert caught.value.remedy == "It started agent-a1b2c3, agent-a1ff, agent-b7."
@@ -185,7 +185,7 @@ def test_an_unknown_sub_agent_is_reported_with_the_existing_ones(
 def test_names_of_a_sub_agent_can_be_found_again(
     config_home: ConfigHome, session_with_subagents: Path, tmp_path: Path
 ) -> None:
-    """The full and the short name of a sub-agent are locators. A file without an id has its path."""
+    """A sub-agent's full and short names are locators. A file without an id is named by its path."""
     one = resolve_transcript("1111/agent-b7", CWD, config_home.where)
     assert names_of_transcript(one, config_home.where) == TranscriptNames(
         f"{SESSION}/agent-b7", "11111111/agent-b7"

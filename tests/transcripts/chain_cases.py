@@ -1,8 +1,8 @@
-"""Small transcripts, and the messages that the client sends when it resumes each of them.
+"""Small transcripts, and the messages that the client sends when it resumes each transcript.
 
 ``expected`` lists the texts and calls that reach the model, in order: texts, ``call:ID`` and
-``result:ID``. Client 2.1.329 sent them. test_chain_in_client.py repeats this with a client; the
-other tests need none.
+``result:ID``. Client 2.1.329 sent these messages. test_chain_in_client.py compares them with a
+client again; the other tests need no client.
 """
 
 from __future__ import annotations
@@ -30,14 +30,13 @@ from tests.builders import (
 
 
 class Case(NamedTuple):
-    """A transcript for one rule of the live chain: its name, its records, and the messages that are sent."""
+    """A transcript for one rule of the live chain, and the messages that the client sends."""
 
     name: str
     records: list[Record]
     expected: str
     expected_from_chain: str = ""
-    """The messages in the order of our chain, if the client rearranges or repairs them afterwards.
-    """
+    """The messages in the order of our chain, if the client later rearranges or repairs them."""
 
 
 _PADDING: Record = {
@@ -61,8 +60,10 @@ _FORMS: dict[str, dict[str, Any]] = {
     "twice": {"message": {"role": "user", "content": "twice"}},
     "sent": {"sentAsUuid": "sent"},
 }
-"""Further fields of a record, by the word after ``=``: the messages that a boundary kept, or a
-content."""
+"""Further fields of a record, by the word after ``=``.
+
+The fields are the messages that a boundary kept, or a content.
+"""
 
 _WORD_PATTERN = re.compile(r"(?:(\w):)?(\w+)(~?)(?:/(\w+))?(?:<(\w*))?(?:@([\d.]+))?(?:=([\w-]+))?")
 _HINT_PATTERN = re.compile(r"hint(!?):(\w+)")
@@ -71,11 +72,11 @@ _HINT_PATTERN = re.compile(r"hint(!?):(\w+)")
 def _records(words: str) -> Iterator[Record]:
     """Yield the records that ``words`` describe.
 
-    A word is ``KIND:UUID~/MESSAGE<PARENT@SECOND=FORM``; only the uuid is required. By default the
-    kind is the first letter of the uuid, the parent is the record before, and the time is a second
-    later. The parent of a result is its call. Kinds: u prompt, a answer, c call, r result, b
-    boundary, s summary, p progress, t attachment, n note. ``~`` marks a sub-agent's record.
-    ``hint:UUID`` is a last-prompt record, with ``!`` an explicit one.
+    Each word is ``KIND:UUID~/MESSAGE<PARENT@SECOND=FORM``, in which only the uuid is required. By
+    default, the kind is the first letter of the uuid, the parent is the previous record, and the
+    time is one second later. A result's parent is its call. Kinds: u prompt, a answer, c call, r
+    result, b boundary, s summary, p progress, t attachment, n note. ``~`` marks a sub-agent's
+    record. ``hint:UUID`` is a last-prompt record, and ``!`` marks an explicit one.
     """
     before, at = None, -1.0
     for word in words.split():

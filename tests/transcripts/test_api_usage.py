@@ -1,6 +1,7 @@
 """Tests of the values that are computed from a session's own API requests.
 
-The values are the age and lifetime of its cache, and the cost of a turn and of a new session.
+The values are the age and lifetime of the session's cache, and the cost of a turn and of a new
+session.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ def usage_object(read: int, written: int, plain: int = 3, output: int = 10, **sp
 
 
 def traffic_of_records(home: ConfigHome, records: list[Record]) -> RecentRequests:
-    """Write a session with these records and return its recent requests."""
+    """Write a session with these records and return the session's recent requests."""
     return read_recent_requests(write_session(home.project(), SESSION, records))
 
 
 def start_tokens_of_new_session(home: ConfigHome, rows: list[Record]) -> FirstRequest:
-    """Write a session with these records and return the tokens with which a new session would start."""
+    """Write a session with these records and return the start tokens of a new session."""
     return read_session_base(HeadTail(write_session(home.project(), SESSION, rows)), home.where)
 
 
@@ -106,9 +107,9 @@ def test_a_session_without_an_answer_has_default_facts(config_home: ConfigHome) 
 def test_a_request_states_the_lifetime_of_the_cache(
     config_home: ConfigHome, usage: Record, more: Record, lifetime: int
 ) -> None:
-    """The lifetime of the cache is the requested one, or else that of the part that expires first.
+    """The cache's lifetime is the requested lifetime, or else that of the part that expires first.
 
-    It is 0 without a cache.
+    Without a cache, the lifetime is 0.
     """
     assert (
         traffic_of_records(
@@ -119,7 +120,7 @@ def test_a_request_states_the_lifetime_of_the_cache(
 
 
 def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> None:
-    """The last request that wrote to the cache sets its lifetime, and the last request of all the model."""
+    """The last request that wrote to the cache sets the lifetime. The last request of all sets the model."""
     rows = [
         user("q", uuid="u"),
         counted_answer("a", "u", 1, usage_object(0, 50, **{"1h": 50})),
@@ -130,7 +131,7 @@ def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> 
 
 
 def test_the_cache_is_warm_until_its_lifetime_has_passed(config_home: ConfigHome) -> None:
-    """The cache is warm until the last request is older than the cache's lifetime.
+    """The cache is warm until the age of the last request exceeds the cache's lifetime.
 
     If the clock was set back, the request's age is zero.
     """
@@ -144,9 +145,9 @@ def test_the_cache_is_warm_until_its_lifetime_has_passed(config_home: ConfigHome
 
 
 def turn_of_requests(number: int, requests: int, grows: int, before: int) -> list[Record]:
-    """Return a prompt and ``requests`` answers with a tool call each.
+    """Return a prompt and ``requests`` answers with one tool call each.
 
-    An answer consists of two records. The context grows by ``grows`` tokens in total.
+    Each answer consists of two records. The context grows by ``grows`` tokens in total.
     """
     rows = [user(f"prompt {number}", uuid=f"p{number}", ts=100 * number)]
     for at in range(requests):
@@ -187,7 +188,7 @@ def test_a_partially_read_turn_does_not_count(
     path = write_session(config_home.project(), SESSION, rows)
     size = sum(len(str(row)) for row in turn_of_requests(2, 2, 500, 10_000))
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size * 9))
-    # The scan reads more of the file, because that part includes both turns.
+    # The scan reads a larger part of the file, which includes both turns.
     assert read_recent_requests(path).requests_per_turn == 9
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size + 501))
     found = read_recent_requests(path)
@@ -197,7 +198,7 @@ def test_a_partially_read_turn_does_not_count(
 def test_the_whole_file_is_read_if_its_end_shows_no_request(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the end of a file has no request, for example because of a long output, all of it is read."""
+    """If the end of a file has no request, for example because of a long output, the whole file is read."""
     rows = [*conversation(2), user("x" * 50_000, uuid="big", parent="r3", ts=9)]
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_000, 5_000))
     assert traffic_of_records(config_home, rows).last_ms == START + 3_000
@@ -244,9 +245,9 @@ def test_invalid_counts_are_ignored(config_home: ConfigHome, usage: object) -> N
 def test_a_new_session_starts_with_the_first_request_without_its_prompt(
     config_home: ConfigHome,
 ) -> None:
-    """A new session starts with the tokens of the first request without those of the prompt.
+    """A new session starts with the tokens of the first request, minus those of the prompt.
 
-    Attachments remain. The part that was read from the cache is shared between sessions.
+    Attachments are included. Sessions share the part that was read from the cache.
     """
     rows = [
         user("x" * 4_000, uuid="u"),
@@ -258,14 +259,14 @@ def test_a_new_session_starts_with_the_first_request_without_its_prompt(
 
 
 def test_a_first_request_without_cache_has_the_usual_shared_part(config_home: ConfigHome) -> None:
-    """If the first request used no cache, the shared part has the usual size, at most the request's."""
+    """If the first request used no cache, the shared part has the usual size, but at most the request's."""
     for written, shared in ((40_000, USUAL_CACHED_TOKENS), (5_000, 5_000)):
         rows = [user("", uuid="u"), counted_answer("a", "u", 1, usage_object(0, written, plain=0))]
         assert start_tokens_of_new_session(config_home, rows) == FirstRequest(written, shared)
 
 
 def test_the_opening_of_a_child_is_subtracted(config_home: ConfigHome) -> None:
-    """A new session starts without the opening and the card of a child, so they are subtracted."""
+    """The opening and the card of a child are subtracted, because a new session starts without them."""
     rows = [
         user("L" * 40_000, uuid="u", isCompactSummary=True),
         assistant("card", uuid="a", parent="u", model="<synthetic>"),
@@ -291,9 +292,9 @@ def test_the_usual_start_tokens_apply_without_a_first_request(
 def test_a_child_without_a_request_has_the_start_tokens_of_its_parent(
     config_home: ConfigHome,
 ) -> None:
-    """A child without a request has the start tokens of its first ancestor with a request.
+    """A child without a request has the start tokens of its nearest ancestor with a request.
 
-    If that ancestor is missing, the usual number is returned.
+    If no such ancestor is found, the usual number is returned.
     """
     root = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(0, 40_000))]
     first = read_session_base(
@@ -317,9 +318,9 @@ def test_enormous_token_counts_are_limited(config_home: ConfigHome) -> None:
 
 
 def test_a_file_without_its_beginning_has_the_usual_start_tokens(config_home: ConfigHome) -> None:
-    """A file whose beginning is missing has the usual start tokens.
+    """A file without its beginning has the usual start tokens.
 
-    The first count in it includes the missing part.
+    The first token count in the file includes the missing part.
     """
     kept = assistant("yes", uuid="c", parent="b", tokens=94_171)
     cut = [boundary(uuid="cut", before="gone"), user("on with it", uuid="b", parent="cut")]

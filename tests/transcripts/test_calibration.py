@@ -1,4 +1,4 @@
-"""Tests of the token cost of each text, which is computed from the API's counts."""
+"""Tests of the token costs of texts, which are computed from the API's counts."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def costs_of_kind(scanned: SessionScan, kind: str) -> list[int]:
 
 
 def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> None:
-    """The growth between two counts is divided among the texts that were added between them.
+    """The growth between two counts is divided among the texts that were added between the counts.
 
-    An output of 6,000 characters and little else added 3,000 tokens, so it cost nearly all of them.
+    An output of 6,000 characters and little else added 3,000 tokens, so the output cost nearly all
+    of them.
     """
     chain = (
         Chain()
@@ -50,7 +51,7 @@ def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> Non
 
 
 def test_the_ratio_is_computed_between_each_two_counts(config_home: ConfigHome) -> None:
-    """The ratio of tokens to characters is computed separately for each pair of successive counts."""
+    """The ratio of tokens to characters is computed separately for each pair of consecutive counts."""
     chain = (
         Chain()
         .ask("go")
@@ -65,7 +66,7 @@ def test_the_ratio_is_computed_between_each_two_counts(config_home: ConfigHome) 
 
 
 def test_images_are_subtracted_from_the_growth_first(config_home: ConfigHome) -> None:
-    """The cost of an image follows from its size; the text beside it has the remaining tokens."""
+    """The cost of an image is computed from its size. The text beside it costs the remaining tokens."""
     blocks = [IMAGE, {"type": "text", "text": "ab " * 2_000}]
     chain = (
         Chain()
@@ -80,7 +81,7 @@ def test_images_are_subtracted_from_the_growth_first(config_home: ConfigHome) ->
 
 
 def test_without_counts_the_usual_ratio_applies(config_home: ConfigHome) -> None:
-    """Without counts, a token has four characters."""
+    """Without token counts, a token is assumed to have four characters."""
     scanned = scan_conversation(
         config_home, Chain().ask("go").tool("t1", "Bash", "x" * 4_000).answer()
     )
@@ -103,7 +104,7 @@ def test_implausible_growth_is_ignored(config_home: ConfigHome, growth: int) -> 
 def test_thinking_that_the_api_dropped_costs_nothing(config_home: ConfigHome) -> None:
     """Thinking that the API no longer counts in the next turn costs nothing.
 
-    During its own turn it is counted.
+    The thinking is counted only during its own turn.
     """
     thought = {"type": "thinking", "thinking": "hmm " * 1_000, "signature": "s" * 400}
     chain = Chain().ask("go").answer("yes", tokens=10_000)
@@ -119,14 +120,14 @@ def test_thinking_that_the_api_dropped_costs_nothing(config_home: ConfigHome) ->
     lasting = Chain()
     lasting.rows = chain.rows[
         :-4
-    ]  # During the turn, the thinking costs as many tokens as the context grew by.
+    ]  # During the turn, the thinking costs the number of tokens by which the context grew.
     assert costs_of_kind(scan_conversation(config_home, lasting), THINKING_PIECE) == pytest.approx(
         [1_100], abs=50
     )
 
 
 def test_counts_from_before_a_compaction_are_ignored(config_home: ConfigHome) -> None:
-    """The counts of answers that a compaction kept are ignored, because they are from before it."""
+    """The counts of answers that a compaction kept are ignored, because they were made before it."""
     chain = Chain().ask("go").answer("yes", tokens=90_000).answer("more", tokens=95_000)
     kept = {"anchorUuid": "s", "uuids": ["c1", "c2"], "allUuids": ["c1", "c2"]}
     rows = [
@@ -150,7 +151,7 @@ def test_counts_from_before_a_compaction_are_ignored(config_home: ConfigHome) ->
 
 
 def test_a_record_without_a_count_has_the_ratio_of_the_session() -> None:
-    """A text that no answer has counted yet costs as many tokens per character as the whole session."""
+    """A text after the last token count costs as many tokens per character as the session on average."""
     scale = TokenScale(2.0, {1: 0.25}, {})
     assert scale.tokens_of_piece(Piece(9, (), RESULT_PIECE, 100)) == 50
     assert scale.tokens_of_piece(Piece(1, (), RESULT_PIECE, 100)) == 25

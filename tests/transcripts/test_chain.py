@@ -29,7 +29,7 @@ SAME_TIME_TRANSCRIPT = "entireio__cli/bc3bf53b-19fe-4209-b30a-a1acffaf6703.jsonl
 
 
 def chain_outline(transcript: Transcript) -> str:
-    """Return the live chain as words, as in chain_cases.py."""
+    """Return the live chain as words in the format of chain_cases.py."""
     words: list[str] = []
     for node in transcript.chain:
         for block in records.list_blocks(transcript.read_record(node)) if node.is_message else ():
@@ -55,7 +55,7 @@ def test_the_chain_has_what_the_client_sends(case: Case, tmp_path: Path) -> None
 
 
 def test_attachments_after_the_leaf_are_in_the_chain(tmp_path: Path) -> None:
-    """Attachments and notes after the last message belong to the chain, in order of time."""
+    """Attachments and notes after the last message are in the chain, ordered by time."""
     turn = conversation(1)
     below = [
         attachment("late", uuid="t1", parent="r1", ts=9),
@@ -72,7 +72,7 @@ def test_attachments_after_the_leaf_are_in_the_chain(tmp_path: Path) -> None:
 
 
 def test_attachments_of_recovered_results_are_in_the_chain(tmp_path: Path) -> None:
-    """The chain includes a hook's attachment to the result of a parallel call."""
+    """A hook's attachment to the result of a parallel call is in the chain."""
     case = next(
         case for case in CASES if case.name == "parallel calls come back with their results"
     )

@@ -134,7 +134,9 @@ def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHo
     first, second = records_by_uuid(again)["c2"], records_by_uuid(again)["c4"]
     assert (first["original_session_id"], first["original_index"]) == (SESSION, 2)
     assert first["message"] == records_by_uuid(child)["c2"]["message"]
-    assert second["original_session_id"] == child.stem  # The first child contains this content in full.
+    assert (
+        second["original_session_id"] == child.stem
+    )  # The first child contains this content in full.
     assert file_records(child)[second["original_index"]]["uuid"] == "c4"
 
 

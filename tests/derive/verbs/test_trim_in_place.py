@@ -187,7 +187,9 @@ def test_a_trim_in_place_changes_only_chosen_outputs(
     done = trim(config_home, path)
     assert all_backups(config_home) == [Path(done.backup)]
     changed = assert_trimmed(path, content, Path(done.backup))
-    assert len(changed) == 4  # The last two of the six turns are protected, so four outputs are trimmed.
+    assert (
+        len(changed) == 4
+    )  # The last two of the six turns are protected, so four outputs are trimmed.
     assert (done.kind, done.written, done.tools_trimmed) == ("trim", True, 4)
     assert (done.session_id, done.parent_session_id, done.file, done.parent_file) == (
         *[SESSION] * 2,

@@ -97,9 +97,9 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
 
 
 def test_a_new_index_includes_archived_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A new index of archived sessions equals an index from before their deletion.
+    """A new index of archived sessions is equal to the index from before the sessions were deleted.
 
-    No unpacked copy stays.
+    No unpacked copy is left.
     """
     paths = [
         write_session_with_subagent(config_home, session_id(number), f"word{number}")
@@ -121,7 +121,7 @@ def test_packed_sessions_are_unpacked_one_at_a_time(
 ) -> None:
     """A new index unpacks archived sessions one after the other.
 
-    A copy that another process has unpacked stays.
+    A copy that another process has unpacked is kept.
     """
     for number in range(1, 5):
         archive_and_remove(
@@ -183,7 +183,7 @@ def test_a_session_that_left_the_vault_is_dropped(config_home: ConfigHome) -> No
 
 
 def test_an_archived_parent_keeps_its_records(config_home: ConfigHome) -> None:
-    """A record that a fork copied is a hit in the original session, even if that one is archived."""
+    """A record that a fork copied is a hit in the original session, even if the original is archived."""
     path = write_session_with_subagent(config_home)
     raw = path.read_bytes().replace(SESSION.encode(), session_id(7).encode())
     fork = path.with_name(f"{session_id(7)}.jsonl")

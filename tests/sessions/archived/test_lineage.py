@@ -1,4 +1,4 @@
-"""Tests of lineages with archived sessions, which are shown without being unpacked."""
+"""Tests of lineages with archived sessions, which are shown without unpacking the sessions."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def write_four_generations(home: ConfigHome) -> list[str]:
 
 
 def test_a_lineage_shows_archived_sessions_like_present_ones(config_home: ConfigHome) -> None:
-    """A lineage shows an archived session like a present one, with its original path.
+    """A lineage shows an archived session like a present one, with its path in the client's folder.
 
-    Only its status differs: "kept". The same is true for descendants. No session is unpacked.
+    Only the status differs: it is "kept". The same holds for descendants. No session is unpacked.
     """
     paths = write_four_generations(config_home)
     lineage_finder = LineageFinder(config_home.where)
@@ -97,7 +97,7 @@ def test_an_archived_session_that_still_exists_is_present(config_home: ConfigHom
 def test_links_may_lead_to_archived_sessions(config_home: ConfigHome) -> None:
     """A recorded link may lead to an archived session.
 
-    If a session's file and the link name different parents, the one that can be read counts.
+    If a session's file and the link name different parents, the parent that can be read is used.
     """
     first = write_continued_session(config_home, 1)
     second = write_continued_session(config_home, 2, 9, file="")
@@ -115,7 +115,7 @@ def test_links_may_lead_to_archived_sessions(config_home: ConfigHome) -> None:
 
 
 def test_the_lineage_block_marks_archived_ancestors(config_home: ConfigHome) -> None:
-    """The lineage block marks an archived ancestor with "(archived copy)" and shows its old path."""
+    """The lineage block marks an archived ancestor with "(archived copy)" and shows its original path."""
     paths = write_four_generations(config_home)
     archive_and_remove(paths[0], config_home.environ)
     decided = agents.plan_fresh(locate.session_file(paths[1]), config_home.where)
@@ -128,7 +128,7 @@ def test_the_python_api_names_the_old_paths(
 ) -> None:
     """``get_parent_info`` returns the readable copy of an archived parent.
 
-    ``get_full_lineage_chain`` returns the paths in the client's folder.
+    ``get_full_lineage_chain`` returns paths in the client's folder.
     """
     for name, value in config_home.environ.items():
         monkeypatch.setenv(name, value)
@@ -142,7 +142,7 @@ def test_the_python_api_names_the_old_paths(
 
 
 def test_a_digest_includes_the_goal_of_an_archived_ancestor(config_home: ConfigHome) -> None:
-    """A digest contains the goal of an archived ancestor, like that of a present one."""
+    """A digest contains an archived ancestor's goal, as it does for a present ancestor."""
     first = write_session(
         config_home.project(),
         session_id(1),
@@ -158,9 +158,9 @@ def test_a_digest_includes_the_goal_of_an_archived_ancestor(config_home: ConfigH
 
 
 def test_children_of_an_archived_session_are_written_to_its_folder(config_home: ConfigHome) -> None:
-    """Children of an archived session are written to the folder in which the client had it.
+    """Children of an archived session are written to the folder in which the client stored the session.
 
-    They have their own copies of tool outputs, and name the id and the old path of their parent.
+    They have their own copies of tool outputs, and name their parent's id and original path.
     """
     session = session_with_every_file(config_home)
     tracked = {"type": "file-history-snapshot", "messageId": "r3", "isSnapshotUpdate": False}
@@ -196,9 +196,9 @@ def test_children_of_an_archived_session_are_written_to_its_folder(config_home: 
 
 
 def test_a_child_gets_deleted_outputs_from_the_vault(config_home: ConfigHome) -> None:
-    """A fork gets tool outputs that the client deleted from the archived copy.
+    """If the client deleted tool outputs, a fork gets them from the archived copy.
 
-    It gets the remaining ones from the client's folder.
+    The fork gets the remaining outputs from the client's folder.
     """
     session = session_with_every_file(config_home)
     outputs = config_home.project() / SESSION / "tool-results"
@@ -222,7 +222,7 @@ def test_a_failed_child_leaves_no_folder(
 ) -> None:
     """If writing a child fails, the new project folder is deleted again.
 
-    A project folder that has become a link is refused.
+    If the project folder was replaced by a link, the child is refused.
     """
     session = session_with_every_file(config_home)
     archive_and_remove(session.path, config_home.environ)

@@ -1,6 +1,6 @@
-"""Tests that a verb gives the same result before and after the client deleted the session.
+"""Tests that a verb gives the same result before and after the client deletes a session.
 
-Only the path and the status may differ. The sessions are real ones.
+Only paths and statuses may differ. The tests use real sessions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SAMPLE_TRANSCRIPTS = (
 )
 FILE_TIME = 1_700_000_000
 VARIABLE_FIELDS = {"session_file", "file", "status", "kept", "form", "kept_at", "warnings"}
-"""The fields that contain a path or a status, and so may differ."""
+"""The fields that contain a path or a status and may therefore differ."""
 
 
 def copy_from_corpus(home: ConfigHome, name: str) -> str:
@@ -82,7 +82,7 @@ def answers_of_reading_verbs(home: ConfigHome, parent: str, child: str) -> list[
 
 
 def lines_without_variable_values(home: ConfigHome, path: str) -> list[str]:
-    """Return the lines of a child with its id, times and paths replaced."""
+    """Return the lines of a child in which its id, times and paths are replaced."""
     own = Path(path).stem
     text = Path(path).read_text(encoding="utf-8", errors="surrogateescape").replace(own, "<child>")
     text = re.sub(r"\d{4}-\d\d-\d\d(?:T[\d:.]+Z| \d\d:\d\d)", "<instant>", text).replace(
@@ -94,7 +94,7 @@ def lines_without_variable_values(home: ConfigHome, path: str) -> list[str]:
 
 
 def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
-    """Make a fork and an untrim, return their lines, and delete both again."""
+    """Make a fork and an untrimmed child, return the lines of both, and delete both."""
     made = []
     session = locate.resolve_locator(parent, "/", home.where)
     made.append(write_child(fork.plan_fork(session, home.where), home.where))
@@ -120,9 +120,9 @@ def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[st
 def test_verbs_give_the_same_results_before_and_after_archiving(
     config_home: ConfigHome, name: str
 ) -> None:
-    """Reading verbs, ``fork`` and ``untrim`` give the same results for an archived session.
+    """Reading verbs, ``fork`` and ``untrim`` give the same results before and after archiving.
 
-    The children are written to the folder in which the client had the session.
+    The children are written to the folder in which the client stored the session.
     """
     path = copy_from_corpus(config_home, name)
     options = Options(keep_recent=0, min_savings=0, threshold=40)

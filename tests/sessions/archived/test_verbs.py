@@ -1,6 +1,7 @@
 """Tests of verbs for archived sessions.
 
-Verbs that would change the copy name the restore command, and reading verbs mark the copy.
+Verbs that would change an archived copy name the restore command. Reading verbs say that the
+session is an archived copy.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def test_archived_sessions_are_listed_by_page(
 ) -> None:
     """``sessions --archived`` lists archived sessions by project and page.
 
-    Sessions that still exist in the client's folder are not listed.
+    Sessions that are still in the client's folder are not listed.
     """
     for number in range(1, 5):
         folder = "/other" if number == 4 else CWD
@@ -121,9 +122,9 @@ def test_archived_sessions_are_listed_by_page(
 def test_a_child_of_an_archived_session_needs_no_restore(
     config_home: ConfigHome, cli: Cli, way: str
 ) -> None:
-    """``fork``, ``trim`` and ``handoff`` of an archived session do not restore it.
+    """``fork``, ``trim`` and ``handoff`` of an archived session do not restore the session.
 
-    The child is written to the folder in which the client had the session.
+    The child is written to the folder in which the client stored the session.
     """
     home = config_home.root / "home"
     home.mkdir()
@@ -147,7 +148,7 @@ def test_a_child_of_an_archived_session_needs_no_restore(
 def test_the_comparison_ends_with_the_restore_command(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """``resume`` for an archived session without a terminal gives the restore command and a warning."""
+    """Without a terminal, ``resume`` of an archived session prints the restore command and a warning."""
     archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     found = document("resume", SESSION)
     assert found["data"]["commands"]["shell"] == f"resume-hooks restore {SESSION}"
@@ -169,9 +170,9 @@ def test_the_lineage_card_marks_archived_sessions(config_home: ConfigHome) -> No
 def test_resume_restores_an_archived_session_on_a_terminal(
     terminal_home: TerminalHome, verb: str, words: tuple[str, ...]
 ) -> None:
-    """``resume`` on a terminal asks before it restores an archived session.
+    """On a terminal, ``resume`` asks before it restores an archived session.
 
-    After a yes, the client starts with the session. After a no, the session stays deleted.
+    After the answer yes, the client starts with the session. After no, the session is not restored.
     """
     path = terminal_home.home.project(str(terminal_home.project)) / f"{session_id(2)}.jsonl"
     os.utime(path, (1e9, 1e9))
