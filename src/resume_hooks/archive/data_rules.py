@@ -1,9 +1,9 @@
 """Store the account's data rules, such as ``hipaa`` or ``zdr``, as Claude Code last reported them.
 
 Only the client knows these rules. It reports them to the plugin's module, which runs inside the
-client. As long as there is a rule, we make no copy of a session that outlives the client's own
-copy, and no copy leaves the machine. An older client reports no rules, and then the stored rules
-remain in force.
+client. While a rule is in force, no copy leaves the machine, and we make no copy of a session that
+outlives the client's own copy. Older clients report no rules. The stored rules then remain in
+force.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_data_rules(where: Where) -> tuple[str, ...]:
 
 
 def reason_not_to_copy(where: Where) -> str:
-    """Return why no copies may be made, as the end of a sentence, or ``""`` if there is no rule."""
+    """Return why copies may not be made, as the end of a sentence, or ``""`` if they may be made."""
     rules = ", ".join(read_data_rules(where))
     if rules:
         return f"this account's data rules ({rules}) are in force, as Claude Code reported"

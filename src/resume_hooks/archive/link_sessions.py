@@ -1,10 +1,10 @@
 """Make hard links to each transcript and the files in its folder, so that they survive a deletion.
 
 Clients have deleted sessions hours after their last write. A hard link takes no space. When the
-client has deleted a file, so that only our link is left, the vault archives it. The folder ``held``
-in the state folder contains the links and has the layout of the client's ``projects``. The shell
-adds links at the end of a turn (``hooks/notice``). A check after a start compares the names in both
-folders and adds the missing links.
+client has deleted a file, so that only our link is left, the vault archives it. The links are in
+the folder ``held`` of the state folder, which has the same layout as the client's ``projects``. A
+shell script adds links at the end of a turn (``hooks/notice``). After a session has started, a
+check compares the names in both folders and adds the missing links.
 
 A link is removed only if the file also has another name, if the vault has the file, or if the user
 deleted the file. A write through one name is visible through the other name, so a linked file has
@@ -49,14 +49,13 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 MAX_FAILED_LINKS = 100
-"""After this number of failed links, no more links are tried.
+"""After this number of failures, no more links are created.
 
-The file system may not support links at all. A single link may also fail for another reason.
+The file system may not support links at all, but a single link may also fail for another reason.
 """
 
 MAX_ARCHIVE_SECONDS = 2.0
-"""A verb archives sessions for about this number of seconds. After that it starts no other session.
-"""
+"""A verb archives sessions for about this number of seconds. It then does not start another one."""
 
 
 def reason_not_to_link(where: Where) -> str:
@@ -74,9 +73,9 @@ def reason_not_to_link(where: Where) -> str:
 def link_all_sessions(where: Where, is_over: Callable[[], bool]) -> None:
     """Archive the files that exist only as our links, then link every session.
 
-    Stop when ``is_over`` returns true. For speed, only the names of files are compared, and the
-    contents of replaced files. If archiving is not allowed, all links are removed. As long as the
-    user has not answered the question whether to archive, files are not archived.
+    Stop when ``is_over`` returns true. For speed, a file's content is read only if the file was
+    replaced. For other files, only the names are compared. If archiving is not allowed, all links
+    are removed. No file is archived before the user has answered the question whether to archive.
     """
     if _are_links_allowed(where):
         archiver = _ProjectArchiver(where, is_over, is_user_waiting=False)
@@ -90,7 +89,7 @@ def link_all_sessions(where: Where, is_over: Callable[[], bool]) -> None:
 
 
 def archive_lost_sessions(where: Where) -> None:
-    """Archive the files that exist only as our links, for at most the time that a user can wait."""
+    """Archive the files that exist only as our links, but no longer than a user can be made to wait."""
     if os.path.isdir(links_folder(where)) and _are_links_allowed(where):
         deadline = time.monotonic() + MAX_ARCHIVE_SECONDS
         archiver = _ProjectArchiver(
@@ -131,7 +130,7 @@ def _are_links_allowed(where: Where) -> bool:
 class _ProjectArchiver:
     """Links and archives the sessions in project folders.
 
-    A session is archived from its links, as if they were the client's files.
+    A session is archived by reading its links in place of the client's files.
     """
 
     def __init__(self, where: Where, is_over: Callable[[], bool], *, is_user_waiting: bool) -> None:
@@ -174,21 +173,21 @@ class _ProjectArchiver:
             if is_session_id(name) and not any(map(os.path.lexists, transcript_paths)):
                 removal.remove_permanently(
                     entry.path, self._where.state
-                )  # The links remain from a session of which the client deleted all files.
+                )  # The client has deleted all files of this session, and only links are left.
         with contextlib.suppress(OSError):
             removal.remove_empty_folder(link_folder, self._where.state)
 
     def _process_linked_transcript(self, link: str, client_file: str) -> None:
-        """Archive a linked transcript and remove its link, if the client's file was deleted or replaced.
+        """If the client's file was deleted or replaced, archive a linked transcript and remove its link.
 
-        The link is also removed if the client's file was renamed, or if the file that replaced it
-        begins with the old content.
+        The link is also removed, without archiving, if the client's file was renamed, or if the
+        file that replaced it begins with the old content.
         """
         status = os.lstat(link)
         if is_session_file(client_file):
             if os.path.samestat(os.lstat(client_file), status):
-                # Some file systems report an inode number in a folder's list that differs from that
-                # of ``stat``.
+                # This is the same file: on some file systems, the inode number in a folder's list
+                # differs from the one that ``stat`` reports.
                 return
             if (
                 status.st_nlink > 1
@@ -198,7 +197,9 @@ class _ProjectArchiver:
                 removal.remove_file(link, self._where.state)
         elif (
             status.st_nlink > 1
-        ):  # The file still has another name, in another project, in our trash, or where the user moved it.
+        # The file still has another name: in another project, in our trash, or in a place to which
+        # the user moved it.
+        ):
             session_id = session_id_from_path(link) or ""
             current_path = find_session(session_id, self._where)
             if (current_path and is_same_file(current_path, link)) or os.path.isdir(
@@ -209,9 +210,9 @@ class _ProjectArchiver:
             _remove_links(link, self._where)
 
     def _link_session(self, entry: os.DirEntry[str], link: str, *, has_folder: bool) -> None:
-        """Link a session and the new files in its folder. Archive the files that the client deleted.
+        """Link a session and the new files in its folder, and archive the files that the client deleted.
 
-        A transcript without content is not linked.
+        An empty transcript is not linked.
         """
         if not os.path.lexists(link):
             if not entry.stat(follow_symlinks=False).st_size:
@@ -255,7 +256,7 @@ class _ProjectArchiver:
                 removal.remove_empty_folder(link_folder, self._where.state)
 
     def _update_link(self, link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
-        """Replace a link if the client has replaced the file. Return whether our link is the file's only name."""
+        """Replace a link if the client has replaced the file. Return True if only our link has the old file."""
         if client_file and (
             _is_same_file(link, client_file) or is_same_file(link.path, client_file.path)
         ):
@@ -285,7 +286,7 @@ class _ProjectArchiver:
         for _ in self._update_links(
             _session_folder(link), _session_folder(client_file), MAX_SESSION_FOLDER_DEPTH
         ):
-            pass  # This links the files that the client still has, so that they are archived too.
+            pass  # The loop links the files that the client still has, so that they are archived too.
         try:
             old_status = os.lstat(link)
             archived = self._archiver.archive(link)
@@ -309,7 +310,7 @@ class _ProjectArchiver:
 
 
 def _session_folder(path: str) -> str:
-    """Return the folder with a session's other files, given the path of its transcript."""
+    """Return the folder with a session's other files. ``path`` is the path of the session's transcript."""
     return path[: -len(TRANSCRIPT_SUFFIX)]
 
 
@@ -332,7 +333,7 @@ def _is_same_file(link: os.DirEntry[str], client_file: os.DirEntry[str] | None) 
 
 
 def _begins_with_old_file(replacement: str, link: str) -> bool:
-    """Check whether a file that replaced a linked file begins with all of its content."""
+    """Check whether ``replacement`` begins with the whole content of the linked file that it replaced."""
     with contextlib.suppress(OSError), open_regular(replacement, follow=False) as stream:
         return begins_with_copy(stream.fileno(), link)
     return False

@@ -6,7 +6,7 @@ This module imports nothing, so that the help text is fast.
 from __future__ import annotations
 
 ROLES = ("prompt", "reply", "title", "call", "result", "thinking", "summary", "task", "note")
-"""The roles of records. The index stores a role as its position in this tuple, so the order must
+"""The roles of records. The index stores the position of a role in this tuple, so the order must
 not change."""
 
 ROLE_ALIASES = {
@@ -15,7 +15,7 @@ ROLE_ALIASES = {
     "tool": ("call", "result"),
     **{role: (role,) for role in ROLES},
 }
-"""The values of ``--role``. Each value is mapped to roles of the index."""
+"""The values of ``--role``, each mapped to the roles that it stands for in the index."""
 
 DEFAULT_SEARCH_HITS = 10  # number of hits in an answer if the user specifies none
 MAX_SEARCH_HITS = 1_000  # maximum number of hits in an answer

@@ -1,4 +1,4 @@
-"""Search all sessions: update the index, look the words up, and read the best turns."""
+"""Search all sessions: update the index, look up the words, and read the best turns."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from resume_hooks.transcripts.head_tail import HeadTail
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-# Maximum number of records to check if a query has no words.
+# Maximum number of records to check if the query has no words.
 MAX_LATEST_RECORDS = 5_000
 MAX_PROVISIONAL_SESSIONS = 5  # maximum number of sessions in a result that are not indexed yet
 MAX_LISTED_WORDS = 4  # maximum number of words that a sentence lists
 
 
 class Searcher:
-    """Searches an open index in one scope.
+    """Searches an open index within one scope.
 
-    A ``Searcher`` can answer several questions. It finds the files in scope and looks each word up
-    only once.
+    A ``Searcher`` can answer several questions. It finds the files in the scope only once, and it
+    looks up each word only once.
     """
 
     def __init__(self, index: OpenIndex, scope: Scope, where: Where) -> None:
@@ -57,7 +57,7 @@ class Searcher:
     def search(
         self, queries: Sequence[Query], max_hits: int, *, max_reads: int = MAX_READ_RECORDS
     ) -> SearchResult:
-        """Return the ``max_hits`` best hits for a question with one or more wordings.
+        """Return the best hits, at most ``max_hits``, for a question with one or more wordings.
 
         At most ``max_reads`` records are read in order to verify phrases.
         """
@@ -101,7 +101,7 @@ class Searcher:
     ) -> tuple[BestHits, str]:
         """Return the best hits in all files in scope, and a sentence on how the queries were interpreted.
 
-        If headless runs displace other hits, search again without the headless runs.
+        If headless runs take the places of other hits, also search without the headless runs.
         """
         ordinary_files = self._files_in_scope.files
         best_hits, interpretation = self._search_files(
@@ -212,13 +212,13 @@ def search_index(
     max_seconds: float = float("inf"),
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Update the index, and return the ``max_hits`` best hits for ``words``.
+    """Update the index, and return the best hits for ``words``, at most ``max_hits``.
 
     The update takes at most ``max_seconds`` seconds. ``other_wordings`` are other wordings of the
     same question. Turns that rank high for several wordings come first.
 
-    Raise UsageError if no word can be looked up, or if there are neither words nor limits on the
-    kind or time of records.
+    Raise UsageError if no word can be looked up. Without any words, the scope must limit the kind
+    or the time of the records. If it does not, also raise UsageError.
     """
     queries = [parse_query(words), *(parse_query([text]) for text in other_wordings)]
     if not all(query.terms for query in queries) and not scope.selects_records:
@@ -301,7 +301,7 @@ def _provisional_sessions(
 ) -> Iterator[ProvisionalSession]:
     """Yield the sessions that contain some of the terms but are not indexed yet.
 
-    The order is that of ``files``.
+    They are in the same order as in ``files``.
     """
     names = [term.name for term in terms]
     listed_ids = set[str]()
@@ -322,9 +322,9 @@ def _provisional_sessions(
 def _interpretation_notes(
     wording: Wording, best_hits: BestHits, unindexed_terms: Collection[Term]
 ) -> Iterator[str]:
-    """Yield notes on replaced words, words without a match, excluded words and times."""
+    """Yield notes on replaced words, words without a match, excluded words and the preferred period."""
     for lookup in wording.lookups:
-        # Without any hits, a replacement of the word did not help.
+        # If there are no hits, the replacement of a word did not help.
         if lookup.kind == "nowhere" or (not best_hits.hits and lookup.kind != "word"):
             if lookup.term not in unindexed_terms:
                 yield f"no match for {lookup.term.name}"

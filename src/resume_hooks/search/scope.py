@@ -25,12 +25,12 @@ from resume_hooks.transcripts.head_tail import HeadTail
 class Scope(NamedTuple):
     """The limits of a search. The default values set no limits.
 
-    If ``sessions`` is a set, only sessions with these ids are searched. An empty set matches no
-    session. ``agent`` limits the search to one sub-agent of these sessions.
+    If ``sessions`` is not None, only sessions with these ids are searched, and an empty set matches
+    no session. ``agent`` limits the search to one sub-agent of these sessions.
 
     ``folders`` are the working directories to search. If ``folders`` is not None, the search also
     includes sessions that started in a folder below one of the ``root_folders``, and sessions in
-    the client's project folders that are named in ``projects``.
+    those of the client's project folders whose names are in ``projects``.
 
     ``start_time`` and ``end_time`` are in seconds since the epoch. ``asking_session`` is the
     session that asks the question. Its last turn is left out, because it contains the question.
@@ -92,9 +92,9 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 
 def current_project_scope(cwd: str, where: Where) -> Scope:
-    """Return the scope of the project of the asking session, or else of ``cwd``.
+    """Return the scope of the asking session's project, or of the project of ``cwd`` outside a session.
 
-    The session is preferred because the working directory of a model's shell may be any folder.
+    The session takes precedence because a model's shell may be in any working directory.
     """
     session = find_session(where.environ.get("CLAUDE_CODE_SESSION_ID", ""), where)
     if session is not None:
@@ -120,7 +120,7 @@ def project_scope_of_session(path: str, where: Where) -> Scope:
 def project_scope_of_folder(cwd: str, where: Where) -> Scope:
     """Return the scope of a folder's project.
 
-    The project consists of the folder's repository with everything below it, and of the
+    The project consists of all folders in the repository that contains ``cwd``, and of the
     repository's other worktrees.
     """
     project = git_worktrees.project_of_folder(cwd, where)
@@ -132,10 +132,11 @@ def project_scope_of_folder(cwd: str, where: Where) -> Scope:
 
 
 class FilesInScope(NamedTuple):
-    """The ids of the files in a scope; ``file_count`` is the number of all files in the index.
+    """The ids of the files in a scope.
 
-    ``headless_files`` are the ids of files in scope that belong to headless runs of one question.
-    ``files`` does not contain these ids.
+    ``headless_files`` are the ids of the files that belong to headless runs of one question, and
+    ``files`` are the ids of all other files. ``file_count`` is the number of all files in the
+    index.
     """
 
     files: frozenset[int]
@@ -144,7 +145,7 @@ class FilesInScope(NamedTuple):
 
 
 class ScopeConditions(NamedTuple):
-    """A scope's conditions as parts of a query, for queries for records and for queries for turns."""
+    """A scope's conditions as clauses of a query: ``records`` for records, and ``turns`` for turns."""
 
     records: list[tuple[Occur, Query]]
     turns: list[tuple[Occur, Query]]
@@ -182,7 +183,7 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
 
 
 def _helper_sessions(db: sqlite3.Connection) -> set[str]:
-    """Return the ids of the sessions that are headless runs of one question in every copy."""
+    """Return the ids of sessions of which every copy is a headless run of one question."""
     query = (
         "SELECT session FROM files WHERE agent='' GROUP BY session"
         " HAVING max(turns)<=1 AND min(substr(entrypoint, 1, 3)='sdk')"
@@ -225,12 +226,12 @@ def conditions_of_scope(
 
 
 def _query_for_values(field: str, values: Collection[int] | Collection[str]) -> Query:
-    """Return a query for documents with one of the values in a field, with a score of 0."""
+    """Return a query for documents that have one of these values in a field. Its score is always 0."""
     return Query.const_score_query(Query.term_set_query(SCHEMA, field, list(values)), 0.0)
 
 
 def _query_for_period(start_time: int | None, end_time: int | None) -> Query:
-    """Return a query for records from ``start_time`` to just before ``end_time``, with a score of 0."""
+    """Return a query for records from ``start_time`` to just before ``end_time``. Its score is always 0."""
     if end_time is not None and end_time <= 0:
         return Query.empty_query()
     last_second = None if end_time is None else end_time - 1
@@ -263,8 +264,8 @@ def needed_folder_names(scope: Scope, where: Where) -> list[str] | None:
 def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
     """Return a function that checks whether a file that is not indexed may be in a scope.
 
-    The function only knows the file's project folder, because the session's working directory is
-    not known yet.
+    The working directory of such a session is not known yet, so the function decides by the project
+    folder.
     """
     names = needed_folder_names(scope, where)
     folders = None if names is None else frozenset(names)
@@ -280,9 +281,9 @@ def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
 
 
 def unlistable_folders_in_scope(scope: Scope, where: Where) -> list[str]:
-    """Return the project folders that cannot be listed and may contain sessions of a scope.
+    """Return the project folders that cannot be listed but may contain sessions of a scope.
 
-    The result is empty if the scope lists the ids of its sessions.
+    The result is empty if the scope contains the ids of its sessions.
     """
     if scope.sessions is not None:
         folders = []
@@ -303,7 +304,7 @@ def _matching_branches(words: Postings, name: str) -> list[str] | None:
 
 
 def _matching_tools(words: Postings, tool: str) -> list[str] | None:
-    """Return the names of a tool in the index, ignoring case, or None if ``tool`` is empty."""
+    """Return the indexed names that equal ``tool``, ignoring case, or None if ``tool`` is empty."""
     if not tool:
         return None
     names = []

@@ -20,11 +20,14 @@ from resume_hooks.sessions.agents.registry import agent_of_path, original_path
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MISSING_FILE_GENERATION = 1_000_000  # sorts files that no longer exist after all others
+MISSING_FILE_GENERATION = 1_000_000  # Sorts copies whose files no longer exist after all other copies.
 
 
 class IndexedFile(NamedTuple):
-    """A file in the index; ``parent`` is the id of the parent of its session, or ``""``."""
+    """A file in the index.
+
+    ``parent`` is the id of the session from which the file's session was derived, or ``""``.
+    """
 
     path: str
     session_id: str
@@ -90,7 +93,7 @@ class Sources:
         return self._transcript_paths.readable_path(file.path, file.session_id)
 
     def original_path(self, file: IndexedFile) -> str:
-        """Return the path of a file. For a converted session of another agent, return the agent's own file."""
+        """Return the path of a file. For a copy of another agent's session, return the agent's own path."""
         return original_path(self.readable_path(file), self._where)
 
     def tool_names(self, record: Posting) -> str:
@@ -98,7 +101,7 @@ class Sources:
         return self._words.tool_names(record)
 
     def fetch_copies(self, records: Iterable[Posting]) -> None:
-        """Look up the copies of many records together, several times as fast as one by one."""
+        """Look up the copies of many records together, which is several times as fast as one by one."""
         keys = {record.key for record in records if record.key} - self._copies.keys()
         if keys:
             self._copies.update(self._words.find_copies(keys))
@@ -106,9 +109,10 @@ class Sources:
     def find_copies(self, record: Posting) -> list[Posting]:
         """Return this record and its copies in other sessions, the original first.
 
-        A record in the client's fork names the record that it copies, and a child of ours names its
-        parent. Without these names, the file that was changed first has the original. A record with
-        the same id but a different text is not a copy, unless it was trimmed.
+        A record in the client's fork contains the id of the record from which it was copied, and
+        our children contain the id of their parent. If neither id is known, the record in the file
+        that was changed first is the original. A record with the same id but a different text is
+        not a copy, unless it was trimmed.
         """
         if not record.key:
             return [record]
@@ -147,10 +151,10 @@ class Sources:
         return ""
 
     def choose_original(self, copies: Sequence[Posting]) -> Posting:
-        """Return the copy that a hit shows as the original.
+        """Return the copy that a hit shows.
 
-        The first of ``copies`` is the original. If its session has the record in several files,
-        prefer a file in scope, then the file that was changed last.
+        The first of ``copies`` is the original. If the original's session has the record in several
+        files, prefer a file in scope, then the file that was changed last.
         """
 
         def find_source(posting: Posting) -> tuple[str, str]:
@@ -203,9 +207,9 @@ class Sources:
 
 
 def _count_known_ancestors(session_id: str, parents: Mapping[str, str]) -> int:
-    """Count how many ancestors of a session are among the given sessions.
+    """Count the ancestors of a session that are keys of ``parents``.
 
-    The loop ends even if hostile sessions name each other as parents.
+    The loop ends even if manipulated sessions are each other's parents.
     """
     visited: set[str] = set()
     while (parent := parents.get(session_id, "")) in parents and session_id not in visited:

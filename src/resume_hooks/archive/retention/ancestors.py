@@ -1,7 +1,7 @@
 """Archive a session and all of its ancestors when it gets a child.
 
-The child is written even if archiving fails. Failures are reported, and large sessions are left for
-the start of the next session.
+The child is written even if archiving fails. Failures are reported. Large sessions are archived
+when the next session starts.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 MAX_ANCESTOR_SECONDS = 0.05
-"""The maximum number of seconds for which a verb archives ancestors. The last session may take
-longer."""
+"""The maximum number of seconds in which a verb archives ancestors. The session that is being
+archived at that time is still finished."""
 
 PRESENT_STATUS = "present"
 
@@ -44,11 +44,11 @@ PRESENT_STATUS = "present"
 def archive_ancestors(
     ancestors: Iterable[Ancestor], where: Where, loaded_session: Session | None = None
 ) -> list[str]:
-    """Archive the sessions of a lineage that the client may delete, the nearest ancestor first.
+    """Archive those sessions of a lineage that the client may delete, the nearest ancestor first.
 
     Return a sentence for each failure. If archiving is not allowed, do nothing. For a session that
-    is already archived, only the manifest is read. ``loaded_session`` may be one of the ancestors,
-    which is then not read again.
+    is already archived, only the manifest is read. If ``loaded_session`` is one of the ancestors,
+    it is not read again.
     """
     ancestor_files = []
     for row in ancestors:
@@ -91,7 +91,7 @@ def archive_ancestors(
 
 
 def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
-    """Archive the pending ancestors until the time is over. Return the number of ancestors left."""
+    """Archive pending ancestors until the time is over. Return the number of ancestors that remain."""
     archiver, remaining_count, session_ids = (
         _make_archiver(where),
         0,
@@ -150,9 +150,9 @@ def archive_parents(where: Where, start_time: float, is_over: Callable[[], bool]
 
 
 def find_unarchived_session(path: str, where: Where) -> SessionFile | None:
-    """Return the session at a path, or None if it need not be archived.
+    """Return the session at a path, or None if the session does not have to be archived.
 
-    It need not be archived if the client cannot delete it, or if the vault has its current state.
+    This is the case if the client cannot delete it, or if the vault has its current state.
     """
     try:
         session = session_file(path)

@@ -1,7 +1,8 @@
 """Archive sessions, either on request with an outcome for each session, or in the background.
 
-In the background, a locked or deleted session is skipped. Packing and verifying 1 MB takes about 30
-ms (benchmarks/vault.py), so a start or a verb leaves larger sessions to the ``async`` hook.
+In the background, locked and deleted sessions are skipped. Packing and verifying 1 MB takes about
+30 ms (benchmarks/vault.py). Session starts and verbs therefore leave larger sessions to the
+``async`` hook.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ MAX_LOCK_SECONDS = 0.02
 
 
 class ArchiveOutcome(NamedTuple):
-    """The outcome of archiving one session; ``result`` is "kept", "renewed", "unchanged" or "failed".
+    """The outcome of archiving one session.
 
-    ``reason`` is the reason for a failure, and ``remedy`` tells the user what to do about it.
+    ``result`` is "kept", "renewed", "unchanged" or "failed". ``reason`` is the reason for a
+    failure, and ``remedy`` tells the user what to do about it.
     """
 
     session: SessionFile
@@ -58,10 +60,11 @@ def archive_sessions(
     where: Where,
     report_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ArchiveReport:
-    """Archive these sessions. Then remove the sessions that the vault may no longer keep.
+    """Archive these sessions. Then remove the sessions that must not stay in the vault any longer.
 
-    If one session fails, the others are still archived. ``report_progress`` is called with the
-    number of bytes done and the total number. Raises VaultOff if archiving is not allowed.
+    If archiving one session fails, the others are still archived. ``report_progress`` is called
+    with the number of bytes done and the total number of bytes. Raises VaultOff if archiving is not
+    allowed.
     """
     permission.require_archiving_allowed(where)
     client_files, outcomes, done_bytes = ClientFiles(where), [], 0
@@ -117,7 +120,7 @@ def _archive_client_session(
 
 
 class BackgroundArchiver:
-    """Archives sessions in the background, without waiting long for locks.
+    """Archives sessions in the background, waiting only briefly for locks.
 
     The sub-agents next to the transcripts in a folder are listed only once.
     """

@@ -1,7 +1,7 @@
 """Report the sessions that the client will soon delete, and archive them, the most urgent first.
 
-The sessions of a project are archived from seven days before their deletion on. A client that
-starts in one project cleans up all projects with the settings of that project. Therefore sessions
+A project's sessions are archived once they are due to be deleted within seven days. A client that
+starts in one project cleans up all projects, using the settings of that project. Therefore sessions
 of other projects are also archived, in the background, if this client would delete them within a
 day.
 """
@@ -34,11 +34,11 @@ class ExpiryForecast(NamedTuple):
     """A forecast of the sessions that the client will delete.
 
     ``session_count`` is the number of sessions that it deletes completely, and ``project_count`` is
-    the number of their projects. ``younger_session_count`` is the number of other sessions, of
-    which it deletes only some files. ``unarchived_count`` is the number of sessions in both groups
-    of which the vault lacks the current state. ``earliest_deletion`` is the time of the first
-    deletion, in seconds since the epoch, or None. ``retention`` is the setting that determines
-    these times.
+    the number of projects that contain these sessions. ``younger_session_count`` is the number of
+    sessions of which it deletes only some files. ``unarchived_count`` is the number of sessions in
+    both groups whose current state is not in the vault. ``earliest_deletion`` is the time of the
+    first deletion, in seconds since the epoch, or None. ``retention`` is the setting that
+    determines these times.
     """
 
     retention: Retention
@@ -80,7 +80,7 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
 
 
 class ArchiveBatch(NamedTuple):
-    """The numbers of sessions that a run archived, failed to archive, and left for the next run.
+    """The numbers of sessions that were archived, failed, or were left for the next check.
 
     ``next_check`` is the time of the next check, in seconds since the epoch.
     """
@@ -96,9 +96,9 @@ def archive_expiring(
 ) -> ArchiveBatch:
     """Archive expiring sessions until the time is over.
 
-    At least one session is archived, so that none is postponed again and again. ``project`` is the
-    name of a project folder, and ``cwd`` is the folder in which its client started. If the user is
-    waiting, large sessions and other projects are skipped.
+    Even if the time is short, at least one session is archived, so that each check makes progress.
+    ``project`` is the name of a project folder, and ``cwd`` is the folder in which its client
+    started. If the user is waiting, large sessions and other projects are skipped.
     """
     now = time.time()
     days = claude_settings.read_retention_days(cwd, where)
@@ -123,7 +123,7 @@ def archive_expiring(
                 next_expiry_check = min(next_expiry_check, after - warning_period)
         due_sessions += sorted(
             due_in_folders, key=lambda expiring: expiring.deletion_time
-        )  # The session with the earliest deletion comes first.
+        )  # Sort by the time of deletion, the earliest first.
     if not due_sessions:
         return ArchiveBatch(0, 0, 0, next_expiry_check)
     archived_count, failed_count, remaining_count = _archive_due_sessions(

@@ -1,8 +1,8 @@
-"""Store the list of ancestors to archive later, as an empty file ``keep-<session id>`` for each.
+"""Remember the ancestors that must be archived later, by an empty file ``keep-<session id>`` for each.
 
 The files are in the folder ``pending`` of the state folder. A file is written if the engine is not
-installed yet or if archiving would take too long. The next start of a session finds the file, and
-the ``async`` hook archives the session. This module uses only the standard library and runs on
+installed yet or if archiving would take too long. When the next session starts, the file is found,
+and the ``async`` hook archives the session. This module uses only the standard library and runs on
 Python 3.9.
 """
 

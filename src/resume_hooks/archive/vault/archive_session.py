@@ -1,8 +1,8 @@
 """Archive a session: pack all its files into the vault, and pack them again when they change.
 
 The vault's files are never hard links to the client's files, so changes to the client's files do
-not affect the vault. If the client's file begins with its archived version, it replaces that
-version. Otherwise the archived version is kept as an earlier state.
+not affect the vault. If the client has only appended to a file, the new version replaces the
+archived version. Otherwise the archived version is kept as an earlier state.
 """
 
 from __future__ import annotations
@@ -48,12 +48,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
 MAX_ARCHIVED_TITLES = 100
-"""The maximum number of titles and of pull requests in a manifest. No real session has more of
-them."""
+"""The maximum number of titles in a manifest, and also of pull requests. Real sessions have fewer.
+"""
 
 
 class ClientFile(NamedTuple):
-    """A file of the client; ``place`` is its path relative to the config home, with slashes."""
+    """A file of the client.
+
+    ``place`` is its path relative to the config home, with slashes.
+    """
 
     place: str
     path: str
@@ -73,10 +76,10 @@ class ClientFiles:
     def find_files(
         self, session: SessionFile, *, for_deletion: bool = False
     ) -> tuple[list[ClientFile], list[str]]:
-        """Return the files of a session, and a sentence for each file that cannot be archived.
+        """Return the files of a session, and a sentence about each file that cannot be archived.
 
-        The transcript comes first. For a deletion, tasks and symbolic links in the session's
-        folders are included. Raises OSError if the transcript's status cannot be read.
+        The transcript comes first. For a deletion, the session's tasks and the symbolic links in
+        its folders are included. Raises OSError if the transcript's status cannot be read.
         """
         self._failures: list[str] = []
         self._is_for_deletion = for_deletion
@@ -142,7 +145,7 @@ class ClientFiles:
 
 
 def describe_transcript(head_tail: HeadTail, parent: Sequence[str]) -> ArchiveDetails:
-    """Return the details by which a transcript is found in a manifest.
+    """Return the details of a transcript that a manifest contains, so that the session can be found.
 
     ``parent`` has the values of the fields of ``provenance.Parent``.
     """
@@ -158,7 +161,7 @@ def describe_transcript(head_tail: HeadTail, parent: Sequence[str]) -> ArchiveDe
 
 
 class _OldPackUnreadableError(Exception):
-    """Raised if the archived files cannot be copied into a new pack."""
+    """Raised if the archived files cannot be copied from the old pack into a new pack."""
 
 
 def archive_session(
@@ -243,7 +246,7 @@ def _split_changed_files(
 ) -> tuple[list[ClientFile], list[ArchivedFile]]:
     """Return the client's files that must be packed, and the archived files that are still current.
 
-    The archived files include those that the client has deleted.
+    Archived files that the client has deleted also count as current.
     """
     if archived:
         parts = {path_in_archive(part.place): part for part in archived.parts}
@@ -265,9 +268,9 @@ def _split_changed_files(
 
 
 def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
-    """Check whether an earlier state of a session contains the current version of a client's file.
+    """Check whether a client's file is already archived unchanged in an earlier state of the session.
 
-    That is the case if two copies with the same id are archived alternately.
+    This happens if two different copies with the same session id are archived alternately.
     """
     name = path_in_archive(source.place)
     for state in archived.earlier:
@@ -311,8 +314,8 @@ def _pack_files(
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """Pack the new files. Return all archived files and the earlier states.
 
-    If there are new files, the unchanged files are copied into the same pack. If the old pack is
-    unreadable, it is kept, and only the new files are packed.
+    The unchanged files are copied into the new pack, so that one pack contains all files. If the
+    old pack is unreadable, it is kept, and the new pack contains only the new files.
     """
     if old_copy and not new_files:
         return list(unchanged_files), old_copy.earlier
@@ -371,11 +374,11 @@ def _write_pack(
 def _append_file(
     pack: PackWriter, source: ClientFile, previous_part: ArchivedFile | None
 ) -> tuple[ArchivedFile, ArchivedFile | None]:
-    """Append a client's file to a pack.
+    """Append a client's file to a pack. Return the archived file, and the version that it replaces.
 
-    If the file does not begin with its archived version ``previous_part``, also return that
-    version, which becomes an earlier state. Bytes that the client appends during the copy are
-    archived the next time.
+    If the file begins with its archived version ``previous_part``, the second value is None.
+    Otherwise it is ``previous_part``, which becomes an earlier state. Bytes that the client appends
+    during the copy are archived the next time.
     """
     with open_regular(source.path, follow=False) as stream:
         status = os.fstat(stream.fileno())

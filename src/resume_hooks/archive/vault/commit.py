@@ -1,8 +1,8 @@
-"""Change archived sessions. Every change of an archived session goes through this module.
+"""Change archived sessions. Every change to an archived session goes through this module.
 
 Under a session's lock, a change writes files, then writes the manifest, and then removes unused
-files. If the command is killed at any point, the manifest names only complete files. The next
-change removes the files that no manifest names.
+files. If the command is killed at any point, the manifest lists only complete files. The next
+change removes the files that no manifest lists.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def lock_archived(
 def lock_trash(where: Where, *, wait_for_lock: bool = True) -> Iterator[None]:
     """Lock the trash during the block.
 
-    If ``wait_for_lock``, wait up to ``MAX_LOCK_SECONDS`` seconds, in which another command can
-    finish a pack. Raises SessionOpen and WriteFailed.
+    If ``wait_for_lock``, wait for up to ``MAX_LOCK_SECONDS`` seconds. This is enough for another
+    command to finish a pack. Raises SessionOpen and WriteFailed.
     """
     trash_folder = os.path.join(where.state, TRASH_FOLDER)
     if os.path.islink(trash_folder):
@@ -100,9 +100,9 @@ def lock_for_change(
     """Lock an archived session during the block, and yield its current manifest.
 
     Unused files are removed after the block. Raises the errors of ``lock_archived``, and
-    SessionNotFound if the session is no longer in the vault. An OSError in the block becomes a
-    WriteFailed. Its message says that the session "could not be" and then ``participle``, for
-    example "packed".
+    SessionNotFound if the session is no longer in the vault. If the block raises an OSError, it is
+    converted to WriteFailed with a message such as "... could not be packed". The last word is
+    ``participle``.
     """
     with lock_trash(where) if archived.deleted_at else lock_archived(archived.session_id, where):
         current = read_manifest(archived.folder, archived.session_id)
@@ -125,7 +125,7 @@ def lock_for_change(
 
 
 def describe_cause(error: OSError, known_path: str = "") -> str:
-    """Return the system's message for a failure, after the path unless the path is ``known_path``."""
+    """Return the system's message for a failure. It is preceded by the path if this is not ``known_path``."""
     if error.filename and error.filename != known_path:
         path_prefix = f"{error.filename}: "
     else:
@@ -134,9 +134,9 @@ def describe_cause(error: OSError, known_path: str = "") -> str:
 
 
 def reset_future_mtime(archived: ArchivedSession) -> None:
-    """Set a manifest's time to now if it is in the future.
+    """Set a manifest's modification time to now if it is in the future.
 
-    Other commands compare a manifest's time with the times of the client's files.
+    Other commands compare this time with the times of the client's files.
     """
     path = os.path.join(archived.folder, MANIFEST_NAME)
     with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ def reset_future_mtime(archived: ArchivedSession) -> None:
 def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
     """Write a manifest, and return it with the size of its packs. Raises WriteFailed.
 
-    Files that the manifest no longer names are not removed yet.
+    Files that the manifest no longer lists are not removed yet.
     """
     stored_bytes = sum(part.size for part in archived.parts if not part.where)
     for name in {part.where for part in archived.all_parts if part.where}:
@@ -189,10 +189,11 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
 
 
 def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
-    """Remove the packs that a folder's manifest does not name.
+    """Remove the packs that a folder's manifest does not list.
 
-    Also remove the unpacked files of a deleted session if the manifest names a pack that contains
-    them. The caller must have the lock. If the manifest is unreadable, no file is removed.
+    A deleted session may also have unpacked files in the folder. Remove them if they are in a pack
+    that the manifest lists. The caller must have the lock. If the manifest is unreadable, no file
+    is removed.
     """
     archived = read_manifest(folder, session_id)
     if archived is None and os.path.lexists(os.path.join(folder, MANIFEST_NAME)):
@@ -217,7 +218,7 @@ def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
 
 
 def remove_leftovers(where: Where) -> None:
-    """Remove the files of interrupted commands from folders of the vault without a manifest.
+    """Remove files of interrupted commands from those folders of the vault that have no manifest.
 
     A folder that is locked, or whose manifest is unreadable, is skipped.
     """
@@ -229,7 +230,7 @@ def remove_leftovers(where: Where) -> None:
 
 
 def choose_pack_name(folder: str, archived: ArchivedSession | None) -> str:
-    """Return a name for a new pack that no pack in the session's folder has had."""
+    """Return a name for a new pack that has never been used in the session's folder."""
     if archived:
         named_packs = [part.where for part in archived.all_parts]
     else:

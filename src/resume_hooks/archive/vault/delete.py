@@ -2,8 +2,8 @@
 
 Each file first gets a second name in the trash, which takes no space on the same file system. The
 transcript is unlinked first, so that no client sees an incomplete session. If a file cannot be
-unlinked, all files are put back. If the command is killed, every file is still at its path or in
-the trash, and ``restore`` puts back the missing files.
+unlinked, all files are put back. If the command is killed, every file is still at its original path
+or in the trash, and ``restore`` puts back the missing files.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def move_to_trash(deletion: Deletion, where: Where, *, force: bool = False) -> A
     """Move a session to the trash. Return its manifest in the trash.
 
     Raises SessionOpen if the session may be open and ``force`` is false. Raises WriteFailed or
-    SessionNotFound if a file cannot be archived or unlinked. All files are then put back, except
-    those that the message names.
+    SessionNotFound if a file cannot be archived or unlinked. In this case all files are put back,
+    except for any files that the error message lists.
     """
     if not force:
         require_closed(deletion.session, where)
@@ -170,8 +170,8 @@ class _TrashMove:
     def _unlink_files(self) -> None:
         """Unlink the session's files, and remove our hard links to them.
 
-        If another project has a copy of the session, the files that belong to the session's id are
-        not unlinked.
+        If another project has a copy of the session, both share the files that are stored under the
+        session's id, so these files are not unlinked.
         """
         name, folders = os.path.basename(self._entry.place), set[str]()
         other_projects = (
@@ -249,7 +249,8 @@ def empty_trash(
 
     Return the removed sessions. The entry of an interrupted deletion is kept, because it may
     contain the only copies of files. An entry that another command has already removed is skipped.
-    If some entries cannot be removed, WriteFailed is raised after all others are removed.
+    If an entry cannot be removed, the remaining ones are still removed before WriteFailed is
+    raised.
     """
     removed_entries: list[ArchivedSession] = []
     failures: list[tuple[str, OSError | ResumeHooksError]] = []
@@ -307,7 +308,7 @@ def _find_files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedF
 
 
 def _find_own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
-    """Return the folder of the session that contains a file, or ``""`` if it is in no such folder.
+    """Return the session's own folder that contains a file, or ``""`` if no such folder contains it.
 
     The folder is relative to the config home.
     """

@@ -1,8 +1,8 @@
 """Read the trash format of version 0.2.0.
 
-In this format, a manifest names files and whole folders, which are stored in the client's layout.
-Reading changes no manifest. When a deleted session is packed, it gets a manifest of the current
-format.
+In this format, a manifest lists files and whole folders, which are stored in the client's layout.
+Reading does not change any manifest. When a deleted session is packed, it gets a manifest in the
+current format.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ from resume_hooks.transcripts.provenance import read_parent
 
 
 class FormerTrashFile(NamedTuple):
-    """A file or folder of a deleted session; ``place`` is its original path in the config home."""
+    """A file or folder of a deleted session.
+
+    ``place`` is its original path relative to the config home.
+    """
 
     place: str
     files: int
@@ -70,7 +73,7 @@ class FormerTrashEntry(NamedTuple):
 def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
     """Return the deleted session in a folder of the trash.
 
-    Return None if the folder's manifest has another format, or if the transcript is missing.
+    Return None if the folder's manifest has a different format, or if the transcript is missing.
     """
     entry = _read_manifest(folder)
     if entry is None:
@@ -125,9 +128,9 @@ def _read_manifest(folder: str) -> FormerTrashEntry | None:
 
 
 def _list_trashed_files(part: FormerTrashFile, folder: str) -> Iterator[ArchivedFile]:
-    """Yield the files of a file or folder in the trash.
+    """Yield the files that belong to a file or folder in the trash.
 
-    A file that should not be empty but is empty is skipped. It was left by a killed deletion.
+    An empty file is skipped if its content is missing because the deletion was killed.
     """
     trashed_path = os.path.join(folder, part.name)
     for name in list_files_below(trashed_path) if os.path.lexists(trashed_path) else ():
@@ -148,7 +151,8 @@ def _finish_moving(entry: FormerTrashEntry, folder: str, where: Where) -> None:
         parent_folder, name = os.path.split(path_in_config_home(part.place, where))
         hidden_path = os.path.join(parent_folder, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden_path):
-            # If another command has locked the trash, it may be carrying out this deletion.
+            # If another command has locked the trash, that command may be carrying out this
+            # deletion.
             with (
                 contextlib.suppress(OSError, ResumeHooksError),
                 commit.lock_trash(where, wait_for_lock=False),
@@ -165,7 +169,7 @@ def _finish_moving(entry: FormerTrashEntry, folder: str, where: Where) -> None:
                         make_private_folder(os.path.dirname(trashed_path), where)
                         link_or_copy(path, trashed_path)
                     identical_paths.append(has_same_bytes(path, trashed_path))
-                # If the files differ, a client has written to one of them during the copy.
+                # If the two copies differ, a client has written to one of them during the copy.
                 if all(identical_paths):
                     removal.remove_permanently(
                         hidden_path, top_folder_in_config_home(part.place, where), follow_root=True

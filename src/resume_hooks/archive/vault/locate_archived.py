@@ -1,4 +1,4 @@
-"""Find the archived session that a locator names.
+"""Find the archived session to which a locator refers.
 
 ``@`` and a time after the locator select an earlier state.
 """
@@ -26,11 +26,11 @@ def find_archived(
     *,
     match_title_parts: bool = True,
 ) -> ArchivedSession:
-    """Return the archived session that a locator names, as in ``match_archived``.
+    """Return the archived session to which a locator refers, as in ``match_archived``.
 
     ``@`` and a time after the locator select an earlier state, or one of several deletions of a
-    session. If ``deleted_sessions`` is given, search only these. Raises UsageError, SessionNotFound
-    and AmbiguousLocator.
+    session. If ``deleted_sessions`` is given, only these sessions are searched. Raises UsageError,
+    SessionNotFound and AmbiguousLocator.
     """
     locator_text = locator.strip()
     if not locator_text:
@@ -66,7 +66,10 @@ def find_archived(
 
 
 def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
-    """Return the earlier states of a session in which its transcript was different, oldest first."""
+    """Return the earlier states of a session with a transcript that differs from the current one.
+
+    The oldest state comes first.
+    """
     transcript_place = path_in_archive(archived.place)
     return [
         earlier
@@ -84,13 +87,13 @@ def name_earlier_state(earlier: EarlierState) -> str:
 
 
 def select_earlier_state(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
-    """Return a session with the files of one of its earlier states.
+    """Return a session as it was in one of its earlier states.
 
-    Files that are not in the earlier state are taken from the current state.
+    Files that are not stored in the earlier state are taken from the current state.
     """
     places = {
         path_in_archive(part.place): part.place for part in archived.parts
-    }  # The session may have been in another project then, so use its current paths.
+    }  # At that time, the session may have been in another project, so its current paths are used.
     earlier_parts = {
         place: part._replace(place=place)
         for part in earlier.parts

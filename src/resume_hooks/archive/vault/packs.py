@@ -1,7 +1,7 @@
 """Write a pack of the vault file by file, read it back and compare it. Also verify existing packs.
 
 The codec is xz at preset 1. It compresses real transcripts to 12.7 % at 42 MB/s and needs 20 MB of
-memory. Every supported Python can read it (zstd needs Python 3.14).
+memory. All supported Python versions can read it (zstd needs Python 3.14).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from resume_hooks.storage.state_file import PRIVATE_MODE
 XZ_PRESET = 1
 
 ContentChange = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
-"""A function that takes a file and the chunks of its content, and yields the chunks of the new
-content."""
+"""A function that changes a file's content. It takes the file and the chunks of its content, and
+yields the chunks of the new content."""
 
 
 class PackWriter:
@@ -89,9 +89,9 @@ class PackWriter:
         return placed_files
 
     def finish(self) -> None:
-        """Sync the pack to disk and read it back.
+        """Write the pack durably to disk and read it back.
 
-        Raises OSError if the pack does not contain the appended files and only these.
+        Raises OSError if the pack contains anything other than the appended files.
         """
         self._stream.write(self._packer.flush())
         self._stream.flush()
@@ -106,9 +106,10 @@ class PackWriter:
 
 
 class ArchiveDefect(NamedTuple):
-    """A defect in the vault; ``name`` is "missing", "damaged" or "unreadable".
+    """A defect in the vault.
 
-    ``place`` is the path of the damaged file relative to the config home.
+    ``name`` is the kind of defect: "missing", "damaged" or "unreadable". ``place`` is the path of
+    the damaged file relative to the config home.
     """
 
     session_id: str
@@ -122,7 +123,7 @@ def verify_archived(
 ) -> list[ArchiveDefect]:
     """Verify a session's archived copy, and return its defects.
 
-    ``report_bytes_read`` is called with the number of bytes in each chunk.
+    ``report_bytes_read`` is called for each chunk with its number of bytes.
     """
     packs_used = dict.fromkeys(part.where for part in archived.all_parts)
     return [

@@ -3,9 +3,9 @@
 That depends on the setting ``vault``, on an employer's retention, and on the account's data rules.
 The user is informed before the first copy is made. Copies are due seven days before the client
 deletes a session, so there is time to wait for the user's answer. During this time hard links
-preserve the sessions (``archive/link_sessions``). After ``MAX_WAIT_DAYS`` days without an answer,
-the copies are made, and the user is informed of them. If the client runs no modules, which ask the
-user, the user is informed only after the first copy.
+preserve the sessions (``archive/link_sessions``). If the user has not answered after
+``MAX_WAIT_DAYS`` days, the copies are made, and the user is informed of them. Only a client that
+runs modules can ask the user. With other clients, the user is informed only after the first copy.
 
 This module imports few others, because making a child waits for it.
 """
@@ -66,26 +66,26 @@ MAX_WAIT_DAYS = 5
 """The number of days to wait for the user's answer before copies are made."""
 
 USER_INFORMED_FILE = "vault-told"
-"""The name of a file in the state folder. The file exists after the user was informed that copies
+"""The name of a file in the state folder. It exists once the user has been informed that copies
 were made."""
 
 CLIENT_CAN_ASK_FILE = os.path.join("pending", "can-ask")
-"""The name of a file that ``hooks/offered`` writes. It exists after the start of a client that runs
-modules."""
+"""The name of a file that ``hooks/offered`` writes. It exists once a client that runs modules has
+started."""
 
 NOTICE_GIVEN_FILE = os.path.join("pending", "vault-asked")
-"""The name of a file that exists after the notice about future copies, so that the notice is given
-only once."""
+"""The name of a file that exists once the notice about future copies has been given. It prevents a
+second notice."""
 
 WAIT_START_FILE = os.path.join("pending", "vault-waiting")
-"""The name of a file whose modification time is the start of the wait."""
+"""The name of a file whose modification time is the time at which the wait began."""
 
 
 def is_notice_due(where: Where) -> bool:
     """Check whether the user must be informed before the first copy is made.
 
-    That is the case if a client can ask the user, the user has not been informed and has not chosen
-    a setting, no employer has decided, and the time to wait is not over.
+    This is the case if all of these hold: a client can ask the user, the user has neither been
+    informed nor chosen a setting, no employer has decided, and the time to wait is not over.
     """
     if os.path.lexists(os.path.join(where.state, USER_INFORMED_FILE)) or not os.path.exists(
         os.path.join(where.state, CLIENT_CAN_ASK_FILE)
@@ -111,7 +111,7 @@ def must_copies_wait(where: Where) -> bool:
 
 
 def format_waiting_notice(where: Where) -> str:
-    """Return a sentence that says until when copies wait, or ``""`` if they do not wait."""
+    """Return a sentence that says how long copies wait, or ``""`` if they do not wait."""
     if not is_notice_due(where):
         return ""
     end_text = f"{MAX_WAIT_DAYS} days after the first copy was due"
@@ -130,7 +130,7 @@ def claim_first_notice(where: Where) -> bool:
 
 
 def describe_first_archive(where: Where, cwd: str = "/") -> str:
-    """Return the notice after the first session was archived.
+    """Return the notice that is shown after the first session was archived.
 
     Return ``""`` if the notice was given before, or if copies wait for the user's answer.
     """

@@ -1,16 +1,16 @@
 """Remove sessions from the vault according to the setting ``vault`` and an employer's retention.
 
-The oldest sessions are removed first. A session is kept if the client or our trash has one of its
-descendants. A session from another config home is also kept, because its descendants are unknown
-here. An employer's retention overrides these exceptions.
+The oldest sessions are removed first. A session is kept if one of its descendants is in the
+client's folder or in our trash. A session from another config home is also kept, because its
+descendants are unknown here. An employer's retention overrides these exceptions.
 
 A session that is too old is removed only if it was also too old about a day earlier. If the vault
-is too large, the user is informed, and removals begin a day later. Then at most a tenth of the
-vault is removed per day, or one session that is larger than that. The size limit is the stored
-setting. An environment variable can only raise it.
+is too large, the user is informed, and removals begin a day later. From then on, at most a tenth of
+the vault is removed per day, or a single session if it is larger than that. The size limit is the
+stored setting. An environment variable can only raise it.
 
-The vault records when sessions became due and which sessions were removed. The record has only ids,
-sizes and reasons, so that no title outlives its session.
+The vault records when sessions became due and which sessions were removed. This record contains
+only ids, sizes and reasons, so that no title outlives its session.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ run."""
 POLICY_VERSION = 1
 
 MIN_SECONDS_BETWEEN_RUNS = 20 * 60 * 60
-"""A session is removed only if two runs, at least this number of seconds apart, find it too old.
-One wrong clock therefore does not empty the vault."""
+"""A session is removed only if two runs, at least this number of seconds apart, find it too old. A
+single wrong clock time therefore can't empty the vault."""
 
 DAILY_REMOVAL_DIVISOR = 10
-"""If the vault is too large, the vault's size divided by this number may be removed per day."""
+"""If the vault is too large, at most its size divided by this number is removed per day."""
 
 ANNOUNCEMENT_SECONDS = 30 * DAY
 """The number of seconds for which an announcement is valid. A full vault removes sessions every few
-days, so not every removal is announced."""
+days, and not every one of these removals is announced."""
 
 ANNOUNCEMENT_DUE_FILE = os.path.join("pending", "vault-shrinks")
-"""The name of an empty file in the state folder. It exists while the user must still be informed of
-a removal."""
+"""The name of an empty file in the state folder. It exists until the user has been informed of the
+coming removals."""
 
 MAX_REMOVED_SESSIONS = 100
-"""The maximum number of removed sessions to record. Older ones are forgotten."""
+"""The maximum number of removed sessions in the record. Older ones are dropped from it."""
 
 MAX_DUE_SESSIONS = 5_000
-"""The maximum number of due sessions to record. Other sessions are recorded after these are
-removed."""
+"""The maximum number of due sessions in the record. Further sessions are recorded once these have
+been removed."""
 
 
 class DroppedSession(NamedTuple):
@@ -91,10 +91,10 @@ class DroppedSession(NamedTuple):
 
 
 class RemovedSession(NamedTuple):
-    """A removed session in the vault's record.
+    """An entry in the vault's record of removed sessions.
 
-    ``at`` is the time of its removal, ``stored_bytes`` is its size in the vault, and ``reason`` is
-    the end of a sentence.
+    ``at`` is the time of the removal, ``stored_bytes`` is the session's size in the vault, and
+    ``reason`` is the end of a sentence.
     """
 
     session_id: str
@@ -109,8 +109,8 @@ def find_due_sessions(
     """Return the sessions that the policy removes, oldest first.
 
     Each session comes with the reason, and with True if it is too old or False if the vault is too
-    large. The sessions in ``kept_session_ids`` are not removed if the vault is too large. All
-    manifests are read.
+    large. In the latter case, the sessions in ``kept_session_ids`` are not removed. All manifests
+    are read.
     """
     archived_sessions = list_archived(where)[::-1]
     path, managed_period = read_managed_retention()
@@ -155,7 +155,7 @@ def find_due_sessions(
 def _read_size_limit(where: Where) -> int:
     """Return the vault's size limit in bytes, or 0 if there is no limit.
 
-    It is the stored setting, or the limit in an environment variable if that is larger.
+    This is the stored setting or the limit in an environment variable, whichever is larger.
     """
     limits = []
     for each in (where, settings.remove_setting_variables(where)):
@@ -166,10 +166,10 @@ def _read_size_limit(where: Where) -> int:
 
 
 def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> list[DroppedSession]:
-    """Remove the sessions that the policy says to remove. Record and return them.
+    """Remove, record and return the sessions that are due for removal.
 
-    A session that has become due only now is not removed yet. If a session cannot be removed, the
-    next run tries again.
+    A session that has just become due is not removed yet. If a session cannot be removed, the next
+    run tries again.
     """
     removed_sessions: list[DroppedSession] = []
     due_sessions, now = find_due_sessions(where, kept_session_ids), time.time()
@@ -222,8 +222,8 @@ def _choose_sessions_to_remove(
     if not announcement_time or (
         now - announcement_time > ANNOUNCEMENT_SECONDS and not os.path.lexists(announcement_note)
     ):
-        # If the file cannot be written, the next run makes the announcement. Until then no session
-        # is removed.
+        # If the file cannot be written, the next run tries to make the announcement again. Until
+        # then, no session is removed.
         with contextlib.suppress(OSError):
             state_file.create_marker(announcement_note, where)
             _record_policy_times(where, announced=int(now))
@@ -246,7 +246,7 @@ def _choose_sessions_to_remove(
 
 
 def claim_announcement(where: Where) -> str:
-    """Return the announcement of a removal if it has not been made yet, else ``""``."""
+    """Return the announcement of the coming removals if it has not been made yet, else ``""``."""
     announcement_note = os.path.join(where.state, ANNOUNCEMENT_DUE_FILE)
     if not os.path.lexists(announcement_note):
         return ""
@@ -277,7 +277,7 @@ def _parse_past_instant(value: object, now: float) -> float:
 
 
 def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Where) -> set[str]:
-    """Return the ids of all ancestors of the sessions that the client or our trash has."""
+    """Return the ids of all ancestors of the sessions that are in the client's folders or our trash."""
     linked_parents = {}
     for link in read_links(where):
         linked_parents[link.child_id] = link.parent_id
@@ -307,10 +307,10 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
 
 
 def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set[str]:
-    """Record when each session became due. Return the ids of the sessions that have been due long enough.
+    """Record when each session became due. Return the ids of the sessions that have been due for a day.
 
-    ``now`` is in seconds since the epoch. Only the first ``MAX_DUE_SESSIONS`` sessions are recorded.
-    Sessions that are no longer due are removed from the record.
+    ``now`` is in seconds since the epoch. Only the first ``MAX_DUE_SESSIONS`` sessions are
+    recorded. Sessions that are no longer due are removed from the record.
     """
     row = _read_policy(where)
     since = row.get("since")
@@ -333,7 +333,7 @@ def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set
 
 
 def read_removed_sessions(where: Where) -> list[RemovedSession]:
-    """Return the recorded sessions that the policy removed last, oldest first."""
+    """Return the recorded sessions that the policy removed most recently, oldest first."""
     rows = _read_policy(where).get("went")
     if isinstance(rows, list):
         sessions = [parse_row(RemovedSession, row) for row in rows]
@@ -359,8 +359,8 @@ def _write_policy(
 ) -> None:
     """Record when sessions became due, and which sessions were removed.
 
-    If the file cannot be written, the next run finds no session that has been due long enough, and
-    removes none for its age.
+    If the file cannot be written, the next run does not know how long sessions have been due, and
+    therefore removes none of them because of its age.
     """
     previous_policy = _read_policy(where)
     instants: dict[str, object] = {}

@@ -3,9 +3,10 @@
 Existing files are never overwritten. The transcript is restored last, so that no client sees an
 incomplete session. An interrupted restore can be repeated.
 
-If another session has the path of a session from the vault, the restored session gets a new id,
-which depends only on the content. The vault keeps its copy. A session from the trash is removed
-from the trash after it was restored. If its path is not free, the restore fails.
+If another session now has the original path of a session from the vault, the restored session gets
+a new id, which depends only on the old id and the content. The vault keeps its copy. A session from
+the trash is removed from the trash after it has been restored. If its original path is not free,
+the restore fails.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import set_session_id
 
 MIN_DAYS_LEFT = 7
-"""The minimum number of days until the client may delete a restored session because it is old."""
+"""The minimum number of days before the client may delete a restored session because of its age."""
 
 AGE_WARNING = (
     "It is older than the {kept} for which the client keeps sessions, so it got a later time: "
@@ -80,7 +81,11 @@ DIFFERENT_FILE_WARNING = "{path} exists and differs; it was not changed."
 
 
 class RestoredFile(NamedTuple):
-    """A file to restore, the path of its content, and the path to write it to."""
+    """A file to restore.
+
+    ``source`` is the path from which its content is read, and ``path`` is the path to which it is
+    written.
+    """
 
     part: ArchivedFile
     source: str
@@ -88,10 +93,11 @@ class RestoredFile(NamedTuple):
 
 
 class RestorePlan(NamedTuple):
-    """A plan to restore a session; ``session_id`` is the id that it will have.
+    """A plan to restore a session.
 
-    If ``files`` is empty, the session is already there. ``unrestored_files`` are sentences about
-    the files that are not restored because other files have their paths.
+    ``session_id`` is the id that the restored session will have. If ``files`` is empty, the session
+    is already at its original path. ``unrestored_files`` are sentences about files that are not
+    restored because other files have their paths.
     """
 
     archived: ArchivedSession
@@ -105,9 +111,9 @@ class RestorePlan(NamedTuple):
 def plan_restore(archived: ArchivedSession, where: Where) -> RestorePlan:
     """Plan how to restore an archived session.
 
-    No file is written, except unpacked copies. Raises SessionNotFound and WriteFailed if the
+    No files are written, except for unpacked copies. Raises SessionNotFound and WriteFailed if the
     archived files cannot be read. Raises PlaceTaken if the project folder is a link or not a
-    folder, or if another file has the path of a deleted session.
+    folder, or if a deleted session's path is taken by another file.
     """
     if not archived.deleted_at:
         return _plan_from_vault(archived, where)
@@ -117,17 +123,17 @@ def plan_restore(archived: ArchivedSession, where: Where) -> RestorePlan:
         current_entry = trash.read_entry(archived.folder, where)
         if current_entry is None or current_entry == archived:
             raise
-        # Another command has packed the session since it was looked up.
+        # Another command has packed the session since the caller looked it up.
         return _plan_from_trash(current_entry, where)
 
 
 def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
     """Plan a restore from the vault.
 
-    If another session has the session's path, the restored session gets a new id.
+    If another session has taken the original path or the id, the restored session gets a new id.
     """
     source = verified_transcript(archived, where)
-    # The title in the manifest is that of the current state, and an earlier state may have another
+    # The manifest contains the title of the current state. An earlier state may have a different
     # title.
     title = replace_surrogates(plain_line(HeadTail(source).title))
     archived = archived._replace(title=title)
@@ -168,7 +174,7 @@ def _find_existing(relative_path: str) -> str:
 
 
 def _begins_as_archived(path: str, archived: ArchivedSession) -> bool:
-    """Check whether a file begins with the archived transcript, byte for byte."""
+    """Check whether a file begins with exactly the bytes of the archived transcript."""
     size, sha256 = archived.transcript.size, archived.transcript.sha256
     return os.path.getsize(path) >= size and sha256_of_file(path, size) == sha256
 
@@ -245,7 +251,7 @@ def _find_source_folder(entry: ArchivedSession, where: Where) -> str:
 
 
 def _make_age_warning(archived: ArchivedSession, where: Where) -> list[str]:
-    """Return a warning if a restored session gets a later time because it is too old."""
+    """Return a warning if the restored files must get a later time because the session is too old."""
     days = read_retention_days(archived.cwd, where)
     if days is None:
         return []
@@ -263,11 +269,11 @@ def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
     """Restore an archived session. Return the plan that was carried out.
 
     A deleted session is then removed from the trash, unless a file could not be restored because
-    another file has its path.
+    its path was taken by another file.
 
-    Raises WriteFailed if a file cannot be written, and PlaceTaken if another file has appeared at
-    its path. The files that were already restored are kept, and the command can be repeated. Raises
-    SessionNotFound if another command has removed the session from the trash.
+    Raises WriteFailed if a file cannot be written, and PlaceTaken if its path has been taken since
+    the plan was made. The files that were already restored are kept, and the command can be
+    repeated. Raises SessionNotFound if another command has removed the session from the trash.
     """
     if not plan.archived.deleted_at:
         return _restore_locked(plan, where)
@@ -294,11 +300,11 @@ def _make_gone_error(plan: RestorePlan) -> SessionNotFound:
 
 
 def restore_files_with_id(entry: ArchivedSession, where: Where) -> None:
-    """Restore those files of a deleted session that also belong to a copy of it in another project.
+    """Restore the files that a deleted session shares with a copy of it in another project.
 
-    These are the file backups and tasks of its id. They are restored before the entry is removed
-    from the trash. Existing files are kept. Raises SessionNotFound if the entry cannot be read,
-    WriteFailed and PlaceTaken.
+    These are the file backups and tasks, which are stored under the session's id. They must be
+    restored before the entry is removed from the trash. Existing files are kept. Raises
+    SessionNotFound if the entry cannot be read, WriteFailed and PlaceTaken.
     """
     if find_session(entry.session_id, where) is not None:
         path = path_in_config_home(entry.place, where)
@@ -336,14 +342,14 @@ def _restore_locked(plan: RestorePlan, where: Where) -> RestorePlan:
     for file in plan.files:
         file_folder = os.path.dirname(file.path)
         changed_folders |= {file_folder, os.path.dirname(file_folder)}
-    # The files must be on the disk before the entry is removed from the trash.
+    # The files must be durably on disk before the entry is removed from the trash.
     for changed_folder in changed_folders:
         sync_folder(changed_folder)
     return plan
 
 
 def _restore_file(file: RestoredFile, plan: RestorePlan, oldest_time: float, where: Where) -> None:
-    """Write one file to its target path, with a time not earlier than ``oldest_time``.
+    """Write one file to its target path. Its time will not be earlier than ``oldest_time``.
 
     Raises OSError, CheckFailed and PlaceTaken.
     """
@@ -367,7 +373,8 @@ def _restore_file(file: RestoredFile, plan: RestorePlan, oldest_time: float, whe
 def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -> WriteFailed:
     """Return the error for a file that cannot be restored.
 
-    The message says that the command can be repeated, or which file is lost.
+    If a file is lost, the message says which one. Otherwise it says that the command can be
+    repeated.
     """
     archived = plan.archived
     message = f"{error.filename or file.path} could not be restored: {error.strerror or error}"
@@ -383,10 +390,9 @@ def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -
 
 
 def _advance_file_time(path: str, oldest_time: float) -> None:
-    """If a file is older than ``oldest_time``, set its time to ``oldest_time``.
+    """If a file's modification time is earlier than ``oldest_time``, set it to ``oldest_time``.
 
-    Without this, the client would soon delete the file, because it deletes each file when it is old
-    enough.
+    Otherwise the client would soon delete the file because of its age.
     """
     with contextlib.suppress(FileNotFoundError):
         status = os.lstat(path)
@@ -397,8 +403,9 @@ def _advance_file_time(path: str, oldest_time: float) -> None:
 def _write_file(file: RestoredFile, new_id: str, oldest_time_ns: int) -> None:
     """Write one file, read it back and compare it.
 
-    If ``new_id`` is given, it replaces the session's id in the lines of a transcript. The file gets
-    its mode and its time (but no time before ``oldest_time_ns``) before it gets its name.
+    If ``new_id`` is given, it replaces the session's id in the lines of a transcript. The content
+    is first written to a temporary name. The file gets its mode and its time before it is renamed.
+    The time is not earlier than ``oldest_time_ns``.
     """
     new_digest, old_digest = hashlib.sha256(), hashlib.sha256()
     content = hash_and_yield(read_chunks(file.source, os.path.getsize(file.source)), old_digest)
@@ -436,8 +443,8 @@ def _select_files(
 ) -> tuple[list[RestoredFile], list[str]]:
     """Return the files to restore, and a sentence for each existing file that differs.
 
-    Raises PlaceTaken if an existing file has the path of a file in a deleted session's project
-    folder and differs from it.
+    For a deleted session, raises PlaceTaken if a different file exists at the path of a file in the
+    project folder.
     """
     files, differences = [], []
     for part in parts:
@@ -464,9 +471,9 @@ def _select_files(
 
 
 def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
-    """Raise PlaceTaken if the existing file at a file's path has another content.
+    """Raise PlaceTaken if the file at the target path of ``file`` has a different content.
 
-    After a killed deletion, the existing file may have grown.
+    After a killed deletion, the client may have appended to that file. This is not an error.
     """
     if os.path.lexists(file.source) and not has_same_bytes(file.source, file.path):
         if not entry.complete and not file.part.is_link:
@@ -488,8 +495,8 @@ def _build_target_path(
 ) -> str:
     """Return the path to which a file is restored.
 
-    The new id replaces the old id in it. With a new id, a sub-agent's file that was next to the
-    transcript goes to the new session's folder.
+    The path contains the new id in place of the old id. If the ids differ, a sub-agent's file that
+    was next to the transcript is moved to the new session's folder.
     """
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
@@ -506,7 +513,7 @@ def _build_target_path(
 
 
 def _require_real_folder(folder: str, top: str) -> None:
-    """Raise PlaceTaken if a folder, or a folder above it up to ``top``, is a link or not a folder."""
+    """Raise PlaceTaken if ``folder`` or a parent of it, up to ``top``, is a link or not a folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
         raise PlaceTaken(
             f"{folder} is a symbolic link, or not a folder", "Move it away, then try again."
@@ -516,9 +523,9 @@ def _require_real_folder(folder: str, top: str) -> None:
 
 
 def _choose_min_days_left(retention: int) -> int:
-    """Return the number of days for which a restored session is safe from the client's cleanup.
+    """Return the minimum number of days for which the client keeps a restored session.
 
-    ``retention`` is the number of days for which the client keeps sessions.
+    ``retention`` is the number of days for which the client keeps any session.
     """
     return min(MIN_DAYS_LEFT, (retention + 1) // 2)
 

@@ -19,11 +19,11 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MAX_WHOLE_TEXT_BYTES = 64 * 1024 * 1024
-"""The maximum size in bytes of a file that is changed as a whole. A larger file is changed line by
-line."""
+"""The maximum size in bytes of a file that is changed as a single text. A larger file is changed
+line by line."""
 
 BINARY_CHECK_BYTES = 8 * 1024
-"""A file is binary if this number of bytes at its start contain a NUL character."""
+"""A file is binary if there is a NUL character among this number of bytes at its start."""
 
 
 def rewrite_archived(
@@ -35,13 +35,14 @@ def rewrite_archived(
 ) -> int:
     """Apply ``change_line`` to every line of a session's archived files.
 
-    Return the number of changed lines. The files include those of earlier states. A line includes
-    its newline. Binary files stay unchanged. If ``change_text`` is given, each file that is not a
-    transcript and not too large is passed to it as a whole and counts as one line.
+    Return the number of changed lines. The files of earlier states are also changed.
+    ``change_line`` gets each line with its newline. Binary files stay unchanged. If ``change_text``
+    is given, each file that is neither a transcript nor too large is passed to it as a whole, and
+    counts as one line.
 
     If no line changes, no file is written. Otherwise all files are packed again, and unpacked
-    copies are removed. Raises WriteFailed, SessionOpen and SessionNotFound. The archived copy is
-    then unchanged.
+    copies are removed. Raises WriteFailed, SessionOpen and SessionNotFound. In these cases the
+    archived copy stays unchanged.
     """
     trash.upgrade_manifest(archived, where)
     with commit.lock_for_change(archived, where, "rewritten") as archived_now:
@@ -74,10 +75,10 @@ def rewrite_archived(
 
 
 def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
-    """Return the manifest with the title and the details of the rewritten transcript."""
+    """Return the manifest with the title and the details that the rewritten transcript has."""
     folder = os.path.join(
         archived.folder, f"{commit.choose_pack_name(archived.folder, archived)}.part"
-    )  # This folder is later removed as an unused pack, because its name begins like that of a pack.
+    )  # The folder's name begins like a pack's name, so the folder is later removed as an unused pack.
     os.mkdir(folder, 0o700)
     write_archived_files(archived, [archived.transcript], folder, where)
     ends = HeadTail(os.path.join(folder, path_in_archive(archived.place)))
@@ -122,7 +123,7 @@ class _CountingChange:
             yield new_content
 
     def change_manifest(self, archived: ArchivedSession) -> ArchivedSession:
-        """Return the manifest with the change applied to its texts. Each changed text counts as a line."""
+        """Return the manifest with the change applied to its texts. Each changed text counts as one line."""
         about = archived.about
         titles = tuple(map(self._change_text, about.titles))
         return archived._replace(

@@ -1,10 +1,10 @@
 """Manage the trash: the deleted sessions in our state folder, each with a manifest as in the vault.
 
 The folder ``trash/<session id>/<time>/`` contains the session's own files in the client's layout,
-until they are packed as in the vault. The folder gets this name only after it contains all files
-and a manifest. The manifest is marked as complete after the last original file was unlinked, so
-that an interrupted deletion can be undone. The format of version 0.2.0, in which a manifest names
-whole folders, can also be read.
+until they are packed as in the vault. The folder gets this name only when it contains all files and
+a manifest. The manifest is marked as complete only when the last original file has been unlinked,
+so that an interrupted deletion can be undone. The format of version 0.2.0, in which a manifest
+lists whole folders, can also be read.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from resume_hooks.system.text import replace_surrogates
 class StrayFolder(NamedTuple):
     """A folder in the trash that does not contain a deleted session.
 
-    If ``is_half_removed`` is true, the folder was being filled or removed. If it is false, the
-    folder has no readable manifest.
+    If ``is_half_removed`` is true, a command was interrupted while it filled or removed the folder.
+    If it is false, the folder has no readable manifest.
     """
 
     folder: str
@@ -53,8 +53,8 @@ def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
     folder = os.path.join(where.state, TRASH_FOLDER, session_id)
     make_private_folder(folder, where)
     new_path = os.path.join(folder, instant.replace(":", "-"))
-    # Two deletions of a session within a millisecond would have the same folder, so the second
-    # fails.
+    # If the same session is deleted twice within a millisecond, both deletions would have the same
+    # folder, so the second one fails.
     if os.path.lexists(new_path):
         raise FileExistsError(None, "Another command is deleting this session, too", new_path)
     os.mkdir(new_path + REMOVED_SUFFIX, 0o700)
@@ -64,13 +64,13 @@ def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
 def remove_from_trash(folder: str, where: Where) -> None:
     """Permanently remove a folder of the trash with its contents.
 
-    Raises OSError. The folder is then a stray folder.
+    Raises OSError. The folder then remains in the trash as a stray folder.
     """
     parent_folder, removed_path = (
         os.path.dirname(folder),
         folder if folder.endswith(REMOVED_SUFFIX) else folder + REMOVED_SUFFIX,
     )
-    if removed_path != folder:  # With the new name, readers ignore the folder.
+    if removed_path != folder:  # Readers of the trash ignore a folder with the new name.
         os.rename(folder, removed_path)
         sync_folder(parent_folder)
     removal.remove_permanently(removed_path, where.state)
@@ -94,7 +94,7 @@ def list_stray_folders(where: Where) -> list[StrayFolder]:
 
 
 def read_entry(folder: str, where: Where) -> ArchivedSession | None:
-    """Return the deleted session in a folder of the trash, or None if the folder has none."""
+    """Return the deleted session in a folder of the trash, or None if the folder contains no session."""
     session_id = os.path.basename(os.path.dirname(folder))
     if folder.endswith(REMOVED_SUFFIX) or not is_session_id(session_id):
         return None
@@ -123,7 +123,7 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
 
 
 def stat_and_hash_trashed_files(entry: ArchivedSession) -> ArchivedSession:
-    """Return a deleted session with the current size, time and hash of each file in the trash.
+    """Return a deleted session with the current size, time and hash of each of its files in the trash.
 
     Raises OSError.
     """
