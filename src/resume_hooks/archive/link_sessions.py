@@ -191,23 +191,23 @@ class _ProjectArchiver:
                 return
             if (
                 status.st_nlink > 1
-                or _begins_with_old_file(client_file, link)
-                or self._archive_linked(link, client_file)
+                or _begins_with_old_content(client_file, link)
+                or self._archive_linked_session(link, client_file)
             ):
                 removal.remove_file(link, self._where.state)
         elif (
             status.st_nlink > 1
-        # The file still has another name: in another project, in our trash, or in a place to which
-        # the user moved it.
+            # The file still has another name: in another project, in our trash, or in a place to which
+            # the user moved it.
         ):
             session_id = session_id_from_path(link) or ""
             current_path = find_session(session_id, self._where)
             if (current_path and is_same_file(current_path, link)) or os.path.isdir(
                 os.path.join(self._where.state, TRASH_FOLDER, session_id)
             ):
-                _remove_links(link, self._where)
-        elif self._archive_linked(link, client_file):
-            _remove_links(link, self._where)
+                _remove_session_links(link, self._where)
+        elif self._archive_linked_session(link, client_file):
+            _remove_session_links(link, self._where)
 
     def _link_session(self, entry: os.DirEntry[str], link: str, *, has_folder: bool) -> None:
         """Link a session and the new files in its folder, and archive the files that the client deleted.
@@ -226,7 +226,7 @@ class _ProjectArchiver:
             )
         else:
             lost_files = []
-        if lost_files and self._archive_linked(link, entry.path):
+        if lost_files and self._archive_linked_session(link, entry.path):
             for path in lost_files:
                 removal.remove_file(path, self._where.state)
 
@@ -263,7 +263,7 @@ class _ProjectArchiver:
             return False
         status = link.stat(follow_symlinks=False)
         if status.st_nlink == 1 and not (
-            client_file and _begins_with_old_file(client_file.path, link.path)
+            client_file and _begins_with_old_content(client_file.path, link.path)
         ):
             return True
         if client_file:
@@ -271,7 +271,7 @@ class _ProjectArchiver:
             self._link_file(client_file.path, link.path)
         return False
 
-    def _archive_linked(self, link: str, client_file: str) -> bool:
+    def _archive_linked_session(self, link: str, client_file: str) -> bool:
         """Archive a session from our links. Return whether the vault has its current state."""
         from resume_hooks.archive.retention.archive_sessions import (
             BackgroundArchiver,
@@ -332,14 +332,14 @@ def _is_same_file(link: os.DirEntry[str], client_file: os.DirEntry[str] | None) 
     return client_file is not None and link.inode() == client_file.inode()
 
 
-def _begins_with_old_file(replacement: str, link: str) -> bool:
+def _begins_with_old_content(replacement: str, link: str) -> bool:
     """Check whether ``replacement`` begins with the whole content of the linked file that it replaced."""
     with contextlib.suppress(OSError), open_regular(replacement, follow=False) as stream:
         return begins_with_copy(stream.fileno(), link)
     return False
 
 
-def _remove_links(link: str, where: Where) -> None:
+def _remove_session_links(link: str, where: Where) -> None:
     """Remove the links to a session.
 
     The transcript's link is removed last. If the removal is interrupted, the next check finds the

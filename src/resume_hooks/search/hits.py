@@ -233,7 +233,7 @@ class HitMaker:
         copies = Counter[tuple[str, str]]()
         first_records: set[tuple[int, int]] = set()
         needs_record_texts = any(wording.needs_record_texts for wording in self._wordings)
-        seen_turns = headless_count = 0
+        seen_turn_count = headless_count = 0
         omitted_runs = set[str]()
         max_texts = max(MAX_READ_TURNS, max_hits)
         self._sources.fetch_copies(turn[0].turn.records[0] for turn in turns[:max_texts])
@@ -244,14 +244,14 @@ class HitMaker:
                 or self._sources.read_bytes > self._max_total_bytes
             ):
                 break
-            if seen_turns >= 2 * max_texts and not needs_record_texts:
+            if seen_turn_count >= 2 * max_texts and not needs_record_texts:
                 break  # Many turns may have the same text. Without phrases, there is no need to read all of them.
-            seen_turns += 1
+            seen_turn_count += 1
             record = turn[0].turn.records[0]
             is_headless = record.file in self._headless
             if is_headless and headless_count >= MAX_HEADLESS_HITS:
                 omitted_runs.add(self._sources.session_id_of_record(record))
-            elif (text := self._turn_text(turn)) is not None:
+            elif (text := self._read_turn_text(turn)) is not None:
                 headless_count += is_headless
                 original = text.copies[0]
                 # If the original of this text is already known, this turn is only a copy.
@@ -261,8 +261,8 @@ class HitMaker:
                     texts.setdefault(text_key, text)
                     copies[text_key] += 1
         best_keys = sorted(texts, key=lambda text_key: -texts[text_key].score)
-        unread_turns = len(turns) - seen_turns
-        total = len(texts) + (0 if needs_record_texts else unread_turns)
+        unread_turn_count = len(turns) - seen_turn_count
+        total = len(texts) + (0 if needs_record_texts else unread_turn_count)
         is_capped = any(wording.may_have_unread_records for wording in self._wordings)
         hits = [
             self._make_hit(texts[text_key], copies[text_key] - 1)
@@ -271,11 +271,11 @@ class HitMaker:
         return BestHits(
             hits,
             total,
-            is_capped or (needs_record_texts and unread_turns > 0),
+            is_capped or (needs_record_texts and unread_turn_count > 0),
             frozenset(omitted_runs),
         )
 
-    def _turn_text(self, turn: Sequence[WordingTurn]) -> _HitText | None:
+    def _read_turn_text(self, turn: Sequence[WordingTurn]) -> _HitText | None:
         """Return the text of a turn, or None if the turn does not contain the phrases of any wording."""
         displayed_record: _ReadRecord | None = None
         wording_turns = []

@@ -30,7 +30,7 @@ Reading a record takes ten times as much memory as its size.
 """
 
 # Matches runs of characters that must be converted one by one.
-_NON_ASCII_RUN = re.compile(r"[^\x00-\x7f]+")
+_NON_ASCII_RUN_PATTERN = re.compile(r"[^\x00-\x7f]+")
 
 # Maximum number of a text's characters that are searched for words. If they contain no word of the
 # query, the beginning of the text is shown.
@@ -43,7 +43,7 @@ MAX_SENTENCES_CHARACTERS = 480
 """Maximum length of the sentences in a snippet. A model accepts an output with ten snippets of this
 length from a tool."""
 
-_SENTENCE_END = re.compile(
+_SENTENCE_END_PATTERN = re.compile(
     r"""(?:(?<=\w\w)|(?<=[^\w\s]))[.!?]+["'\u2019\u201d)\]*_`]*\s+(?=\S)|[\u3002\uff01\uff1f]+"""
 )
 """Matches the end of a sentence with the space after it. A full stop after a single letter does not
@@ -53,7 +53,7 @@ end a sentence."""
 # beginning of a word or of an identifier's part.
 MIN_STEM_INSIDE_WORD = 5
 
-_REST_OF_WORD = re.compile("[0-9a-z]*")  # matches the letters of a word after its stem
+_REST_OF_WORD_PATTERN = re.compile("[0-9a-z]*")  # matches the letters of a word after its stem
 _LETTERS_AND_DIGITS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 _WORD_CHARACTERS = _LETTERS_AND_DIGITS | {"_"}
 
@@ -95,7 +95,8 @@ def display_text(words: str) -> Text:
         return Text(display, display.lower())
     display = unicodedata.normalize("NFC", display)
     return Text(
-        display, _NON_ASCII_RUN.sub(lambda run: run[0].translate(_folded_letters), display).lower()
+        display,
+        _NON_ASCII_RUN_PATTERN.sub(lambda run: run[0].translate(_folded_letters), display).lower(),
     )
 
 
@@ -255,7 +256,7 @@ def _sentences_around(text: str, first_mark: int, last_mark: int) -> tuple[int, 
     region_start = max(0, first_mark - MAX_SENTENCES_CHARACTERS)
     region = text[region_start : last_mark + MAX_SENTENCES_CHARACTERS]
     ends = []
-    for match in _SENTENCE_END.finditer(region):
+    for match in _SENTENCE_END_PATTERN.finditer(region):
         ends.append(region_start + match.end())
     starts = [0] * (region_start == 0) + [end for end in ends if end <= first_mark]
     following_ends = [end for end in ends if end >= last_mark] + [len(text)] * (
@@ -315,7 +316,7 @@ def _words_with_stem(stem: str, number: int, display: str, folded_text: str) -> 
             or begins_word
             or (display[position].isupper() and not display[position - 1].isupper())
         ):
-            word_rest = _REST_OF_WORD.match(folded_text, position + len(stem))
+            word_rest = _REST_OF_WORD_PATTERN.match(folded_text, position + len(stem))
             yield position, word_rest.end() if word_rest else position + len(stem), number
 
 

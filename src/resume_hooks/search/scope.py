@@ -157,7 +157,7 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
     if scope.include_helpers or scope.sessions is not None:
         helpers = set()
     else:
-        helpers = _helper_sessions(db)
+        helpers = _find_helper_sessions(db)
     file_ids, headless = set[int](), set[int]()
     rows = db.execute(
         "SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0"
@@ -182,7 +182,7 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
     return FilesInScope(frozenset(file_ids), len(rows), frozenset(headless))
 
 
-def _helper_sessions(db: sqlite3.Connection) -> set[str]:
+def _find_helper_sessions(db: sqlite3.Connection) -> set[str]:
     """Return the ids of sessions of which every copy is a headless run of one question."""
     query = (
         "SELECT session FROM files WHERE agent='' GROUP BY session"

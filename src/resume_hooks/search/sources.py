@@ -20,7 +20,7 @@ from resume_hooks.sessions.agents.registry import agent_of_path, original_path
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MISSING_FILE_GENERATION = 1_000_000  # Sorts copies whose files no longer exist after all other copies.
+MISSING_FILE_DEPTH = 1_000_000  # Sorts copies whose files no longer exist after all other copies.
 
 
 class IndexedFile(NamedTuple):
@@ -131,7 +131,7 @@ class Sources:
             if file:
                 depth = _count_known_ancestors(file.session_id, parents)
             else:
-                depth = MISSING_FILE_GENERATION
+                depth = MISSING_FILE_DEPTH
             return (
                 not posting.digest,
                 bool(posting.copy_key),

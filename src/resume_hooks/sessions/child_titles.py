@@ -36,13 +36,17 @@ Kind = Literal[
 _DISPLAYED_KINDS = {"rewind": "back", "smart-trim": "trim --smart"}
 """Kinds that are displayed under another name. Titles may contain either name."""
 
-_ANY_KIND = "|".join(
+_ANY_KIND_PATTERN = "|".join(
     map(re.escape, (*get_args(Kind), "clear", *itertools.chain(*_DISPLAYED_KINDS.items())))
 )
-_KIND_SUFFIXES = re.compile(rf"(?: · (?:{_ANY_KIND})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?)+\Z")
-_LAST_KIND_SUFFIX = re.compile(rf" · ({_ANY_KIND})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?\Z")
-_OLD_KIND_PREFIX = re.compile(
-    rf"\A(?:(?:{_ANY_KIND}) \d+ · )+"
+_KIND_SUFFIXES_PATTERN = re.compile(
+    rf"(?: · (?:{_ANY_KIND_PATTERN})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?)+\Z"
+)
+_LAST_KIND_SUFFIX_PATTERN = re.compile(
+    rf" · ({_ANY_KIND_PATTERN})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?\Z"
+)
+_OLD_KIND_PREFIX_PATTERN = re.compile(
+    rf"\A(?:(?:{_ANY_KIND_PATTERN}) \d+ · )+"
 )  # Matches the beginning of child titles in version 0.1.0: ``handoff 2 · <root title>``.
 
 
@@ -55,7 +59,7 @@ def displayed_kind(kind: str) -> str:
 
 def kind_unless_in_title(title: str, kind: str) -> str:
     """Return the displayed name of a kind, or ``""`` if the title already ends in that name."""
-    suffix = _LAST_KIND_SUFFIX.search(title[-MAX_CHILD_TITLE_CHARACTERS:])
+    suffix = _LAST_KIND_SUFFIX_PATTERN.search(title[-MAX_CHILD_TITLE_CHARACTERS:])
     if suffix and displayed_kind(suffix[1]) == displayed_kind(kind):
         return ""
     return displayed_kind(kind)
@@ -128,7 +132,7 @@ def root_title_of(title: str) -> str:
     """Return the title of the first session by removing kinds and numbers from a child's title."""
     if len(title) > MAX_CHILD_TITLE_CHARACTERS:
         return title
-    return _KIND_SUFFIXES.sub("", _OLD_KIND_PREFIX.sub("", title)) or title
+    return _KIND_SUFFIXES_PATTERN.sub("", _OLD_KIND_PREFIX_PATTERN.sub("", title)) or title
 
 
 def _read_tail(session: SessionFile) -> bytes:

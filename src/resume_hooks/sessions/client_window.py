@@ -40,7 +40,9 @@ MIN_NEW_CLIENT_VERSION = (2, 1, 329)
 Client 2.1.112 gave these models a million tokens only on request.
 """
 
-_SMALL_WINDOW_MODELS = re.compile(r"claude-(?:3-|(?:haiku-4-5|opus-4(?:-[015])?)(?=\Z|[@-]\d{8}))")
+_SMALL_WINDOW_MODEL_PATTERN = re.compile(
+    r"claude-(?:3-|(?:haiku-4-5|opus-4(?:-[015])?)(?=\Z|[@-]\d{8}))"
+)
 """Matches names of models that never have a window of a million tokens, as in client 2.1.330.
 
 Models that the pattern does not match may have a window of a million tokens.
@@ -70,7 +72,7 @@ def window_limit(ends: HeadTail, window: int, where: Where) -> int:
     If the window is unknown (``window`` is 0) and the session's model always has a small window,
     that window is a limit, too.
     """
-    if not window and _SMALL_WINDOW_MODELS.search(ends.model):
+    if not window and _SMALL_WINDOW_MODEL_PATTERN.search(ends.model):
         model_limit = DEFAULT_WINDOW_TOKENS
     else:
         model_limit = 0
@@ -89,7 +91,9 @@ def model_window(ends: HeadTail) -> int:
         and parse_version(ends.version) >= MIN_NEW_CLIENT_VERSION
     ):
         return LARGE_WINDOW_TOKENS
-    if _SMALL_WINDOW_MODELS.search(ends.model) or _REQUESTED_MILLION_MODELS.search(ends.model):
+    if _SMALL_WINDOW_MODEL_PATTERN.search(ends.model) or _REQUESTED_MILLION_MODELS.search(
+        ends.model
+    ):
         return DEFAULT_WINDOW_TOKENS
     return 0
 

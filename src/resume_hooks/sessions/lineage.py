@@ -165,7 +165,9 @@ class LineageFinder:
 
     def has_session(self, session_id: str) -> bool:
         """Check whether a session of any agent, or an archived copy of it, exists on this machine."""
-        session = find_session(session_id, self._where) or self._find_in_other_agents(session_id)
+        session = find_session(session_id, self._where) or self._find_session_of_other_agent(
+            session_id
+        )
         return bool(session or self._find_archived(session_id))
 
     def find_archived_copy(self, session_id: str) -> str | None:
@@ -186,7 +188,7 @@ class LineageFinder:
             return self.find_archived_copy(row.session_id)
         is_foreign_session = is_foreign(row.session_file, self._where)
         if is_foreign_session:
-            return self._find_in_other_agents(row.session_id)
+            return self._find_session_of_other_agent(row.session_id)
         return row.session_file
 
     def _find_archived(self, session_id: str) -> ArchivedSession | None:
@@ -220,9 +222,9 @@ class LineageFinder:
             ),
             None,
         )
-        return existing_path or self._find_in_other_agents(parent.session_id)
+        return existing_path or self._find_session_of_other_agent(parent.session_id)
 
-    def _find_in_other_agents(self, session_id: str) -> str | None:
+    def _find_session_of_other_agent(self, session_id: str) -> str | None:
         try:
             session = find_other_agents_session(session_id, self._where)
         except (SessionNotFound, NotATranscript, WriteFailed):
@@ -314,7 +316,7 @@ class LineageFinder:
         return _ancestor_row(session, parent, self._where, known_ends)
 
     @cached_property
-    def _successor_by_id(self) -> dict[str, str]:
+    def _successor_ids(self) -> dict[str, str]:
         return read_successors(self._where)
 
     def is_superseded(self, path: str) -> bool:
@@ -322,7 +324,7 @@ class LineageFinder:
 
         Raise SessionNotFound if the child's file can't be read.
         """
-        successor_id = self._successor_by_id.get(session_id_from_path(path) or "", "")
+        successor_id = self._successor_ids.get(session_id_from_path(path) or "", "")
         successor_path = find_session(successor_id, self._where)
         if successor_path:
             successor_exists = HeadTail(successor_path).has_own_turns
@@ -332,7 +334,7 @@ class LineageFinder:
 
     def is_row_superseded(self, row: Ancestor) -> bool:
         """Check whether the session of a row is superseded, even if it is only in the vault."""
-        if row.session_id in self._successor_by_id:
+        if row.session_id in self._successor_ids:
             path = self.find_transcript(row)
         else:
             path = None

@@ -55,14 +55,14 @@ _NAMING_FIELDS = (b'-title"', b'"pr-link"', b'"tag"')
 """Byte strings of which one occurs in every line that can contain a session's name. They are rare
 in ordinary text, where quotes are escaped."""
 
-_CUSTOM_TITLE = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
-_DISPLAYED_KIND_SUFFIX = re.compile(
+_CUSTOM_TITLE_PATTERN = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
+_DISPLAYED_KIND_SUFFIX_PATTERN = re.compile(
     r" · (?:clear|handoff)\Z"
     # Matches the suffix that is displayed after a title that /clear took over from another session.
     # The session's file contains the title without this suffix.
 )
-_CLEARED_TITLE = re.compile(rb'"customTitle":\s?""')
-_ANY_TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)
+_CLEARED_TITLE_PATTERN = re.compile(rb'"customTitle":\s?""')
+_ANY_TITLE_PATTERN = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)
 
 
 class SessionNames(NamedTuple):
@@ -265,7 +265,7 @@ def pattern_of_words(words: str) -> re.Pattern[bytes]:
     escaped in JSON.
     """
     words_of_text = []
-    for word in re.findall("[0-9A-Za-z]+", _DISPLAYED_KIND_SUFFIX.sub("", words)):
+    for word in re.findall("[0-9A-Za-z]+", _DISPLAYED_KIND_SUFFIX_PATTERN.sub("", words)):
         words_of_text.append(word.lower().encode())
     if words.startswith("/"):
         # The client stores the name and the arguments of a slash command separately.
@@ -286,14 +286,14 @@ def read_title_lines(session: SessionFile) -> bytes:
     try:
         tail = read_bytes_at(descriptor, END_BYTES, max(0, session.size - END_BYTES))
         lines = _lines_containing(_NAMING_FIELDS, tail)
-        is_cleared = _CLEARED_TITLE.search(lines)
-        if is_cleared or not _CUSTOM_TITLE.search(lines):
+        is_cleared = _CLEARED_TITLE_PATTERN.search(lines)
+        if is_cleared or not _CUSTOM_TITLE_PATTERN.search(lines):
             if session.size > END_BYTES:
                 head = read_bytes_at(descriptor, END_BYTES, 0)
             else:
                 head = tail
             lines += _lines_containing(_NAMING_FIELDS[:1], head)
-            if is_cleared or not _ANY_TITLE.search(
+            if is_cleared or not _ANY_TITLE_PATTERN.search(
                 lines
             ):  # If the session has no title, a summary or a prompt serves as the title.
                 lines += orjson.dumps(HeadTail(session.path).title)
@@ -329,12 +329,12 @@ LIST_REMEDY = "List the sessions: resume-hooks sessions."
 
 MAX_CANDIDATES = 20  # maximum number of candidates to show for an ambiguous locator
 _ID_CHARACTERS = frozenset("0123456789abcdef-")
-_LATEST_LOCATOR = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
-_ADDRESS_START = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_PULL_REQUEST_ADDRESS = re.compile(
+_LATEST_LOCATOR_PATTERN = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
+_ADDRESS_START_PATTERN = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_PULL_REQUEST_ADDRESS_PATTERN = re.compile(
     r"(https?://[^/?#\s]+/[^/?#\s]+/[^/?#\s]+/pull/[0-9]{1,9})(?:[/?#]\S*)?", re.IGNORECASE
 )
-_PULL_REQUEST_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
+_PULL_REQUEST_NUMBER_PATTERN = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
 # The command to suggest if a locator is a web address. The user downloads the content, because our
 # verbs download nothing.
@@ -353,7 +353,7 @@ def resolve_latest(words: str, scope: LocatorScope) -> SessionFile | None:
 
     A session with the title "latest" must be referred to as ``title:latest``.
     """
-    match = _LATEST_LOCATOR.fullmatch(words)
+    match = _LATEST_LOCATOR_PATTERN.fullmatch(words)
     if match is None:
         return None
     count = int(match[1] or 1) if match[1] is not None else 0
@@ -487,7 +487,7 @@ def reject_address(words: str, scope: LocatorScope) -> SessionFile | None:  # no
 
     For the address of a pull request, raise SessionNotFound.
     """
-    if _PULL_REQUEST_ADDRESS.fullmatch(words):
+    if _PULL_REQUEST_ADDRESS_PATTERN.fullmatch(words):
         raise SessionNotFound("No session is linked to this pull request", LIST_REMEDY)
     if is_address(words):
         raise UsageError("An address must be imported first", IMPORT_REMEDY)
@@ -516,7 +516,7 @@ RESOLVERS: tuple[Resolver, ...] = (
 
 def is_address(words: str) -> bool:
     """Check whether a locator is an address such as ``https://...``."""
-    return _ADDRESS_START.match(words) is not None
+    return _ADDRESS_START_PATTERN.match(words) is not None
 
 
 def has_unmistakable_form(words: str) -> bool:
@@ -534,7 +534,7 @@ def has_unmistakable_form(words: str) -> bool:
     return (
         has_prefix_or_suffix
         or is_session_id(lower_words)
-        or _PULL_REQUEST_NUMBER.fullmatch(words) is not None
+        or _PULL_REQUEST_NUMBER_PATTERN.fullmatch(words) is not None
     )
 
 
@@ -593,9 +593,9 @@ def _require_one_session(
 
 def parse_pull_request(words: str) -> str:
     """Return the pull request's address or number from a locator, or ``""`` for any other locator."""
-    if address := _PULL_REQUEST_ADDRESS.fullmatch(words):
+    if address := _PULL_REQUEST_ADDRESS_PATTERN.fullmatch(words):
         return address[1].lower()
-    number = _PULL_REQUEST_NUMBER.fullmatch(words)
+    number = _PULL_REQUEST_NUMBER_PATTERN.fullmatch(words)
     return (
         str(int(number[1])) if number else ""
     )  # The conversion removes leading zeros, as in #0072.

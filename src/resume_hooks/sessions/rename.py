@@ -42,7 +42,7 @@ OPEN_WARNING = (
     "type /rename instead."
 )
 
-_LOCATOR_LIKE = re.compile(
+_LOCATOR_LIKE_PATTERN = re.compile(
     r"latest(?:~\d*)?|[0-9a-f-]{4,36}|\d+|#\d+|pr:#?\d+|(?:tag|title):.*|https?://.*|.*\.jsonl|~?/.*|-.*",
     re.IGNORECASE | re.DOTALL,
 )
@@ -77,7 +77,7 @@ def plan_title(
     another session of the project has the title, unless ``force`` is true.
     """
     new = _normalize_title(title)
-    ends = _ends_of_own_session(session, where)
+    ends = _read_ends_of_writable_session(session, where)
     if not force:
         others = []
         for other in sessions_in_project_folder(os.path.dirname(session.path)):
@@ -107,7 +107,7 @@ def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
     Raise UsageError if the tag is invalid or can't be set.
     """
     new = _normalize_tag(tag) if tag else ""
-    ends = _ends_of_own_session(session, where)
+    ends = _read_ends_of_writable_session(session, where)
     records = []
     if ends.tag != new:
         records.append(make_label_record(TAG, new, session.session_id))
@@ -140,7 +140,7 @@ def _label_change(
     return LabelChange(session, old_label, new_label, tuple(records), warnings)
 
 
-def _ends_of_own_session(session: SessionFile, where: Where) -> HeadTail:
+def _read_ends_of_writable_session(session: SessionFile, where: Where) -> HeadTail:
     """Return the beginning and the end of a session's file after checking that the session may be changed.
 
     If it must not be changed, raise UsageError, OnlyArchived, WriteFailed or SessionNotFound.
@@ -200,7 +200,7 @@ def _require_usable_label(text: str, label_name: str) -> str:
         raise UsageError(
             f"A {label_name} of {len(text):,} characters", f"Give at most {MAX_LABEL_CHARACTERS}."
         )
-    if _LOCATOR_LIKE.fullmatch(text):
+    if _LOCATOR_LIKE_PATTERN.fullmatch(text):
         raise UsageError(
             (
                 f"'{text}' can't be a {label_name}: as a locator it means an id, a path, an option or something else"

@@ -35,7 +35,7 @@ _MAX_INTEGER = 2**63 - 1
 MAX_FOLDER_DEPTH = 4
 MAX_FIRST_LINE_BYTES = 1024 * 1024
 
-_LEAD_MESSAGE_TAGS = re.compile(
+_LEAD_MESSAGE_TAG_PATTERN = re.compile(
     r"</?teammate-message\b[^>]*>"
 )  # Matches the tags around a message from a team's lead to a member.
 
@@ -145,7 +145,9 @@ def title_of_transcript(path: str) -> str:
         return ends.title
     prompts = (record for record in ends.first_records if opens_turn(record, subagent=True))
     words = next(map(records.prompt_text, prompts), "")
-    return collapse_line(_LEAD_MESSAGE_TAGS.sub("", words), MAX_TITLE_CHARACTERS) or ends.title
+    return (
+        collapse_line(_LEAD_MESSAGE_TAG_PATTERN.sub("", words), MAX_TITLE_CHARACTERS) or ends.title
+    )
 
 
 def subagents_by_session(folder: str) -> dict[str, list[str]]:

@@ -119,8 +119,8 @@ def archive_expiring(
             expiring = expiry.expiring_before(now + warning_period)
             if expiring and not is_archived(expiry.session.session_id, expiring.last_write, where):
                 due_in_folders.append(expiring)
-            if (after := expiry.next_expiry(now + warning_period)) is not None:
-                next_expiry_check = min(next_expiry_check, after - warning_period)
+            if (expiry_time := expiry.next_expiry(now + warning_period)) is not None:
+                next_expiry_check = min(next_expiry_check, expiry_time - warning_period)
         due_sessions += sorted(
             due_in_folders, key=lambda expiring: expiring.deletion_time
         )  # Sort by the time of deletion, the earliest first.

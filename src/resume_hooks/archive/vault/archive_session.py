@@ -135,10 +135,10 @@ class ClientFiles:
             status = os.lstat(path)
         except OSError:
             return  # The file was deleted after it was listed.
-        is_wanted_kind = stat.S_ISREG(status.st_mode) or (
+        is_archivable = stat.S_ISREG(status.st_mode) or (
             self._is_for_deletion and stat.S_ISLNK(status.st_mode)
         )
-        if is_wanted_kind and relative_path == replace_surrogates(relative_path):
+        if is_archivable and relative_path == replace_surrogates(relative_path):
             yield ClientFile(relative_path, path, status)
         else:
             self._failures.append(f"{replace_surrogates(path)} is not a file that can be archived")
@@ -345,10 +345,12 @@ def _write_pack(
         added: list[ArchivedFile] = []
         replaced_parts: list[ArchivedFile] = []
         for source in new_files:
-            part, before = _append_file(pack, source, old_parts.get(path_in_archive(source.place)))
+            part, replaced_part = _append_file(
+                pack, source, old_parts.get(path_in_archive(source.place))
+            )
             added.append(part)
-            if before:
-                replaced_parts.append(before)
+            if replaced_part:
+                replaced_parts.append(replaced_part)
         old_states = list(old_copy.earlier) if old_copy else []
         if old_copy and replaced_parts:
             old_states.append(EarlierState(old_copy.archived_at, tuple(replaced_parts)))

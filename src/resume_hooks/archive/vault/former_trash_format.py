@@ -79,7 +79,7 @@ def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
     if entry is None:
         return None
     if not entry.complete:
-        _finish_moving(entry, folder, where)
+        _finish_deletion(entry, folder, where)
     parts = tuple(file for part in entry.parts for file in _list_trashed_files(part, folder))
     if not parts or parts[0].place != entry.parts[0].place:
         return None
@@ -141,7 +141,7 @@ def _list_trashed_files(part: FormerTrashFile, folder: str) -> Iterator[Archived
             )
 
 
-def _finish_moving(entry: FormerTrashEntry, folder: str, where: Where) -> None:
+def _finish_deletion(entry: FormerTrashEntry, folder: str, where: Where) -> None:
     """Finish a killed deletion of version 0.2.0.
 
     The deletion has renamed files to hidden names next to their original paths. Move these files

@@ -173,14 +173,14 @@ def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> lis
     """
     removed_sessions: list[DroppedSession] = []
     due_sessions, now = find_due_sessions(where, kept_session_ids), time.time()
-    aged_ids = record_due_sessions(
+    too_old_ids = record_due_sessions(
         [each.session_id for each, _, by_age in due_sessions if by_age], where, now
     )
     todays_ids = _choose_sessions_to_remove(
         [each for each, _, by_age in due_sessions if not by_age], where, now
     )
     for each, reason, _ in due_sessions:
-        if each.session_id in aged_ids or each.session_id in todays_ids:
+        if each.session_id in too_old_ids or each.session_id in todays_ids:
             with contextlib.suppress(ResumeHooksError):
                 remove_archived(each, where)
                 removed_sessions.append(
@@ -282,12 +282,12 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
     for link in read_links(where):
         linked_parents[link.child_id] = link.parent_id
     deleted_sessions = trash.list_deleted(where)
-    noted_parents = {}
+    recorded_parents = {}
     for each in (*archived_sessions, *deleted_sessions):
         if each.about.parent:
-            noted_parents[each.session_id] = each.about.parent[0]
+            recorded_parents[each.session_id] = each.about.parent[0]
     parents, lineage_finder, ancestor_ids = (
-        linked_parents | noted_parents,
+        linked_parents | recorded_parents,
         LineageFinder(where),
         set[str](),
     )

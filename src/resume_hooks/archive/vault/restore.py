@@ -140,7 +140,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
     client_path = path_in_config_home(archived.place, where)
     warnings = []
     try:
-        existing_path = find_session(archived.session_id, where) or _find_existing(client_path)
+        existing_path = find_session(archived.session_id, where) or _path_if_not_empty(client_path)
         session_id, path = archived.session_id, existing_path or client_path
         if existing_path and not _begins_as_archived(existing_path, archived):
             session_id = _derive_session_id(archived)
@@ -166,10 +166,10 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
     )
 
 
-def _find_existing(relative_path: str) -> str:
-    """Return ``relative_path`` if there is a file that is not empty, else ``""``."""
-    if os.path.lexists(relative_path) and not is_empty_file(relative_path):
-        return relative_path
+def _path_if_not_empty(path: str) -> str:
+    """Return ``path`` if there is a non-empty file at this path, else ``""``."""
+    if os.path.lexists(path) and not is_empty_file(path):
+        return path
     return ""
 
 
@@ -233,9 +233,9 @@ def _select_files_in_trash(
     return available_files, warnings
 
 
-def _make_read_error(error: OSError, relative_path: str) -> WriteFailed:
+def _make_read_error(error: OSError, path: str) -> WriteFailed:
     return WriteFailed(
-        f"{error.filename or relative_path} can't be read: {error.strerror}",
+        f"{error.filename or path} can't be read: {error.strerror}",
         "Check its permissions.",
     )
 

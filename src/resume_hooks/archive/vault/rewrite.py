@@ -45,22 +45,22 @@ def rewrite_archived(
     archived copy stays unchanged.
     """
     trash.upgrade_manifest(archived, where)
-    with commit.lock_for_change(archived, where, "rewritten") as archived_now:
-        settled_session, counter = (
-            trash.stat_and_hash_trashed_files(archived_now),
+    with commit.lock_for_change(archived, where, "rewritten") as locked_session:
+        current_session, counter = (
+            trash.stat_and_hash_trashed_files(locked_session),
             _CountingChange(change_line, change_text),
         )
         with PackWriter(
-            settled_session.folder, commit.choose_pack_name(settled_session.folder, settled_session)
+            current_session.folder, commit.choose_pack_name(current_session.folder, current_session)
         ) as pack:
-            placed_files = pack.copy_files(list(settled_session.all_parts), counter.change_content)
+            placed_files = pack.copy_files(list(current_session.all_parts), counter.change_content)
             pack.finish()
         states = (
             state._replace(parts=tuple(placed_files[part] for part in state.parts))
-            for state in settled_session.earlier
+            for state in current_session.earlier
         )
-        parts = tuple(placed_files[part] for part in settled_session.parts)
-        new_manifest = settled_session._replace(
+        parts = tuple(placed_files[part] for part in current_session.parts)
+        new_manifest = current_session._replace(
             parts=parts, earlier=tuple(states), archived_at=clock.now()
         )
         new_manifest = counter.change_manifest(
@@ -69,7 +69,7 @@ def rewrite_archived(
         if counter.changed_lines:
             commit.commit_manifest(new_manifest, where)
             removal.remove_if_possible(
-                os.path.join(unpacked_folder(where), settled_session.session_id), where.state
+                os.path.join(unpacked_folder(where), current_session.session_id), where.state
             )
         return counter.changed_lines
 

@@ -71,7 +71,7 @@ class ArchivedSessions:
         if archived:
             rows = []
             for part in archived.parts:
-                rows.append(_transcript_of_part(archived, part, state, self._where))
+                rows.append(_make_transcript_file(archived, part, state, self._where))
         else:
             rows = []
         return [row for row in rows if row and row.size]
@@ -144,7 +144,7 @@ def _manifest_state(session_id: str, where: Where) -> int:
     return -1 - (zlib.crc32(stamp) << 28 ^ status.st_mtime_ns & 0xFFF_FFFF)
 
 
-def _transcript_of_part(
+def _make_transcript_file(
     archived: ArchivedSession, part: ArchivedFile, state: int, where: Where
 ) -> TranscriptFile | None:
     """Return the index's entry for an archived file, or None if the file is not a transcript."""

@@ -277,7 +277,9 @@ class _UpdateTask:
         else:
             remaining_work = work
         unread_files = (
-            tuple(self._unread_files(remaining_work, words_by_path)) if self.file_search else ()
+            tuple(self._find_unindexed_files(remaining_work, words_by_path))
+            if self.file_search
+            else ()
         )
         return index._replace(
             outcome=outcome, notes=[*index.notes, note], unindexed_files=unread_files
@@ -304,7 +306,7 @@ class _UpdateTask:
                     words_by_path[item.file.path] = file_words
         return words_by_path
 
-    def _unread_files(
+    def _find_unindexed_files(
         self, work: Sequence[FileWork], words_by_path: Mapping[str, FileWords]
     ) -> Iterator[UnindexedFile]:
         """Yield the files in scope whose current content is not in the index, the most relevant files first."""

@@ -33,7 +33,7 @@ MAX_PATH_CHARACTERS = 4_096
 SEARCHER_AGENTS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
 """Names of agents that only search. Their tasks and answers repeat the texts that they found."""
 
-_OWN_CALL = re.compile(
+_OWN_CALL_PATTERN = re.compile(
     r"""\s*(?:cd \S+ && )?"""
     r"""(?:"[^"]*/hooks/engine"|'[^']*/hooks/engine'|\S*/hooks/engine|(?:\S*python\S* -m )?resume[-_]hooks)"""
     r"""\s+(?:search|outline|read|lineage|sessions|info|find-\w+)\b[^;&|<>`$\n]*\Z"""
@@ -44,18 +44,18 @@ _OWN_OUTPUT = re.compile(
     r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":'
 )
 # Matches the explanation of placeholders, which follows the lineage block in a trimmed child.
-_PLACEHOLDER_LEGEND = r"(?:\nText such as \[[^\n]*)?"
+_PLACEHOLDER_LEGEND_PATTERN = r"(?:\nText such as \[[^\n]*)?"
 _DIGEST_PATTERN = rf"^{re.escape(metadata_records.DIGEST_BEGINNING)}[^\n]*(?:\n[^\n]+)*"
 """Matches the digest in a child. Its quotes are indexed in the parent."""
 
-_BLOCK_CONTENT = (
+_BLOCK_CONTENT_PATTERN = (
     rf"(?:[^\[]++|\[(?!{re.escape(OPENING_MARKER[1:])}|{re.escape(CLOSING_MARKER[1:])}))*+"
 )
 """Matches the content of a block up to the next marker. Stopping there ensures that a text full of
 opening markers is scanned only once."""
 
 _LINEAGE_BLOCK = re.compile(
-    f"{re.escape(OPENING_MARKER)}{_BLOCK_CONTENT}{re.escape(CLOSING_MARKER)}{_PLACEHOLDER_LEGEND}|{_DIGEST_PATTERN}",
+    f"{re.escape(OPENING_MARKER)}{_BLOCK_CONTENT_PATTERN}{re.escape(CLOSING_MARKER)}{_PLACEHOLDER_LEGEND_PATTERN}|{_DIGEST_PATTERN}",
     re.MULTILINE,
 )
 _OWN_CARD_STARTS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
@@ -175,7 +175,7 @@ class TextExtractor:
     def _add_call(self, block: Record, inputs: list[str], files: list[str]) -> str:
         name, values = get_string(block, "name"), records.get_mapping(block, "input")
         if name == "Bash":
-            own_call = _OWN_CALL.match(get_string(values, "command"))
+            own_call = _OWN_CALL_PATTERN.match(get_string(values, "command"))
         else:
             own_call = None
         is_searcher = (

@@ -34,7 +34,7 @@ META_FILE = "meta.json"
 _SEGMENT_SUFFIXES = ("fast", "fieldnorm", "idx", "pos", "store", "term")
 # The end of each file: the length of the JSON text before it, and a number that is the same in
 # every file.
-_FOOTER = struct.Struct("<II")
+_FOOTER_FORMAT = struct.Struct("<II")
 _FOOTER_MAGIC = 1337
 _BLOCK_BYTES = 1024 * 1024  # bytes
 
@@ -93,8 +93,8 @@ def _has_valid_checksum(path: str) -> bool:
     If the end of the file cannot be parsed, raise ValueError, KeyError, TypeError or struct.error.
     """
     with open_regular(path, follow=False) as stream:
-        end = stream.seek(-_FOOTER.size, os.SEEK_END)
-        length, magic = _FOOTER.unpack(stream.read())
+        end = stream.seek(-_FOOTER_FORMAT.size, os.SEEK_END)
+        length, magic = _FOOTER_FORMAT.unpack(stream.read())
         remaining = end - length
         stream.seek(remaining)
         expected = json.loads(stream.read(length))["crc"]
@@ -149,7 +149,7 @@ The first value is tantivy's minimum. The second value is enough for a whole ind
 # If more than this number of records, and more than half of all records, are deleted, the index is
 # rebuilt.
 MAX_DELETED_RECORDS = 20_000
-_SYSTEM_ERRORS = re.compile(r"os error \d|\bOs \{|Lock")
+_SYSTEM_ERROR_PATTERN = re.compile(r"os error \d|\bOs \{|Lock")
 """Matches tantivy's error messages about a failed write or too many open files.
 
 All other messages mean that the index is unreadable.
@@ -241,7 +241,7 @@ def tantivy_errors() -> Iterator[None]:
         with _silent_stderr:
             yield
     except (ValueError, OSError) as error:
-        if _SYSTEM_ERRORS.search(str(error)):
+        if _SYSTEM_ERROR_PATTERN.search(str(error)):
             raise _unusable_error(error) from error
         raise IndexDamaged(f"The index is damaged: {error}") from error
     except BaseException as error:

@@ -36,19 +36,24 @@ Long tokens are not cached.
 
 _WORD_BYTES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 _WORD_TABLE = bytes(byte if byte in _WORD_BYTES or byte >= 0x80 else 0x20 for byte in range(256))
-_SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
+_SYMBOL_PATTERN = re.compile(
+    rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd"
+)
 """Matches the UTF-8 bytes of symbols: punctuation, arrows, box-drawing characters, emoji (U+2000 to
 U+2BFF, and from U+1F000), and the replacement character (U+FFFD)."""
 
-_LINE_NUMBER = " *[0-9]+[→\t]"
+_LINE_NUMBER_PATTERN = " *[0-9]+[→\t]"
 """Matches the line number that the client writes before each line of a file."""
 
-_FIRST_LINE_NUMBER, _LATER_LINE_NUMBERS = re.compile(_LINE_NUMBER), re.compile(f"\n{_LINE_NUMBER}")
+_FIRST_LINE_NUMBER_PATTERN, _LATER_LINE_NUMBER_PATTERN = (
+    re.compile(_LINE_NUMBER_PATTERN),
+    re.compile(f"\n{_LINE_NUMBER_PATTERN}"),
+)
 
-_IDENTIFIER_PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_WORD = re.compile(r"\w+")
+_IDENTIFIER_PART_PATTERN = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORD_PATTERN = re.compile(r"\w+")
 _UNSPACED_RANGES = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_SCRIPT_RUNS = f"[{_UNSPACED_RANGES}]+|[^{_UNSPACED_RANGES}]+"
+_SCRIPT_RUN_PATTERN = f"[{_UNSPACED_RANGES}]+|[^{_UNSPACED_RANGES}]+"
 """Matches runs of letters from scripts without spaces between words, and runs of all other letters.
 Korean belongs to the first group, because its words take endings."""
 
@@ -62,7 +67,7 @@ class _FormsCache(dict[bytes, bytes]):
     def __missing__(self, token: bytes) -> bytes:
         if len(self) >= MAX_CACHED_TOKENS:
             self.clear()
-        words = (token,) if token.isascii() else _SYMBOLS.sub(b" ", token).split()
+        words = (token,) if token.isascii() else _SYMBOL_PATTERN.sub(b" ", token).split()
         forms_of_token: list[bytes] = []
         for word in words:
             forms_of_token.extend(_forms_of_token(word))
@@ -93,8 +98,8 @@ def remove_line_numbers(text: str) -> str:
 
     Return a text without line numbers unchanged.
     """
-    if _FIRST_LINE_NUMBER.match(text):
-        return _LATER_LINE_NUMBERS.sub("\n", f"\n{text}")
+    if _FIRST_LINE_NUMBER_PATTERN.match(text):
+        return _LATER_LINE_NUMBER_PATTERN.sub("\n", f"\n{text}")
     return text
 
 
@@ -123,7 +128,7 @@ def forms_of_word(word: str) -> list[list[str]]:
     """
     word_bytes = word.encode("utf-8", "replace")
     tokens: list[list[str]] = []
-    for token in _SYMBOLS.sub(b" ", word_bytes).translate(_WORD_TABLE).split():
+    for token in _SYMBOL_PATTERN.sub(b" ", word_bytes).translate(_WORD_TABLE).split():
         forms = [form.decode() for form in _forms_of_token(token)]
         tokens += [forms] if token.isascii() else [[form] for form in forms]
     return [forms for forms in tokens if forms]
@@ -156,7 +161,7 @@ def _forms_of_token(token: bytes) -> list[bytes]:
             return [stripped_token]
         return []
     if len(token) <= MAX_IDENTIFIER_BYTES:
-        parts = [part.lower() for part in _IDENTIFIER_PART.findall(token)]
+        parts = [part.lower() for part in _IDENTIFIER_PART_PATTERN.findall(token)]
     else:
         parts = []
     is_random = b"_" not in token and len(parts) > 4 and sum(map(len, parts)) < 3 * len(parts)
@@ -174,8 +179,8 @@ def _non_ascii_words(token: str) -> list[str]:
     In a script without spaces, every pair of adjacent letters counts as a word.
     """
     words: list[str] = []
-    for word in _WORD.findall(fold_letters(token)):
-        for run in re.findall(_SCRIPT_RUNS, word):
+    for word in _WORD_PATTERN.findall(fold_letters(token)):
+        for run in re.findall(_SCRIPT_RUN_PATTERN, word):
             if re.match(f"[{_UNSPACED_RANGES}]", run) and len(run) > 1:
                 words += (run[position : position + 2] for position in range(len(run) - 1))
             elif len(run.encode()) <= MAX_TOKEN_BYTES:

@@ -148,7 +148,7 @@ class _FileUpdate:
         for number in self._dropped_ids:
             self._postings.delete_file(number)
         for number in deleted_ids:
-            self._forget_file(number)
+            self._delete_file_and_words(number)
         self._db.executemany(
             "UPDATE files SET doubt=0 WHERE id=?", ((number,) for number in certain_ids)
         )
@@ -253,7 +253,7 @@ class _FileUpdate:
     def _write_part(self, item: FileWork, part: Part | None) -> int:
         """Index a part of a file, and return the number of the part's bytes."""
         if part is None:
-            self._forget_file(item.file_id)
+            self._delete_file_and_words(item.file_id)
             return 0
         file = item.file
         if part.number == 0:
@@ -293,7 +293,7 @@ class _FileUpdate:
             self._db.execute("BEGIN IMMEDIATE")
         return part_bytes
 
-    def _forget_file(self, file_id: int) -> None:
+    def _delete_file_and_words(self, file_id: int) -> None:
         self._postings.delete_file(file_id)
         self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 

@@ -91,7 +91,7 @@ class AgentRow(NamedTuple):
 
     def load(self, where: Where) -> Agent:
         """Return the agent, loading its part if necessary."""
-        return _load_strategy(
+        return _load_agent(
             self.part, self.strategy, self.home_folder(where), self._copies_folder(where), where
         )
 
@@ -139,7 +139,7 @@ def _create_temporary_folder() -> str:
 
 
 @functools.lru_cache(maxsize=8)
-def _load_strategy(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
+def _load_agent(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
     """Return the agent that is implemented by ``strategy``, a class of the part.
 
     Each agent is created only once per process, so that its list of folders can be reused.

@@ -191,7 +191,7 @@ def _unpack_all_files(archived: ArchivedSession, where: Where) -> str:
             f"{link} is a symbolic link, so it was not read", "Put a folder in its place."
         )
     session_folder = os.path.join(unpacked_folder(where), archived.session_id)
-    folder = os.path.join(session_folder, _state_key(archived))
+    folder = os.path.join(session_folder, _state_folder_name(archived))
     if not _is_complete(folder, archived):
         with _convert_read_error(archived):
             make_private_folder(session_folder, where)
@@ -202,7 +202,7 @@ def _unpack_all_files(archived: ArchivedSession, where: Where) -> str:
     return folder
 
 
-def _state_key(archived: ArchivedSession) -> str:
+def _state_folder_name(archived: ArchivedSession) -> str:
     """Return the name of the folder for a session's unpacked files.
 
     The name changes when the session is archived again.
