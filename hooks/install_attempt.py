@@ -21,9 +21,9 @@ RETRY_SECONDS = 3600
 
 def save_attempt(data: Path, state: dict[str, Any]) -> None:
     """Write install.json in one step, because a hook may read it at any time."""
-    fresh = data / f"install.json.{os.getpid()}"
-    fresh.write_text(json.dumps(state) + "\n", encoding="utf-8")
-    os.replace(fresh, data / "install.json")
+    temporary_file = data / f"install.json.{os.getpid()}"
+    temporary_file.write_text(json.dumps(state) + "\n", encoding="utf-8")
+    os.replace(temporary_file, data / "install.json")
 
 
 def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:

@@ -76,29 +76,29 @@ def build_venv(data: Path, locks: list[Path]) -> None:
     driver fails, the new venv is used without it, and BuildError is raised. After any other
     BuildError, MissingPythonError or OSError, the old venv stays in use.
     """
-    fresh = data / f"venv-{digest(locks)}-{os.getpid()}"
+    new_venv = data / f"venv-{digest(locks)}-{os.getpid()}"
     wants_driver = TEAM_LOCK in locks
     driver_error: BuildError | None = None
     try:
         tool = find_lending_python(data)
-        if tool and not wants_driver and borrow_packages(fresh, tool):
-            switch_venv(data, fresh)
+        if tool and not wants_driver and borrow_packages(new_venv, tool):
+            switch_venv(data, new_venv)
             return
         maker = find_venv_maker()
         if lacks_only_driver(data):
             add_driver(data / "venv", maker)
             return
-        create_venv(fresh, maker, ENGINE_LOCK)
+        create_venv(new_venv, maker, ENGINE_LOCK)
         if wants_driver:
             try:
-                add_driver(fresh, maker)
+                add_driver(new_venv, maker)
             except BuildError as error:
                 driver_error = error
         # Copied last, because this file marks the venv as complete.
-        shutil.copyfile(ENGINE_LOCK, fresh / ENGINE_LOCK.name)
-        switch_venv(data, fresh)
+        shutil.copyfile(ENGINE_LOCK, new_venv / ENGINE_LOCK.name)
+        switch_venv(data, new_venv)
     except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(new_venv, ignore_errors=True)
         raise
     if driver_error:
         raise driver_error
@@ -124,18 +124,18 @@ def find_lending_python(folder: Path) -> str:
         return ""
 
 
-def borrow_packages(fresh: Path, tool: str) -> bool:
-    """Create the venv `fresh` with the packages of the Python `tool`.
+def borrow_packages(new_venv: Path, tool: str) -> bool:
+    """Create the venv `new_venv` with the packages of the Python `tool`.
 
     Return False if `tool` does not work.
     """
     try:
-        create_borrowing_venv(fresh, tool)
+        create_borrowing_venv(new_venv, tool)
     except BuildError:  # The Python `tool` was removed or does not work.
-        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(new_venv, ignore_errors=True)
         return False
-    (fresh / TOOL).write_text(tool, encoding="utf-8")
-    shutil.copyfile(ENGINE_LOCK, fresh / ENGINE_LOCK.name)
+    (new_venv / TOOL).write_text(tool, encoding="utf-8")
+    shutil.copyfile(ENGINE_LOCK, new_venv / ENGINE_LOCK.name)
     return True
 
 
@@ -148,8 +148,8 @@ def add_driver(venv: Path, maker: str) -> None:
     shutil.copyfile(TEAM_LOCK, venv / TEAM_LOCK.name)
 
 
-def switch_venv(data: Path, fresh: Path) -> None:
-    """Make the link `venv` point to `fresh`, in one step.
+def switch_venv(data: Path, new_venv: Path) -> None:
+    """Make the link `venv` point to `new_venv`, in one step.
 
     The previous venv is kept until the next switch, because a hook may be running in it.
     """
@@ -159,11 +159,11 @@ def switch_venv(data: Path, fresh: Path) -> None:
         previous_venv = str(data / f"venv-old-{os.getpid()}")
         os.rename(venv, previous_venv)
     if os.name == "nt":  # On Windows, creating a link needs a privilege.
-        os.rename(fresh, venv)
+        os.rename(new_venv, venv)
     else:
         link = data / f"venv.{os.getpid()}"
-        os.symlink(fresh.name, link)
+        os.symlink(new_venv.name, link)
         os.replace(link, venv)
     for old_venv in data.glob("venv-*"):
-        if str(old_venv.resolve()) not in (previous_venv, str(fresh.resolve())):
+        if str(old_venv.resolve()) not in (previous_venv, str(new_venv.resolve())):
             shutil.rmtree(old_venv, ignore_errors=True)

@@ -30,7 +30,7 @@ MAX_TITLE_CHARACTERS = 60  # the maximum number of characters of a title that is
 # titles are searched only if the user has typed at least this number of characters
 MIN_TITLE_PART_CHARACTERS = 2
 # matches characters that may have a special meaning in a shell
-_SPECIAL_CHARACTERS = re.compile(r"[^\w .,;()/#@&+=·-]")
+_SPECIAL_CHARACTER_PATTERN = re.compile(r"[^\w .,;()/#@&+=·-]")
 
 
 class BashCompletion(BashComplete):
@@ -87,9 +87,9 @@ def _list_completions(beginning: str) -> Iterator[CompletionItem[str]]:
         title = ""
         with contextlib.suppress(ResumeHooksError):
             if time.monotonic() < deadline and (ends := HeadTail(session.path)).is_listed:
-                title = " ".join(_SPECIAL_CHARACTERS.sub(" ", plain_line(ends.title)).split())[
-                    :MAX_TITLE_CHARACTERS
-                ].rstrip()
+                title = " ".join(
+                    _SPECIAL_CHARACTER_PATTERN.sub(" ", plain_line(ends.title)).split()
+                )[:MAX_TITLE_CHARACTERS].rstrip()
         if has_matching_id or (
             len(beginning) >= MIN_TITLE_PART_CHARACTERS and beginning in title.lower()
         ):

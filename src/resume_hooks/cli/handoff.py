@@ -146,16 +146,16 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
     reference_to_child = f"; all of it: {fresh_plan.draft.command('read')} {reference}"
     # Also remove the child's own row from the lineage, because ``--print`` does not create the
     # child.
-    own_row = re.compile(
+    own_row_pattern = re.compile(
         rf" · {fresh_plan.draft.session_id}|\n +[^\n]*{fresh_plan.draft.session_id}[^\n]*"
     )
-    opening = own_row.sub("", fresh_plan.opening.replace(reference_to_child, ""))
+    opening = own_row_pattern.sub("", fresh_plan.opening.replace(reference_to_child, ""))
 
     def format_answer() -> str:
         if not options.full:
             return opening
         return opening_text(
-            own_row.sub("", fresh_plan.draft.lineage_text),
+            own_row_pattern.sub("", fresh_plan.draft.lineage_text),
             extract_next_step(fresh_plan.opening) or "",
             digest=full_text,
         )
@@ -222,7 +222,7 @@ def _run_editor(path: str) -> None:
     command = _find_editor_command()
     # The editor handles Ctrl+C, as it does when git starts it. The handler is a function and not
     # SIG_IGN, because the editor would inherit SIG_IGN.
-    former_handler = signal.signal(signal.SIGINT, lambda *_: None)
+    previous_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         # The editor is the user's own program, so it runs in the user's current folder with the
         # user's environment.
@@ -239,7 +239,7 @@ def _run_editor(path: str) -> None:
             _EDITOR_REMEDY,
         ) from error
     finally:
-        signal.signal(signal.SIGINT, former_handler)
+        signal.signal(signal.SIGINT, previous_handler)
     if status:
         raise ResumeHooksError(
             f"The editor {command[0]} ended with an error ({status}), so no session was made"

@@ -40,9 +40,9 @@ DEFAULT_MAX_CHARACTERS = 8_000
 SCHEMA_VERSION = 1
 DUMB_TERMINAL = "dumb"  # the value of TERM for a terminal without escape sequences
 # JSON does not escape these characters, but terminals execute or hide them.
-_UNESCAPED_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_UNESCAPED_CONTROL_PATTERN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-_STYLE_SEQUENCE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
+_STYLE_SEQUENCE_PATTERN = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
 class CompleteData(NamedTuple):
@@ -73,7 +73,7 @@ def print_answer(
 def print_text(text: str, *, err: bool = False) -> None:
     """Print text without its control characters, except for line feeds, tabs and our own colours."""
     # ``re.split`` with a group returns the style sequences as every second segment.
-    segments = enumerate(_STYLE_SEQUENCE.split(text))
+    segments = enumerate(_STYLE_SEQUENCE_PATTERN.split(text))
     _print_or_fail(
         "".join(segment if number % 2 else plain_text(segment) for number, segment in segments),
         err=err,
@@ -89,7 +89,9 @@ def print_document(document: dict[str, Any]) -> None:
 
 def _print_json(text: str) -> None:
     """Print a JSON text, and escape the control characters on which a terminal would act."""
-    _print_or_fail(_UNESCAPED_CONTROLS.sub(lambda match: f"\\u{ord(match.group()):04x}", text))
+    _print_or_fail(
+        _UNESCAPED_CONTROL_PATTERN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    )
 
 
 def replace_unencodable_characters() -> None:
@@ -116,7 +118,7 @@ def _print_or_fail(text: str, *, err: bool = False) -> None:
 
             echo(text, err=err)
         else:
-            stream.write(f"{_STYLE_SEQUENCE.sub('', text)}\n")
+            stream.write(f"{_STYLE_SEQUENCE_PATTERN.sub('', text)}\n")
             stream.flush()
     except BrokenPipeError:
         raise

@@ -131,8 +131,8 @@ def _restore_pipe_signal() -> Iterator[None]:
     if not hasattr(signal, "SIGPIPE"):
         yield
         return
-    former_handler = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    previous_handler = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         yield
     finally:  # This line runs only if the client did not start. This process must ignore SIGPIPE again.
-        signal.signal(signal.SIGPIPE, former_handler)
+        signal.signal(signal.SIGPIPE, previous_handler)

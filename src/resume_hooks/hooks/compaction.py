@@ -324,7 +324,7 @@ def _shrink_conversation(
             min(scan.context.tokens, threshold or scan.context.tokens) * TARGET_FRACTION
         )
         rebuilt_range = _range_to_rebuild(
-            scan, messages, target_tokens if is_handoff else 0, is_between=bool(threshold)
+            scan, messages, target_tokens if is_handoff else 0, is_between_turns=bool(threshold)
         )
         plan_in_place = in_client.plan_trim_in_client(
             scan, messages, parse_options(f"--target-tokens {target_tokens}"), where, rebuilt_range
@@ -344,11 +344,15 @@ def _shrink_conversation(
 
 
 def _range_to_rebuild(
-    scan: SessionScan, messages: Sequence[ShownMessage], target_tokens: int, *, is_between: bool
+    scan: SessionScan,
+    messages: Sequence[ShownMessage],
+    target_tokens: int,
+    *,
+    is_between_turns: bool,
 ) -> MessageRange:
     """Return the range of messages to rebuild: all messages, or all except those of the running turn.
 
-    With ``target_tokens``, only the last turns that fit this number are rebuilt. ``is_between``
+    With ``target_tokens``, only the last turns that fit this number are rebuilt. ``is_between_turns``
     means that no turn is running.
     """
     is_prompt = {node.uuid: node.is_prompt for node in scan.transcript.chain}
@@ -357,7 +361,7 @@ def _range_to_rebuild(
         if message.is_user_message and is_prompt.get(message.handle, True):
             turn_starts.append(index)
     last_start = turn_starts[-1] if turn_starts else len(messages)
-    end = len(messages) if is_between else last_start
+    end = len(messages) if is_between_turns else last_start
     if not target_tokens:
         return MessageRange(0, end)
     earlier_starts = [index for index in turn_starts if index < end]

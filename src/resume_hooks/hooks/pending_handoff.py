@@ -157,7 +157,7 @@ def consume_handoffs_of_parent(parent_id: str) -> None:
 def consume_handoff_to_child(child_id: str) -> None:
     """Delete the handoff to a child. Call this function when the child has been opened."""
     for name in hook_state.list_note_names(_NOTE_PREFIX):
-        if _stem_of_note(name).endswith(f"-{child_id}"):
+        if _note_stem(name).endswith(f"-{child_id}"):
             _consume_handoff_note(name)
 
 
@@ -188,7 +188,7 @@ def _mark_announced(name: str) -> bool:
     with contextlib.suppress(OSError):
         os.rename(
             hook_state.note_path(name),
-            hook_state.note_path(_stem_of_note(name) + _ANNOUNCED_SUFFIX),
+            hook_state.note_path(_note_stem(name) + _ANNOUNCED_SUFFIX),
         )
         return True
     return False
@@ -197,12 +197,12 @@ def _mark_announced(name: str) -> bool:
 def _consume_handoff_note(name: str) -> bool:
     """Delete a note, even if another client is just renaming it. Return True only to the first caller."""
     return any(
-        hook_state.consume_note(_stem_of_note(name) + ending)
+        hook_state.consume_note(_note_stem(name) + ending)
         for ending in (_UNANNOUNCED_SUFFIX, _ANNOUNCED_SUFFIX)
     )
 
 
-def _stem_of_note(name: str) -> str:
+def _note_stem(name: str) -> str:
     return os.path.splitext(name)[0]
 
 
@@ -230,7 +230,7 @@ def _parse_handoff_note(note: Dict[str, Any], name: str) -> Optional[PendingHand
         or handoff.parent_id == handoff.child_id
     ):
         return None
-    has_its_name = _stem_of_note(name) == f"{_NOTE_PREFIX}{handoff.pid}-{handoff.child_id}"
+    has_its_name = _note_stem(name) == f"{_NOTE_PREFIX}{handoff.pid}-{handoff.child_id}"
     if has_its_name and len(handoff.opening) <= MAX_OPENING_CHARACTERS:
         return handoff
     return None

@@ -97,9 +97,9 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
         lines += _lines_at_resume(session_id, path, event)
     archive_line = ""
     if source and EXPIRING_ARGUMENT in arguments:
-        archive_line = _run_engine_line(_archive_and_describe, event)
+        archive_line = _make_engine_line(_archive_and_describe, event)
     if NEW_FOLDER_ARGUMENT in arguments:
-        lines.append(_run_engine_line(describe_new_folder, event))
+        lines.append(_make_engine_line(describe_new_folder, event))
     lines.append(archive_line)
     if source:
         lines += _collect_part_lines()
@@ -335,7 +335,7 @@ def describe_new_folder(event: Dict[str, Any]) -> str:
     return " · ".join(filter(None, lines))
 
 
-def _run_engine_line(describe: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
+def _make_engine_line(describe: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
     """Return the line that the function ``describe`` makes, or ``""`` if the engine is not installed."""
     if sys.version_info < MIN_ENGINE_PYTHON:
         return ""

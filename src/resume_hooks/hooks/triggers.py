@@ -92,48 +92,56 @@ NOT_ALONE_HINT = "a command only runs alone in the input box; Enter again sends 
 TYPED_VERBS = frozenset(each.name for each in ROWS.values() if not each.is_module_only)
 _VERBS_WITHOUT_WORDS = frozenset(each.name for each in ROWS.values() if each.takes_no_words)
 _VERB_OF_COMMAND = {each.command: each.name for each in ROWS.values() if each.command}
-_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_UUID_PATTERN = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER_PATTERN = re.compile(
     rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL
 )
-_PASTE_TAG = re.compile(r"\s*</?pasted_content\b[^<>]*>")
+_PASTE_TAG_PATTERN = re.compile(r"\s*</?pasted_content\b[^<>]*>")
 """Matches the tags that recent clients put around a long pasted text."""
-_PASTED_COMMAND = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
-_PASTED_AT_END = re.compile(_PASTED_COMMAND, re.IGNORECASE)
+_PASTED_COMMAND_PATTERN = (
+    rf"(?:/resume\s+{_UUID_PATTERN}|claude --resume {_UUID_PATTERN}|/clear)\s*\Z"
+)
+_PASTED_AT_END_PATTERN = re.compile(_PASTED_COMMAND_PATTERN, re.IGNORECASE)
 _NAMES_WITHOUT_WORDS = "|".join(
     sorted(
         _VERBS_WITHOUT_WORDS
         | {alias for alias, verb in ALIASES.items() if verb in _VERBS_WITHOUT_WORDS}
     )
 )
-_PASTED_AFTER_NAME = re.compile(
-    rf"(?:>|/{PLUGIN}:)(?:{_NAMES_WITHOUT_WORDS})\s*{_PASTED_COMMAND}", re.IGNORECASE
+_PASTED_AFTER_NAME_PATTERN = re.compile(
+    rf"(?:>|/{PLUGIN}:)(?:{_NAMES_WITHOUT_WORDS})\s*{_PASTED_COMMAND_PATTERN}", re.IGNORECASE
 )
-_ID_AFTER_NAME = re.compile(
-    rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE
+_ID_AFTER_NAME_PATTERN = re.compile(
+    rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID_PATTERN})\s*\Z", re.IGNORECASE
 )
 _SIGN_PATTERN = rf"(?:>|/{PLUGIN}:)"
 _ASKING_NAMES = "|".join(
     name for name in (*ROWS, *ALIASES) if ROWS[ALIASES.get(name, name)].asks_first
 )
-_RETYPED_TRIGGER = re.compile(rf"{_SIGN_PATTERN}({_ASKING_NAMES})(?=[\s>/]|\Z)", re.IGNORECASE)
+_RETYPED_TRIGGER_PATTERN = re.compile(
+    rf"{_SIGN_PATTERN}({_ASKING_NAMES})(?=[\s>/]|\Z)", re.IGNORECASE
+)
 _VERB_NAMES = "|".join(sorted({*TYPED_VERBS, *ALIASES}, key=len, reverse=True))
 _BARE_NAMES = "|".join(sorted(_VERB_OF_COMMAND, key=len, reverse=True))
-_STACKED_TRIGGERS = re.compile(
+_STACKED_TRIGGERS_PATTERN = re.compile(
     rf"(?:{_SIGN_PATTERN}(?:{_VERB_NAMES}))+(?=(?:{_SIGN_PATTERN}(?:{_VERB_NAMES})|{BARE_SIGN}(?:{_BARE_NAMES}))(?:\s|\Z))",
     re.IGNORECASE,
 )
-_COMMAND_AT_START = re.compile(rf"{BARE_SIGN}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
-_COMMAND_AFTER_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_VERB_NAMES})(?=\s|\Z)", re.IGNORECASE)
+_COMMAND_AT_START_PATTERN = re.compile(rf"{BARE_SIGN}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
+_COMMAND_AFTER_WORDS_PATTERN = re.compile(
+    rf"(?<=\S)/{PLUGIN}:(?:{_VERB_NAMES})(?=\s|\Z)", re.IGNORECASE
+)
 """Matches a command after a restored prompt.
 
 Some clients put a blocked prompt back into the input box, and the user types the next command after
 it.
 """
 
-_PROSE_START = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
-_EXACT_YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
-_NAMED_TRIGGER = re.compile(rf"(?<![^\s:]){TYPED_SIGN}({'|'.join(TYPED_VERBS)})(?![\w-])")
+_PROSE_START_PATTERN = re.compile(
+    r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE
+)
+_EXACT_YES_PATTERN = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
+_TRIGGER_NAME_PATTERN = re.compile(rf"(?<![^\s:]){TYPED_SIGN}({'|'.join(TYPED_VERBS)})(?![\w-])")
 """Matches the name of a trigger in one of our messages."""
 
 
@@ -173,7 +181,7 @@ class Trigger(NamedTuple):
 
     def replace_names(self, words: str) -> str:
         """Return a text of ours with the names of triggers as the user types them."""
-        return _NAMED_TRIGGER.sub(lambda match: self.name(match[1]), words)
+        return _TRIGGER_NAME_PATTERN.sub(lambda match: self.name(match[1]), words)
 
 
 def find_trigger_name(word: str) -> str:
@@ -202,25 +210,27 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
     slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED_SIGN
     # The client put a trigger without words back into the box, and the user typed another one after
     # it.
-    stacked_triggers = _STACKED_TRIGGERS.match(prompt)
+    stacked_triggers = _STACKED_TRIGGERS_PATTERN.match(prompt)
     if stacked_triggers:
         prompt = prompt[stacked_triggers.end() :]
-        command_after = _COMMAND_AT_START.match(prompt)
+        command_after = _COMMAND_AT_START_PATTERN.match(prompt)
         if command_after:
             prompt = f"{TYPED_SIGN}{_VERB_OF_COMMAND[command_after[1].lower()]}{prompt[command_after.end() :]}"
-    prompt = _last_retyped_trigger(_command_behind_words(prompt))
-    if _ID_AFTER_NAME.match(prompt):
+    prompt = _last_retyped_trigger(_command_after_words(prompt))
+    if _ID_AFTER_NAME_PATTERN.match(prompt):
         return Trigger("resume", "", slash, is_pasted=True, sign=sign)
     if _contains_pasted_command(prompt):
-        left_over = _PASTED_AT_END.sub(
+        leftover_text = _PASTED_AT_END_PATTERN.sub(
             "", re.sub(rf"\A{_SIGN_PATTERN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
         )
-        return Trigger(_leading_verb(prompt), left_over.strip(), slash, is_pasted=True, sign=sign)
+        return Trigger(
+            _leading_verb(prompt), leftover_text.strip(), slash, is_pasted=True, sign=sign
+        )
     match = _TRIGGER_PATTERN.match(prompt)
     if match is None:
         return None
     verb = _canonical_word(match.group(1))
-    text = _PASTE_TAG.sub("", match.group(2) or "").strip()
+    text = _PASTE_TAG_PATTERN.sub("", match.group(2) or "").strip()
     if (
         verb not in TYPED_VERBS
         or (text and verb in _VERBS_WITHOUT_WORDS)
@@ -232,7 +242,7 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
 
 def _is_prose(verb: str, text: str, prompt: str) -> bool:
     """Check whether the prompt is text, such as ``>resume the work``, or a quotation of several lines."""
-    if verb in {"resume", "trim"} and _PROSE_START.match(text):
+    if verb in {"resume", "trim"} and _PROSE_START_PATTERN.match(text):
         return True
     other_lines = []
     for line in prompt.split("\n")[1:]:
@@ -241,12 +251,12 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
     return bool(other_lines) and all(line.startswith(">") for line in other_lines)
 
 
-def _command_behind_words(prompt: str) -> str:
+def _command_after_words(prompt: str) -> str:
     """Return the command that the user typed after a restored prompt. Return any other prompt unchanged."""
     trigger = _TRIGGER_PATTERN.match(prompt)
     if trigger is None or _canonical_word(trigger.group(1)) not in TYPED_VERBS:
         return prompt
-    starts = [command.start() for command in _COMMAND_AFTER_WORDS.finditer(prompt)]
+    starts = [command.start() for command in _COMMAND_AFTER_WORDS_PATTERN.finditer(prompt)]
     if starts:
         return prompt[starts[-1] :]
     return prompt
@@ -259,7 +269,7 @@ def _last_retyped_trigger(prompt: str) -> str:
     options of a trim never contain a trigger. Any other text may mention one, so a trigger after a
     space counts only if its text is ``yes``.
     """
-    match = _RETYPED_TRIGGER.match(prompt)
+    match = _RETYPED_TRIGGER_PATTERN.match(prompt)
     if match is None:
         return prompt
     verb = _canonical_word(match.group(1))
@@ -274,7 +284,7 @@ def _last_retyped_trigger(prompt: str) -> str:
             for position in positions
             if not position
             or not prompt[position - 1].isspace()
-            or _EXACT_YES.match(prompt, position)
+            or _EXACT_YES_PATTERN.match(prompt, position)
         ]
     if positions:
         return prompt[positions[-1] :]
@@ -289,8 +299,8 @@ def _contains_pasted_command(prompt: str) -> bool:
     """
     verb = _leading_verb(prompt)
     if verb in _VERBS_WITHOUT_WORDS:
-        return _PASTED_AFTER_NAME.match(prompt) is not None
-    return verb in TYPED_VERBS and _PASTED_AT_END.search(prompt[-120:]) is not None
+        return _PASTED_AFTER_NAME_PATTERN.match(prompt) is not None
+    return verb in TYPED_VERBS and _PASTED_AT_END_PATTERN.search(prompt[-120:]) is not None
 
 
 def _leading_verb(prompt: str) -> str:

@@ -92,9 +92,13 @@ ALL_KEYS_HELP = (
     ),
 )
 # the minimum width of a terminal for a preview next to the list; the preview is 79 columns wide
-MIN_COLUMNS_NEXT_TO_LIST = 140
-MIN_ROWS_BELOW = 18  # the minimum number of rows of a terminal for a preview below the list
-MIN_COLUMNS_BELOW = 44  # the minimum number of columns of a terminal for a preview below the list
+MIN_COLUMNS_FOR_PREVIEW_NEXT_TO_LIST = 140
+MIN_ROWS_FOR_PREVIEW_BELOW = (
+    18  # the minimum number of rows of a terminal for a preview below the list
+)
+MIN_COLUMNS_FOR_PREVIEW_BELOW = (
+    44  # the minimum number of columns of a terminal for a preview below the list
+)
 # the minimum number of rows of a terminal for the list of all keys
 MIN_ROWS_FOR_HELP = 14
 PREVIEW_COLUMNS = 79
@@ -410,10 +414,12 @@ class PreviewPosition(NamedTuple):
 
 def find_preview_position(columns: int, rows: int) -> PreviewPosition:
     """Return where a terminal of this size has space for a preview."""
-    is_next_to_list = columns >= MIN_COLUMNS_NEXT_TO_LIST and rows >= 8
+    is_next_to_list = columns >= MIN_COLUMNS_FOR_PREVIEW_NEXT_TO_LIST and rows >= 8
     return PreviewPosition(
         is_next_to_list,
-        not is_next_to_list and rows >= MIN_ROWS_BELOW and columns >= MIN_COLUMNS_BELOW,
+        not is_next_to_list
+        and rows >= MIN_ROWS_FOR_PREVIEW_BELOW
+        and columns >= MIN_COLUMNS_FOR_PREVIEW_BELOW,
     )
 
 

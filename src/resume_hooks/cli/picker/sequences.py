@@ -18,7 +18,7 @@ MAX_STORED_CHARACTERS = 4_096  # the maximum number of stored characters of an u
 PASTE_START = "\x1b[200~"  # the beginning of pasted text, which prompt_toolkit's parser reads
 DOUBLE_ESCAPE = "\x1b\x1b"
 
-_COMPLETE_SEQUENCE = re.compile(
+_COMPLETE_SEQUENCE_PATTERN = re.compile(
     r"\x1b\[M.{3}"  # a mouse report in the old format
     r"|\x1b\[\[."  # a function key of the Linux console
     r"|\x1b{1,2}\[(?![M\[])[0-?]*[ -/]*[@-~]"  # CSI; a second Escape means that Alt was pressed too
@@ -30,7 +30,7 @@ _COMPLETE_SEQUENCE = re.compile(
 """Matches a complete sequence that begins with Escape."""
 
 # matches two Escapes, which may be the beginning of Alt with an arrow key
-_DOUBLE_ESCAPE_START = re.compile(r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?")
+_DOUBLE_ESCAPE_PATTERN = re.compile(r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?")
 
 
 class KeyParser(Vt100Parser):
@@ -48,8 +48,8 @@ class KeyParser(Vt100Parser):
             text, escape, after_escape = remaining_input.partition("\x1b")
             super().feed(text)
             remaining_input = escape + after_escape
-            sequence = _COMPLETE_SEQUENCE.match(remaining_input)
-            if sequence is None or _DOUBLE_ESCAPE_START.fullmatch(remaining_input):
+            sequence = _COMPLETE_SEQUENCE_PATTERN.match(remaining_input)
+            if sequence is None or _DOUBLE_ESCAPE_PATTERN.fullmatch(remaining_input):
                 self._unfinished_sequence = remaining_input[:MAX_STORED_CHARACTERS]
                 return
             remaining_input = remaining_input[sequence.end() :]
