@@ -1,1 +1,1 @@
-"""The tests. Their folders have the same structure as src/."""
+"""The tests. Their folders have the same structure as ``src``."""

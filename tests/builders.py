@@ -1,6 +1,6 @@
-"""Builders of records and session files in the client's format.
+"""Build records and session files in the client's format.
 
-Times are ISO strings or seconds after ``EPOCH``. A uuid may be any string.
+Times are ISO strings or seconds after ``EPOCH``. A uuid can be any string.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VERSION = "2.1.329"
 
 
 class ConfigHome(NamedTuple):
-    """A temporary config home: ``where`` is for our functions, ``environ`` for programs."""
+    """A temporary config home. ``where`` is for the engine's functions, and ``environ`` for programs."""
 
     root: Path
     config: Path
@@ -42,7 +42,7 @@ class ConfigHome(NamedTuple):
 
     @property
     def where(self) -> Where:
-        """Return the paths and the environment for our functions."""
+        """Return the paths and the environment in the form that the engine's functions take."""
         return Where(self.environ)
 
     def project(self, cwd: str = CWD) -> Path:
@@ -58,7 +58,10 @@ def session_id(number: int) -> str:
 
 
 def iso_time(ts: float | str) -> str:
-    """Return the time ``ts`` seconds after ``EPOCH`` as in transcripts. A string is returned unchanged."""
+    """Return the time ``ts`` seconds after ``EPOCH``, in the format of transcripts.
+
+    If ``ts`` is a string, it is returned unchanged.
+    """
     if isinstance(ts, str):
         return ts
     moment = EPOCH + timedelta(seconds=ts)
@@ -118,9 +121,9 @@ def assistant(
 ) -> Record:
     """Return an assistant record. If ``content`` is a string, it becomes one text block.
 
-    ``tokens`` is the total that the API counted (10 of them output), or a whole usage object. With
-    0 the record has no usage. The records of one answer share a ``message_id``; by default, each
-    record has its own.
+    ``tokens`` is the total number of tokens that the API counted (10 of them for output), or a
+    whole usage object. If it is 0, the record has no usage. The records of one answer share a
+    ``message_id``; by default, each record has a different one.
     """
     message: Record = {
         "model": model,
@@ -144,7 +147,7 @@ def assistant(
 
 
 def usage(total: int) -> Record:
-    """Return a usage object whose counts sum up to ``total`` tokens (10 or more)."""
+    """Return a usage object whose counts add up to ``total`` tokens (at least 10)."""
     return {
         "input_tokens": 3,
         "cache_creation_input_tokens": 2,
@@ -193,11 +196,11 @@ def repl_script(
     ts: float | str = 0,
     session_id: str = SESSION,
 ) -> list[Record]:
-    """Return a script of the tool REPL and its result, then the calls that the script made.
+    """Return a script for the tool REPL, its result, and the calls that the script made.
 
-    Each item of ``made`` is a tool, its input, and the details that the client stores next to a
-    result. An ``Exception`` instead of the details makes the call fail. Each record has the
-    previous one as parent; the uuid of the last one is ``{uuid}-end``.
+    Each item of ``made`` consists of a tool, its input, and the details that the client stores next
+    to a result. If an ``Exception`` is given instead of the details, the call fails. The parent of
+    each record is the previous record. The uuid of the last record is ``{uuid}-end``.
     """
     at: Record = {"ts": ts, "session_id": session_id}
     given = {"code": code, "description": "Run a script"}
@@ -250,7 +253,10 @@ def system(
 def progress(
     *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION
 ) -> Record:
-    """Return a progress record of clients 2.1.7 to 2.1.72, which has a parent but is not sent."""
+    """Return a progress record, as clients 2.1.7 to 2.1.72 write it.
+
+    It has a parent, but the client does not send it.
+    """
     data = {"type": "hook_progress", "hookEvent": "PostToolUse"}
     return chain_record(
         "progress", uuid=uuid, parent=parent, ts=ts, session_id=session_id, data=data
@@ -266,7 +272,7 @@ def attachment(
     session_id: str = SESSION,
     **extra: Any,
 ) -> Record:
-    """Return an attachment. Its text ``rendered`` is sent with the conversation."""
+    """Return an attachment record. The client sends the text ``rendered`` with the conversation."""
     body = {"type": "hook_additional_context", "content": [rendered]}
     sent = {
         "attachment": body,
@@ -386,7 +392,10 @@ def write_session(
     *,
     mtime: float | None = None,
 ) -> str:
-    """Write ``<session_id>.jsonl`` into ``folder`` and return its path. Create the folder if necessary."""
+    """Write ``<session_id>.jsonl`` into ``folder`` and return its path.
+
+    Create the folder if it does not exist.
+    """
     path = Path(folder) / f"{session_id}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(session_bytes(records))
@@ -396,9 +405,9 @@ def write_session(
 
 
 def write_running_client_file(config: Path, session_id: str) -> None:
-    """Write the file with which a client announces that it has a session open.
+    """Write the file in which a client announces that it has a session open.
 
-    The file names this process as the client, so the client seems to be running.
+    The file contains the id of this process, so the client seems to be running.
     """
     folder = config / "sessions"
     folder.mkdir(exist_ok=True)

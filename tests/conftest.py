@@ -1,6 +1,6 @@
-"""Fixtures and hooks of all tests.
+"""Fixtures and hooks for all tests.
 
-No test can access the user's real home. The fixture ``config_home`` gives a test a home of its own.
+No test can access the user's real home. The fixture ``config_home`` gives a test its own home.
 """
 
 from __future__ import annotations
@@ -33,28 +33,30 @@ pytest_plugins = ("tests.e2e.fixtures",)
 REAL_HOMES = tuple(
     os.path.join(pwd.getpwuid(os.getuid()).pw_dir, name) for name in (".claude", ".codex")
 )
-"""The folders of the real clients of the user who runs the tests. No test may access them."""
+"""The folders of clients that the user really uses. No test may access them."""
 
 _REAL_HOME_PREFIXES = tuple(
     f"{path}/" for home in REAL_HOMES for path in (home, os.path.realpath(home))
 )
 
 NO_HOME = "/dev/null/home-of-the-tests"
-"""HOME in the tests. Nothing can be read or created below a device, not even by root."""
+"""HOME in the tests. Its parent is a device, so not even root can read or create anything in it."""
 
 MEMORY_FOLDER = "/dev/shm"
-"""The memory file system for temporary folders, if it is large enough. On a disk, tests are much
-slower."""
+"""A memory file system for temporary folders, used if it is large enough.
+
+On a disk, the tests are much slower.
+"""
 
 TEMP_ROOT_VARIABLE = "PYTEST_DEBUG_TEMPROOT"
 """The variable that tells pytest where to create temporary folders."""
 
 MIN_FREE_BYTES = 4 << 30
-"""Bytes that a run of all tests may need in the temporary folder."""
+"""Number of free bytes in the temporary folder that are enough for a run of all tests."""
 
 
 def _has_room_for_tests(folder: str) -> bool:
-    """Check whether a folder is writable, has enough space, and may contain programs."""
+    """Check whether a folder is writable, has enough space, and allows programs to run in it."""
     if not os.access(folder, os.W_OK):
         return False
     found = os.statvfs(folder)
@@ -66,12 +68,12 @@ if _has_room_for_tests(MEMORY_FOLDER):
 
 settings.register_profile(
     "tests", deadline=None
-)  # On a busy machine, an example may need much time.
+)  # On a busy machine, an example may take a long time.
 settings.load_profile("tests")
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # The tests were started in the background. Their child processes would ignore SIGINT too.
+):  # The tests were started in the background. Without this, their child processes would ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # The tests were started with nohup.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -102,7 +104,7 @@ _FILE_EVENTS = frozenset(
 
 
 class RealHomeTouched(AssertionError):
-    """A test accessed the folder of a real client."""
+    """Raised if a test accesses the folder of a real client."""
 
 
 def _refuse_real_home(event: str, arguments: tuple[Any, ...]) -> None:
@@ -129,7 +131,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Freeze the collected items. Otherwise garbage collection takes half of the time."""
+    """Freeze the collected items, because garbage collection would otherwise take half of the time."""
     gc.disable()
     collected = yield
     gc.freeze()
@@ -160,9 +162,9 @@ TESTS_WITHOUT_PARTS = frozenset(
         *(f"hook_scripts/test_{name}.py" for name in ("allow", "guard", "guard_cost", "engine")),
     }
 )
-"""Tests that give the same results with or without the optional parts.
+"""Tests whose results do not depend on which optional parts are installed.
 
-They test packages that know no verbs and triggers, and some scripts.
+They test packages that do not know verbs or triggers, and some scripts.
 """
 
 
@@ -200,14 +202,14 @@ TESTS_OF_CONNECTIONS = frozenset(
         "parts/team/test_verbs.py",
     }
 )
-"""Tests that cover the connections between the core and the optional parts.
+"""Tests of the connections between the core and the optional parts.
 
-Together with the core's tests that mention parts, they cover every place where the core or a part
-uses other parts.
+Together with those core tests that mention parts, they cover every place where the core or a part
+uses another part.
 """
 
 INSTALLED_PARTS = list(map(seam.is_installed, PART_NAMES))
-"""For each optional part, whether it is installed."""
+"""Whether each optional part is installed. The keys are the names of the parts."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -218,7 +220,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip the test files that ``make core`` runs completely, and those of missing parts."""
+    """Skip test files of missing parts and, with ``--apart``, those that ``make core`` runs completely."""
     if not collection_path.match("test_*.py"):
         return None
     if not all(INSTALLED_PARTS):
@@ -233,7 +235,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests of missing parts, and without RUN_ALL=1 also the tests for ``make test-all``."""
+    """Deselect the tests of missing parts.
+
+    Unless RUN_ALL=1, also deselect the tests that only ``make test-all`` runs.
+    """
     without = (
         _names_an_absent_part,
         _is_wide,
@@ -263,7 +268,10 @@ def _is_below_parts(path: Path) -> bool:
 
 
 def _needs_parts(path: Path) -> bool:
-    """Check whether a test file is in ``TESTS_OF_CONNECTIONS``, or is a test of the core that mentions parts."""
+    """Check whether a test file needs the optional parts.
+
+    It does if it is in ``TESTS_OF_CONNECTIONS``, or if it is a core test that mentions parts.
+    """
     file = path.relative_to(REPO / "tests")
     names = r"\b(parts|part_table|seam)\b"
     return str(file) in TESTS_OF_CONNECTIONS or (
@@ -287,7 +295,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print one line about the tests that were skipped because this machine lacks something."""
+    """Print one line about tests that were skipped because this machine does not have what they need."""
     lacking = Counter(
         reason.partition("Skipped: ")[2] or reason
         for report in terminalreporter.stats.get("skipped", [])
@@ -302,9 +310,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_real_home() -> Iterator[None]:
-    """Set HOME to a missing folder, and remove the variables of an outer client.
+    """Set HOME to a missing folder, and remove the variables of a client in which the tests may run.
 
-    PATH contains ``resume-hooks``, even if the venv of these tests is not activated, because
+    PATH contains ``resume-hooks`` even if the venv of the tests is not activated, because some
     messages depend on it.
     """
     with pytest.MonkeyPatch.context() as patch:
@@ -321,7 +329,7 @@ def no_real_home() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
-    """Start the process that is forked for each run of ``cli``."""
+    """Start the process that makes a fork of itself for each run of ``cli``."""
     server = ForkServer(str(REPO / "src"), str(REPO))
     yield server
     server.close()

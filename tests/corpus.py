@@ -1,4 +1,4 @@
-"""The real sessions of the corpus. Each is read once for all tests.
+"""Read the real sessions of the corpus, each only once for all tests.
 
 The fixture ``real_session`` has the scope "session", so that pytest runs all tests of one real
 session together, in one process.
@@ -20,13 +20,11 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import SESSION
 from tests.needs import corpus_folder, corpus_sessions
 
-FOREIGN_EXPORT = (
-    "medium-conversation.jsonl"  # The export of another program, which no verb accepts.
-)
+FOREIGN_EXPORT = "medium-conversation.jsonl"  # This file was exported by another program, and no verb accepts it.
 
 
 class RealSession:
-    """A session of the corpus, which no test changes. ``name`` is its path in the corpus."""
+    """A session of the corpus, which no test changes. ``name`` is its path inside the corpus."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,7 +33,10 @@ class RealSession:
 
     @cached_property
     def transcript(self) -> Transcript:
-        """Return the scanned transcript. Raises NotATranscript for the export of another program."""
+        """Return the scanned transcript.
+
+        Raises NotATranscript if the file was exported by another program.
+        """
         return scan_transcript(str(self.path))
 
     @cached_property
@@ -45,7 +46,10 @@ class RealSession:
 
     @cached_property
     def digest(self) -> Digest:
-        """Return the session's digest, made without other sessions. It is empty for the foreign export."""
+        """Return the session's digest, made without other sessions.
+
+        It is empty if the file was exported by another program.
+        """
         nowhere = Where({"HOME": "/nowhere", "CLAUDE_CONFIG_DIR": "/nowhere"})
         return Digest() if self.is_foreign else build_digest(self.file, nowhere)
 
@@ -56,12 +60,12 @@ class RealSession:
 
     @property
     def is_foreign(self) -> bool:
-        """Check whether the file is the export of another program."""
+        """Check whether the file was exported by another program."""
         return self.path.name == FOREIGN_EXPORT
 
     @property
     def has_talk(self) -> bool:
-        """Check whether the live chain contains messages. Some files of the corpus have none."""
+        """Check whether the live chain contains messages, because some files of the corpus have none."""
         return any(node.is_message for node in self.transcript.chain)
 
     def copy_to(self, folder: Path) -> Path:
@@ -81,5 +85,5 @@ def _param_of_session(path: Path) -> object:
 
 @pytest.fixture(scope="session", params=[_param_of_session(path) for path in corpus_sessions()])
 def real_session(request: pytest.FixtureRequest) -> RealSession:
-    """Return each session of the corpus, one for each run of a test."""
+    """Return a session of the corpus. Each test runs once for every session."""
     return RealSession(request.param)

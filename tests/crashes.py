@@ -1,4 +1,4 @@
-"""Stop a function that writes: kill it before a change, fill the disk, or remove permissions."""
+"""Stop a function that writes: kill it before a change, fill the disk, or remove its permissions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 NOBODY_UID = 65_534
 
 WRITE_FUNCTIONS = ("copy_file_range", "sendfile", "write")
-"""Functions that write to an open file. Python reports no audit event for them."""
+"""Functions that write to an open file. Python raises no audit event for them."""
 
 CHANGE_EVENTS = frozenset(
     {
@@ -40,10 +40,11 @@ An ``open`` for writing is checked separately.
 def kill_before_each_change(
     prepare: Callable[[], Callable[[], object]], *, every: int = 1
 ) -> Iterator[bool]:
-    """Run a function repeatedly, and kill it before its first change of the disk, its second, and so on.
+    """Run a function repeatedly, and kill it at a different point of each run.
 
-    Yields True after each kill, and False after the run that was not killed. With ``every=3``, the
-    function is killed only before every third change.
+    It is killed before its first change of the disk, then before its second, and so on. Yields True
+    after each kill, and False after the run that was not killed. With ``every=3``, the function is
+    killed only before every third change.
     """
     for count in range(1, 5_000, every):
         status = exit_code_of_fork(prepare(), killed_before=count)
@@ -55,9 +56,10 @@ def kill_before_each_change(
 
 
 def exit_code_of_fork(work: Callable[[], object], *, killed_before: int = 0) -> int:
-    """Run a function in a new process and return its exit code.
+    """Run a function in a new process and return the exit code of this process.
 
-    The code is 1 after an exception. After a signal, it is the negative number of the signal.
+    The code is 1 if the function raised an exception. If a signal ended the process, the code is
+    the negative number of the signal.
     """
     process = os.fork()
     if not process:
@@ -99,16 +101,16 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
 
 
 def limit_file_size(limit: int) -> None:
-    """Limit each file that this process writes to ``limit`` bytes, which has the effect of a full disk."""
+    """Limit each file that this process writes to ``limit`` bytes. This has the effect of a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 @contextlib.contextmanager
 def without_root_rights(root: Path | None = None) -> Iterator[None]:
-    """Run the ``with`` block as a user without root's rights, who owns everything in ``root``.
+    """Run the ``with`` block as a user who is not root but owns everything in ``root``.
 
-    Root could write to read-only folders.
+    Root could write even to read-only folders.
     """
     was = os.geteuid()
     if was == 0:

@@ -1,4 +1,4 @@
-"""Requirements of tests. Without its requirement, a test is skipped, or fails with REQUIRE_ALL=1."""
+"""Define what tests require. If something is missing, a test is skipped; with REQUIRE_ALL=1 it fails."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def require_for_test(what: str, present: object, how: str) -> None:
 
 
 def one_in(step: int, values: Iterable[Any]) -> list[Any]:
-    """Return test parameters. Only every ``step``-th value is always tested, the others with RUN_ALL=1."""
+    """Return every ``step``-th of the values as test parameters, and all of them with RUN_ALL=1."""
     return [
         value if not at % step else pytest.param(value, marks=pytest.mark.wide)
         for at, value in enumerate(values)
@@ -52,9 +52,9 @@ def installed_pythons() -> list[Path]:
 
 
 def python39_path() -> str:
-    """Return the path of a Python 3.9. Without one, the test is skipped or fails.
+    """Return the path of a Python 3.9. If there is none, the test is skipped or fails.
 
-    Python 3.9 is the oldest version that runs the hooks' scripts.
+    Python 3.9 is the oldest version that can run the hooks' scripts.
     """
     known = (
         str(path) for path in installed_pythons() if path.parent.parent.name.startswith("3.9.")
@@ -65,12 +65,12 @@ def python39_path() -> str:
 
 
 def corpus_folder() -> Path:
-    """Return the folder of real transcripts, which may be missing."""
+    """Return the path of the folder of real transcripts. The folder may be missing."""
     return Path(os.environ.get("RESUME_HOOKS_CORPUS") or REPO.parent / "shared" / "corpus")
 
 
 def corpus() -> Path:
-    """Return the folder of real transcripts. Without it, the test is skipped or fails."""
+    """Return the folder of real transcripts. If it is missing, the test is skipped or fails."""
     folder = corpus_folder()
     require_for_test(
         "the transcript corpus", folder.is_dir(), f"set RESUME_HOOKS_CORPUS, or put it at {folder}"
@@ -79,16 +79,16 @@ def corpus() -> Path:
 
 
 def corpus_sessions() -> list[Path]:
-    """Return the sorted session files of the corpus, or an empty list without a corpus.
+    """Return the sorted session files of the corpus, or an empty list if there is no corpus.
 
-    Files of sub-agents, empty files and files in a session's own folder are omitted.
+    Files of sub-agents, empty files and files in a session's own folder are left out.
     """
     files = sorted(corpus_folder().rglob("*.jsonl"))
     return [file for file in files if _is_conversation(file)]
 
 
 def _is_conversation(file: Path) -> bool:
-    """Check whether a .jsonl file is a session: it is not empty, and not in the folder of a session."""
+    """Check whether a .jsonl file is a session: it is not empty and not in another session's folder."""
     if file.name.startswith("agent-") or file.stat().st_size == 0:
         return False
     inside = file.relative_to(corpus_folder()).parts[:-1]
@@ -98,10 +98,10 @@ def _is_conversation(file: Path) -> bool:
 def names_of_installed_parts(
     names: dict[str, Value], rows_of_parts: Mapping[str, Sequence[Any]]
 ) -> dict[str, Value]:
-    """Return ``names`` without the names that belong to parts that are not installed.
+    """Return ``names`` without those that belong to a part that is not installed.
 
-    ``rows_of_parts`` has a row for each name that belongs to a part. The row begins with the part's
-    name.
+    ``rows_of_parts`` contains a row for each name that belongs to a part. The row begins with the
+    name of this part.
     """
     return {
         name: value

@@ -1,4 +1,4 @@
-"""Runs resume-hooks on a pseudo-terminal and emulates the screen."""
+"""Run resume-hooks on a pseudo-terminal and emulate the terminal's screen."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ stty -g > "$LEFT/after"
 
 
 class Screen:
-    """``resume-hooks`` on a terminal. A shell saves the terminal's settings before and after the run."""
+    """``resume-hooks`` on a terminal.
+
+    A shell starts the program and saves the terminal's settings before and after the run.
+    """
 
     def __init__(
         self,
@@ -79,7 +82,7 @@ class Screen:
 
     @property
     def raw(self) -> bytes:
-        """Return all bytes that were printed so far."""
+        """Return all bytes that the program has printed so far."""
         return bytes(self._emulator.raw)
 
     def _answer(self, data: bytes) -> None:
@@ -126,14 +129,15 @@ class Screen:
         while time.monotonic() < deadline:
             self._read_output()
             if (self._notes / "after").is_file() and not self._child.isalive():
-                self._read_output()  # Read the output that was printed meanwhile.
+                self._read_output()  # Read the output that the program has printed in the meantime.
                 return int((self._notes / "code").read_text())
         raise AssertionError(f"it never ended; the screen:\n{self.text()}")
 
     def close_terminal(self) -> int:
         """Close the terminal, wait until the program ends, and return its exit code.
 
-        The code is 0 if the shell did not save it, because the closed terminal ended the shell too.
+        The code is 0 if the shell could not save it, because closing the terminal ended the shell
+        too.
         """
         pids = self._child_pids()
         self._child.ptyproc.fileobj.close()  # type: ignore[attr-defined]  # pexpect declares no type

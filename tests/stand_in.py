@@ -1,6 +1,6 @@
-"""A scripted program ``claude`` on PATH that replaces the client as a headless model.
+"""Create a scripted program ``claude`` on PATH, which replaces the client as a headless model.
 
-It saves its arguments, environment, folder and input, and then runs a few lines of Python.
+The program saves its arguments, environment, folder and input, and then runs a few lines of Python.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ def result(answer=None, **fields):
 
 
 class StandIn(NamedTuple):
-    """A stand-in for the client. ``folder`` is for PATH, and ``calls_folder`` has a file for each call."""
+    """A stand-in for the client.
+
+    ``folder`` is the folder for PATH. ``calls_folder`` contains a file for each call.
+    """
 
     folder: Path
     calls_folder: Path

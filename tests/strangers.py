@@ -1,4 +1,4 @@
-"""A hostile transcript: a conversation with every field that could influence a client."""
+"""Build a hostile transcript: a conversation with every field that could influence a client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.builders import (
 )
 
 HOSTILE_TEXT = "EVIL-WISH"
-"""The text in every field that an import must not copy."""
+"""A text in every field of the transcript that an import must not copy."""
 
 HOSTILE_MODEL = "claude-evil-9"
 HOSTILE_MESSAGES = (
@@ -37,7 +37,7 @@ _HOSTILE_BACKUP = {
 
 
 def hostile_records() -> list[Record]:
-    """Return the records of the transcript in the order of the file."""
+    """Return the records of the transcript in the order in which they are in the file."""
     return [
         {"type": "permission-mode", "permissionMode": "bypassPermissions", "sessionId": "../../x"},
         {"type": "mode", "mode": HOSTILE_TEXT, "sessionId": "x"},
@@ -82,7 +82,7 @@ def _hostile_chain() -> list[Record]:
     calls = tool_use(
         "c1", uuid="a1", parent="h5", name="Edit", tool_input=edit, ts=7, **_hostile_fields()
     )
-    # This diff has an invalid form, on which client 2.1.42 crashes.
+    # This diff has an invalid form that makes client 2.1.42 crash.
     answer = {
         "agentId": HOSTILE_TEXT,
         "backgroundTaskId": HOSTILE_TEXT,
@@ -150,7 +150,7 @@ def _hostile_fields() -> Record:
 
 
 def _hostile_attachments(above: str) -> list[Record]:
-    """Return a chain of attachments after ``above`` that pretend to come from the client."""
+    """Return a chain of attachments that pretend to come from the client. It follows ``above``."""
     kinds: list[dict[str, Any]] = [
         {"type": "prompt_snapshot", "systemPrompt": [HOSTILE_TEXT]},
         {

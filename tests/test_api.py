@@ -1,4 +1,4 @@
-"""The documented Python API."""
+"""Tests of the documented Python API."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.search.index.probe import uuid_of_text
 
 @pytest.fixture
 def sessions_in_lineage(config_home: ConfigHome) -> list[Path]:
-    """Write an original session, a trim of it with an export, and a continuation of the trim."""
+    """Write three sessions: an original, a trim of it that has an export, and a continuation of the trim."""
     folder = config_home.project()
     paths = [folder / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]
     trim = {
@@ -61,7 +61,7 @@ def sessions_in_lineage(config_home: ConfigHome) -> list[Path]:
 def test_parent_info_has_the_parent_the_kind_and_the_export(
     sessions_in_lineage: list[Path],
 ) -> None:
-    """``get_parent_info`` returns the parent, the kind and the export, or None for each of them."""
+    """``get_parent_info`` returns the parent, the kind and the export, each of which may be None."""
     assert get_parent_info(sessions_in_lineage[0]) == (None, None, None)
     assert get_parent_info(sessions_in_lineage[1]) == (
         sessions_in_lineage[0],
@@ -103,7 +103,7 @@ def test_the_full_lineage_ends_with_the_original(sessions_in_lineage: list[Path]
 
 
 def test_a_parent_without_a_file_is_named_by_its_id(config_home: ConfigHome) -> None:
-    """If only the id of a parent is known, the lineage contains the file name with this id."""
+    """If only the id of a parent is known, the lineage contains a file name with this id."""
     path = write_session(config_home.project(), session_id(2), conversation(1))
     record_link(Link(session_id(2), session_id(1), "clear", "2026"), Where())
     assert get_full_lineage_chain(path)[-1] == (Path(f"{session_id(1)}.jsonl"), "unknown")
@@ -112,7 +112,7 @@ def test_a_parent_without_a_file_is_named_by_its_id(config_home: ConfigHome) -> 
 
 
 def test_rollover_writes_a_child(sessions_in_lineage: list[Path]) -> None:
-    """``rollover`` with a next step writes a handoff, and without one a rollover.
+    """``rollover`` writes a handoff if a next step is given, and otherwise a rollover.
 
     With ``dry_run`` it writes nothing.
     """
@@ -150,7 +150,7 @@ def test_every_documented_name_is_an_attribute() -> None:
 
 
 def test_trim_writes_a_child_only_if_it_pays_off(config_home: ConfigHome) -> None:
-    """``trim`` writes a child, or returns a receipt without a file if a trim would not pay off."""
+    """``trim`` writes a child only if this pays off; otherwise it returns a receipt without a file."""
     long = [
         *conversation(1),
         tool_use("t1", uuid="c", parent="r1", name="Bash", ts=5),
@@ -172,7 +172,7 @@ def test_trim_writes_a_child_only_if_it_pays_off(config_home: ConfigHome) -> Non
 def searchable_sessions(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Path]:
-    """Write a session with a sub-agent, its child, and a session of another project."""
+    """Write three sessions: one with a sub-agent, its child, and one in another project."""
     monkeypatch.chdir(tmp_path)
     folder, elsewhere = config_home.project(str(tmp_path)), config_home.project(CWD)
     paths = [(elsewhere if n == 3 else folder) / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]
@@ -255,9 +255,9 @@ def test_search_accepts_several_scopes(searchable_sessions: list[Path]) -> None:
 
 
 def test_search_refuses_invalid_arguments(searchable_sessions: list[Path]) -> None:
-    """``search_sessions`` raises UsageError for invalid arguments.
+    """If an argument is invalid, ``search_sessions`` raises UsageError.
 
-    An unknown session raises SessionNotFound.
+    If the session is unknown, it raises SessionNotFound.
     """
     for query, options in [
         ("", {}),
@@ -273,7 +273,7 @@ def test_search_refuses_invalid_arguments(searchable_sessions: list[Path]) -> No
 
 
 def test_fork_writes_a_child_whole_cut_or_moved(config_home: ConfigHome, tmp_path: Path) -> None:
-    """``fork_session`` writes a whole or a cut fork, also for another folder.
+    """``fork_session`` writes a whole or a cut fork, for the same folder or for a different one.
 
     With ``dry_run`` it writes nothing.
     """

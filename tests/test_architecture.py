@@ -1,4 +1,7 @@
-"""Rules that import-linter cannot check: modules that are loaded by name, prints, and broad excepts."""
+"""Tests of rules that import-linter cannot check.
+
+They are about modules that are loaded by name, prints, and broad excepts.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ ALLOWED_ROOT_MODULES = {
 
 
 def paths_of_modules() -> dict[str, Path]:
-    """Return the path of each module by its name after ``resume_hooks.``. The package itself is ""."""
+    """Return the path of each module. The keys are module names without ``resume_hooks.``.
+
+    The key of the package itself is "".
+    """
     return {
         ".".join(path.relative_to(SOURCE_FOLDER).with_suffix("").parts)
         .removesuffix("__init__")
@@ -51,7 +57,7 @@ def _syntax_tree(module: str) -> ast.Module:
 def test_the_root_contains_only_listed_packages_and_modules() -> None:
     """The root package contains only the listed packages and modules, so that it stays small.
 
-    A new module belongs in one of the packages.
+    New modules belong in one of the listed packages.
     """
     here = {path.name for path in SOURCE_FOLDER.iterdir() if (path / "__init__.py").exists()}
     assert here == ALLOWED_PACKAGES
@@ -71,15 +77,15 @@ def test_every_package_lists_its_allowed_imports(package: str) -> None:
 
 @pytest.mark.parametrize("verb", [*VERBS, "slash"])
 def test_every_verb_is_declared(verb: str) -> None:
-    """Every verb can be loaded by its name, and its help begins with a plain word.
+    """Every verb can be loaded by its name, and its help begins with an ordinary word.
 
-    The command line loads verbs by name, so the linter does not see these imports.
+    The command line loads verbs by name, so import-linter does not see these imports.
     """
     assert re.match(r"[A-Z][a-z]+[ :]", load_command(verb).help or "")
 
 
 def test_every_verb_has_a_function() -> None:
-    """The function of every verb exists. It is loaded by name, so the linter does not see it."""
+    """The function of every verb exists. It is loaded by name, so import-linter cannot check it."""
     for verb in VERBS:
         load_command(verb)
     bodies = [
@@ -114,19 +120,21 @@ def test_every_module_of_a_trigger_exists(name: str) -> None:
     ),
 )
 def test_every_function_of_a_part_exists(part: str, function: str) -> None:
-    """Every function of a part that the core loads by name exists."""
+    """If the core loads a function of a part by name, the function exists."""
     assert not seam.is_installed(part) or callable(seam.load_value(part, function))
 
 
 def test_every_question_is_asked_and_answered() -> None:
-    """Every question to the parts is asked somewhere and answered by some function."""
+    """Every question to the parts is asked somewhere and is answered by a function."""
     texts = [
         path.read_text(encoding="utf-8")
         for path in (*MODULE_PATHS.values(), *(REPO / "hooks").glob("*.py"))
         if path.parent.parent.name != "parts" or path.stem != "__init__"
     ]
     asked = {name for text in texts for name in re.findall(r"\bquestions\.(\w+)", text)}
-    asked.add("answer_trigger")  # This question is asked by the names of the triggers' modules.
+    # This question is not written in the code, because it is asked with the names of triggers'
+    # modules.
+    asked.add("answer_trigger")
     checked = re.findall(r"questions\.(\w+)", (REPO / "tests" / "part_functions.py").read_text())
     there = {name for name, value in vars(questions).items() if isinstance(value, seam.Question)}
     assert there == set(checked)
@@ -147,7 +155,7 @@ def test_the_questions_import_only_types() -> None:
 
 
 def test_the_package_imports_the_api_only_on_request() -> None:
-    """The package's ``__init__`` imports almost nothing, because every module imports it."""
+    """The package's ``__init__`` imports almost nothing, because its imports slow down every module."""
     imports = [
         node for node in _syntax_tree("").body if isinstance(node, (ast.Import, ast.ImportFrom))
     ]
@@ -178,7 +186,7 @@ def test_only_cli_and_hooks_print_or_exit(module: str) -> None:
 
 
 def test_only_listed_modules_catch_every_exception() -> None:
-    """Only the listed modules catch every exception, to report bugs or errors of Rust code."""
+    """Only the listed modules catch every exception. They report bugs or errors from Rust code."""
     broad = {
         module
         for module in MODULE_PATHS

@@ -1,4 +1,4 @@
-"""The clock parses dates, times and durations that users type."""
+"""Tests that the engine's clock parses dates, times and durations that users type."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SECONDS_BY_DURATION = {
 def test_a_duration_is_parsed_as_time_ago(text: str) -> None:
     """``parse_user_time`` accepts durations in minutes, hours, days, weeks, months or years.
 
-    It returns the time that long ago.
+    It returns the time that was that long ago.
     """
     found = clock.parse_user_time(text)
     assert found is not None
@@ -47,7 +47,7 @@ def test_a_duration_is_parsed_as_time_ago(text: str) -> None:
 
 
 def test_a_very_long_duration_ends_at_the_epoch() -> None:
-    """``parse_user_time`` returns a time at the epoch for a duration of thousands of years."""
+    """For a duration of thousands of years, ``parse_user_time`` returns the time of the epoch."""
     assert clock.parse_user_time("9999y") == datetime.fromtimestamp(1, UTC)
 
 
@@ -55,5 +55,5 @@ def test_a_very_long_duration_ends_at_the_epoch() -> None:
     "text", ["", "h", "soon", "-1h", "1.5h", "12345h", "²h", "1x", "2026-13-01"]
 )
 def test_other_text_is_not_a_time(text: str) -> None:
-    """``parse_user_time`` returns None for any other text."""
+    """``parse_user_time`` returns None for text that is not a date, a time or a duration."""
     assert clock.parse_user_time(text) is None

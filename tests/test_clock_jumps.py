@@ -1,4 +1,7 @@
-"""The clock may jump by a minute or by years between any two steps, without errors or endless waits."""
+"""Tests that the system clock may jump by a minute or by years between any two steps.
+
+No jump causes an error or an endless wait.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ NEW_SESSION = session_id(2)
 
 
 class ShiftedClock:
-    """Replaces the clock by one that is ``ahead`` seconds ahead of the real one."""
+    """Replaces the clock with one that is ``ahead`` seconds ahead of the real clock."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.ahead = 0.0
@@ -51,7 +54,7 @@ class ShiftedClock:
 
 @pytest.fixture
 def shifted_clock(monkeypatch: pytest.MonkeyPatch) -> ShiftedClock:
-    """Replace the engine's clock by one that the test can set ahead, and return it."""
+    """Replace the engine's clock with one that the test can move ahead, and return the new clock."""
     return ShiftedClock(monkeypatch)
 
 
@@ -80,7 +83,7 @@ def hook_answer(
 def test_sessions_before_and_after_a_clock_jump_are_not_linked(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """If the clock jumps too far between the end and the start of a session, the two are not linked.
+    """If the clock jumps too far between one session's end and the next one's start, no link is recorded.
 
     The note that was written at the end is deleted, so the next two sessions are linked again.
     """
@@ -110,7 +113,7 @@ def test_sessions_before_and_after_a_clock_jump_are_not_linked(
 def test_a_clock_jump_closes_an_open_question(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """If the clock jumps after a question, the question is no longer open, and can be asked again."""
+    """If the clock jumps after a question, the question is no longer open but can be asked again."""
     confirmations.store_question(StoredQuestion(SESSION, "", time.time()))
     shifted_clock.ahead = jump
     found = confirmations.find_question(SESSION)
@@ -126,9 +129,9 @@ def test_a_clock_jump_closes_an_open_question(
 def test_a_handoff_survives_a_clock_jump(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """If the clock jumps after a handoff, its child exists, and a second handoff works.
+    """If the clock jumps after a handoff, its child still exists, and a second handoff works.
 
-    The next session mentions the handoff only if it is recent according to the clock.
+    The next session mentions the handoff only if it is recent according to the changed clock.
     """
     said = hook_answer(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
     assert "handed off" in said
@@ -203,7 +206,7 @@ def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(
 def test_a_clock_jump_does_not_block_an_install(
     tmp_path: Path, jump: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the clock jumps after a failed installation, the next installation need not wait."""
+    """If the clock jumps after a failed installation, the next installation does not have to wait."""
     import sys
 
     from tests.needs import REPO

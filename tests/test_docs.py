@@ -1,4 +1,7 @@
-"""The documentation agrees with the code: generated pages are current, and all names in it exist."""
+"""Tests that the documentation agrees with the code.
+
+Generated pages are up to date, and all names in the documentation exist.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +38,18 @@ PAGE_GLOBS = (
 )
 PAGES = [page for glob in PAGE_GLOBS for page in REPO.glob(glob)]
 FIRST_WORDS = {*VERBS, *ALIASES, *FORMER_VERBS} - {"tag"}
-"""First words of commands that pages show without ``resume-hooks``.
+"""First words of commands that the pages show without ``resume-hooks`` before them.
 
-``tag`` is left out, because pages also use it as the name of a kind of record.
+``tag`` is left out, because the pages also use it as the name of a kind of record.
 """
 OTHER_SLASH_WORDS = ("autocompact", "clear", "compact", "goal", "plugin", "rename", "resume", "tmp")
-"""Other words after a slash: commands of the client itself, and a folder."""
+"""Further words that the pages show after a slash: commands of the client itself, and a folder."""
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    """The generated pages are current: ``make docs`` would change nothing.
+    """The generated pages are up to date: ``make docs`` would not change them.
 
-    The check runs in its own process, because click remembers how a help was requested.
+    The check runs in a separate process, because click remembers how a help was requested.
     """
     checked = [sys.executable, "-m", "tools.make_docs", "--check"]
     assert (
@@ -60,7 +63,11 @@ def test_every_verb_has_a_schema() -> None:
 
 
 def test_every_verb_command_and_trigger_is_documented() -> None:
-    """docs/cli.md has every verb, the guide every command, and docs/older-clients.md every trigger."""
+    """The pages document every verb, command and trigger.
+
+    docs/cli.md contains every verb, the guide every command, and docs/older-clients.md every
+    trigger.
+    """
     verbs, commands, triggers, readme = (
         (REPO / page).read_text("utf-8")
         for page in ("docs/cli.md", "docs/guide.md", "docs/older-clients.md", "README.md")
@@ -104,7 +111,7 @@ def test_the_start_of_the_readme_describes_automatic_actions() -> None:
 
 
 def test_each_file_of_the_state_folder_is_documented() -> None:
-    """docs/files.md lists only files that exist in the state folder, and the most important ones."""
+    """docs/files.md lists only files that can be in the state folder, and does not omit important ones."""
     page = (REPO / "docs" / "files.md").read_text("utf-8")
     table = page.partition("## In the state folder")[2].partition("\n## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
@@ -164,13 +171,13 @@ REPOSITORY_PATHS = [
 DEFINITION_PATTERN = re.compile(
     r"^ *(?:def|class) (\w+)|^ *(\w+)(?:: [^=\n]+)? = |^    (\w+): ", re.MULTILINE
 )
-"""Finds names of functions, classes, values and fields."""
+"""A pattern that finds the names of functions, classes, values and fields."""
 
 
 def is_span_valid(span: str) -> bool:
     """Check whether the file, module or name in backticks exists.
 
-    Returns True for spans that cannot be one of these, for example a word of a sentence.
+    Returns True if the span cannot be any of these, for example if it is an ordinary word.
     """
     name = span.split(maxsplit=1)[0].rstrip("/")
     if not re.fullmatch(r"\w[\w./*-]*", name) or re.fullmatch(r"[a-z-]+", name):
@@ -214,12 +221,15 @@ def test_the_lock_pins_every_dependency() -> None:
 
 
 def test_every_message_in_troubleshooting_is_in_the_source() -> None:
-    """Every message in docs/troubleshooting.md is in the source. An ellipsis stands for a variable part."""
+    """Every message in docs/troubleshooting.md is in the source.
+
+    An ellipsis in a message replaces a variable part.
+    """
     paths = [*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*")]
     source = "\n".join(path.read_text("utf-8") for path in paths if path.is_file())
     source = re.sub(
         r'"\s*\n\s*f?"', "", source
-    )  # Join string literals that continue on the next line.
+    )  # Join a string literal with the literal that continues it on the next line.
     quoted = re.findall(
         r'"([^"\n]+(?:\n[^"\n]+)?)"', (REPO / "docs" / "troubleshooting.md").read_text("utf-8")
     )
@@ -256,7 +266,7 @@ def test_every_command_in_the_pages_is_valid() -> None:
 
 
 def code_of_page(page: Path) -> list[str]:
-    """Return the lines of a page's code blocks, and its spans in backticks, with line breaks removed."""
+    """Return the lines of a page's code blocks, and its spans in backticks without line breaks."""
     text = re.sub(r"<!-- made by.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.DOTALL)
     block = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     lines = "\n".join(block.findall(text)).split("\n")
@@ -267,7 +277,7 @@ def code_of_page(page: Path) -> list[str]:
 
 
 def is_valid_command(words: list[str]) -> bool:
-    """Check whether the command line accepts these words. A verb alone is always valid."""
+    """Check whether the command line accepts these words. A single verb is always valid."""
     if words[0] == "config" and words[1:] and words[1] not in {*KEYS, "KEY", "--help"}:
         return False
     try:
@@ -280,7 +290,7 @@ def is_valid_command(words: list[str]) -> bool:
 
 
 def is_any_part_missing() -> bool:
-    """Check whether an optional part is missing. Its commands cannot be checked then."""
+    """Check whether an optional part is missing, because the part's commands cannot be checked then."""
     return not all(seam.is_installed(part) for part in PART_NAMES)
 
 

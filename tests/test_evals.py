@@ -1,4 +1,4 @@
-"""Runs the evals: 20 prompts for which a model should search earlier sessions, and 20 for which not."""
+"""Run the evals: 20 prompts after which a model should search earlier sessions, and 20 others."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ OTHER_SKILL_CALL = {
     "name": "Skill",
     "input": {"skill": "verify", "args": "resume-hooks:session-search"},
 }
-# The client needs 80 s for all 40 cases. Daily runs use only two cases of each kind, which have the
-# tag "smoke".
+# The client needs 80 s for all 40 cases. Unless RUN_ALL=1, only the two cases of each kind with the
+# tag "smoke" run.
 SELECTION_OPTIONS = [] if os.environ.get("RUN_ALL") == "1" else ["--tag", "smoke"]
 
 
@@ -72,7 +72,7 @@ def test_there_are_twenty_different_cases_of_each_kind() -> None:
 
 
 def model_with_reply(reply: Reply) -> Callable[[Request], Reply]:
-    """Return a model that replies ``reply`` to the first request and then ends the turn."""
+    """Return a model that answers the first request with ``reply`` and then ends the turn."""
 
     def script(request: Request) -> Reply:
         said = any(message["role"] == "assistant" for message in request["messages"])
@@ -86,7 +86,7 @@ def model_with_reply(reply: Reply) -> Callable[[Request], Reply]:
 
 
 class EvalSuite:
-    """A temporary home and a plugin with the cases."""
+    """A temporary home, and a plugin that contains the cases."""
 
     def __init__(self, folder: Path) -> None:
         self.home = ClientHome(folder / "home")
@@ -126,7 +126,7 @@ class EvalSuite:
 
 @pytest.fixture
 def eval_suite(tmp_path: Path) -> Iterator[EvalSuite]:
-    """Return the suite. After the test, end its clients."""
+    """Return the suite of evals. After the test, end its clients."""
     made = EvalSuite(tmp_path)
     yield made
     made.home.end_processes()
@@ -161,9 +161,9 @@ def test_all_cases_load(eval_suite: EvalSuite) -> None:
 def test_cases_grade_the_calls(
     eval_suite: EvalSuite, reply: Reply, fires: float, passes: float
 ) -> None:
-    """A model that always calls our skill or agent passes the first 20 cases and fails the others.
+    """A model that always calls the plugin's skill or agent passes the first 20 cases and no others.
 
-    A model that calls another skill fails the first 20 cases and passes the others.
+    A model that calls a different skill fails the first 20 cases and passes the others.
     """
     _, scores = eval_suite.run_eval(reply, *SELECTION_OPTIONS)
     assert len(scores) == (4 if SELECTION_OPTIONS else 40)

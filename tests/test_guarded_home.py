@@ -1,4 +1,4 @@
-"""Every access to the real ~/.claude or ~/.codex in a test raises an error."""
+"""Tests that every access to the real ~/.claude or ~/.codex in a test raises an error."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ HOME_ACCESSES: list[Callable[[], object]] = [
 
 @pytest.mark.parametrize("touch", HOME_ACCESSES)
 def test_access_to_the_real_home_raises_an_error(touch: Callable[[], object]) -> None:
-    """Opening, listing, creating, moving or deleting a file of the real home raises an error first.
+    """An attempt to open, list, create, move or delete a file of the real home raises an error.
 
-    It does not matter how the path is written.
+    The file is not touched. It makes no difference how the path is written.
     """
     with pytest.raises(AssertionError, match=r"never touch the real ~/\.claude"):
         touch()
 
 
 def test_the_home_does_not_exist_by_default() -> None:
-    """Without a fixture, the home of a test does not exist and cannot be created."""
+    """Without a fixture, the test's home does not exist and cannot be created."""
     home = paths.Where().config
     assert not os.path.exists(home)
     with pytest.raises(NotADirectoryError):
@@ -54,5 +54,5 @@ def test_the_home_does_not_exist_by_default() -> None:
 
 
 def test_our_code_finds_the_home_of_a_test(config_home: ConfigHome) -> None:
-    """Our code uses the home of the fixture ``config_home``, whether or not a caller passes its paths."""
+    """The engine uses the home of the fixture ``config_home``, whether or not a caller passes its paths."""
     assert paths.Where().config == config_home.where.config == str(config_home.config)

@@ -1,4 +1,7 @@
-"""Links, pipes and folders in place of our state files never cause changes outside the state folder."""
+"""Tests of links, pipes and folders in place of the plugin's state files.
+
+They never cause changes outside the state folder.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ def state_folder(home: ConfigHome) -> Path:
 
 
 def outside_folder(home: ConfigHome) -> Path:
-    """Write a folder outside the state folder whose files have the names of state files, and return it."""
+    """Write a folder outside the state folder, and return it.
+
+    The files in it have the names of state files.
+    """
     folder = home.root / "outside"
     folder.mkdir()
     names = [
@@ -122,9 +128,9 @@ STATE_WRITERS: dict[str, Callable[[ConfigHome], None]] = {
 def test_a_linked_state_folder_is_not_followed(
     config_home: ConfigHome, name: str, act: str
 ) -> None:
-    """If the state folder or a folder in it is a link, no file is written to its target.
+    """If the state folder or a folder inside it is a link, no file is written to the link's target.
 
-    The functions work without the folder or fail.
+    Functions either work without the folder or fail.
     """
     write_session(config_home.project(), SESSION, conversation(3))
     there = outside_folder(config_home)
@@ -147,7 +153,10 @@ def test_a_linked_state_folder_is_not_followed(
 def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
     config_home: ConfigHome, kind: str, act: str
 ) -> None:
-    """If a state file is a link, a pipe or a folder, its target is unchanged and no function hangs."""
+    """If a state file is replaced by a link, a pipe or a folder, no function hangs.
+
+    The target of the link stays unchanged.
+    """
     write_session(config_home.project(), SESSION, conversation(3))
     there = outside_folder(config_home)
     before = folder_snapshot(there)
@@ -210,9 +219,9 @@ def test_a_linked_log_of_the_index_is_not_written(config_home: ConfigHome) -> No
 
 
 def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome) -> None:
-    """If the index is a hard link to another program's database, that database stays unchanged.
+    """If the index is a hard link to another program's database, this database stays unchanged.
 
-    A new index is built.
+    The engine builds a new index.
     """
     import sqlite3
 
@@ -230,9 +239,9 @@ def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome
 
 
 def test_a_hard_linked_log_of_links_is_replaced_by_a_copy(config_home: ConfigHome) -> None:
-    """If the log of links is a hard link, it is replaced by a copy before a row is added.
+    """If the file of links is a hard link, it is replaced by a copy before a row is added.
 
-    The other file keeps its old rows.
+    The other name of the file still leads to the old rows.
     """
     state = state_folder(config_home)
     link_log.record_link(HANDOFF_LINK, config_home.where)
@@ -249,9 +258,9 @@ def test_a_hard_linked_log_of_links_is_replaced_by_a_copy(config_home: ConfigHom
 def test_a_folder_of_another_user_is_not_used(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A state folder of another user is not used, because that user could read our files.
+    """A state folder that belongs to another user is not used, because that user could read its files.
 
-    Root may use it.
+    Root may use the folder.
     """
     state = state_folder(config_home)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 4_711)
@@ -291,9 +300,9 @@ def test_new_folders_are_private(config_home: ConfigHome) -> None:
 
 
 def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
-    """``doctor`` reports links, pipes and files that others can read or write, each with a command.
+    """``doctor`` reports links, pipes, and files that others can read or write, each with a command.
 
-    It never reports our own files.
+    It never reports files that the plugin has written.
     """
     write_session(config_home.project(), SESSION, conversation(3))
     for act in STATE_WRITERS.values():

@@ -1,4 +1,4 @@
-"""The imports of hooks and verbs are limited, because a user waits for every imported module."""
+"""Tests that hooks and verbs import few modules, because a user waits for every import."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HEAVY_MODULES = {
     "logging",
     *INDEX_MODULES,
 }
-"""Modules that no hook and no quick verb may import."""
+"""Modules that hooks and quick verbs must not import."""
 
 SLOW_MODULES = {
     "pathlib",
@@ -51,7 +51,7 @@ SLOW_MODULES = {
     "shutil",
     "tempfile",
 }
-"""Modules that take 2 to 20 ms to import. The fastest hooks do without them."""
+"""Modules that take 2 to 20 ms to import. The fastest hooks do not import them."""
 
 
 def loaded_modules(home: ConfigHome, program: str, event: object = None, *words: str) -> set[str]:
@@ -118,7 +118,7 @@ def test_triggers_that_read_a_transcript_import_little(
 
 
 def assert_transcript_imports(config_home: ConfigHome, prompt: str) -> None:
-    """Check the imports of a trigger that reads a transcript."""
+    """Check the imports of a trigger whose answer needs the transcript."""
     found = modules_of_prompt(config_home, prompt)
     trims = {
         name
@@ -140,9 +140,9 @@ def test_the_search_trigger_imports_only_the_index_and_orjson(config_home: Confi
 
 
 def test_the_end_of_a_turn_loads_little(config_home: ConfigHome) -> None:
-    """The hook at the end of a turn imports little, because the client waits for it.
+    """The hook that runs after a turn imports little, because the client waits for it.
 
-    The comparison of sizes is imported only if the context is nearly full.
+    It imports the comparison of sizes only if the context is nearly full.
     """
     write_session(config_home.project(), SESSION, conversation(2))
     found = add_packages(
@@ -164,9 +164,9 @@ def test_the_end_of_a_turn_loads_little(config_home: ConfigHome) -> None:
 def test_hooks_before_the_engine_import_only_the_standard_library(
     config_home: ConfigHome, program: str
 ) -> None:
-    """The hooks that run before the engine is installed import only the standard library.
+    """Hooks that can run before the engine is installed import only the standard library.
 
-    They also import no module of ours that needs more than Python 3.9.
+    They also import no module of the plugin that needs a newer version than Python 3.9.
     """
     event = {
         "session_id": SESSION,
@@ -207,9 +207,10 @@ def test_quick_verbs_do_not_load_pydantic_or_rich(config_home: ConfigHome, verb:
 
 
 def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHome) -> None:
-    """``sessions`` with short sessions does not import the index.
+    """If all sessions are short, ``sessions`` does not import the index.
 
-    The index is needed only for a session whose beginning and end are not the whole file.
+    The index is needed only if a session is longer than the beginning and end that ``sessions``
+    reads.
     """
     write_session(config_home.project(), SESSION, conversation(2))
     found = add_packages(loaded_modules(config_home, "cli", None, "sessions", "--all"))
@@ -226,9 +227,9 @@ def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHom
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_a_repeated_search_loads_no_click(config_home: ConfigHome, form: list[str]) -> None:
-    """A plain search imports no click, no pydantic and no multiprocessing.
+    """A plain search does not import click, pydantic or multiprocessing.
 
-    A repeated search of an unchanged index does not even import orjson.
+    If it is repeated and the index has not changed, it does not import orjson either.
     """
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
@@ -265,7 +266,10 @@ def test_other_verbs_do_not_load_the_index(config_home: ConfigHome, words: list[
 
 
 def test_the_card_of_a_long_session_imports_no_plans(config_home: ConfigHome) -> None:
-    """``>resume`` estimates a long session from file sizes, and imports no code for a handoff or a trim."""
+    """For a long session, ``>resume`` imports no code for a handoff or a trim.
+
+    It estimates the numbers from file sizes.
+    """
     first, *rest = conversation(2)
     filling = user("x" * (MAX_QUICK_BYTES + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
     write_session(config_home.project(), SESSION, [first, *rest, filling])
@@ -285,7 +289,7 @@ def test_the_card_of_a_long_session_imports_no_plans(config_home: ConfigHome) ->
 
 @pytest.mark.parametrize("verb", ["resume", "continue"])
 def test_a_named_session_does_not_load_the_chooser(config_home: ConfigHome, verb: str) -> None:
-    """``resume`` and ``continue`` with a session's id do not import the chooser."""
+    """If the user gives a session's id, ``resume`` and ``continue`` do not import the chooser."""
     here = {"cwd": str(config_home.root)}
     write_session(
         config_home.project(str(config_home.root)),

@@ -1,4 +1,4 @@
-"""Huge files, lines, texts, nesting and folders need only limited memory and time."""
+"""Tests that huge files, lines, texts, nesting and folders need only limited memory and time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.needs import REPO
 
 GIGABYTE = 1024**3
 MAX_CPU_SECONDS = 3.0
-"""Maximum CPU seconds for something that takes a few hundredths of a second.
+"""Maximum CPU time in seconds. Every step of the tests normally takes a few hundredths of a second.
 
 A regular expression with quadratic time would take minutes.
 """
@@ -58,15 +58,15 @@ REPEATED_TEXTS = (
     '"', "'", "{", "\n", "> ", "==", "-----BEGIN ", "eyJ", "x@y.", " \t", "\\", " · handoff 2", "[SESSION LINEAGE]",
     "echo a | ", "key=", "</", "#", "1. ",
 )  # fmt: skip
-"""Beginnings of texts that our regular expressions match.
+"""Beginnings of texts that the plugin's regular expressions match.
 
-Many repetitions of a beginning make an expression slow if it searches to the end of the text from
-each of them.
+If a text repeats such a beginning many times, an expression is slow if it searches from each
+beginning to the end of the text.
 """
 
 
 def write_sparse_file(path: Path, size: int, start: bytes = b"") -> None:
-    """Write a file of ``size`` bytes that begins with ``start``. Its zeros take no space on the disk."""
+    """Write a file of ``size`` bytes that begins with ``start``; the zeros after it take no disk space."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with open(path, "wb") as stream:
         stream.write(start)
@@ -103,9 +103,9 @@ def test_ten_thousand_notes_are_read_quickly(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("unit", REPEATED_TEXTS)
 def test_repeated_text_is_processed_in_linear_time(config_home: ConfigHome, unit: str) -> None:
-    """A text of 60,000 repeated characters is processed within the time limit by every function.
+    """Every function processes a text of 60,000 repeated characters within the time limit.
 
-    The text is a prompt, a command, an output, an answer and a title.
+    The text is used as a prompt, a command, an output, an answer and a title.
     """
     text = unit * (60_000 // len(unit)) + "!"
     rows = [
@@ -150,7 +150,7 @@ def _parse_query(text: str) -> None:
 
 
 def test_long_titles_are_cut_everywhere(config_home: ConfigHome) -> None:
-    """A title of ten megabytes is cut to 80 characters for a child, and does not make a card too long."""
+    """A title of ten megabytes is cut to 80 characters in a child, and no card becomes too long."""
     path = write_session(
         config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)]
     )
@@ -169,7 +169,7 @@ def test_long_titles_are_cut_everywhere(config_home: ConfigHome) -> None:
 def test_a_line_of_a_hundred_megabytes_needs_limited_memory(
     config_home: ConfigHome,
 ) -> None:
-    """Triggers in a session with a line of 100 MB need less than 1.6 GB of memory."""
+    """If a session contains a line of 100 MB, triggers need less than 1.6 GB of memory."""
     rows = [*conversation(2), user("x" * 100_000_000, uuid="big", parent="r3", ts=9)]
     path = write_session(config_home.project(), SESSION, rows)
     program = """
@@ -197,7 +197,7 @@ for text in (">resume", ">handoff go on", ">lineage"):
 
 
 def test_deep_nesting_does_not_crash() -> None:
-    """Deeply nested JSON does not crash: it is no valid record, or cannot be written."""
+    """Deeply nested JSON causes no crash: the record is treated as invalid or cannot be written."""
     assert records.parse_record(b'{"a":' * 100_000 + b"1" + b"}" * 100_000) is None
     assert hook_replies.parse_event(b"[" * 1_000_000) is None
     value: Any = "x"
@@ -210,7 +210,7 @@ def test_deep_nesting_does_not_crash() -> None:
 
 @pytest.mark.parametrize("odd", [{}, [], {"a": 1}, [1], None, 5, True, 1.5])
 def test_a_type_that_is_not_text_counts_as_unknown(config_home: ConfigHome, odd: object) -> None:
-    """If the type of a record or a block is not a text, the other records are still read."""
+    """If the type of a record or block is not a string, the other records are still read."""
     rows: list[Any] = [
         {"type": odd, "uuid": "x", "sessionId": SESSION},
         user(
@@ -248,7 +248,7 @@ def test_impossible_token_counts_are_limited(config_home: ConfigHome, count: obj
 
 
 def test_a_number_beyond_64_bits_is_kept() -> None:
-    """If a field of a record is set, a number above 64 bits in another field stays unchanged."""
+    """If one field of a record is set, a number of more than 64 bits in another field stays unchanged."""
     body = b'{"parentUuid":18446744073709551616,"uuid":"a"}'
     record = records.parse_record(body)
     assert record is not None

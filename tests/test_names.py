@@ -1,4 +1,4 @@
-"""Names and sentences follow the style of CONTRIBUTING.md, as far as a test can check it."""
+"""Tests that names and sentences follow the style in CONTRIBUTING.md, as far as a test can check."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ PARTICIPLES = frozenset([
     "apart", "compared", "hashed", "refused", "renamed", "restored", "tagged", "unheld", "unlistable", "vaulted",
     "weighed",
 ])  # fmt: skip
-"""Participles that may not be the whole name of a function, constant or module.
+"""Participles that are not allowed as the whole name of a function, constant or module.
 
 They do not say what was changed.
 """
 
 BARE_NOUNS = frozenset(["answer", "card", "check", "gap", "text"])
-"""Nouns that may not be the whole name of a function outside a class.
+"""Nouns that are not allowed as the whole name of a function outside a class.
 
-They occur in too many other names to be searched for.
+They are part of so many other names that nobody could search for them.
 """
 
 VAGUE_FIELDS = frozenset(["given", "mine", "pays", "unread", "voice"])
-"""Words that may not be the name of a field. Fields of options have the names that users type."""
+"""Words that are not allowed as a field's name. Option fields keep the names that users type."""
 
 AWKWARD_PHRASES = re.compile(
     r"\b(?:(?<![Tt]here )(?:is no(?! longer\b)|are none|is none)|that which)\b"
@@ -40,7 +40,7 @@ AWKWARD_PHRASES = re.compile(
 are allowed."""
 
 PRONOUN_START = re.compile(r"(?:It|They|Its|Their|Those|These|Otherwise|So|Then|And|But)\b")
-"""The start of a docstring that has no subject without the name of its function."""
+"""A pattern for docstrings whose subject is clear only from the function's name."""
 
 MODULE_PATHS = [
     path for folder in ("src", "hooks") for path in sorted((REPO / folder).rglob("*.py"))
@@ -53,7 +53,7 @@ PROGRAM_PATHS = [
 TEST_PATHS = sorted((REPO / "tests").rglob("*.py"))
 
 DOCUMENTED_MODULES = re.compile(r"schema|forms\.py")
-"""Modules whose fields are those of the documented JSON."""
+"""Modules whose fields are part of the documented JSON."""
 
 CLIENT_MODULES = sorted((REPO / "hooks").rglob("*.mjs"))
 
@@ -62,7 +62,7 @@ DECLARATION_PATTERN = re.compile(r"\b(?:const|let|var|function|class)\s+(\w+)")
 
 
 def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Yield every function except methods that return a bool, whose names may be participles."""
+    """Yield every function, except methods that return a bool, because their names may be participles."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -115,7 +115,7 @@ def fields_of(tree: ast.AST) -> Iterator[str]:
     "path", [*MODULE_PATHS, *PROGRAM_PATHS], ids=lambda path: str(path.relative_to(REPO))
 )
 def test_a_name_includes_its_object(path: Path) -> None:
-    """No function, constant or module has only a participle as its name, and no function only a noun."""
+    """A function, constant or module is not named with only a participle, nor a function with only a noun."""
     assert path.stem.strip("_") not in PARTICIPLES
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = [*(node.name for node in functions_of(tree)), *constants_of(tree)]
@@ -134,14 +134,14 @@ def test_a_field_names_its_content(path: Path) -> None:
 
 @pytest.mark.parametrize("path", CLIENT_MODULES, ids=lambda path: path.name)
 def test_a_name_in_the_client_includes_its_object(path: Path) -> None:
-    """No function, constant or variable in the client's JavaScript module has only a participle as name."""
+    """No function, constant or variable in the client's module is named with only a participle."""
     names = DECLARATION_PATTERN.findall(path.read_text(encoding="utf-8"))
     assert [name for name in names if name.lower() in PARTICIPLES] == []
 
 
 @pytest.mark.parametrize("path", MODULE_PATHS, ids=lambda path: str(path.relative_to(REPO)))
 def test_no_sentence_has_an_awkward_phrase(path: Path) -> None:
-    """No docstring or message contains an odd phrase, except patterns that search for such phrases."""
+    """No docstring or message contains an odd phrase, except the patterns that search for these phrases."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     texts = [
         node.value

@@ -1,4 +1,4 @@
-"""A newer version may have written the state folder. Its files are read, and never changed."""
+"""Tests of a state folder that a newer version has written: its files are read but never changed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 
 
 def test_the_state_of_a_newer_engine_is_not_changed(config_home: ConfigHome) -> None:
-    """Settings of a newer engine are read, but not changed.
+    """Settings from a newer engine are read but not changed.
 
-    Its index and its deleted sessions are not used and not changed.
+    The index and the deleted sessions of a newer engine are neither used nor changed.
     """
     write_session(config_home.project(), SESSION, conversation(2))
     with opened_index(config_home.where):

@@ -1,4 +1,7 @@
-"""Python starts programs only in ``system.programs``, and shell scripts only with ``hooks/programs``."""
+"""Tests that programs are started in one way only.
+
+Python starts them only in ``system.programs``, and shell scripts only with ``hooks/programs``.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,12 @@ FORBIDDEN_CALLS = re.compile(
 ALLOWED_CALLS = {
     "src/resume_hooks/maintenance/uninstall.py": {
         "shutil.which"
-    },  # This module finds a command and does not start it.
+    },  # This module only finds a command; it does not start it.
     "src/resume_hooks/search/index/read_transcript.py": {
         "multiprocessing.get_context"
     },  # This module forks the engine itself.
 }
-"""Other files that may call some of these functions."""
+"""Other files that may call some of these functions, with the functions."""
 
 
 def remove_annotations(tree: ast.AST) -> ast.AST:
@@ -98,12 +101,18 @@ SOURCED_SCRIPTS = {"claim", "near-end", "new-folder", "programs", "where"}
 """Scripts that other scripts source after hooks/programs."""
 
 CHOSEN_PYTHON = re.compile(r'"\$(?:any_python|python)"(?= )(?! \])')
-"""Matches the Python that our scripts chose, if it is run. ``[ -x "$any_python" ]`` does not run it."""
+"""A pattern for a command that runs the Python chosen by the plugin's scripts.
+
+``[ -x "$any_python" ]`` does not match, because it does not run the Python.
+"""
 
 PROGRAM_IN_FOLDER = re.compile(
     r"(?:^|[;&|({!]|\b(?:then|else|elif|if|do|exec|env)\b)\s*(?:[A-Z_]+=\S*\s+)*(?:uv|git|python[\d.]*|pip|node|claude|tmux)(?![\w=])"
 )
-"""Matches a program that uses files of its working folder, if it runs without ``run_isolated``."""
+"""A pattern for a command that runs a program without ``run_isolated``.
+
+The programs are those that use files in their working folder.
+"""
 
 
 def code_lines(script: str) -> list[str]:
@@ -113,7 +122,7 @@ def code_lines(script: str) -> list[str]:
 
 
 def lines_with_forbidden_launches(script: str) -> list[str]:
-    """Return the lines that start Python without ``-I``, or a program that uses its working folder."""
+    """Return the lines that start Python without ``-I``, or other programs without ``run_isolated``."""
     found = []
     for line in code_lines(script):
         behind = [line[ours.end() :] for ours in CHOSEN_PYTHON.finditer(line)]
@@ -126,7 +135,10 @@ def lines_with_forbidden_launches(script: str) -> list[str]:
 
 @pytest.mark.parametrize("path", SHELL_SCRIPTS, ids=lambda path: path.name)
 def test_scripts_start_programs_in_one_way(path: Path) -> None:
-    """Scripts source hooks/programs first, run Python with ``-I``, and other programs with ``run_isolated``."""
+    """Scripts source hooks/programs first and run other programs with ``run_isolated``.
+
+    They run Python with ``-I``.
+    """
     script = path.read_text(encoding="utf-8")
     if path.name != "programs":
         assert lines_with_forbidden_launches(script) == []
@@ -154,9 +166,9 @@ def test_the_check_finds_other_ways_in_a_script(line: str) -> None:
 
 
 def test_hooks_start_only_our_scripts() -> None:
-    """The commands in hooks.json and codex.json only source a script of the plugin.
+    """The commands in hooks.json and codex.json do nothing but source a script of the plugin.
 
-    The module sources its script in the same way.
+    The client's module sources its script in the same way.
     """
     for name in ("hooks.json", "codex.json"):
         for command in re.findall(

@@ -1,4 +1,4 @@
-"""Limits how often a verb opens the file of its session, because the file may be large."""
+"""Tests how often a verb opens the file of its session, because this file may be large."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ TESTED_COMMANDS = (
     "rollover --quick",
 )
 MAX_OPENS = 3
-"""Maximum number of opens: to read the session, to copy or compare it, and to archive it.
+"""Maximum number of opens: one to read the session, one to copy or compare it, and one to archive it.
 
-For ``untrim`` the session is the trimmed one, for other verbs the parent of the child.
+For ``untrim``, the session is the trimmed one. For other verbs it is the parent of the child.
 """
 
 
 class OpenCounter:
-    """A home with one session that can be trimmed. It counts how often the session's file is opened."""
+    """A home with one session that can be trimmed. It counts the opens of the session's file."""
 
     def __init__(self, home: ConfigHome) -> None:
         self._home = home
@@ -95,7 +95,7 @@ class OpenCounter:
 
 @pytest.fixture
 def open_counter(config_home: ConfigHome) -> OpenCounter:
-    """Return a counter for the opens of a session's file."""
+    """Return a counter of how often a session's file is opened."""
     return OpenCounter(config_home)
 
 

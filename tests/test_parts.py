@@ -1,4 +1,7 @@
-"""The optional parts: the table lists them, and a part that follows the documented recipe works."""
+"""Tests of the optional parts.
+
+They are all in the table, and a part that follows the documented recipe works.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ class GreetSchema(StrictModel):
 
 @pytest.fixture
 def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Add a part to the table that follows the recipe in docs/architecture.md."""
+    """Create a part that follows the recipe in docs/architecture.md, and add it to the table."""
     part = tmp_path / "example"
     (part / "verbs").mkdir(parents=True)
     for name, text in {
@@ -85,7 +88,7 @@ def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 
 def test_each_folder_is_a_part() -> None:
-    """Every folder of a part is in ``parts.PART_NAMES``. A listed folder may be missing."""
+    """Every part's folder is listed in ``parts.PART_NAMES``. The folder of a listed part may be missing."""
     folders = {path.parent.name for path in Path(seam.FOLDER).glob("*/__init__.py")}
     assert folders <= set(parts.PART_NAMES)
 
@@ -107,7 +110,7 @@ def test_each_listed_test_file_exists() -> None:
 def test_a_part_that_follows_the_recipe_works(
     example_part: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The verb of a new part runs and fits its schema, and the core uses the part's answer."""
+    """The verb of a new part runs, its output fits its schema, and the core uses the part's answer."""
     assert example_part.is_dir()
     assert run(["greet"]) == 0
     assert capsys.readouterr().out == "hello\n"
@@ -121,9 +124,9 @@ def test_a_part_that_follows_the_recipe_works(
 def test_the_verb_of_a_missing_part_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The verb of a missing part raises an error that names the part.
+    """If a part is missing, its verb raises an error that names the part.
 
-    The part's answers and verbs are omitted.
+    The part's answers and verbs are left out.
     """
     monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
     verb, (part, _, _) = next(iter(part_table.VERBS.items()))
@@ -136,7 +139,7 @@ def test_the_verb_of_a_missing_part_is_an_error(
 
 
 def test_a_part_that_does_not_load_raises_an_error(example_part: Path) -> None:
-    """If the module of a part cannot be imported, the error is raised."""
+    """If a part's module cannot be imported, the core raises the error."""
     (example_part / "notes.py").write_text("import nowhere\n")
     with pytest.raises(ModuleNotFoundError):
         list(seam.find_answers(questions.note_on_session))

@@ -1,4 +1,4 @@
-"""Project keys are those of the client, and only real session files are found."""
+"""Tests that project keys are the same as the client's, and that only real session files are found."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def key_of_sdk(folder: str) -> str:
 
 @given(BASIC_PLANE_TEXTS)
 def test_a_project_key_equals_that_of_the_sdk(name: str) -> None:
-    """Our key for a project's folder is that of the SDK, also for long paths and composed accents.
+    """The engine computes the same key for a project's folder as the SDK.
 
-    Characters beyond the basic plane are excluded, because the SDK counts them as one character,
-    but the client as two.
+    This includes long paths and composed accents. Characters beyond the basic plane are excluded,
+    because the SDK counts them as one character, but the client counts them as two.
     """
     assume(
         ".." not in name
@@ -67,15 +67,15 @@ def test_a_project_key_equals_that_of_the_sdk(name: str) -> None:
     ],
 )
 def test_a_project_key_has_only_letters_digits_and_dashes(folder: str, key: str) -> None:
-    """A project key replaces each UTF-16 unit that is no ASCII letter or digit by a dash.
+    """A project key has a dash in place of each UTF-16 unit that is not an ASCII letter or digit.
 
-    An emoji is replaced by two dashes.
+    An emoji therefore becomes two dashes.
     """
     assert project_key(folder) == key
 
 
 def test_the_key_of_an_emoji_differs_from_that_of_the_sdk() -> None:
-    """Our key for a folder with an emoji differs from the SDK's key, but is that of the client.
+    """For a folder with an emoji, the engine computes the client's key, which differs from the SDK's key.
 
     The client counts UTF-16 units.
     """
@@ -84,7 +84,7 @@ def test_the_key_of_an_emoji_differs_from_that_of_the_sdk() -> None:
 
 
 def test_long_keys_are_cut_and_hashed() -> None:
-    """A key of more than 200 characters is cut, and gets a dash and a hash of the whole path."""
+    """A key with more than 200 characters is cut, followed by a dash and a hash of the whole path."""
     assert len(LONG_PATH) > 200
     key = project_key(LONG_PATH)
     assert key == key_of_sdk(LONG_PATH)
@@ -95,7 +95,7 @@ def test_long_keys_are_cut_and_hashed() -> None:
 
 
 def test_the_key_of_a_link_is_that_of_its_target(tmp_path: Path) -> None:
-    """The key of a link to a folder is the key of the folder."""
+    """The key of a link to a folder is the same as the folder's key."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert project_key(str(tmp_path / "link")) == project_key(str(tmp_path / "real"))
@@ -108,9 +108,9 @@ def test_an_invalid_path_has_a_key() -> None:
 
 
 def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None:
-    """A folder for a long path is found by the first 200 characters of its key and a dash.
+    """For a long path, a folder is found by a dash and the 200 characters before it.
 
-    The hash after them differs by client.
+    The hash after the dash is different in different clients.
     """
     key = project_key(LONG_PATH)
     projects = config_home.config / "projects"
@@ -141,14 +141,14 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
 def test_a_variable_may_name_the_project_folder(name: str, config: str, *, named: bool) -> None:
     """CLAUDE_CODE_PROJECT_DIR_NAME is used if it is a plain name and CLAUDE_CONFIG_DIR is set.
 
-    The folder of the path's own key is searched as well.
+    The folder that is named after the path is searched as well.
     """
     environ = {paths.PROJECT_FOLDER_VARIABLE: name, "CLAUDE_CONFIG_DIR": config, "HOME": "/h"}
     assert paths.project_folder_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
 
 
 def test_a_long_key_without_a_folder_uses_our_hash(config_home: ConfigHome) -> None:
-    """If no folder for a long path exists, the key with our own hash is used."""
+    """If a long path has no folder yet, its key ends with the hash that the engine computes."""
     expected = [str(config_home.config / "projects" / project_key(LONG_PATH))]
     assert project_folders(LONG_PATH, config_home.where) == expected
     (config_home.config / "projects").rmdir()
@@ -165,7 +165,7 @@ def test_a_long_key_without_a_folder_uses_our_hash(config_home: ConfigHome) -> N
     ],
 )
 def test_a_variable_overrides_the_home_folder(environ: dict[str, str], expected: str) -> None:
-    """CLAUDE_CONFIG_DIR overrides ``~/.claude``, in Unicode form NFC like in the client.
+    """CLAUDE_CONFIG_DIR overrides ``~/.claude``, after its conversion to Unicode NFC, as in the client.
 
     RESUME_HOOKS_HOME overrides the state folder if it is an absolute path.
     """
@@ -188,13 +188,13 @@ def test_a_variable_overrides_the_home_folder(environ: dict[str, str], expected:
      SESSION.replace("1", "A"), SESSION.replace("-", "_"), SESSION[:-1] + "\n", SESSION[:-1] + "\u0661"],
 )  # fmt: skip
 def test_other_texts_are_not_session_ids(text: object) -> None:
-    """Only a lower-case UUID is a session id. No other text can become part of a path."""
+    """Only a lower-case UUID is a session id, so that no other text becomes part of a path."""
     assert not is_session_id(text)
 
 
 @given(st.uuids())
 def test_uuids_are_session_ids(number: object) -> None:
-    """Every UUID is a session id, and the name of a session's file."""
+    """Every UUID is a session id and can be the name of a session's file."""
     assert is_session_id(str(number))
     assert session_id_from_path(f"/any/{number}.jsonl") == str(number)
 
@@ -250,7 +250,7 @@ def test_find_session_accepts_only_ids(config_home: ConfigHome, hostile: str) ->
 
 
 def test_a_private_folder_is_made_or_reused(tmp_path: Path) -> None:
-    """``make_private_folder`` creates a folder that only its owner can read, or accepts an existing one."""
+    """``make_private_folder`` creates a folder that only its owner can read, or uses an existing one."""
     folder = paths.make_private_folder(str(tmp_path / "a" / "b"), paths.Where())
     assert os.stat(folder).st_mode & 0o777 == 0o700
     assert paths.make_private_folder(folder, paths.Where()) == folder
@@ -294,7 +294,10 @@ def test_a_link_to_a_regular_file_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
-    """A file larger than the limit is not read. ``read_json_object`` returns an empty object for it."""
+    """A file that is larger than the limit is not read.
+
+    In this case, ``read_json_object`` returns an empty object.
+    """
     path = tmp_path / "x.json"
     path.write_text('{"a": 1}')
     assert paths.read_regular_file(str(path), 8) == b'{"a": 1}'
@@ -305,9 +308,9 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_foreign_folder_does_not_become_the_state_folder(tmp_path: Path) -> None:
-    """RESUME_HOOKS_HOME is ignored if it names a folder with files that are not ours.
+    """RESUME_HOOKS_HOME is ignored if it names a folder that contains files of another program.
 
-    We would replace these files. A new or an empty folder is accepted.
+    The plugin would replace these files. A new or an empty folder is accepted.
     """
     site = tmp_path / "site"
     (site / "index").mkdir(parents=True)
@@ -337,7 +340,7 @@ def test_a_folder_of_the_project_does_not_become_the_state_folder(
 ) -> None:
     """RESUME_HOOKS_HOME is ignored if it names a folder in the project or in a repository.
 
-    Settings in that folder could send sessions to others. Links to it are ignored too.
+    Settings in such a folder could send sessions to other people. Links to it are ignored, too.
     """
     project, other = tmp_path / "unpacked", tmp_path / "clone"
     for folder in (project, other):
@@ -357,9 +360,9 @@ def test_a_folder_of_the_project_does_not_become_the_state_folder(
 def test_team_settings_in_a_project_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the config folder is in the project, its settings about the team are ignored.
+    """If the config folder is in the project, the team settings in it are ignored.
 
-    A repository may set ``CLAUDE_CONFIG_DIR`` and ``HOME``.
+    The reason is that a repository may set ``CLAUDE_CONFIG_DIR`` and ``HOME``.
     """
     project = tmp_path / "project"
     state = project / ".cc" / "resume-hooks"

@@ -1,4 +1,4 @@
-"""The pictures of the README and the guide show the current texts of cards and verbs."""
+"""Tests that the pictures in the README and the guide show the current texts of cards and verbs."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ CLIPBOARD_LINE = re.compile(r"copied|Copied|Type the /resume")
 
 
 def text_of_picture(name: str) -> str:
-    """Return the text of a picture."""
+    """Return the text in a picture."""
     return "\n".join(extract_lines((PICTURE_FOLDER / f"{name}.svg").read_text("utf-8")))
 
 
 def remove_variable_parts(text: str, home: str = "~") -> str:
-    """Return a text without numbers, ids, homes and spaces, so that only the words are compared."""
+    """Return a text without numbers, ids, homes and spaces, so that tests compare only the words."""
     text = text.replace(home, "~")
     text = re.sub(
         r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{8}\b", "#", text
@@ -68,7 +68,7 @@ def remove_variable_parts(text: str, home: str = "~") -> str:
 
 @pytest.fixture
 def uploader_home(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """Return a home with the sessions of the pictures, and change to their folder."""
+    """Return a home with the sessions that the pictures show, and change to the sessions' folder."""
     cwd = config_home.root / "uploader"
     cwd.mkdir()
     pictured.write_sessions(config_home.project(str(cwd)), str(cwd))
@@ -79,7 +79,7 @@ def uploader_home(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> C
 
 
 def pictures_of_pages() -> dict[str, str]:
-    """Return the alternative text of each picture in the pages, by the picture's name."""
+    """Return the alternative texts of the pictures in the pages. The keys are the pictures' names."""
     pages = "".join(
         page.read_text("utf-8") for page in (REPO / "README.md", *(REPO / "docs").glob("*.md"))
     )
@@ -88,7 +88,7 @@ def pictures_of_pages() -> dict[str, str]:
 
 
 def test_pictures_and_pages_agree() -> None:
-    """Each picture is on a page, and each picture on a page exists and has an alternative text."""
+    """Each picture is used on a page; each picture on a page exists and has an alternative text."""
     named = pictures_of_pages()
     assert sorted(named) == sorted(path.stem for path in PICTURE_FOLDER.glob("*.svg"))
     assert sorted({*TRIGGERS_BY_PICTURE, *VERBS_BY_PICTURE, *SCREEN_WORDS}) == sorted(named)
@@ -110,16 +110,16 @@ def test_a_picture_has_only_text_and_shapes(name: str) -> None:
         *(("g", "style") if name == "going-on" else ()),
     }
     assert "href" not in source
-    assert source.count("http") == 1  # This is the URL of the SVG format.
+    assert source.count("http") == 1  # The only URL is that of the SVG format.
     assert "".join(text_of_picture(name).split()) in extract_drawn_text(source)
     assert max(map(len, extract_lines(source))) <= 104
 
 
 @pytest.mark.parametrize("name", TRIGGERS_BY_PICTURE)
 def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> None:
-    """The lines of a card are in its picture, except numbers, ids and the line about the clipboard.
+    """A picture contains the lines of its card, apart from numbers, ids and the line about the clipboard.
 
-    If they are not, run ``python -m tools.make_pictures``.
+    If it does not, run ``python -m tools.make_pictures``.
     """
     trigger = recognise_trigger(f"/resume-hooks:{TRIGGERS_BY_PICTURE[name]}")
     assert trigger is not None
@@ -128,7 +128,7 @@ def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> Non
     for line in said.split("\n"):
         if (
             not CLIPBOARD_LINE.search(line) and "…" not in line
-        ):  # Where a path is cut depends on its length.
+        ):  # The position at which a path is cut depends on the path's length.
             assert remove_variable_parts(line, str(uploader_home.root)) in shown, line
 
 
@@ -136,9 +136,9 @@ def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> Non
 def test_a_verb_matches_its_picture(
     uploader_home: ConfigHome, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The lines that a verb prints are in its picture, except numbers, ids and the folder.
+    """A picture contains the lines that its verb prints, apart from numbers, ids and the folder.
 
-    If they are not, run ``python -m tools.make_pictures``.
+    If it does not, run ``python -m tools.make_pictures``.
     """
     assert run(VERBS_BY_PICTURE[name]) == 0
     shown = remove_variable_parts(text_of_picture(name).replace("-home-ann-uploader", "<key>"))
@@ -151,7 +151,7 @@ def test_a_verb_matches_its_picture(
 
 @pytest.mark.parametrize("name", SCREEN_WORDS)
 def test_the_picture_of_a_screen_has_its_words(name: str) -> None:
-    """The picture of a client's or a chooser's screen contains the expected words."""
+    """The picture of a screen contains the words expected on a client's or a chooser's screen."""
     for words in SCREEN_WORDS[name]:
         assert remove_variable_parts(words) in remove_variable_parts(text_of_picture(name))
 
@@ -173,7 +173,10 @@ def test_cells_of_a_screen_are_drawn_as_svg() -> None:
 
 
 def test_screens_are_animated_in_turn() -> None:
-    """An animated picture shows its screens in turn. Without animation only the second one is visible."""
+    """An animated picture shows its screens one after the other.
+
+    Without animation, only the second screen is visible.
+    """
     source = draw_animation([[[Cell("a")]], [[Cell("b")], [Cell("c")]]], "T")
     assert extract_lines(source) == ["a", "b", "c"]
     assert re.findall(r'<g opacity="(\d)">', source) == ["0", "1"]

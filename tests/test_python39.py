@@ -1,4 +1,7 @@
-"""Code that runs before the engine is installed runs on Python 3.9, the version of macOS."""
+"""Tests that code which may run before the engine is installed works with Python 3.9.
+
+This is the version that macOS contains.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ EARLY_MODULES = [
     "transcripts.lines", "transcripts.parted_text",
 ]  # fmt: skip
 EARLY_QUESTIONS = (questions.line_at_start, questions.needs_driver)
-"""The questions to the parts that are asked before the engine is installed."""
+"""Questions to the parts that may be asked before the engine is installed."""
 
 EARLY_FUNCTIONS = [
     *((part, value) for part, _, value in part_table.HOSTS.values()),
@@ -55,7 +58,7 @@ EARLY_FILES = [
 
 @pytest.mark.parametrize("path", EARLY_FILES, ids=lambda path: str(path.relative_to(REPO)))
 def test_the_syntax_is_valid_in_python_3_9(path: Path) -> None:
-    """The files have no syntax that Python 3.9 lacks, such as ``match``."""
+    """The files contain no syntax that is missing in Python 3.9, such as ``match``."""
     ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
@@ -72,10 +75,10 @@ def test_each_module_loads_in_python_3_9(module: str) -> None:
 
 
 def test_imported_modules_are_in_the_list() -> None:
-    """Every module that these files import is in the list too, or is an exception."""
+    """Every module that these files import is in the list too, or is one of the exceptions."""
     missing = set()
     for path in EARLY_FILES:
-        if path.stem == "questions":  # This module imports types only for mypy.
+        if path.stem == "questions":  # This module imports types, but only for mypy.
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("resume_hooks"):

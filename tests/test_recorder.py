@@ -1,4 +1,7 @@
-"""The recorder in ``tools`` gives the same bytes for the same code, and groups differences."""
+"""Tests of the recorder in ``tools``.
+
+For the same code it records the same bytes, and it groups differences.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,9 @@ def write_recording(path: Path, *rows: Record) -> Path:
 
 
 def test_mutants_are_reproducible() -> None:
-    """Damaged copies are the same in each run, and have every kind of damage.
+    """Damaged copies are the same in each run, and every kind of damage occurs in them.
 
-    Most of them differ from their session.
+    Most of the copies differ from their session.
     """
     parents = [
         session_with_number(number, session_bytes(turns_with_large_files(turns=3 + number)))
@@ -53,7 +56,7 @@ def test_mutants_are_reproducible() -> None:
 
 
 def test_sessions_of_every_size_are_chosen() -> None:
-    """The chosen sessions include the smallest and the largest of them."""
+    """The chosen sessions include the smallest and the largest session."""
     sessions = [session_with_number(number, b"x" * 1_000 * number) for number in range(1, 51)]
     sizes = [len(each.content) for each in choose_sessions_of_all_sizes(sessions, 5)]
     assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)
@@ -62,7 +65,7 @@ def test_sessions_of_every_size_are_chosen() -> None:
 def test_differences_of_one_kind_are_one_entry(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Differences of the same kind are printed once, with their number and an example."""
+    """Differences of the same kind are printed once, with the number of them and an example."""
     before = [
         {"case": f"claude/{number}/00.0 cli info", "stdout": f"{number} tokens left"}
         for number in range(9)
@@ -85,9 +88,9 @@ def test_differences_of_one_kind_are_one_entry(
 
 
 def test_json_is_compared_by_field() -> None:
-    """Differences of JSON are named after the field, whatever its values are.
+    """If JSON differs, the difference has the field's name, whatever the field's values are.
 
-    A different order of fields is also a difference.
+    A different order of fields is a difference, too.
     """
     assert describe_text_difference('{"a": [{"b": 1}]}', '{"a": [{"b": 2}]}')[0] == "JSON .a[].b"
     assert describe_text_difference('{"a": 1}', '{"a": 1, "b": 2}')[0] == "JSON .b is new"

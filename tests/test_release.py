@@ -1,4 +1,4 @@
-"""The files that ``make release`` builds are complete and small, and have checksums."""
+"""Tests that the files which ``make release`` builds are complete and small, and have checksums."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools import release
 
 MAX_FILES, MAX_BYTES = 600, 6_000_000
 PINNED_PACKAGE = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
-"""Matches a package and its version in a lock file."""
+"""A pattern for a package and its version in a lock file."""
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +80,9 @@ def test_each_package_of_a_lock_is_in_the_component_list(
 
 @pytest.mark.parametrize("kind", ["plugin", "edition"])
 def test_the_plugin_and_the_edition_are_small(release_folder: Path, kind: str) -> None:
-    """The plugin and the edition have few files, because a client copies every file.
+    """The plugin and the edition have few files, because a client copies each of them.
 
-    The plugin directory rejects large files.
+    All files are small, because the plugin directory rejects large ones.
     """
     sizes = [path.stat().st_size for path in files_below(release_folder / kind)]
     assert len(sizes) <= MAX_FILES
@@ -91,9 +91,9 @@ def test_the_plugin_and_the_edition_are_small(release_folder: Path, kind: str) -
 
 
 def test_the_edition_has_no_hooks_on_prompts_or_commands(release_folder: Path) -> None:
-    """The edition has all hooks of the plugin, except those on prompts and on commands.
+    """The edition has the same hooks as the plugin, except those for prompts and commands.
 
-    Its manifests agree with each other.
+    The edition's manifests agree with each other.
     """
     ours, whole = (
         json.loads((release_folder / kind / "hooks" / "hooks.json").read_text())
@@ -124,9 +124,9 @@ def test_the_changes_of_a_version_come_from_the_changelog() -> None:
 def test_the_client_would_create_the_tag(
     client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client's own command would create the tag of the release.
+    """The client's own command would create the release's tag.
 
-    The command checks that the manifests agree and that all files are committed.
+    This command checks that the manifests agree and that all files are committed.
     """
     clone = clone_repository(tmp_path / "clone")
     commit = (
@@ -148,7 +148,7 @@ def test_the_client_would_create_the_tag(
 
 
 def hashes_of(component: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the algorithm and the value of each hash of a package."""
+    """Return the algorithm and the value of each hash in a package's entry."""
     (source,) = component["externalReferences"]
     found: list[dict[str, str]] = source["hashes"]
     return found

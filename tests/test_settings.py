@@ -1,4 +1,4 @@
-"""Settings come from a file, environment variables and options of the plugin."""
+"""Tests of settings, which come from a file, environment variables and the plugin's options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_settings(home: ConfigHome, content: object) -> None:
 
 
 def test_every_setting_has_a_default(config_home: ConfigHome) -> None:
-    """Without a settings file and variables, every setting has its default."""
+    """Without a settings file and environment variables, every setting has its default."""
     assert load_settings(config_home.where) == names_of_installed_parts(
         {
             "context_window": Setting(0, "default"),
@@ -47,7 +47,7 @@ def test_every_setting_has_a_default(config_home: ConfigHome) -> None:
 
 
 def test_later_sources_have_precedence(config_home: ConfigHome) -> None:
-    """Environment variables override the settings file, and options of the plugin override both."""
+    """Environment variables override the settings file, and the plugin's options override both."""
     write_settings(
         config_home, {"context_window": 1000, "clipboard": "tmux", "triggers_off": ["help"]}
     )
@@ -104,7 +104,7 @@ def test_later_sources_have_precedence(config_home: ConfigHome) -> None:
     ],
 )
 def test_an_invalid_setting_falls_back_to_its_default(config_home: ConfigHome, bad: Any) -> None:
-    """An invalid value or a damaged file gives the default of each setting."""
+    """If a value is invalid or the file is damaged, a setting has its default."""
     write_settings(config_home, bad)
     assert load_settings(config_home.where) == {
         name: Setting(key.default, "default") for name, key in settings.KEYS.items()
@@ -112,9 +112,9 @@ def test_an_invalid_setting_falls_back_to_its_default(config_home: ConfigHome, b
 
 
 def test_options_stored_by_the_client_are_read(config_home: ConfigHome) -> None:
-    """Options of the plugin are read from variables, or from the client's settings file.
+    """The plugin's options are read from variables or from the client's settings file.
 
-    Damaged settings of the client are ignored.
+    If the client's settings are damaged, they are ignored.
     """
     path = os.path.join(config_home.where.config, "settings.json")
     options = {"vault": "off", "handoff_sends": True, "handoff_tool": False, "notice_percent": 30}
@@ -178,7 +178,7 @@ def test_an_overridden_setting_is_not_stored(config_home: ConfigHome, variable: 
 def test_a_compaction_setting_of_0_2_0_is_converted(
     config_home: ConfigHome, given: str, kept: str
 ) -> None:
-    """The compaction ``handoff`` of version 0.2.0 is converted to the default size."""
+    """The value ``handoff`` of the setting ``compaction`` in version 0.2.0 becomes the default size."""
     assert store_setting("compaction", given, config_home.where) == kept
     write_settings(config_home, {"compaction": given})
     assert load_settings(config_home.where)["compaction"] == Setting(kept, "file")
@@ -186,7 +186,7 @@ def test_a_compaction_setting_of_0_2_0_is_converted(
 
 @pytest.mark.parametrize("value", ["49k", "0k", "handoffs", "handoff@59k", "trim handoff", "all"])
 def test_an_invalid_compaction_is_refused(config_home: ConfigHome, value: str) -> None:
-    """``store_setting`` refuses an invalid compaction, and the error names the sizes."""
+    """``store_setting`` refuses an invalid value of ``compaction``, and the error lists the sizes."""
     with pytest.raises(UsageError, match="client, trim, or a size such as 24k, up to 48k"):
         store_setting("compaction", value, config_home.where)
 
@@ -249,7 +249,10 @@ def test_storing_never_replaces_a_damaged_file(config_home: ConfigHome, content:
 
 
 def test_a_failed_store_names_the_file(config_home: ConfigHome) -> None:
-    """If the settings file cannot be written, the error names it and mentions space and permissions."""
+    """If the settings file cannot be written, the error names the file.
+
+    It also mentions disk space and permissions.
+    """
     (config_home.root / "file").write_text("")
     environ = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
     with pytest.raises(WriteFailed, match=r"settings\.json") as failure:
@@ -261,9 +264,9 @@ def test_a_failed_store_names_the_file(config_home: ConfigHome) -> None:
 def test_a_settings_file_that_is_not_a_regular_file_is_ignored(
     config_home: ConfigHome, kind: str
 ) -> None:
-    """A settings file that is a pipe, a device, a folder, too large or no object is ignored.
+    """The settings file is ignored if it is a pipe, a device or a folder, too large, or not a JSON object.
 
-    It is reported as unreadable and never overwritten.
+    It is reported as unreadable and is never overwritten.
     """
     path = settings_file(config_home.where)
     os.makedirs(os.path.dirname(path))

@@ -1,4 +1,4 @@
-"""Values that several programs share are equal wherever they are written by hand."""
+"""Tests that values which several programs share are equal wherever they are written by hand."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from tests.needs import REPO
 
 
 def test_the_time_limit_of_a_model_in_words_and_numbers_agrees() -> None:
-    """The two constants for a model's time limit, in words and in minutes, agree."""
+    """The time limit for a model is the same in words and in minutes."""
     assert {1: "a minute", 2: "two minutes", 3: "three minutes"}[MODEL_MINUTES] == MODEL_TIME
 
 
 def test_the_guide_states_the_time_limit_of_a_model() -> None:
-    """The guide's sentence about the time of a rollover contains the current limit."""
+    """The guide's sentence about the duration of a rollover states the present time limit."""
     guide = (REPO / "docs" / "guide.md").read_text(encoding="utf-8")
     assert f"It costs tokens and takes up to {MODEL_TIME}" in guide
 
 
 def test_the_shell_compares_the_digits_of_a_large_context() -> None:
-    """The pattern for a large context in ``hooks/session-start`` has the digits of ``COLD_TOKENS``.
+    """The pattern for a large context in ``hooks/session-start`` matches the digits of ``COLD_TOKENS``.
 
-    The script cannot compare numbers in a text without another process.
+    The script needs a pattern because it cannot compare numbers in a text without starting a
+    process.
     """
     digits = "[1-9]" + "[0-9]" * (len(str(COLD_TOKENS)) - 1)
     text = (REPO / "hooks" / "session-start").read_text(encoding="utf-8")

@@ -1,4 +1,7 @@
-"""If the state folder is full, read-only, missing or a link, triggers still answer and report losses."""
+"""Tests of triggers while the state folder is full, read-only, missing or a link.
+
+Triggers still answer, and they report what could not be stored.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ FolderFailure = Callable[[Path], contextlib.AbstractContextManager[None]]
 
 
 def failing_writes(number: int) -> FolderFailure:
-    """Return a context in which writing to the state folder fails with the error ``number``."""
+    """Return a context manager that makes writes to the state folder fail with this error number."""
 
     @contextlib.contextmanager
     def fail_writes(state: Path) -> Iterator[None]:
@@ -55,7 +58,7 @@ def failing_writes(number: int) -> FolderFailure:
 
 @contextlib.contextmanager
 def folder_removed_repeatedly(state: Path) -> Iterator[None]:
-    """Remove the whole state folder each time that a file is about to be created in it."""
+    """Remove the whole state folder whenever a file is about to be created in it."""
 
     def remove_folder() -> None:
         shutil.rmtree(state, ignore_errors=True)
@@ -86,7 +89,7 @@ def _patch_writes(
 
 @contextlib.contextmanager
 def file_in_place(state: Path) -> Iterator[None]:
-    """Create a file in place of the state folder."""
+    """Create a file where the state folder should be."""
     state.write_text("in the way")
     yield
     assert state.read_text() == "in the way"
@@ -94,7 +97,7 @@ def file_in_place(state: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def link_in_place(state: Path) -> Iterator[None]:
-    """Create a link to another folder in place of the state folder."""
+    """Create a link to another folder where the state folder should be."""
     there = state.parent / "elsewhere"
     there.mkdir()
     state.symlink_to(there)
@@ -139,9 +142,9 @@ def prompt_answer(session_in_client: str, text: str) -> str:
 def test_every_trigger_answers_without_a_state_folder(
     config_home: ConfigHome, session_in_client: str, name: str
 ) -> None:
-    """Every trigger answers if the state folder cannot be used, and other prompts are not blocked.
+    """Every trigger answers even if the state folder cannot be used, and other prompts still pass.
 
-    A handoff writes its child, and the answer reports that the link was not added.
+    A handoff writes its child, and the answer says that the link was not recorded.
     """
     before = Path(session_in_client).read_bytes()
     with FAILURES_BY_NAME[name](config_home.config / "resume-hooks"):
@@ -167,7 +170,7 @@ def test_every_trigger_answers_without_a_state_folder(
     assert len(children) == 1
     handoff = answers[">handoff go on"]
     assert children[0].stem in handoff
-    if name != "vanishing":  # If the folder is removed repeatedly, some writes succeed.
+    if name != "vanishing":  # If the folder is removed again and again, some writes succeed.
         assert "link was not added" in handoff
         assert "temporary index" in answers[">search prompt"]
 
@@ -175,7 +178,7 @@ def test_every_trigger_answers_without_a_state_folder(
 def test_a_state_folder_may_be_on_another_file_system(
     config_home: ConfigHome, session_in_client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The state folder may be on another file system. No state is then in the config home."""
+    """The state folder may be on another file system; then the config home contains no state."""
     own = config_home.config.stat().st_dev
     others = [
         place

@@ -1,4 +1,4 @@
-"""Ten clients work in one home at the same time without losing or damaging data."""
+"""Tests that ten clients work in the same home at the same time without losing or damaging data."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ print("done", flush=True)
 
 
 def test_ten_simultaneous_clients_lose_nothing(config_home: ConfigHome) -> None:
-    """Ten clients that hand off sessions at the same time lose no child, link, title or index entry.
+    """If ten clients hand off sessions at the same time, no child, link, title or index entry is lost.
 
-    Each of them hands off its own session and a shared one, searches, asks, starts and ends. The
-    sessions themselves stay unchanged.
+    Each client starts, hands off its own session and a shared one, searches, asks a question, and
+    ends. The sessions themselves stay unchanged.
     """
     folder = config_home.project()
     shared = write_session(folder, session_id(99), conversation(5))

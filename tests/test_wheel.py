@@ -1,4 +1,4 @@
-"""The wheel contains the whole plugin, and installs it without the repository."""
+"""Tests of the wheel, which contains the whole plugin and installs it without the repository."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def built_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_contains_every_file_of_the_plugin(built_wheel: Path) -> None:
-    """The wheel contains every file of the plugin in a folder of the package."""
+    """The wheel contains every file of the plugin, in a folder inside the package."""
     carried = set(zipfile.ZipFile(built_wheel).namelist())
     for part in plugin_files.PLUGIN_FILES:
         found = sorted(path for path in (REPO / part).rglob("*") if path.is_file()) or [REPO / part]
@@ -41,7 +41,7 @@ def test_the_wheel_contains_every_file_of_the_plugin(built_wheel: Path) -> None:
 
 
 def test_the_wheel_contains_the_whole_package(built_wheel: Path) -> None:
-    """The wheel contains all files of the package, also those that are not Python."""
+    """The wheel contains every file of the package, including those that are not Python files."""
     carried = set(zipfile.ZipFile(built_wheel).namelist())
     source = REPO / "src"
     files = {
@@ -51,7 +51,10 @@ def test_the_wheel_contains_the_whole_package(built_wheel: Path) -> None:
 
 
 def test_install_assembles_the_plugin_from_the_wheel(built_wheel: Path, tmp_path: Path) -> None:
-    """``install`` of the wheel writes a plugin with a working engine, without the repository or a client."""
+    """``install`` from the wheel writes a plugin with a working engine.
+
+    It needs neither the repository nor a client.
+    """
     site = tmp_path / "site"
     zipfile.ZipFile(built_wheel).extractall(site)
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(site)}
@@ -78,9 +81,9 @@ def test_install_assembles_the_plugin_from_the_wheel(built_wheel: Path, tmp_path
 def test_the_plugin_installs_from_the_package(
     built_wheel: Path, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The plugin of an installed wheel uses the packages of that installation, without a second venv.
+    """If the wheel is installed, its plugin uses the installed packages and needs no second venv.
 
-    After the installation was removed, ``>handoff`` reports that it needs the engine.
+    If the installation is removed, ``>handoff`` says that it needs the engine.
     """
     tool, data = home.root / "tool", home.config / "plugins" / "data" / "resume-hooks-resume-hooks"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tool)], check=True)

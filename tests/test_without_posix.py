@@ -1,4 +1,7 @@
-"""The engine without POSIX: verbs that write, and the replacements for locks, alarms and signals."""
+"""Tests of the engine without POSIX.
+
+They cover verbs that write, and the replacements for locks, alarms and signals.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,10 @@ def session_to_trim(config_home: ConfigHome) -> Path:
 
 
 def run_without_posix(home: ConfigHome, *words: str, text: str = "") -> str:
-    """Run resume-hooks without POSIX and return its stdout. Raises AssertionError if it fails."""
+    """Run resume-hooks without POSIX and return its stdout.
+
+    Raises AssertionError if it fails.
+    """
     environ = {**home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
     command = [sys.executable, "-m", TEST_PROGRAM, *words]
     done = subprocess.run(
@@ -132,7 +138,10 @@ def test_a_thread_enforces_the_time_limit_without_posix(monkeypatch: pytest.Monk
 
 
 def test_only_single_processes_are_ended_without_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without process groups, a single process can be ended, but a program with children is refused."""
+    """Without process groups, a single process can be ended.
+
+    The engine refuses to end a program that has child processes.
+    """
     monkeypatch.delattr(os, "killpg")
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     subprocesses.kill_group(process.pid)
@@ -148,9 +157,9 @@ def test_only_single_processes_are_ended_without_groups(monkeypatch: pytest.Monk
 def test_a_process_of_windows_is_checked_by_its_handle(
     handle: int, error: int, waited: int, runs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On Windows, a process is checked through a handle, which is closed again.
+    """On Windows, a process is checked through a handle, which is closed afterwards.
 
-    The process gets no signal.
+    No signal is sent to the process.
     """
     closed: list[Any] = []
     kernel = SimpleNamespace(

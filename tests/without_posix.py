@@ -1,7 +1,7 @@
-"""Runs the command line without POSIX: ``python -m tests.without_posix ARGUMENTS``.
+"""Run the command line without POSIX: ``python -m tests.without_posix ARGUMENTS``.
 
-Other properties of Windows are not simulated: open files that cannot be replaced, paths, and
-consoles.
+Other properties of Windows are not simulated, for example open files that cannot be replaced,
+paths, and consoles.
 """
 
 from __future__ import annotations
@@ -35,11 +35,14 @@ FUNCTIONS_WITH_DIR_FD = (
     "unlink", "utime",
 )  # fmt: skip
 LOCK_ARGUMENTS = (2, 1)
-"""Arguments of a lock on Windows: the mode LK_NBLCK and the number of bytes."""
+"""The arguments of a lock on Windows: the mode LK_NBLCK, and the number of bytes to lock."""
 
 
 def hide_posix() -> None:
-    """Remove everything that Windows lacks from this process. Modules that are already imported keep it."""
+    """Remove everything that does not exist on Windows from this process.
+
+    Modules that are already imported keep what they have imported.
+    """
     windows: Any = _windows_lock_module()
     sys.modules["msvcrt"] = windows
     for name in MISSING_MODULES:
@@ -56,7 +59,7 @@ def hide_posix() -> None:
 
 
 def _windows_lock_module() -> SimpleNamespace:
-    """Return a module like ``msvcrt``, which locks one byte after the end of a file."""
+    """Return a replacement for ``msvcrt``, which locks one byte after the end of a file."""
     import fcntl
 
     def locking(descriptor: int, mode: int, length: int) -> None:

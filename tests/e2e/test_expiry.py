@@ -99,9 +99,9 @@ def set_file_age(seconds: float, *paths: Path) -> None:
 def test_sessions_are_archived_before_the_cleanup(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """``lineage``, ``search``, ``read`` and ``untrim`` work after the cleanup deleted ancestors.
+    """``lineage``, ``search``, ``read`` and ``untrim`` still work after the cleanup deleted ancestors.
 
-    ``restore`` writes an ancestor and its files back, and the client resumes it.
+    ``restore`` writes an ancestor and its files back, and the client can resume the ancestor.
     """
     folder = home.project_folder
     root = Path(

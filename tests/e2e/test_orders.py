@@ -42,7 +42,7 @@ PLACEHOLDER_BEGINNING = "suppressed - "
 
 
 def steps_of_seed(seed: int) -> list[str]:
-    """Return a random sequence with at least one trim, in which no step follows a step of its kind."""
+    """Return a random sequence that contains a trim and never repeats the same step immediately."""
     chance = random.Random(seed)
     steps = ["prompt"]
     while len(steps) < STEPS_PER_SEQUENCE:
@@ -53,7 +53,7 @@ def steps_of_seed(seed: int) -> list[str]:
 
 
 class PlayedSession:
-    """Plays the steps of a sequence in a client, and records the typed prompts."""
+    """A session in whose client the steps of a sequence are played. It records the typed prompts."""
 
     def __init__(self, home: ClientHome, api: MockApi, plugin: Path) -> None:
         self.home, self.api, self.plugin = home, api, plugin
@@ -78,12 +78,16 @@ class PlayedSession:
         return open_session_path(self.tui)
 
     def play(self, step: str) -> None:
-        """Do a step and wait until it has ended."""
+        """Perform a step and wait until the screen no longer changes."""
         getattr(self, step.replace(" ", "_"))()
         self.tui.wait_until_idle()
 
     def ask(self, typed: str, *answers: str) -> None:
-        """Type a command, and wait until the patterns ``answers`` have more or fewer matches on the screen."""
+        """Type a command, and wait until its answer appears.
+
+        The answer appears when the number of matches of the patterns ``answers`` on the screen
+        changes.
+        """
         pattern = re.compile("|".join(answers))
         before = len(pattern.findall(self.tui.text()))
         self.tui.submit(typed)
@@ -91,7 +95,7 @@ class PlayedSession:
         self.tui.wait_until_idle()
 
     def prompt(self) -> None:
-        """Run a turn with a call whose output is long enough for a trim."""
+        """Run a turn with a call whose output is long enough to be trimmed."""
         number = len(self.typed) + 1
         self.api.script = [
             {"name": "Bash", "input": {"command": f"seq {number}0000 {number}3500"}}, f"Step {number} is done.",
@@ -106,14 +110,14 @@ class PlayedSession:
         self.api.script = []
 
     def trim_here(self) -> None:
-        """Trim in place, or wait for the reason of a refusal."""
+        """Trim in place, or wait until the client shows why the trim is refused."""
         self.ask("/trim here", "tokens before, about", "othing")
 
     def trim(self) -> None:
-        """Trim and open the copy, or wait for the reason of a refusal."""
+        """Trim and open the copy, or wait until the client shows why the trim is refused."""
         self.ask("/trim", "1. Open the trimmed copy", "othing")
         if "1. Open the trimmed copy" in self.tui.text():
-            self.tui.wait_until_idle(2)  # The dialog ignores a key that is pressed too early.
+            self.tui.wait_until_idle(2)  # The dialog ignores keys that are pressed too early.
             self.tui.key("Enter")
             self.tui.wait_until_gone("1. Open the trimmed copy")
 
@@ -142,7 +146,7 @@ class PlayedSession:
         self.tui.key("C-u")
 
     def resume(self) -> None:
-        """End the client, and resume the session in a new one."""
+        """End the client, and resume the session in a new client."""
         session = self.session
         self.tui.close()
         self.tui = self.start_client(session.stem)
@@ -152,10 +156,11 @@ class PlayedSession:
 def test_each_typed_turn_counts_once_after_any_steps(
     home: ClientHome, api: MockApi, tmp_path: Path, seed: int
 ) -> None:
-    """After a random sequence of actions, outline, search and digest contain each typed turn at most once.
+    """Whatever actions a session has gone through, each typed turn is counted at most once.
 
-    This holds for all sessions that the sequence made, and each typed turn is in at least one of
-    their outlines. After an untrim of the last session, the request has no placeholder.
+    This is true for outline, search and digest in all sessions that the sequence made, and each
+    typed turn is in at least one of their outlines. After an untrim of the last session, the
+    request contains no placeholder.
     """
     steps = steps_of_seed(seed)
     played = PlayedSession(home, api, build_plugin(tmp_path / "plugin"))

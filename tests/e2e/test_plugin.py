@@ -1,4 +1,7 @@
-"""The plugin as a package: it is valid, can be installed, costs few tokens, and works without hooks."""
+"""Tests of the plugin as a package.
+
+It is valid, can be installed, costs few tokens, and works without hooks.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ MAX_ALWAYS_LOADED_TOKENS = 480
 def run_client_command(
     client: ClientVersion, home: ClientHome, api: MockApi, *arguments: str
 ) -> str:
-    """Run a command of the client and return its output. Raises AssertionError if the command fails."""
+    """Run a command of the client and return its output.
+
+    Raises AssertionError if the command fails.
+    """
     done = subprocess.run(
         [*client.command, *arguments],
         cwd=home.cwd,
@@ -39,7 +45,7 @@ def run_client_command(
 
 
 def install_plugin_from_clone(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Install the plugin from a clone, by the README or by the documentation for older clients."""
+    """Install the plugin from a clone, as the README says, or the documentation for older clients."""
     lines = code_block_of_page(
         "README.md" if client.version in RECENT_VERSIONS else "docs/older-clients.md",
         "claude plugin",
@@ -54,9 +60,9 @@ def install_plugin_from_clone(client: ClientVersion, home: ClientHome, api: Mock
 
 
 def test_each_agent_finds_its_manifest() -> None:
-    """The manifests for Claude Code and Codex are equal, and the one at the top level is no link.
+    """The manifests for Claude Code and Codex are equal, and the one in the top folder is not a link.
 
-    Codex prefers the manifest at the top level, but ignores it if it is a link.
+    Codex prefers the manifest in the top folder but ignores it if it is a link.
     """
     top, theirs = (REPO / path / "plugin.json" for path in ("", ".codex-plugin"))
     assert not top.is_symlink()
@@ -66,7 +72,7 @@ def test_each_agent_finds_its_manifest() -> None:
 def test_the_commands_of_the_readme_install_the_plugin(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The plugin is installed by the commands of the README, and answers ``>handoff`` in each client."""
+    """The README's commands install the plugin, which then answers ``>handoff`` in each client."""
     install_plugin_from_clone(every_client, home, api)
     run_print(
         every_client,
@@ -87,7 +93,7 @@ def test_the_commands_of_the_readme_install_the_plugin(
 def test_options_can_be_set_at_installation(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Options that are set by ``--config`` at the installation are the plugin's settings."""
+    """Options that the user passes with ``--config`` at the installation become the plugin's settings."""
     given = {"vault": "3G", "handoff_sends": "true", "notice_percent": "65", "compaction": "trim"}
     chosen = [f"--config {name}={value}" for name, value in given.items()]
     line = " ".join([code_block_of_page("README.md", "claude plugin install").strip(), *chosen])
@@ -113,8 +119,8 @@ def test_options_can_be_set_at_installation(
 def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path) -> None:
     """The installed plugin works on the screen and costs few tokens.
 
-    The test follows the README's first minute. If the plugin is removed while a client runs,
-    ``>handoff`` reports that and writes no file.
+    The test follows the steps in the README's first minute. If the plugin is removed while a client
+    is running, ``>handoff`` reports this and writes no file.
     """
     home = tui.home
     install_plugin_from_clone(tui.version, home, tui.api)
@@ -152,9 +158,9 @@ def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path)
 def test_a_slash_command_calls_the_engine_without_hooks(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """With hooks off, ``/resume-hooks:handoff`` asks the model to run the engine.
+    """If hooks are turned off, ``/resume-hooks:handoff`` asks the model to run the engine.
 
-    The model's Bash call needs no permission, and makes the child.
+    The model's Bash call needs no permission and makes the child.
     """
     run_print(client, home, api, "hello", extra_args=["--session-id", PARENT_ID])
     home.write_settings({"disableAllHooks": True})

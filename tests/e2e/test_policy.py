@@ -1,4 +1,7 @@
-"""Under policies of an organization the client would compact by itself, so a trim in place is refused."""
+"""Tests that a trim in place is refused under an organization's policy.
+
+Under this policy, the client would compact the conversation itself.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,9 @@ POLICIES_BY_NAME: dict[str, dict[str, Any]] = {
 def client_under_policy(
     client: ClientVersion, policy: dict[str, Any], scratch: Path
 ) -> ClientVersion:
-    """Return a client that runs on a machine with this policy.
+    """Return a client that runs as on a machine with this policy.
 
-    The policy is in an overlay of ``/etc``, which is gone after the client has ended.
+    The policy is in an overlay of ``/etc``, which disappears when the client ends.
     """
     upper, work, file = scratch / "upper", scratch / "work", scratch / "policy.json"
     upper.mkdir()

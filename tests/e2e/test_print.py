@@ -1,4 +1,4 @@
-"""The plugin in ``claude -p``: prompts pass, triggers show their card, and children resume."""
+"""Tests of the plugin in ``claude -p``: prompts pass, triggers show their card, and children resume."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_triggers_are_blocked_in_both_forms(
     parent: Path,
     xserver: XServer,
 ) -> None:
-    """``>resume`` and ``/resume-hooks:handoff`` are answered without a request.
+    """The hook answers ``>resume`` and ``/resume-hooks:handoff``, and no request is sent.
 
     ``>resume`` shows its card and copies the session's id to the X clipboard. The handoff makes a
     child with the next step.
@@ -77,9 +77,9 @@ def test_triggers_are_blocked_in_both_forms(
 def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """The child of ``>handoff`` resumes in ``claude -p`` and sends lineage, digest and next step.
+    """If the child of ``>handoff`` resumes in ``claude -p``, it sends lineage, digest and next step.
 
-    The parent's file is only appended to.
+    The parent's file keeps its content; records are only appended.
     """
     before = parent.read_bytes()
     run_print(
@@ -111,8 +111,8 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     assert PARENT_ID in said
     assert "fix the tests" in said
     assert "No response requested" not in said
-    # The first prompt is also the parent's title, so its words are in the lineage, on the card and
-    # in the digest.
+    # The first prompt is also the parent's title. Its words are therefore in the lineage, on the
+    # card and in the digest.
     assert said.count(WORDS_OF_PARENT) == said.count(f"remember {WORDS_OF_PARENT}") <= 5
     assert said.count("Mock reply 1") == 1, (
         "the digest quotes the last words, and the conversation is not there"
@@ -123,7 +123,7 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
 def test_prompts_pass_after_the_plugin_folder_vanished(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """If the plugin's hooks are deleted while it is in use, a prompt is sent unchanged."""
+    """If the plugin's hooks are deleted while a session uses the plugin, a prompt is sent unchanged."""
     for name in ("guard", "session-start", "session-end", "engine"):
         (plugin / "hooks" / name).unlink()
     done = run_print(every_client, home, api, ">resume", plugin_dir=plugin, extra_env=ENGINE_ENV)

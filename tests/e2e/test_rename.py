@@ -1,4 +1,7 @@
-"""Renamed, deleted and restored sessions in the real client's picker, /resume and requests."""
+"""Tests of renamed, deleted and restored sessions in the real client.
+
+They check its picker, its ``/resume`` and its requests.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ DAY_AGO = time.time() - 24 * 60 * 60
 
 
 def trash_entry(locator: str, home: ClientHome) -> ArchivedSession:
-    """Return the entry of the trash for a session."""
+    """Return the session's entry in the trash."""
     where = home.where
     return locate_archived.find_archived(locator, where, trash.list_deleted(where))
 
@@ -29,7 +32,7 @@ def trash_entry(locator: str, home: ClientHome) -> ArchivedSession:
 def write_session_with_word(
     home: ClientHome, number: str, word: str, version: ClientVersion
 ) -> locate.SessionFile:
-    """Write a session of this project, whose messages of yesterday contain ``word``."""
+    """Write a session of this project with messages from yesterday that contain ``word``."""
     extra: dict[str, Any] = {"session_id": number, "cwd": str(home.cwd), "version": version.version}
     records = [user(f"remember {word}", uuid=f"{number[:8]}-u", **extra)]
     records += [
@@ -45,7 +48,7 @@ def picker_text(tui: Tui) -> str:
     tui.type("/resume")
     tui.wait_for(
         "/resume .*Resume"
-    )  # While the menu of commands is not shown, the client may treat Enter as part of the typed text.
+    )  # As long as the menu of commands is not shown, the client may treat Enter as part of the typed text.
     tui.wait_until_idle()
     tui.key("Enter")
     tui.wait_for("Resume [Ss]ession")
@@ -59,7 +62,10 @@ def picker_text(tui: Tui) -> str:
 def resumed_messages(
     version: ClientVersion, home: ClientHome, api: MockApi, number: str
 ) -> list[Any]:
-    """Resume a session, undo what the client wrote to its file, and return the messages of the request."""
+    """Resume a session and return the messages of the client's request.
+
+    What the client wrote to the session's file is undone afterwards.
+    """
     path = home.project_folder / f"{number}.jsonl"
     before = path.read_bytes()
     api.clear_requests()
@@ -99,7 +105,7 @@ def test_the_picker_and_resume_find_a_new_title(
 def test_the_screen_shows_the_new_name(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The screen shows the second name of a session that was renamed twice, and not the first."""
+    """If a session was renamed twice, the screen shows its second name and not its first."""
     session = write_session_with_word(home, FIRST_ID, "ALPHA", client)
     rename.write_label(rename.plan_title(session, "first name", home.where))
     rename.write_label(rename.plan_title(session, "second name", home.where))
@@ -125,7 +131,7 @@ def test_a_title_and_a_tag_do_not_change_requests(
 def test_a_rename_writes_the_records_of_the_client(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``rename`` appends the same two records, byte for byte, as the client's ``/rename``."""
+    """``rename`` appends the same two records as the client's ``/rename``, byte for byte."""
     with Tui(client, home, api) as tui:
         tui.start()
         tui.submit("remember ALPHA")
@@ -186,9 +192,9 @@ def test_a_deleted_session_can_be_restored_to_the_picker(
 def test_a_restored_old_session_survives_the_client_s_cleanup(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A restored session is not deleted by the client's next cleanup, although it is old.
+    """The client's next cleanup does not delete a restored session, although the session is old.
 
-    The cleanup deletes another session of the same age.
+    The same cleanup deletes another session of this age.
     """
     session, expired = (
         write_session_with_word(home, number, word, client)

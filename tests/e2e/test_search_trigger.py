@@ -38,10 +38,10 @@ def test_print_mode_shows_hits_and_asks_no_model(
 def test_a_search_in_the_client_shows_indexed_hits(
     tui: Tui, plugin: Path, parent: Path, sign: str
 ) -> None:
-    """The start of a client indexes new sessions without a message, in a hook that runs in the background.
+    """When a client starts, a background hook indexes new sessions and shows no message.
 
-    ``>search`` and ``/resume-hooks:search`` show the hits, or report that there are none. Then the
-    session continues.
+    ``>search`` and ``/resume-hooks:search`` show the hits, or say that there are none. The session
+    then continues.
     """
     os.utime(
         parent, (time.time() - 3_600,) * 2

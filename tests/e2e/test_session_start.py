@@ -1,4 +1,7 @@
-"""The hooks at a session's start in the real client: after ``/clear``, a compaction and a handoff."""
+"""Tests of the hooks that run when a session starts, in the real client.
+
+The sessions start after ``/clear``, a compaction or a handoff.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ EMPTY_SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.<
 
 @pytest.fixture
 def plugin(plugin: Path) -> Path:
-    """Return the plugin without its module. Its handoffs wait until the user types ``/clear``."""
+    """Return the plugin without its module, so that a handoff waits until the user types ``/clear``."""
     return remove_module(plugin)
 
 
 def wait_for_hook(condition: Callable[[], bool]) -> None:
-    """Wait until ``condition`` is true after a hook has run. Raises AssertionError after 20 seconds."""
+    """Wait until a hook has made ``condition`` true. Raises AssertionError after 20 seconds."""
     end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end, "the condition is still false"
@@ -34,7 +37,7 @@ def wait_for_hook(condition: Callable[[], bool]) -> None:
 
 
 def waiting_handoffs(home: ClientHome) -> list[str]:
-    """Return the file names of the waiting handoffs."""
+    """Return the names of the files in which waiting handoffs are stored."""
     return sorted(
         path.name for path in (home.config / "resume-hooks" / "pending").glob("handoff-*")
     )
@@ -63,10 +66,9 @@ def hand_off(tui: Tui, parent: Path) -> Path:
 
 
 def clear_session(tui: Tui) -> None:
-    """Send ``/clear``, and wait until its link is recorded.
+    """Send ``/clear``, and wait until the link to the new session is recorded.
 
-    On a busy machine, the menu of an old client takes the first Enter, so Enter may be pressed
-    twice.
+    On a busy machine, an old client's menu swallows the first Enter, so Enter may be pressed twice.
     """
     before = len(link_kinds(tui.home))
     tui.submit("/clear")
@@ -88,7 +90,7 @@ def request_of_prompt(tui: Tui, prompt: str) -> str:
 
 
 def compact_session(tui: Tui) -> None:
-    """Send ``/compact``. Its summary contains nothing of the session."""
+    """Send ``/compact``. The summary that the mock returns contains nothing from the session."""
     tui.api.script = [EMPTY_SUMMARY]
     tui.type("/compact")
     wait_for_hook(lambda: tui.input_text().strip().endswith("/compact"))
@@ -100,9 +102,9 @@ def compact_session(tui: Tui) -> None:
 def test_the_start_of_a_session_adds_each_text_once(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """After ``/clear``, the request has the handoff's opening once.
+    """After ``/clear``, the request contains the handoff's opening exactly once.
 
-    After a compaction, the request has the lineage once. The request of a later resume also has it
+    After a compaction, and again after a later resume, the request contains the lineage exactly
     once.
     """
     with Tui(every_client, home, api) as tui:
@@ -149,9 +151,9 @@ def test_the_start_of_a_session_adds_each_text_once(
 
 @pytest.mark.wide
 def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
-    """If the child of ``>handoff`` is opened by its command, its opening is sent once.
+    """If the user opens the child of ``>handoff`` with its command, the opening is sent once.
 
-    A later ``/clear`` adds nothing, because the handoff no longer waits.
+    A later ``/clear`` adds nothing, because the handoff is no longer waiting.
     """
     parent = start_session(tui, plugin)
     tui.submit(">handoff fix the tests")
@@ -174,9 +176,9 @@ def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
 def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(
     tui: Tui, plugin: Path
 ) -> None:
-    """The next client of the folder mentions a waiting handoff once, and a later client does not.
+    """The next client in the folder mentions a waiting handoff, and later clients do not.
 
-    After ``/clear`` has used the handoff, its child still resumes.
+    After ``/clear`` has used the handoff, its child can still be resumed.
     """
     parent = start_session(tui, plugin)
     child = hand_off(tui, parent)

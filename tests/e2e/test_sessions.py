@@ -1,4 +1,4 @@
-"""Our titles and folders of sessions agree with those of the real clients."""
+"""Tests that the plugin and the real clients agree on the titles and folders of sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ SUMMARY_RECORD = {"type": "summary", "summary": "SUMMED", "leafUuid": "leaf"}
 
 
 def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> str:
-    """Write a session with the prompt ``FIRST n`` and ``more`` records, and return our title for it."""
+    """Write a session with the prompt ``FIRST n`` and ``more`` records.
+
+    Return the title that the plugin gives it.
+    """
     own = session_id(number)
     talk = conversation(2, session_id=own, prefix=f"s{number}-")
     talk[0]["message"]["content"] = f"FIRST {number}"
@@ -61,10 +64,10 @@ def test_titles_follow_the_order_of_the_client(
     records: Sequence[Record],
     shown: str,
 ) -> None:
-    """Our title of a session is also the title in the client's picker.
+    """The plugin and the client's picker show the same title for a session.
 
     Both prefer the custom title, then the generated title, then the summary. If there is none, the
-    client shows the last prompt, but our title is the first prompt, which does not change.
+    client shows the last prompt, but the plugin shows the first prompt, which never changes.
     """
     ours = title_of_installed_session(home, 1, *records)
     with Tui(every_client, home, api) as terminal:
@@ -94,7 +97,7 @@ def test_each_client_writes_to_the_expected_folder(
 def test_the_variable_needs_a_config_folder(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Without CLAUDE_CONFIG_DIR, the client and our code ignore CLAUDE_CODE_PROJECT_DIR_NAME."""
+    """Without CLAUDE_CONFIG_DIR, the client and the plugin ignore CLAUDE_CODE_PROJECT_DIR_NAME."""
     without = ClientVersion(client.version, ("env", "-u", "CLAUDE_CONFIG_DIR", *client.command))
     run_print(without, home, api, "hello", extra_env={PROJECT_FOLDER_VARIABLE: "Mine"})
     (written,) = (home.config / "projects").iterdir()
@@ -106,9 +109,10 @@ def test_the_variable_needs_a_config_folder(
 def test_sessions_from_before_the_variable_are_found(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """With CLAUDE_CODE_PROJECT_DIR_NAME, sessions in the folder of the project's path are still found.
+    """Sessions that were written before CLAUDE_CODE_PROJECT_DIR_NAME was set are still found.
 
-    They were written before the variable was set. The newest client and our locators find them.
+    They are in the folder whose name comes from the project's path. Both the newest client and the
+    plugin find them.
     """
     title_of_installed_session(home, 1)
     done = run_print(

@@ -1,6 +1,6 @@
-"""The skills and the agent in the real client.
+"""Tests of the plugin's skills and agent in the real client.
 
-The model may read with the engine without asking the user, and nothing else.
+Without asking the user, the model may read sessions with the engine, but may do nothing else.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def plugin(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def child(home: ClientHome) -> Path:
-    """Return a handoff of a session. The session contains the answer and a long, hostile tool output."""
+    """Return a handoff of a session that contains the answer and a long, hostile tool output."""
     records = [
         user("Why is the retry queue gone?", uuid="u1", session_id=PARENT_ID, cwd=str(home.cwd)),
         tool_use(
@@ -70,7 +70,7 @@ def child(home: ClientHome) -> Path:
 
 
 def skill_call(name: str) -> dict[str, Any]:
-    """Return a call of one of our skills."""
+    """Return a tool call that loads one of the plugin's skills."""
     return {"name": "Skill", "input": {"skill": f"resume-hooks:{name}"}}
 
 
@@ -80,7 +80,7 @@ def bash_call(command: str) -> dict[str, Any]:
 
 
 def reading_calls(plugin: Path, session: str) -> list[dict[str, Any]]:
-    """Return the calls that the skills teach, with arguments that a model would choose."""
+    """Return the calls that the skills teach the model, with arguments that a model would choose."""
     engine = f'"{plugin}/hooks/engine"'
     words = (
         f"search 'retry queue gone' --or 'why no backoff' --or 'it gave up' --lineage {session} --max-chars 3000",
@@ -106,7 +106,7 @@ def check_reading_answers(said: list[str]) -> None:
 
 
 def tool_results(requests: list[Request]) -> list[str]:
-    """Return the tool results in the requests, each once, in order."""
+    """Return the tool results in the requests in their order, without repetitions."""
     found: dict[str, str] = {}
     for message in (message for request in requests for message in request["messages"]):
         for block in message["content"] if isinstance(message["content"], list) else []:
@@ -174,7 +174,7 @@ def test_the_skill_reads_in_the_tui_without_a_question(
 def model_that_starts_the_agent(
     agent: list[Reply], *, background: bool
 ) -> Callable[[Request], Reply]:
-    """Return a model that starts the agent and waits for it. The agent's replies are ``agent``."""
+    """Return a model that starts the agent and waits for it. ``agent`` contains the agent's replies."""
     steps = iter(agent)
     call = {
         "subagent_type": "resume-hooks:session-searcher",
@@ -200,7 +200,7 @@ def test_the_agent_reads_without_permission(
     child: Path,
     background: bool,
 ) -> None:
-    """The agent's calls that read run without permission, and its ``trim`` is refused.
+    """The agent's reading calls run without permission, and its ``trim`` is refused.
 
     The agent has only the Bash tool. Its first request already contains the skill.
     """
@@ -248,7 +248,7 @@ def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, c
 
 
 def calls_of_obeying_model(plugin: Path) -> list[dict[str, Any]]:
-    """Return the Bash calls of a model that obeys the hostile transcript."""
+    """Return the Bash calls that a model makes if it obeys the hostile transcript."""
     engine = f'"{plugin}/hooks/engine"'
     return [
         bash_call(f"{engine} trim --in-place {PARENT_ID}"),
@@ -262,7 +262,7 @@ def calls_of_obeying_model(plugin: Path) -> list[dict[str, Any]]:
 
 
 COMMAND_PATTERN = re.compile(r"resume-hooks ((?:read|outline|search|lineage) [^`;)\n]+)")
-"""Matches a command of resume-hooks in the text that a model reads."""
+"""Matches a resume-hooks command in a text that a model reads."""
 
 REFERENCE_PATTERN = re.compile(r"original: (\w{8}:\d+)")
 PATH_WITHOUT_RESUME_HOOKS = {"PATH": "/usr/bin:/bin"}
@@ -275,7 +275,7 @@ def test_printed_commands_run_unchanged(
 ) -> None:
     """The commands that the plugin prints for the model run unchanged and without permission.
 
-    They are in the digest, the legend and the placeholders of a real session's child, and in the
+    The commands come from a real session's child (its digest, legend and placeholders) and from the
     engine's answers.
     """
     source = home.install_session(corpus() / SOURCE_SESSION, PARENT_ID, set_cwd=True)
@@ -318,8 +318,8 @@ def test_a_hostile_transcript_changes_nothing(
 ) -> None:
     """Commands that a hostile transcript suggests are denied, and no session file changes.
 
-    The plugin allows no other commands: a command that needs permission without the plugin still
-    needs it.
+    The plugin permits no further commands: a command that needs permission without the plugin also
+    needs it with the plugin.
     """
     others = [
         bash_call(f"touch '{home.root}/made'"),
@@ -374,7 +374,7 @@ def test_the_launcher_refuses_write_verbs_with_permissions_off(
 def test_a_user_s_deny_rule_overrides_the_hook(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """If a rule in the user's settings denies the engine, no call of the engine by the model runs."""
+    """If a deny rule in the user's settings matches the engine, no engine call by the model runs."""
     home.write_settings({"permissions": {"deny": ["Bash(*hooks/engine*)"]}})
     api.script = [
         *reading_calls(plugin, child.stem),

@@ -1,4 +1,7 @@
-"""The client's menu lists each slash command of the plugin, and answers it without a request."""
+"""Tests that the client's menu lists each slash command of the plugin.
+
+The plugin answers each of them without a request.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tests.needs import REPO
 QUIET_ENV = ENGINE_ENV | {"RESUME_HOOKS_CLIPBOARD": "none"}
 
 SKILL_COMMAND = "recover-context"
-"""A command with the same name as a skill. The menu shows the skill."""
+"""A command that has the same name as a skill. The client's menu shows the skill instead."""
 
 ANSWERS_BY_COMMAND = {
     "session": "ot copied: the id is above",

@@ -1,4 +1,7 @@
-"""``archive --slim`` writes a copy of a session with large outputs, which a client then resumes."""
+"""Tests that a client can resume the copy that ``archive --slim`` writes.
+
+The original session has large outputs.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 """
 """A program that runs a command and prints the command's peak memory in KB.
 
-A separate small process is needed because a child starts with the memory size of its parent.
+It must be small and separate, because a new process starts with its parent's memory size.
 """
 
 LARGE_OUTPUT = "".join(f"line {number} of the zebra report\n" for number in range(30_000))
 MAX_MEMORY_KB = 200_000
-"""Maximum KB of memory for writing a slim copy of a session of 200 MB.
+"""Maximum memory in KB for writing a slim copy of a 200 MB session.
 
-51,000 KB were measured. The program reads one line at a time.
+The measured value was 51,000 KB. The program reads one line at a time.
 """
 
 
@@ -63,7 +66,7 @@ def turns_with_large_outputs(count: int, home: ClientHome) -> list[Record]:
 def test_the_client_continues_a_slim_copy(
     client: ClientVersion, home: ClientHome, api: MockApi, count: int
 ) -> None:
-    """The client resumes a slim copy, and sends a description instead of each large output.
+    """The client resumes a slim copy and sends a short description in place of each large output.
 
     ``archive --slim`` needs little memory and does not change the original.
     """
@@ -96,5 +99,5 @@ def test_the_client_continues_a_slim_copy(
     assert "line 29999 of the zebra report" not in said
     assert (
         said.count("[Results from Read tool suppressed - ") > count
-    )  # The legend contains the words once more.
+    )  # The legend repeats the words once.
     assert (giant.stat().st_size, giant.read_bytes()[-1_000:]) == before

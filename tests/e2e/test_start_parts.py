@@ -1,4 +1,7 @@
-"""A long text at a session's start reaches the model completely, each line once and in order."""
+"""Tests that a long text at a session's start reaches the model completely.
+
+Each line arrives once and in order.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,11 @@ from tests.e2e.test_session_start import (
     waiting_handoffs,
 )
 
-OPENING_LENGTH = 36_000  # Number of characters in a long opening.
+OPENING_LENGTH = 36_000  # Number of characters of a long opening.
 
 
 def long_lines(name: str) -> list[str]:
-    """Return different lines with at least ``OPENING_LENGTH`` characters together."""
+    """Return different lines that have at least ``OPENING_LENGTH`` characters in total."""
     line = "{} line {:04} of what was said before, «with quotes \\ and more» ..."
     lines: list[str] = []
     while sum(map(len, lines)) < OPENING_LENGTH:
@@ -39,14 +42,15 @@ def long_lines(name: str) -> list[str]:
 
 
 HOOK_LOG_NAME = "parts-that-ran"
-"""Name of a file in the home to which each hook that sends a part of a text appends its number."""
+"""Name of a log file in the home. Each hook that sends a part of a text appends its number to it.
+"""
 
 OPENING_LINES, COMPACTION_LINES = long_lines("carried"), long_lines("given")
 
 
 @pytest.fixture
 def plugin(plugin: Path) -> Path:
-    """Return the plugin without its module, with a long text to send after a compaction."""
+    """Return the plugin without its module, prepared to send a long text after a compaction."""
     module = plugin / "src" / "resume_hooks" / "hooks" / "after_compaction.py"
     text = "\n".join(
         ["Facts about this session from before it was compacted:", "", *COMPACTION_LINES]
@@ -77,7 +81,7 @@ def has_lines_once_in_order(said: str, lines: list[str]) -> bool:
 
 
 def count_openings(file: Path) -> int:
-    """Return the number of texts that hooks added at a session's start, according to the file."""
+    """Return the number of texts that hooks have added at starts of the session in ``file``."""
     rows = file.read_bytes().splitlines()
     return sum(len(list_hook_texts(json.loads(row))) for row in rows if row)
 
@@ -87,7 +91,7 @@ def test_a_long_opening_is_sent_whole(
 ) -> None:
     """A text of 36,000 characters is sent completely after ``/clear``, a compaction and a resume.
 
-    Our readers see the parts as one text, and the session has the title of its handoff.
+    The engine reads its parts as one text, and the session has the title of its handoff.
     """
     with Tui(every_client, home, api) as tui:
         parent = start_session(tui, plugin)

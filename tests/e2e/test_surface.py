@@ -1,4 +1,4 @@
-"""The module in the real client: its pane and band, its tool for the model, and the next step."""
+"""Tests of the module in the real client: its pane, its band, its tool for the model, and next steps."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ HANDOFF_TOOL = "mcp__resume-hooks__handoff"
     ]
 )
 def sized_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """Return a client that runs the module, on a small or a large terminal."""
+    """Return a terminal for a client that runs the module. Its screen is small or large."""
     version, (columns, rows) = request.param
     with Tui(find_client(version), home, api, columns=columns, rows=rows) as terminal:
         yield terminal
@@ -78,7 +78,7 @@ def titled_session(number: int, title: str) -> bytes:
 
 @pytest.fixture
 def docs_session(home: ClientHome, parent: Path) -> Path:
-    """Write three other sessions of the project and one of another project.
+    """Write three more sessions in the project and one in another project.
 
     Returns the file of the session "Write the docs".
     """
@@ -124,7 +124,7 @@ def type_command(tui: Tui, command: str) -> None:
 def open_list_at_session(
     tui: Tui, command: str, words: str, row: str, *, idle: bool = True
 ) -> None:
-    """Open the pane with a command, type ``words``, and wait until the session ``row`` is marked."""
+    """Open the pane with a command, type ``words``, and wait until the row ``row`` is marked."""
     type_command(tui, command)
     tui.wait_for("newest first")
     tui.wait_for("look into it")
@@ -154,10 +154,10 @@ def open_page_of_session(tui: Tui, row: str) -> None:
 def test_the_pane_lists_finds_opens_forks_and_hands_off_sessions(
     sized_tui: Tui, plugin: Path, docs_session: Path
 ) -> None:
-    """The pane lists, finds, opens and forks sessions, undoes a compaction, and hands off.
+    """The pane lists, finds, opens and forks sessions, undoes a compaction, and makes a handoff.
 
-    None of these actions sends a request. The next prompt continues the opened session. Letters
-    that are typed on a session's page search again, and the list returns.
+    None of these actions sends a request. The next prompt continues the opened session. If the user
+    types letters on a session's page, the list appears again and is searched for them.
     """
     tui = sized_tui
     open_real_session(tui, plugin)
@@ -222,9 +222,9 @@ def test_a_hit_opens_at_its_line_and_scrolls(
     tmp_path: Path,
     size: tuple[int, int],
 ) -> None:
-    """In the pane, a session opens at the line of the hit, and scrolling omits no line.
+    """From the pane, a session opens at the line of the hit, and scrolling skips no line.
 
-    Words that are typed while the pane opens are all in its search field, in order.
+    Words that are typed while the pane is opening all appear in its search field, in order.
     """
     own, words = session_id(5), "fauh huaf in the far hall of a hub"
     lines = [f"line {number:03}{f' {words}' if number == 60 else ''}" for number in range(1, 121)]
@@ -269,7 +269,7 @@ def test_a_hit_opens_at_its_line_and_scrolls(
         time.sleep(0.2)
         tui.key(
             "Enter"
-        )  # Enter is pressed before the list is shown, and must not be sent to the model.
+        )  # Enter is pressed before the list appears and must not be sent to the model.
         tui.wait_for("> Paint the hall")
         tui.wait_for("the model")
         assert re.search(r"\s+hall\s+⏎ look into it", tui.text()), tui.text()
@@ -287,9 +287,9 @@ def test_a_small_pane_shows_one_session_on_each_line(
     size: tuple[int, int],
     count: int,
 ) -> None:
-    """The pane fills the third of the screen that it gets with one session on each line.
+    """In a small pane, each session takes one line, and the lines fill a third of the screen.
 
-    This holds before and after the user types words to search. If a card is open, the pane closes
+    This is true before and after the user types search words. If a card is open, the pane closes
     it.
     """
     for number in range(1, 15):
@@ -335,9 +335,10 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
 ) -> None:
     """The pane names the actions for a session, and reports sessions that cannot be opened here.
 
-    Text that is typed before the pane has opened is in its search field. For a session of another
-    folder the pane copies the command that opens it there. For a missing session it reports that
-    the session no longer exists. Enter opens the marked session even while a search runs.
+    Text that is typed before the pane has opened appears in its search field. For a session in
+    another folder, the pane copies the command that opens the session there. For a missing session,
+    it says that the session no longer exists. Enter opens the marked session even while a search is
+    running.
     """
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
         open_real_session(tui, plugin, engine_environment(tmp_path, ENGINE_WITH_SLOW_SEARCH))
@@ -397,7 +398,7 @@ def test_fast_keys_do_not_leave_the_list(
     size: tuple[int, int],
     engine_line: str,
 ) -> None:
-    """Each press of an arrow key marks the next row, even in quick succession, but never leaves the list.
+    """Each press of an arrow key marks the next row, even in quick succession, and never leaves the list.
 
     Enter opens the marked session, and no new session is made.
     """
@@ -460,7 +461,7 @@ def marked_title(tui: Tui) -> str:
 
 
 def visible_actions(tui: Tui) -> set[str]:
-    """Return the actions and sizes whose rows on the screen show all numbers."""
+    """Return the actions and sizes whose rows are completely visible, with all their numbers."""
     figures = r" +[\d.]+[kM]? +[\d.]+[kM]? +[\d.]+[kM]?  \w"
     return {
         row.strip()
@@ -469,10 +470,10 @@ def visible_actions(tui: Tui) -> set[str]:
 
 
 def test_a_key_shows_the_card_s_table(sized_tui: Tui, plugin: Path) -> None:
-    """Enter shows the table of the ``/full`` card and returns to the card.
+    """Enter on the ``/full`` card shows its table, and Enter on the table returns to the card.
 
-    The table has the same rows as ``/resume-hooks:resume --table``. Esc closes the card. The end of
-    the next turn closes it too.
+    The table has the same rows as ``/resume-hooks:resume --table``. Esc closes the card, and so
+    does the end of the next turn.
     """
     tui = sized_tui
     tui.api.usage = Usage(input_tokens=10, cache_read_input_tokens=30_000)
@@ -533,9 +534,10 @@ def test_a_key_shows_the_card_s_table(sized_tui: Tui, plugin: Path) -> None:
 def test_a_pane_and_a_card_open_while_the_model_works(
     tui: Tui, plugin: Path, docs_session: Path
 ) -> None:
-    """The pane and the card open while the model works, and Esc closes the pane without an interruption.
+    """While the model is working, the pane and the card open, and Esc closes only the pane.
 
-    A card that was opened during a turn stays open at its end.
+    Esc does not interrupt the model. A card that was opened during a turn stays open when the turn
+    ends.
     """
     open_real_session(tui, plugin)
     tui.api.script = [(120.0, "Slow reply done.")]
@@ -588,11 +590,11 @@ def test_a_pane_reports_a_failing_engine(
 
 
 def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """The band shows how full the context is, after the turn that exceeds the limit.
+    """The band appears after the turn that exceeds the limit, and shows how full the context is.
 
-    In a session that is already full, the band is shown at the start. The Stop hook prints nothing.
-    In a session that is opened long after its last turn, one line first reports that the prompt
-    cache expired.
+    If a session is already full, the band appears at the start. The Stop hook prints nothing. If a
+    session is opened long after its last turn, one line first reports that the prompt cache has
+    expired.
     """
     records = conversation(1, session_id=SESSION)
     records[-1]["message"]["usage"] = USAGE_BELOW_LIMIT.as_dict()
@@ -617,7 +619,7 @@ def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, pl
             api.usage = USAGE_ABOVE_LIMIT
             send_numbered_prompts(tui, 2 * number - 1)
             tui.wait_for(r"90 % of 180,000 · /handoff")
-            tui.wait_for("90% context used")  # The client shows this number itself.
+            tui.wait_for("90% context used")  # The client itself shows this number.
             send_numbered_prompts(tui, 2 * number)
             assert tui.text().count("of 180,000") == 1
             assert "Stop says" not in tui.text()
@@ -634,10 +636,10 @@ def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, pl
 
 
 def test_the_module_reports_an_expired_cache(home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """The module reports an expired prompt cache once for each session that is opened.
+    """Each time a session is opened, the module reports once if its prompt cache has expired.
 
-    The client does not show our hook's output when it resumes a session. The report belongs to the
-    opened session, not to the one that the user left.
+    The client does not show the hook's output when it resumes a session. The report is about the
+    opened session, not about the one that the user left.
     """
     source = corpus() / "gmeligio__flutter-docker-image/12910ac6-acd5-45da-be15-84a7817db5d4.jsonl"
     cold = home.install_session(source, source.stem, set_cwd=True)
@@ -677,8 +679,8 @@ def prompt_until_tool_is_offered(tui: Tui) -> None:
 def test_the_model_may_ask_for_a_handoff_if_allowed(tui: Tui, plugin: Path, parent: Path) -> None:
     """With the setting ``handoff_tool``, the model may ask the user for a handoff.
 
-    If the user says no, the model is told and no child is made. If the user agrees, the child opens
-    at the turn's end. Its next step is in the box and is not sent.
+    If the user says no, the model is told so and no child is made. If the user agrees, the child
+    opens at the end of the turn. The next step is in the input box but is not sent.
     """
     store_settings(tui.home.config, handoff_sends="on")
     open_real_session(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on"})

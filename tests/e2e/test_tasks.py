@@ -1,4 +1,4 @@
-"""A session's task list and plan in the real client, and in its children."""
+"""Tests of a session's task list and plan, in the real client and in the session's children."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def task_creation_call(subject: str) -> Reply:
 
 
 def task_update_call(number: str, status: str) -> Reply:
-    """Return a call that changes a task."""
+    """Return a call that changes the status of a task."""
     return {"name": "TaskUpdate", "input": {"taskId": number, "status": status}}
 
 
@@ -56,7 +56,7 @@ def make_child(home: ClientHome, verb: str) -> Path:
 def test_a_child_continues_the_task_list(
     client: ClientVersion, home: ClientHome, api: MockApi, verb: str
 ) -> None:
-    """A child's client lists the parent's tasks, and continues their numbers.
+    """A child's client lists the parent's tasks and gives new tasks the next numbers.
 
     The parent's own list does not change.
     """
@@ -105,7 +105,7 @@ def model_that_writes_plan(request: Request) -> Reply | None:
 def test_a_handoff_names_the_parent_s_plan(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A handoff names the file of the parent's plan once, and a fork uses the same file."""
+    """A handoff names the file of the parent's plan exactly once, and a fork uses the same file."""
     api.script = model_that_writes_plan
     plan_mode = ["--permission-mode", "plan"]
     done = run_print(
@@ -127,9 +127,9 @@ def test_a_handoff_names_the_parent_s_plan(
 
 
 def test_the_session_after_clear_gets_the_task_list(tui: Tui, plugin: Path) -> None:
-    """The session after ``/clear`` has the task list of the handoff's parent.
+    """The session after ``/clear`` gets the task list of the handoff's parent.
 
-    The parent and the child keep equal lists of their own.
+    The parent and the child keep separate but equal lists.
     """
     home, api = tui.home, tui.api
     api.script = [task_creation_call("parse it"), "begun"]

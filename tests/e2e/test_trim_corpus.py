@@ -1,7 +1,8 @@
-"""A trimmed child of every real session resumes in the real client, and every call has its result.
+"""Tests that a trimmed child of every real session resumes in the real client.
 
-The children's requests are compared with the parent's request on the newest client. Each run tests
-a sample; ``make test-all`` tests all sessions on all clients.
+Every call still has its result. On the newest client, the children's requests are compared with the
+parent's request. Each test run uses a sample of sessions; ``make test-all`` uses all sessions and
+clients.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def compare_trimmed_children(
     api: MockApi,
     settings: Sequence[str] = tuple(OPTIONS_BY_NAME),
 ) -> None:
-    """Trim a session with each of the ``settings``, and compare the children's requests with its own."""
+    """Trim a session with each of the ``settings``, and compare the children's requests with the parent's."""
     source = corpus() / name
     parent = home.install_session(
         source, source.stem if is_session_id(source.stem) else str(uuid.uuid4())
@@ -106,7 +107,7 @@ def resume_request(
 
 
 def block_values(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
-    """Return the values of ``key`` in all blocks of a kind."""
+    """Return the values of ``key`` in all blocks of the given kind, with the number of each."""
     contents = [m["content"] for m in request["messages"] if isinstance(m["content"], list)]
     return Counter(
         block.get(key) for content in contents for block in content if block.get("type") == kind
@@ -114,10 +115,10 @@ def block_values(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
 
 
 def signed_thinking(contents: list[Any]) -> Counter[tuple[str, str]]:
-    """Return the thinking blocks with a signature.
+    """Return the thinking blocks that have a signature.
 
-    The client sends only some of these blocks, depending on the model. So the tests compare the
-    blocks in the sessions' files.
+    The client sends only some of these blocks, depending on the model. The tests therefore compare
+    the blocks in the sessions' files.
     """
     rows = [block for content in contents if isinstance(content, list) for block in content]
     return Counter(
@@ -126,7 +127,7 @@ def signed_thinking(contents: list[Any]) -> Counter[tuple[str, str]]:
 
 
 def check_dropped_texts_are_not_sent(decided: TrimPlan, request: dict[str, Any]) -> None:
-    """Check that the request contains no dropped text, except a text that is also elsewhere."""
+    """Check that the request contains no dropped text, unless the same text also occurs elsewhere."""
     said = json.dumps(request["messages"], ensure_ascii=False)
     kept = Path(decided.draft.path).read_text(encoding="utf-8", errors="replace")
     assert any(choice.placeholder in said for choice in decided.choices)
@@ -136,7 +137,7 @@ def check_dropped_texts_are_not_sent(decided: TrimPlan, request: dict[str, Any])
 
 
 def dropped_texts(decided: TrimPlan) -> Iterator[str]:
-    """Return the texts that a plan drops completely."""
+    """Yield the texts that a plan drops completely."""
     transcript = scan_transcript(chain_rewrite(decided).source)
     nodes = {node.number: node for node in transcript.chain}
     for choice in decided.choices:
@@ -155,9 +156,10 @@ def test_ten_trimmed_children_resume_in_the_newest_client(
 ) -> None:
     """Ten trimmed sessions resume in the newest client.
 
-    The sessions have compactions, images, parallel calls, damage and old clients; one is the
-    largest. Each runs with the setting that trims most, and two run with every other setting.
-    tests/derive/trim/test_corpus.py checks the files of every session and setting.
+    Some of the sessions have compactions, images, parallel calls or damage, or come from old
+    clients. One is the largest session. Each is trimmed with the setting that trims most, and two
+    are also trimmed with every other setting. tests/derive/trim/test_corpus.py checks the files of
+    every session with every setting.
     """
     compare_trimmed_children(
         name,
@@ -173,5 +175,5 @@ def test_ten_trimmed_children_resume_in_the_newest_client(
 def test_every_trimmed_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A trimmed child of each session of the corpus resumes in each client."""
+    """A trimmed child of each session in the corpus resumes in each client."""
     compare_trimmed_children(name, every_client, home, api)

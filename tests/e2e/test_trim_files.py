@@ -1,4 +1,4 @@
-"""In a trimmed child, the real client rewinds and edits the user's files.
+"""Tests that in a trimmed child, the real client can rewind and edit the user's files.
 
 This also works after the parent was removed.
 """
@@ -80,7 +80,7 @@ def rewind_files(
 ) -> bool:
     """Run the client's own ``--rewind-files``.
 
-    Returns False if the client has no snapshot for this prompt, because it ended too early.
+    Returns False if the client ended too early and therefore has no snapshot for this prompt.
     """
     done = subprocess.run(
         [*client.command, "-p", "--resume", session_id, "--rewind-files", prompt],
@@ -98,7 +98,7 @@ def rewind_files(
 
 
 def trim_everything(parent: Path, home: ClientHome) -> str:
-    """Trim all contents of the session that can be trimmed, and return the child's id."""
+    """Trim everything that can be trimmed in the session, and return the child's id."""
     decided = plan.plan_trim(
         plan.scan_session(locate.session_file(str(parent))), home.where, TRIM_ALL_OPTIONS
     )
@@ -107,7 +107,7 @@ def trim_everything(parent: Path, home: ClientHome) -> str:
 
 
 def check_files_rewind(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:
-    """Check that a child's files can be rewound to both prompts after the parent was deleted."""
+    """Check that after the parent was deleted, a child's files can be rewound to both prompts."""
     child = trim_everything(parent, home)
     transcript = scan_transcript(str(parent))
     prompts = [
@@ -127,9 +127,9 @@ def check_files_rewind(client: ClientVersion, home: ClientHome, api: MockApi, pa
 def test_the_client_rewinds_files_of_a_trimmed_child(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client's ``--rewind-files`` restores both earlier contents of a file in a trimmed child.
+    """In a trimmed child, the client's ``--rewind-files`` restores both earlier contents of a file.
 
-    The parent and its snapshots are deleted before.
+    The parent and its snapshots are deleted before the test rewinds the files.
     """
     check_files_rewind(every_client, home, api, edit_twice(every_client, home, api))
 
@@ -138,9 +138,9 @@ def test_the_client_rewinds_files_of_a_trimmed_child(
 def test_a_child_can_edit_a_trimmed_file(
     client: ClientVersion, home: ClientHome, api: MockApi, session_with_edits: Path
 ) -> None:
-    """The model can edit a file in a child whose reading and writing of that file were trimmed.
+    """In a child whose reads and writes of a file were trimmed, the model can still edit this file.
 
-    The file contains no placeholder afterwards.
+    Afterwards, the file contains no placeholder.
     """
     child = trim_everything(session_with_edits, home)
     file = home.cwd / "a.txt"
@@ -155,9 +155,9 @@ def test_a_child_can_edit_a_trimmed_file(
 def test_the_written_content_of_a_changed_file_is_kept(
     client: ClientVersion, home: ClientHome, api: MockApi, session_with_edits: Path
 ) -> None:
-    """If a file changed after the model wrote it, the child keeps the written content.
+    """If a file changed after the model wrote it, the child keeps the content that the model wrote.
 
-    With a placeholder there, the client would send the whole file as a change.
+    If a placeholder replaced this content, the client would send the whole file as a change.
     """
     file = home.cwd / "b.txt"
     write = {"name": "Write", "input": {"file_path": str(file), "content": LONG_TEXT}}

@@ -1,4 +1,4 @@
-"""``>trim`` as a user meets it: a preview, ``yes``, and a pasted command.
+"""Tests of ``>trim`` as a user sees it: a preview, ``yes``, and a pasted command.
 
 The same client continues with the smaller context.
 """
@@ -25,7 +25,7 @@ from tests.needs import one_in
 
 
 def outputs_by_call(session: Path) -> dict[str, str]:
-    """Return the live chain's plain-text tool outputs by the id of their call."""
+    """Return the plain-text tool outputs of the live chain. The keys are the ids of the calls."""
     transcript = scan_transcript(str(session))
     blocks = [
         block
@@ -41,7 +41,7 @@ def outputs_by_call(session: Path) -> dict[str, str]:
 
 
 def assert_trimmed(said: str, parent: Path, child: Path) -> None:
-    """Check that the request has every placeholder, every kept output, and no replaced output."""
+    """Check that the request contains every placeholder, every kept output, and no replaced output."""
     before, after = outputs_by_call(parent), outputs_by_call(child)
     gone = {call: text for call, text in before.items() if after[call] != text}
     # A trim keeps the last copy of a repeated output.
@@ -57,9 +57,9 @@ def assert_trimmed(said: str, parent: Path, child: Path) -> None:
 def test_print_mode_previews_and_makes_the_child(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """``claude -p '>trim'`` shows numbers and writes no session.
+    """``claude -p '>trim'`` shows the numbers of the trim and writes no session.
 
-    ``claude -p '>trim yes'`` makes a child, which then resumes.
+    ``claude -p '>trim yes'`` makes a child, which can then be resumed.
     """
     raw = parent.read_bytes()
     shown = run_print(

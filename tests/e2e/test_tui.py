@@ -1,4 +1,4 @@
-"""The plugin on the client's screen, with typed prompts."""
+"""Tests of the plugin on the client's screen, with typed prompts."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def continue_in_child(tui: Tui | TmuxTui, command: str, card: str = "Handed off 
 
 
 def assert_request_opens_handoff(said: str, parent: Path, step: str) -> None:
-    """Check that a request has the lineage, the digest, the step and the new prompt.
+    """Check that a request contains the lineage, the digest, the step and the new prompt.
 
-    Of the parent's conversation it has only the last words, which the digest quotes.
+    From the parent's conversation, it contains only the last words, which the digest quotes.
     """
     assert LINEAGE_MARKER in said
     assert parent.stem in said
@@ -65,7 +65,10 @@ def assert_request_opens_handoff(said: str, parent: Path, step: str) -> None:
 
 
 def check_id_is_copied_and_linked(tui: Tui, session: Path) -> None:
-    """Check that ``>session`` copies the id by OSC 52, and that ``/clear`` links the next session to it."""
+    """Check that ``>session`` copies the id with an OSC 52 sequence.
+
+    Also check that ``/clear`` links the next session to this one.
+    """
     data_of_verb(tui.home, "config", "clipboard", "osc52")
     tui.wait_until_idle()
     tui.submit(">session")
@@ -85,11 +88,11 @@ def check_id_is_copied_and_linked(tui: Tui, session: Path) -> None:
 def test_resume_and_handoff_work_despite_other_keys(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
-    """``>resume`` shows its card and copies the id, and ``>handoff`` makes a child and copies its command.
+    """``>resume`` shows its card and copies the id; ``>handoff`` makes a child and copies its command.
 
-    The client restores the blocked ``>handoff`` to its input box. Enter on it shows the same child
-    again. A command that is pasted after it is not run. After Ctrl+C, the pasted command opens the
-    child.
+    The client restores the blocked ``>handoff`` to its input box. If the user presses Enter on it,
+    the same child is shown again. If the command is pasted after it, the command does not run.
+    After Ctrl+C, the pasted command opens the child.
     """
     parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
     before = parent.read_bytes()
@@ -139,7 +142,7 @@ def test_a_paste_after_slash_handoff_opens_the_child(
 def test_a_queued_slash_handoff_is_answered_after_the_turn(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
-    """``/resume-hooks:handoff`` that is typed while the model works is answered after the turn.
+    """If the user types ``/resume-hooks:handoff`` while the model is working, it runs after the turn.
 
     It makes one child and copies the command that opens the child.
     """
@@ -159,9 +162,10 @@ def test_a_queued_slash_handoff_is_answered_after_the_turn(
 def test_a_busy_client_shows_the_last_line_of_an_answer(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
-    """``>handoff`` that is typed while the model works runs immediately and does not end the turn.
+    """If the user types ``>handoff`` while the model is working, it runs immediately.
 
-    The client shows only the last line of the answer, which says when to paste the command.
+    The turn continues. The client shows only the last line of the answer, which says when to paste
+    the command.
     """
     parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
     tui.api.script = [(120.0, "Slow reply done.")]
@@ -177,7 +181,7 @@ def test_a_busy_client_shows_the_last_line_of_an_answer(
 
 
 def test_the_tmux_buffer_contains_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
-    """Inside tmux, ``/resume-hooks:session`` copies the id to tmux's buffer, directly or by OSC 52."""
+    """Inside tmux, ``/resume-hooks:session`` copies the id to tmux's buffer, directly or with OSC 52."""
     parent = start_session(tmux_tui, plugin, {})
     tmux_tui.submit("/resume-hooks:session")
     tmux_tui.wait_for(r"copied \(only in tmux")
@@ -236,7 +240,7 @@ def test_the_picker_shows_the_child_s_title(
 def test_a_paste_opens_the_child_in_client_2_1_112(
     home: ClientHome, api: MockApi, plugin: Path, xserver: XServer
 ) -> None:
-    """In client 2.1.112, the box is empty after ``>handoff``, and a pasted command opens the child."""
+    """In client 2.1.112, the input box is empty after ``>handoff``, and a pasted command opens the child."""
     with Tui(find_client("2.1.112"), home, api) as tui:
         parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
         tui.submit(">handoff fix the tests")

@@ -1,4 +1,4 @@
-"""Two clients with the same session open: each continues in a child of its own."""
+"""Tests of two clients that have the same session open. Each continues in a separate child."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NEXT_STEP = "fix the flaky test"
 
 @pytest.fixture
 def two_tuis(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[tuple[Tui, Tui]]:
-    """Return two clients with the same home."""
+    """Return the terminals of two clients that share a home."""
     with Tui(client, home, api) as first, Tui(client, home, api) as second:
         yield first, second
 
 
 def check_clients_continue_in_own_children(two_tuis: tuple[Tui, Tui], parent: Path) -> None:
-    """Check that each client continues in a child of its own, which contains only its own prompt."""
+    """Check that each client continues in a separate child, which contains only that client's prompt."""
     home, api = two_tuis[0].home, two_tuis[0].api
     for number, tui in enumerate(two_tuis):
         tui.wait_until_idle()
@@ -53,9 +53,9 @@ def check_clients_continue_in_own_children(two_tuis: tuple[Tui, Tui], parent: Pa
 def test_two_clients_each_hand_off_and_trim(
     two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool
 ) -> None:
-    """Two clients with the same session open each make and open their own handoff and trimmed copy.
+    """If two clients have the same session open, each makes and opens its own handoff and trimmed copy.
 
-    If a client repeats its handoff with the same words, it opens its own child again.
+    If a client repeats its handoff with the same words, it opens the same child again.
     """
     for tui in two_tuis:
         open_real_session(tui, plugin)
@@ -103,7 +103,7 @@ def test_two_clients_each_hand_off_and_trim(
 def test_two_clients_each_get_a_rollover(
     two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """Two clients with the same session open each open a rollover of their own."""
+    """If two clients have the same session open, each opens its own rollover."""
     path = environment_with_client_on_path(two_tuis[0].version, tmp_path / "bin")
     two_tuis[0].api.script = model_that_summarises
     for tui in two_tuis:
@@ -117,7 +117,7 @@ def test_two_clients_each_get_a_rollover(
 
 @pytest.mark.wide
 def test_two_clients_each_untrim(two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """Two clients with the same trimmed session open each open an untrimmed copy of their own."""
+    """If two clients have the same trimmed session open, each opens its own untrimmed copy."""
     first, second = two_tuis
     open_real_session(first, plugin)
     first.submit("/trim")
@@ -144,7 +144,8 @@ def test_only_one_of_two_clients_can_use_a_mark(
 ) -> None:
     """After one client has used a mark with ``/back``, the other client's ``/back`` finds no mark.
 
-    The other client shows a message with the words that its user typed, and stays in its session.
+    The second client stays in its session. It shows a message that repeats the words that the user
+    typed.
     """
     first, second = two_tuis
     for tui in two_tuis:
@@ -168,7 +169,7 @@ def test_only_one_of_two_clients_can_use_a_mark(
 def test_two_trims_in_place_do_not_overwrite_each_other(
     two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path
 ) -> None:
-    """Two clients can trim the same session in place: the file stays valid and keeps all prompts."""
+    """If two clients trim the same session in place, the file stays valid and keeps all prompts."""
     before = parent.read_bytes()
     for tui in two_tuis:
         open_real_session(tui, plugin)

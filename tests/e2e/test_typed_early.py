@@ -1,6 +1,6 @@
-"""Text that is typed directly after a command that opens another session.
+"""Tests of text that the user types directly after a command that opens another session.
 
-The client empties the input box when it opens the session, even in the middle of a word.
+When the client opens the session, it empties the input box, even in the middle of a word.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPENING_COMMANDS = [
     ("/back it is slower", 0.15, 0.1),
     ("/handoff", 0.35, 0.07),
 ]
-"""Commands, with the seconds from Enter to the next key, and the seconds between keys."""
+"""Commands, each with two times in seconds: from Enter to the next key, and between keys."""
 
 
 def type_after_command(tui: Tui, command: str, delay: float, pace: float, words: str) -> None:
@@ -37,7 +37,7 @@ def type_after_command(tui: Tui, command: str, delay: float, pace: float, words:
 
 
 def sent_prompts(tui: Tui) -> list[str]:
-    """Return the prompts that the client sent, without the tags that it adds before them."""
+    """Return the prompts that the client sent, without the tags that the client adds before them."""
     prompts = [last_user_text(request) for request in tui.api.main_requests()]
     return [prompt.rpartition(">")[2].strip() for prompt in prompts]
 
@@ -46,7 +46,7 @@ def sent_prompts(tui: Tui) -> list[str]:
 def test_words_typed_after_a_command_arrive_whole(
     tui: Tui, plugin: Path, parent: Path, count: int
 ) -> None:
-    """Words that are typed after a command are sent to the new session, or stay complete in its box."""
+    """Words typed after a command are sent to the new session or stay complete in its input box."""
     open_real_session(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})
     for command, delay, pace in OPENING_COMMANDS[:count]:
         tui.api.clear_requests()
@@ -61,9 +61,9 @@ def test_words_typed_after_a_command_arrive_whole(
 
 
 def test_a_second_handoff_waits_for_the_first(tui: Tui, plugin: Path, parent: Path) -> None:
-    """A second ``/handoff`` that is typed during the first one runs in the child of the first.
+    """If the user types a second ``/handoff`` during the first, it runs in the first handoff's child.
 
-    The second child opens with its step in the box.
+    The second child opens with its next step in the input box.
     """
     open_real_session(tui, plugin)
     tui.submit("/handoff write the docs")

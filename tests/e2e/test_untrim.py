@@ -1,4 +1,4 @@
-"""An untrimmed child sends exactly the original's contents in the real client."""
+"""Tests that an untrimmed child sends exactly the original's contents in the real client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_an_untrimmed_child_sends_the_original_contents(
 ) -> None:
     """An untrimmed child sends the same blocks as the original session.
 
-    The trimmed session between them is deleted before.
+    The trimmed session from which the child was made is deleted before the child resumes.
     """
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))

@@ -1,4 +1,4 @@
-"""Archived sessions and their children send the same requests as the originals."""
+"""Tests that archived sessions and their children send the same requests as the originals."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.sessions.archived.removed_sessions import archive_and_remove
 def test_a_restored_session_resumes(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A restored session has its id, its files and its request again.
+    """A restored session has the same id and files, and sends the same request, as before.
 
-    If another session has this id now, the restored session gets a new id.
+    If another session now has this id, the restored session gets a new one.
     """
     session = write_session_with_word(home, FIRST_ID, "ALPHA", every_client)
     output = Path(session.path.removesuffix(".jsonl")) / "tool-results" / "toolu_1.txt"

@@ -1,4 +1,7 @@
-"""All reports on a session use the context window of the model that the client runs now."""
+"""Tests that all reports on a session use the same context window.
+
+It is the window of the model that the client is running now.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ ENGINE_WITHOUT_BAND = (
     "raw = sys.stdin.buffer.read(); b'\"band\"' in raw and sys.exit(1); "
     f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_ENGINE_NORMALLY}"
 )
-"""A fake engine that does not answer for the band, so the hook prints a line instead."""
+"""A fake engine that gives no answer for the band, so that the hook prints a line instead."""
 
 
 @pytest.mark.parametrize(
     ("before", "used", "now", "room", "by_hook"),
     [
-        # This context exceeds the window, so no prompt is sent.
+        # The context is larger than this model's window, so no prompt is sent.
         pytest.param(LARGE_MODEL, 300_000, SMALL_MODEL, 180_000, False, id="smaller"),
         pytest.param(
             SMALL_MODEL, 150_000, LARGE_MODEL, 980_000, False, id="larger", marks=pytest.mark.wide
@@ -65,7 +68,7 @@ def test_all_reports_use_one_context_window(
         if row["type"] == "assistant":
             row["message"] |= {"model": before, "usage": api.usage.as_dict()}
     if before == LARGE_MODEL:
-        # A child that resume-hooks writes has the parent's window in its first record.
+        # If resume-hooks writes a child, the child's first record contains the parent's window.
         records[0]["context_window"] = 1_000_000
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
     percent = round(100 * used / room)
@@ -87,7 +90,7 @@ def test_all_reports_use_one_context_window(
         tui.wait_until_idle()
         tui.submit("/trim")
         tui.wait_for(rf"{share} {room:,}\)", 20)
-        tui.wait_until_idle(2)  # The dialog ignores a key that is pressed too early.
+        tui.wait_until_idle(2)  # The dialog ignores keys that are pressed too early.
         tui.key("Escape")
         tui.wait_until_idle()
         tui.submit(">resume")

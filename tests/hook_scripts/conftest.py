@@ -1,4 +1,4 @@
-"""Fixtures of the hook scripts' tests."""
+"""Fixtures for the tests of the hooks' scripts."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def plugin(tmp_path: Path) -> PluginCopy:
 
 @pytest.fixture(scope="module")
 def shared_plugin(tmp_path_factory: pytest.TempPathFactory) -> PluginCopy:
-    """Return a copy of the plugin for all tests of a module, which do not change it."""
+    """Return a copy of the plugin that all tests of a module share. These tests do not change it."""
     return make_plugin(tmp_path_factory.mktemp("shared"))

@@ -1,4 +1,4 @@
-"""Makes a temporary copy of the plugin whose engine only records its calls."""
+"""Make a temporary copy of the plugin whose engine only records how it was called."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ FAKE_HOOKS = {
     "later": "background",
     "fallback": "fallback",
 }
-"""For each hook, the name that its fake module records, and the module in ``resume_hooks.hooks``.
+"""The modules that the hooks load from ``resume_hooks.hooks``.
+
+The keys are the names that the fake modules record.
 """
 
 FAKE_PART_CALL = "team"
-"""The name that the fake module of a part records after a turn."""
+"""The name that the fake module of a part records when a turn has ended."""
 
-# Prefixes of variables with this machine's package index and certificates.
+# Prefixes of variables that describe this machine's package index and certificates.
 INDEX_VARIABLE_PREFIXES = ("PIP_", "UV_", "SSL_CERT", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
@@ -56,12 +58,12 @@ class PluginCopy:
 
     @property
     def folder(self) -> Path:
-        """The user's project folder, in which none of the tests' programs are."""
+        """The user's project folder. It contains none of the programs that the tests use."""
         return Path(self.env["HOME"], "project")
 
     @property
     def engine_calls(self) -> bytes:
-        """The records of the fake engine: the hook's name, the version of Python, and the input."""
+        """What the fake engine has recorded: the hook's name, the version of Python, and the input."""
         log = Path(self.env["REACHED"])
         return log.read_bytes() if log.exists() else b""
 
@@ -72,7 +74,7 @@ class PluginCopy:
     def run_hook(
         self, event: str, stdin: bytes, *shell: str, **env: str
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run the first command of an event in hooks.json with ``/bin/sh -c``, or with another ``shell``."""
+        """Run the first command for an event in hooks.json with ``/bin/sh -c`` or with ``shell``."""
         return self.run_command_of_event(event, 0, stdin, *shell, **env)
 
     def run_background_hook(self, stdin: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
@@ -82,7 +84,7 @@ class PluginCopy:
     def run_command_of_event(
         self, event: str, number: int, stdin: bytes, *shell: str, **env: str
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run the command with this number of an event."""
+        """Run the command with this number for an event in hooks.json."""
         hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
         command = hooks[event][0]["hooks"][number]["command"]
         return subprocess.run(
@@ -127,7 +129,7 @@ def make_plugin(folder: Path) -> PluginCopy:
         "hooks/end_process",
         "storage/removal",
         "storage/state_file",
-    ]  # The installer and the modules that it imports.
+    ]  # These are the installer and the modules that it imports.
     needed += [
         f"system/{name}" for name in ("bug_log", "bytecode", "invocation", "programs", "text")
     ]
@@ -156,7 +158,7 @@ def make_plugin(folder: Path) -> PluginCopy:
 
 
 def _answering_modules(question: seam.Question[Any], engine: Path) -> list[Path]:
-    """Return the paths of the modules that answer a question, and create their packages."""
+    """Create the packages of the modules that answer a question, and return the modules' paths."""
     found = [row for row in part_table.ANSWERS.get(question.name, ()) if seam.is_installed(row[0])]
     for part, _ in found:
         for package in (engine / "parts", engine / "parts" / part):

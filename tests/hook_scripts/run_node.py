@@ -1,4 +1,4 @@
-"""Runs a script with node, which runs the module like the client does."""
+"""Run a script with node, which runs the client's module as the client does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the hook that lets the model read earlier sessions: the calls that it allows, and its cost."""
+"""Tests of the hook that lets the model read earlier sessions: what it allows, and its cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALLOW_REPLY = {
         "permissionDecisionReason": "resume-hooks: reads earlier sessions, changes nothing",
     }
 }
-# The tests replace ``ENGINE`` in these commands by the launcher's path.
+# In these commands, the tests replace ``ENGINE`` with the launcher's path.
 READING_COMMANDS = (
     '"ENGINE" search retry queue',
     "\"ENGINE\" search 'retry queue dropped' --or 'why no backoff?' --or 'give up after three attempts'",
@@ -110,9 +110,9 @@ def bash_event(command: str, **other: Any) -> bytes:
 
 
 def is_call_allowed(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
-    """Check whether the hook allows a call. Raises AssertionError if the hook fails.
+    """Check whether the hook allows a call.
 
-    Any other output than the permission also raises AssertionError.
+    Raises AssertionError if the hook fails, or if its output is not empty and not a permission.
     """
     answer = hook_reply(plugin, body, *shell, **env)
     assert answer in ({}, ALLOW_REPLY)
@@ -131,13 +131,13 @@ def hook_reply(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> dict
 
 
 def insert_launcher_path(plugin: PluginCopy, command: str) -> str:
-    """Return the command with the launcher's path instead of ``ENGINE``."""
+    """Return the command with the launcher's path in place of ``ENGINE``."""
     return command.replace("ENGINE", str(plugin.root / "hooks" / "engine"))
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
-    """Calls of verbs that only read are allowed, in each shell and with all common quotes."""
+    """Calls of verbs that only read are allowed, in each shell and with every common kind of quotes."""
     plain = copy_plugin_to(tmp_path / "plain", "plugin")
     for command in READING_COMMANDS:
         assert is_call_allowed(plain, bash_event(insert_launcher_path(plain, command)), *shell), (
@@ -157,8 +157,8 @@ def test_other_commands_get_no_reply(reader: PluginCopy, shell: list[str]) -> No
 def test_only_a_plain_bash_call_is_allowed(reader: PluginCopy) -> None:
     """The hook allows only a plain Bash call of the launcher.
 
-    It does not reply to other tools, to calls outside the sandbox, to a second command, to a very
-    long call, or in our own headless run.
+    It does not reply to calls of other tools, calls outside the sandbox, second commands, or very
+    long calls. It does not reply in the plugin's own headless run either.
     """
     command = insert_launcher_path(reader, READING_COMMANDS[0])
     assert is_call_allowed(reader, bash_event(command))
@@ -192,7 +192,7 @@ def test_only_a_plain_bash_call_is_allowed(reader: PluginCopy) -> None:
     "body", [b"", b"{}", b"\xff\x00", b'{"tool_name":"Bash","tool_input":{"command":"'], ids=repr
 )
 def test_invalid_events_get_no_reply(reader: PluginCopy, body: bytes) -> None:
-    """The hook exits with 0 and prints nothing for an invalid event."""
+    """If the event is invalid, the hook exits with 0 and prints nothing."""
     assert not is_call_allowed(reader, body)
 
 
@@ -210,9 +210,9 @@ def test_invalid_events_get_no_reply(reader: PluginCopy, body: bytes) -> None:
 def test_a_plugin_folder_may_have_special_characters(
     tmp_path: Path, name: str, quoted: str
 ) -> None:
-    """If the plugin's folder has special characters, only a spelling that names it exactly is allowed.
+    """If the plugin's folder has special characters, its path is allowed only in quotes that protect them.
 
-    ``quoted`` is "" if there is no safe spelling.
+    ``quoted`` is "" if the path cannot be quoted safely.
     """
     plugin = copy_plugin_to(tmp_path, name)
     for spelling in ("ENGINE", "'ENGINE'", '"ENGINE"'):
@@ -222,9 +222,9 @@ def test_a_plugin_folder_may_have_special_characters(
 
 
 def test_a_plugin_folder_may_end_with_a_slash(reader: PluginCopy) -> None:
-    """The path of the launcher may contain one or two slashes after the plugin's folder.
+    """There may be one or two slashes between the plugin's folder and the rest of the launcher's path.
 
-    Client 2.1.112 names the folder of an installed plugin with a slash at its end.
+    Client 2.1.112 adds a slash to the end of an installed plugin's folder.
     """
     root = f"{reader.root}/"
     for slashes in ("/", "//"):
@@ -236,7 +236,7 @@ def test_a_plugin_folder_may_end_with_a_slash(reader: PluginCopy) -> None:
 
 
 def test_without_the_plugin_folder_no_command_is_allowed(reader: PluginCopy) -> None:
-    """If the variable of the plugin's folder is empty or a relative path, no command is allowed."""
+    """If the variable for the plugin's folder is empty or a relative path, no command is allowed."""
     for root in ("", "plugin"):
         assert not is_call_allowed(
             reader, bash_event(f'"{root}/hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
@@ -249,7 +249,7 @@ word_pieces = st.sampled_from(
 
 
 def launched_words(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]:
-    """Run a command in an empty folder with a fake launcher, and return the arguments of the launcher."""
+    """Run a command in an empty folder with a fake launcher, and return the launcher's arguments."""
     launcher = plugin.root / "hooks" / "engine"
     launcher.write_text('#!/bin/sh\nprintf "%s\\0" engine "$@"\n')
     done = subprocess.run(
@@ -280,9 +280,10 @@ def test_an_allowed_command_runs_only_the_launcher(
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_a_command_with_our_name_runs_the_launcher(reader: PluginCopy, shell: list[str]) -> None:
-    """A command that begins with ``resume-hooks`` is replaced by a command with the launcher's path.
+    """If a command begins with ``resume-hooks``, the hook replaces this name with the launcher's path.
 
-    Openings and digests use this name. A program with this name on PATH is not run.
+    Openings and digests contain such commands. A program called ``resume-hooks`` on PATH is not
+    run.
     """
     inherited = {"words": "x", "input": ',"updatedInput":{"command":"id"}'}
     for command in READING_COMMANDS:
@@ -311,14 +312,14 @@ quoted_texts = st.text(
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(quoted_texts, max_size=4))
 def test_any_quoted_words_are_allowed(reader: PluginCopy, words: list[str]) -> None:
-    """Any words without backslashes and line breaks are allowed in quotes."""
+    """Inside quotes, all words are allowed if they contain no backslashes or line breaks."""
     assert is_call_allowed(
         reader, bash_event(insert_launcher_path(reader, f'"ENGINE" search {shlex.join(words)}'))
     )
 
 
 def test_the_allow_hook_costs_one_shell_and_one_child(reader: PluginCopy) -> None:
-    """The hook runs one shell and one ``cat``, and only if the command contains ``hooks``."""
+    """The hook runs one shell and one ``cat``, but only if the command contains ``hooks``."""
     (group,) = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"][
         "PreToolUse"
     ]

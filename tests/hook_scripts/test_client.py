@@ -1,4 +1,4 @@
-"""Tests in the real client: the cost of a prompt, and an installation that outlives its client."""
+"""Tests in the real client: what a prompt costs, and an installation that outlives its client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ open(os.path.join(sys.argv[-1], "installed"), "w").close()
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[ClientHome]:
-    """Return a fresh home for the client. After the test, end all processes that still run in it."""
+    """Return a fresh home for the client. After the test, end all processes that are still running in it."""
     fresh = ClientHome(tmp_path / "home")
     yield fresh
     fresh.end_processes()
@@ -44,9 +44,9 @@ def loaded_plugin(plugin: PluginCopy) -> PluginCopy:
 
 
 def programs_started_by(trace: str, script: str) -> list[str]:
-    """Return the programs that a hook's shell and its child processes started, from strace's log."""
+    """Return the programs that a hook's shell and its child processes started, according to strace's log."""
     rows = [(pid, call) for pid, _, call in (line.partition(" ") for line in trace.splitlines())]
-    born = {}  # A child process may run before the call that created it has returned.
+    born = {}  # A child process may run before the call that created the child has returned.
     for pid, call in rows:
         if child := re.search(r"(?:fork|clone\d?)[( ].*= (\d+)$", call):
             born[child.group(1)] = pid
@@ -65,7 +65,7 @@ def programs_started_by(trace: str, script: str) -> list[str]:
 def test_an_ordinary_prompt_costs_two_processes(
     loaded_plugin: PluginCopy, home: ClientHome, tmp_path: Path
 ) -> None:
-    """A prompt without a trigger is sent to the API unchanged, and the hook runs one sh and one cat."""
+    """If a prompt has no trigger, it is sent to the API unchanged, and the hook runs one sh and one cat."""
     require_for_test(
         "strace", shutil.which("strace") is not None, "install the system package strace"
     )
@@ -90,7 +90,7 @@ def test_an_ordinary_prompt_costs_two_processes(
 def test_an_installation_continues_after_the_client(
     loaded_plugin: PluginCopy, home: ClientHome, version: str
 ) -> None:
-    """An installation that a session's start began continues after ``claude -p`` has ended.
+    """If a session's start began an installation, it continues after ``claude -p`` has ended.
 
     A trigger is answered without a request to the API.
     """

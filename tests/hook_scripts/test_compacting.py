@@ -1,4 +1,7 @@
-"""Tests of the module's compaction between turns, in node with fake objects of client and engine."""
+"""Tests of the module's compaction between turns.
+
+The module runs in node, with fake objects in place of the client and the engine.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ const line = { from: 70000, trigger: 'line', compact: '' }
 for (let turn = 0; turn < 6; turn += 1) await compactAboveThreshold($, { line, tokens: 74000 })
 console.log(tries)
 """
-"""Six turns of the same size above the limit. The engine answers each attempt with ``plan``."""
+"""A script with six turns of the same size above the limit.
+
+The engine answers each attempt to compact with ``plan``.
+"""
 
 
 @pytest.mark.parametrize(
@@ -50,9 +56,9 @@ console.log(tries)
     ],
 )
 def test_a_refused_compaction_is_tried_again_later(plan: dict[str, Any], tries: int) -> None:
-    """A compaction that was refused because of few turns is tried again five turns later.
+    """If a compaction is refused because of too few turns, it is tried again five turns later.
 
-    After a refusal because of a small saving, it is not tried again until the session has grown.
+    If it is refused because it would save too little, it is tried again when the session has grown.
     """
     fields = {
         "compacting": json.dumps((REPO / "hooks" / "compacting.mjs").as_uri()),

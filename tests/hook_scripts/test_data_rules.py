@@ -27,6 +27,9 @@ console.log(JSON.stringify((await ask($, { command: 'rules' })).rules ?? null))
     ("info", "told"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)]
 )
 def test_the_module_sends_the_rules_of_the_account(info: dict[str, object], told: object) -> None:
-    """The module sends the data rules of the client's account, or none for an older client."""
+    """The module sends the data rules of the client's account.
+
+    If the client is too old to know them, the module sends none.
+    """
     script = ASK_SCRIPT % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
     assert run_node(script) == told

@@ -1,4 +1,4 @@
-"""Tests of the launcher: its choice of Python, its refusals for the model, and its error messages."""
+"""Tests of the launcher: how it chooses a Python, what it refuses for the model, and its errors."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.needs import REPO, installed_pythons
 
 PYTHON_PATHS = installed_pythons() or [Path(sys.base_prefix, "bin", "python3")]
-"""All installed versions of Python, from 3.6 on, or only the one that runs the tests."""
+"""All installed versions of Python since 3.6, or only the one that runs the tests."""
 PROMPT_EVENT = b'{"prompt":">resume"}'
 
 
 def write_fake_python(path: Path, says: str, status: int = 0) -> None:
-    """Write an executable that prints ``says`` and its arguments, instead of Python."""
+    """Write an executable that prints ``says`` and its arguments, in place of Python."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'#!/bin/sh\necho "{says} $*"\nexit {status}\n')
     path.chmod(0o755)
 
 
 def test_the_launcher_looks_up_pythons_in_order(plugin: PluginCopy, tmp_path: Path) -> None:
-    """The launcher uses the first of these: RESUME_HOOKS_PYTHON, data folder, repository, PATH."""
+    """The launcher uses the first Python that it finds.
+
+    It looks in RESUME_HOOKS_PYTHON, the data folder, the repository, and PATH, in this order.
+    """
     places = {
         "named": tmp_path / "named" / "python",
         "data": plugin.data / "venv" / "bin" / "python",
@@ -55,7 +58,7 @@ def test_a_python_may_be_named_without_its_folder(plugin: PluginCopy, tmp_path: 
 
 
 def test_a_launcher_on_path_is_tried_once(plugin: PluginCopy, tmp_path: Path) -> None:
-    """If ``resume-hooks`` on PATH only calls this launcher again, it is called once and then fails."""
+    """If ``resume-hooks`` on PATH only calls the same launcher again, it is called once and then fails."""
     wrapper = tmp_path / "bin" / "resume-hooks"
     wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(str(plugin.root))}/hooks/engine "$@"\n')
     wrapper.chmod(0o755)
@@ -66,9 +69,10 @@ def test_a_launcher_on_path_is_tried_once(plugin: PluginCopy, tmp_path: Path) ->
 
 @pytest.mark.parametrize("known", [True, False])
 def test_the_data_folder_is_found_without_its_variable(plugin: PluginCopy, known: bool) -> None:
-    """Without CLAUDE_PLUGIN_DATA, as in the model's Bash tool, the launcher finds the data folder.
+    """The launcher finds the data folder even without CLAUDE_PLUGIN_DATA, as in the model's Bash tool.
 
-    It is a folder that the installer wrote. If there are several, one has the current lock file.
+    It is a folder that the installer has written. If there are several, it is the one with the
+    current lock file.
     """
     older = plugin.data.parent / "resume-hooks-a-market"
     for data in (plugin.data, older):
@@ -113,8 +117,8 @@ def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
 def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
     """In the model's shell, verbs that write and unknown verbs are refused with exit code 1.
 
-    The launcher also refuses them in Codex. The message names the command in Claude Code if there
-    is one.
+    The launcher also refuses them in Codex. If Claude Code has a command for the verb, the message
+    names this command.
     """
     shutil.copytree(REPO / "commands", plugin.root / "commands")
     for shell in ({"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "01a20583"}):
@@ -129,7 +133,7 @@ def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
 def test_the_model_learns_the_new_name_of_a_verb(
     plugin: PluginCopy, verb: str, instead: str
 ) -> None:
-    """In the model's shell, a former verb prints its new name and is not run.
+    """In the model's shell, a former verb does not run but prints the name of the new verb.
 
     The launcher prints the same text as the engine.
     """
@@ -142,7 +146,7 @@ def test_the_model_learns_the_new_name_of_a_verb(
     "output", ["-o", "-oreport.json", "--output", "--output=report.json", "--index"]
 )
 def test_the_model_cannot_write_a_file_with_doctor(plugin: PluginCopy, output: str) -> None:
-    """In the model's shell, ``doctor`` refuses options that write a file or the index."""
+    """In the model's shell, ``doctor`` refuses options that would write a file or change the index."""
     done = plugin.run_engine("doctor", "--bundle", output, "report.json", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "is for the user to run" in done.stderr
@@ -152,13 +156,13 @@ def test_the_model_cannot_write_a_file_with_doctor(plugin: PluginCopy, output: s
 
 
 def test_a_slash_command_may_write(plugin: PluginCopy) -> None:
-    """In the model's shell, ``--slash`` runs a slash command that writes, with its text on stdin."""
+    """In the model's shell, ``--slash`` runs a slash command that writes; its text comes from stdin."""
     done = plugin.run_engine("--slash", "handoff", stdin="fix $(this) 'now'", CLAUDECODE="1")
     assert done.stdout == "engine slash handoff\nfix $(this) 'now'\n"
 
 
 def test_the_user_may_write(plugin: PluginCopy) -> None:
-    """Every verb runs outside the client, and inside the client on a terminal."""
+    """The user may run every verb outside the client, and also inside the client on a terminal."""
     assert plugin.run_engine("handoff").stdout == "engine handoff\n"
     ours, theirs = pty.openpty()
     subprocess.run(
@@ -174,7 +178,7 @@ def test_the_user_may_write(plugin: PluginCopy) -> None:
 
 
 def link_tools(folder: Path, *tools: str) -> str:
-    """Create a folder with links to these programs only, and return it as a PATH."""
+    """Create a folder that contains only links to these programs, and return it as a PATH."""
     folder.mkdir()
     for tool in tools:
         (folder / Path(tool).name).symlink_to(shutil.which(tool) or tool)
@@ -182,9 +186,9 @@ def link_tools(folder: Path, *tools: str) -> str:
 
 
 def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Without an engine, a verb prints one line with the command that installs it.
+    """If there is no engine, a verb prints one line with the command that installs it.
 
-    If Python and uv are missing too, the line first says to install one of them.
+    If Python and uv are missing too, the line first says to install one of these.
     """
     bare = link_tools(tmp_path / "bare", "sh", "cmp")
     done = plugin.run_engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
@@ -216,7 +220,7 @@ def test_a_failed_installation_is_reported(plugin: PluginCopy) -> None:
 
 @pytest.fixture
 def fake_installation(plugin: PluginCopy) -> Path:
-    """Replace the installer, and return the file in which it records its target."""
+    """Replace the installer with a fake one, and return the file in which the fake records its target."""
     told = plugin.data / "asked"
     (plugin.root / "hooks" / "install.py").write_text(
         f"import sys\nopen({str(told)!r}, 'w').write(sys.argv[-1])\n"
@@ -227,9 +231,9 @@ def fake_installation(plugin: PluginCopy) -> Path:
 def test_the_first_trigger_starts_the_installation(
     plugin: PluginCopy, fake_installation: Path
 ) -> None:
-    """Without an engine, a trigger starts the installation in the background.
+    """If there is no engine, a trigger starts the installation in the background.
 
-    It prints no message about that; the next trigger can use the engine.
+    It prints no message about the installation. The next trigger can use the engine.
     """
     done = plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of fallback\n", b"")
@@ -242,9 +246,9 @@ def test_the_first_trigger_starts_the_installation(
 def test_a_killed_engine_is_not_reinstalled(
     plugin: PluginCopy, fake_installation: Path, signal: str
 ) -> None:
-    """If the hook's engine was killed, no installation is started and the fallback does not answer.
+    """If the hook's engine was killed, no installation starts, and the fallback does not answer.
 
-    The client or the user has stopped the hook.
+    In this case the client or the user has stopped the hook.
     """
     write_fake_python(plugin.root / ".venv" / "bin" / "python", "")
     (plugin.root / ".venv" / "bin" / "python").write_text(
@@ -260,9 +264,9 @@ def test_a_killed_engine_is_not_reinstalled(
 def test_only_a_python_that_does_not_start_is_reinstalled(
     plugin: PluginCopy, fake_installation: Path, status: int, begins: bool
 ) -> None:
-    """The engine is only installed again if the Python of the repository does not start.
+    """The engine is installed again only if the Python in the repository does not start.
 
-    If Python starts and our code fails, other packages would not help.
+    If this Python starts and the plugin's code fails, new packages would not help.
     """
     python = plugin.root / ".venv" / "bin" / "python"
     write_fake_python(python, "")
@@ -279,7 +283,7 @@ def test_only_a_python_that_does_not_start_is_reinstalled(
 def test_the_fallback_runs_on_any_python_from_3_9(
     plugin: PluginCopy, tmp_path: Path, python: Path
 ) -> None:
-    """The fallback runs with a python3 on PATH from version 3.9 on. An older one is skipped."""
+    """The fallback runs with any python3 on PATH from version 3.9 on, and skips older ones."""
     path = link_tools(tmp_path / "bare", "sh", "cat", "cmp", str(python))
     done = plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
     said = subprocess.run(
@@ -293,9 +297,9 @@ def test_the_fallback_runs_on_any_python_from_3_9(
 
 @pytest.mark.usefixtures("fake_installation")
 def test_the_fallback_replaces_an_engine_without_a_dependency(plugin: PluginCopy) -> None:
-    """If the engine cannot be imported, the fallback answers, and if that fails too, the prompt passes.
+    """If the engine cannot be imported, the fallback answers. If it fails too, the prompt passes.
 
-    A venv from before an update may lack a package.
+    The engine cannot be imported if its venv is from before an update and lacks a package.
     """
     hooks = plugin.root / "src/resume_hooks/hooks"
     (hooks / "prompt.py").write_text("import no_such_package\n")
@@ -307,14 +311,17 @@ def test_the_fallback_replaces_an_engine_without_a_dependency(plugin: PluginCopy
 
 
 def test_an_unknown_hook_is_silent(plugin: PluginCopy) -> None:
-    """The launcher prints nothing for an unknown hook, which a hooks.json of a newer version may name."""
+    """The launcher prints nothing if it does not know the hook.
+
+    A hooks.json from a newer version may name such a hook.
+    """
     done = plugin.run_engine("--hook", "../../x")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.fixture
 def plugin_without_python(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
-    """Return the plugin on a machine without uv, whose Python is too old."""
+    """Return the plugin on a machine that has no uv and whose Python is too old."""
     plugin.env.update(
         {"PATH": link_tools(tmp_path / "tools", "sh", "sed", "cat"), "RESUME_HOOKS_PYTHON": ""}
     )
@@ -339,9 +346,9 @@ def plugin_without_python(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
 def test_a_trigger_without_python_is_blocked(
     plugin_without_python: PluginCopy, prompt: str, told: str
 ) -> None:
-    """Without a usable Python, a trigger is blocked, and the message repeats the text after it.
+    """If there is no usable Python, a trigger is blocked, and the message repeats the text after it.
 
-    Other prompts pass. A trigger that was sent to the model would cost tokens.
+    Other prompts pass. Triggers do not pass, because the model would use tokens to answer them.
     """
     done = plugin_without_python.run_hook(
         "UserPromptSubmit", json.dumps({"session_id": "x", "prompt": prompt}).encode()
@@ -358,7 +365,10 @@ def test_a_trigger_without_python_is_blocked(
 
 
 def remove_plugin_from_list(plugin: PluginCopy) -> dict[str, str]:
-    """Remove the plugin from the client's list, and return the environment of a client that still runs."""
+    """Remove the plugin from the client's list of plugins.
+
+    Return the environment of a client that is still running.
+    """
     plugins = plugin.data.parent.parent
     (plugins / "installed_plugins.json").write_text('{"version": 2, "plugins": {"x@y": []}}')
     return {
@@ -368,9 +378,9 @@ def remove_plugin_from_list(plugin: PluginCopy) -> dict[str, str]:
 
 
 def test_a_removed_engine_stays_removed(plugin: PluginCopy, fake_installation: Path) -> None:
-    """After the plugin was removed, triggers report that, and the engine is not installed.
+    """If the plugin was removed, triggers say so, and the engine is not installed.
 
-    It is installed again when a client starts.
+    When a client starts, the engine is installed again.
     """
     env = remove_plugin_from_list(plugin)
     done = plugin.run_hook(
@@ -391,9 +401,9 @@ def test_a_removed_engine_stays_removed(plugin: PluginCopy, fake_installation: P
 
 
 def test_a_command_without_python_returns_the_typed_text(plugin_without_python: PluginCopy) -> None:
-    """Without a usable Python, a command of the module returns an answer with the typed text.
+    """If there is no usable Python, the answer to a command of the module contains the typed text.
 
-    Automatic requests of the module fail.
+    Requests that the module makes automatically fail.
     """
     event = '{"command":"handoff","args":"next \\"x\\"","session_id":"x"}'
     done = plugin_without_python.run_engine("--module", stdin=event)

@@ -1,4 +1,4 @@
-"""Tests of the guard: the prompts that pass without Python, and the prompts that Python gets."""
+"""Tests of the guard: which prompts pass without Python, and which prompts are sent to Python."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ TRIGGER_EVENTS = {
 
 
 def installed_shells() -> list[list[str]]:
-    """Return those of the tested shells that are installed. Every client runs /bin/sh."""
+    """Return the tested shells that are installed. Every client runs hooks with /bin/sh."""
     return [shell for shell in SHELLS if shutil.which(shell[0])]
 
 
@@ -80,7 +80,7 @@ def installed_shells() -> list[list[str]]:
 def test_a_prompt_without_trigger_passes_without_python(
     shared_plugin: PluginCopy, shell: list[str]
 ) -> None:
-    """For a prompt without a trigger, the guard starts no Python, prints nothing and exits with 0."""
+    """If a prompt has no trigger, the guard starts no Python, prints nothing and exits with 0."""
     for why, body in PASSING_EVENTS.items():
         shared_plugin.delete_engine_calls()
         done = shared_plugin.run_hook("UserPromptSubmit", body.encode(), *shell)
@@ -92,7 +92,7 @@ def test_a_prompt_without_trigger_passes_without_python(
 def test_a_possible_trigger_reaches_python_unchanged(
     shared_plugin: PluginCopy, shell: list[str]
 ) -> None:
-    """For a prompt that may be a trigger, Python gets the event's bytes, and its reply is printed."""
+    """If a prompt may be a trigger, Python gets exactly the event's bytes, and its reply is printed."""
     for why, body in TRIGGER_EVENTS.items():
         shared_plugin.delete_engine_calls()
         done = shared_plugin.run_hook("UserPromptSubmit", body.encode(), *shell)
@@ -101,7 +101,7 @@ def test_a_possible_trigger_reaches_python_unchanged(
 
 
 def is_trigger(prompt: str) -> bool:
-    """Check whether a prompt begins like a trigger, as the guard does."""
+    """Check whether a prompt begins like a trigger, by the same rule as the guard."""
     return prompt.startswith(">") or prompt.lower().startswith("/resume-hooks:")
 
 
@@ -139,9 +139,9 @@ random_prompts = st.builds(
 def test_only_triggers_reach_python(
     shared_plugin: PluginCopy, prompt: str, other: str, encoder: str, order: list[str]
 ) -> None:
-    """For random prompts, only those that begin like a trigger reach Python.
+    """If prompts are random, only those that begin like a trigger reach Python.
 
-    It does not matter how the event is encoded and in which order its keys are.
+    The encoding of the event and the order of its keys make no difference.
     """
     texts = {"cwd": other, "prompt": prompt, "session_title": other + prompt}
     body = ENCODERS[encoder]({key: texts[key] for key in order}).encode("utf-8", "surrogatepass")
@@ -165,13 +165,16 @@ HOSTILE_EVENTS = {
 
 @pytest.mark.parametrize("name", sorted(HOSTILE_EVENTS))
 def test_invalid_bytes_print_no_output(plugin: PluginCopy, name: str) -> None:
-    """For invalid or huge events, the guard prints nothing and exits with 0."""
+    """If an event is invalid or huge, the guard prints nothing and exits with 0."""
     done = plugin.run_hook("UserPromptSubmit", HOSTILE_EVENTS[name])
     assert (done.returncode, done.stdout, done.stderr, plugin.engine_calls) == (0, b"", b"", b"")
 
 
 def test_our_own_headless_run_passes(plugin: PluginCopy) -> None:
-    """In our own headless run, which RESUME_HOOKS_CHILD marks, the hooks do nothing, even for a trigger."""
+    """In the plugin's own headless run, hooks do nothing, even for a trigger.
+
+    RESUME_HOOKS_CHILD marks this run.
+    """
     bodies = {"UserPromptSubmit": b'{"prompt":">resume"}', "SessionStart": b'{"source":"clear"}',
               "SessionEnd": b'{"reason":"clear"}'}  # fmt: skip
     for event, body in bodies.items():

@@ -1,4 +1,4 @@
-"""Tests of the number of processes that hooks start, and of a missing or damaged plugin."""
+"""Tests of how many processes hooks start, and of a missing or damaged plugin."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SCRIPTS_BY_EVENT = {
     "Stop": "notice",
     "PreToolUse": "allow",
 }
-"""The events of our hooks, each with the script for which the client waits."""
+"""The events for which the plugin has hooks, each with the script that the client waits for."""
 
 
 def test_hooks_use_only_events_that_every_client_knows() -> None:
-    """hooks.json has only events and fields that every client knows.
+    """hooks.json contains only events and fields that every client knows.
 
-    An unknown event would disable all hooks in older clients. They also ignore "args", and version
-    2.1.42 ignores "if".
+    An unknown event would disable all hooks in older clients. Older clients also ignore "args", and
+    version 2.1.42 ignores "if".
     """
     hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
     assert sorted(hooks) == sorted(SCRIPTS_BY_EVENT)
@@ -37,14 +37,14 @@ def test_hooks_use_only_events_that_every_client_knows() -> None:
             assert sorted(set(hook) - {"if", "async"}) == ["command", "timeout", "type"]
             assert (
                 '"$CLAUDE_PLUGIN_ROOT/' in hook["command"]
-            )  # Older clients would insert the value of a variable in braces themselves.
+            )  # If a variable's name is in braces, older clients would insert its value themselves.
         assert not groups[0]["hooks"][0].get("async"), "somebody waits for the first"
 
 
 def started_programs(trace: str) -> list[str]:
-    """Return the started programs in order, from strace's log.
+    """Return the programs in strace's log in the order in which they were started.
 
-    strace splits a call into two lines if another process runs in between.
+    strace writes a call on two lines if another process runs during the call.
     """
     found, begun = [], {}
     for row in trace.splitlines():
@@ -59,7 +59,7 @@ def started_programs(trace: str) -> list[str]:
 def trace_hook(
     plugin: PluginCopy, event: str, body: bytes, **env: str
 ) -> tuple[bytes, list[str], int]:
-    """Return the output of an event's hook, the programs that it starts, and the number of processes."""
+    """Run an event's hook; return its output, the programs it starts, and the number of processes."""
     require_for_test(
         "strace", shutil.which("strace") is not None, "install the system package strace"
     )
@@ -91,8 +91,9 @@ def test_a_missing_or_broken_plugin_lets_prompts_pass(
 ) -> None:
     """If a script is damaged or the plugin is missing, hooks print nothing and do not block the prompt.
 
-    An update may have removed the folder or written only a part of it. The exit code is never 2;
-    zsh as /bin/sh exits with 1 if it cannot read a file, which does not block a prompt either.
+    This happens if an update has removed the folder or written only a part of it. The exit code is
+    never 2. If /bin/sh is zsh and cannot read a file, it exits with 1, which does not block a
+    prompt.
     """
     for broken in ("if true; then\n case", "exit 2", "set -e; false", "f() {"):
         (plugin.root / "hooks" / SCRIPTS_BY_EVENT[event]).write_text(broken)
@@ -104,7 +105,7 @@ def test_a_missing_or_broken_plugin_lets_prompts_pass(
 
 
 def test_a_guard_without_launcher_lets_the_prompt_pass(plugin: PluginCopy) -> None:
-    """A prompt passes if only the guard exists, as during an update."""
+    """If only the guard exists, as during an update, the prompt passes."""
     (plugin.root / "hooks" / "engine").unlink()
     done = plugin.run_hook("UserPromptSubmit", b'{"prompt":">resume"}')
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

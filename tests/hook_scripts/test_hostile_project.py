@@ -1,6 +1,6 @@
 """Tests that no event runs a program of a hostile repository, on different kinds of machines.
 
-Each file of the repository is a trap that writes its name to a file. The environment has the
+Each file in the repository is a trap that records its name if it runs. The environment contains the
 variables that the repository's settings set.
 """
 
@@ -86,7 +86,7 @@ SHELL_PROGRAMS = (
     "tr",
     "nice",
 )
-"""The programs of a machine without Python and uv."""
+"""The programs on a machine that has neither Python nor uv."""
 
 GIT_FILTER = '[filter "x"]\n\tclean = {trap}\n\tprocess = {trap}\n'
 GIT_SETTINGS_BY_FORM = {
@@ -109,14 +109,14 @@ done
 [ -z "${UV_CONFIG_FILE-}${UV_PROJECT-}${UV_ENV_FILE-}" ] || echo "a variable of uv" >>"MARKS"
 exit 2
 """
-"""Imitates what uv does with its working folder and variables, according to its manual.
+"""Imitates how uv uses its working folder and its variables, according to the manual of uv.
 
-It finds no other Python.
+The imitation finds no other Python.
 """
 
 
 class Machine(NamedTuple):
-    """A plugin, a hostile repository, and the environment in which the client runs hooks there."""
+    """A plugin, a hostile repository, and the environment in which the client runs hooks in it."""
 
     plugin: Path
     folder: Path
@@ -124,7 +124,7 @@ class Machine(NamedTuple):
     trap_log: Path
 
     def run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Run a program in the session's folder, and wait until its background processes have ended."""
+        """Run a program in the session's folder, and wait for its background processes to end."""
         done = subprocess.run(
             words,
             input=stdin,
@@ -138,14 +138,14 @@ class Machine(NamedTuple):
         return done
 
     def run_hooks(self, event: str, stdin: bytes) -> None:
-        """Run all commands of an event."""
+        """Run all commands for an event."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text())["hooks"]
         for command in hooks[event][0]["hooks"]:
             done = self.run("/bin/sh", "-c", command["command"], stdin=stdin)
             assert done.returncode == 0, done.stderr
 
     def traps_that_ran(self) -> list[str]:
-        """Return the names of the traps that ran."""
+        """Return the names of the traps that have run."""
         return sorted(set(self.trap_log.read_text().splitlines())) if self.trap_log.exists() else []
 
     def _background_processes(self) -> list[str]:
@@ -169,7 +169,7 @@ def write_script(path: Path, text: str) -> Path:
 
 
 def write_hostile_repository(root: Path, trap_log: Path, git_settings: str) -> None:
-    """Write every file that a program might look for in its folder or in a parent folder."""
+    """Write every file that a program might look for in its working folder or in a parent folder."""
     trap = write_script(root / "trap", f"echo \"trap $0\" >>'{trap_log}'; cat")
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@y"]
     (root / "a").write_text("1\n")
@@ -229,7 +229,9 @@ def write_hostile_repository(root: Path, trap_log: Path, git_settings: str) -> N
         config.seek(0)
         config.write(git_settings.format(trap=trap) + before)
     os.utime(root / "a", (1, 1))
-    trap_log.unlink(missing_ok=True)  # git ran some traps while the repository was created.
+    trap_log.unlink(
+        missing_ok=True
+    )  # git ran some of the traps while the repository was being created.
 
 
 def variables_of_repository(root: Path) -> dict[str, str]:
@@ -300,7 +302,7 @@ def install_engine(plugin: Path) -> None:
 
 @pytest.fixture(params=["uv", "real uv", "python3.9", "both", "neither", "engine"])
 def extra_programs(request: pytest.FixtureRequest) -> str:
-    """Return which programs a machine has in addition to a shell."""
+    """Return the name of the programs that a machine has in addition to a shell."""
     found: str = request.param
     if found == "real uv":
         require_for_test("uv", shutil.which("uv"), "install uv")
@@ -309,7 +311,7 @@ def extra_programs(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def machine(extra_programs: str, tmp_path: Path) -> Machine:
-    """Return a machine with these programs. The session's folder is in the hostile repository."""
+    """Return a machine with these programs, on which the session's folder is in the hostile repository."""
     return make_machine(extra_programs, tmp_path, GIT_SETTINGS_BY_FORM["all"])
 
 
@@ -408,7 +410,7 @@ def test_no_event_runs_a_program_of_the_repository(machine: Machine) -> None:
 def test_files_without_settings_run_no_program(machine: Machine) -> None:
     """If the repository's settings are not loaded, its other files run no program either.
 
-    The client then gives hooks the user's PATH.
+    In this case, the client gives the user's PATH to hooks.
     """
     for name in variables_of_repository(machine.folder.parent):
         machine.env[name] = machine.env[name].rpartition(":")[2] if name == "PATH" else ""
@@ -432,7 +434,7 @@ def test_the_module_runs_no_program_of_the_repository(machine: Machine) -> None:
 
 
 def test_no_verb_runs_a_program_of_the_repository(machine: Machine) -> None:
-    """No verb and no installation runs a program of the repository, even if the user starts it there."""
+    """No verb or installation runs a program of the repository, even if the user starts it there."""
     for verb in (*VERBS, "--version", "--install"):
         words = {
             "search": ["one"], "handoff": [SESSION_ID, "-n", "next", "--no-start"], "config": ["vault", "off"],
@@ -444,7 +446,7 @@ def test_no_verb_runs_a_program_of_the_repository(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", GIT_SETTINGS_BY_FORM)
 def test_a_handoff_and_a_compaction_run_no_git_filter(tmp_path: Path, name: str) -> None:
-    """A handoff and a compaction read the repository's state without its git filters and hooks."""
+    """A handoff and a compaction read the state of the repository without running git filters or hooks."""
     machine = make_machine("engine", tmp_path, GIT_SETTINGS_BY_FORM[name])
     machine.run_hooks(
         "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=">handoff next")
@@ -464,7 +466,7 @@ def test_a_trap_that_runs_records_its_name(tmp_path: Path) -> None:
 
 
 def test_a_program_loads_no_code_of_the_project(tmp_path: Path) -> None:
-    """Variables that name code lose their paths in the project and keep the user's own paths."""
+    """Variables that name code keep the user's own paths but lose paths in the project."""
     machine = make_machine("neither", tmp_path, "")
     script = f'. "{machine.plugin}/hooks/programs"; /usr/bin/env'
     loaded = {
@@ -497,9 +499,10 @@ def test_a_program_loads_no_code_of_the_project(tmp_path: Path) -> None:
 def test_no_program_loads_files_through_its_own_folder(
     tmp_path: Path, name: str, path: str
 ) -> None:
-    """Variables with a path through ``/proc/self`` are removed, because it differs for each process.
+    """Variables with a path through ``/proc/self`` are removed.
 
-    The check would see another folder than the program.
+    Such a path is different for each process, so the check would see a different folder from the
+    one that the program uses.
     """
     machine = make_machine("neither", tmp_path, "")
     (machine.folder / "lib").mkdir()
@@ -515,7 +518,7 @@ def test_no_program_loads_files_through_its_own_folder(
     "where", ["/proc/self/cwd", "/proc/thread-self/cwd/", "{folder}/../{name}"]
 )
 def test_the_working_folder_does_not_come_from_a_variable(tmp_path: Path, where: str) -> None:
-    """A false ``PWD`` does not change how relative folders on PATH are recognized and removed.
+    """If ``PWD`` is wrong, relative folders on PATH are still recognized and removed.
 
     The project may set ``PWD``.
     """
@@ -539,7 +542,7 @@ def test_the_working_folder_does_not_come_from_a_variable(tmp_path: Path, where:
     "zone", ["/proc/self/fd/0", "/dev/tty", ":/etc/passwd", "../../x", "./x", ":x"]
 )
 def test_a_time_zone_that_is_a_file_is_removed(tmp_path: Path, zone: str) -> None:
-    """A time zone that names a file is removed, and the name or the rule of a time zone is kept.
+    """If the time zone names a file, the variable is removed; a zone's name or rule is kept.
 
     The C library would read the whole file, which may be a pipe or the hook's own event.
     """
@@ -557,7 +560,7 @@ def test_a_time_zone_that_is_a_file_is_removed(tmp_path: Path, zone: str) -> Non
 def test_state_in_the_project_is_ignored(tmp_path: Path, named: str) -> None:
     """RESUME_HOOKS_HOME is ignored if it names a folder in the project or in another repository.
 
-    Notes in that folder could make a hook send sessions to a stranger.
+    Notes in such a folder could make a hook send sessions to a stranger.
     """
     machine = make_machine("neither", tmp_path, "")
     (machine.folder / ".rh" / "pending").mkdir(parents=True)
@@ -581,7 +584,7 @@ def test_state_in_the_project_is_ignored(tmp_path: Path, named: str) -> None:
 def test_a_repository_cannot_be_the_home_folder(
     tmp_path: Path, kind: str, home: dict[str, str]
 ) -> None:
-    """If HOME is in the repository, hooks use the home from the system's list of users."""
+    """If HOME is in the repository, hooks use the home folder in the system's list of users."""
     machine = make_machine(kind, tmp_path, "")
     given = {name: value.format(root=machine.folder.parent) for name, value in home.items()}
     hostile = machine._replace(env=machine.env | given)
@@ -622,11 +625,11 @@ SPECIAL_BUILTINS = {
     "trap",
     "unset",
 }
-"""Commands that a function cannot replace if bash runs as ``sh``."""
+"""Commands that a shell function cannot replace if bash runs as ``sh``."""
 
 
 def test_no_shell_function_replaces_a_command(tmp_path: Path) -> None:
-    """If sh is bash, functions from the environment do not replace a command of the scripts."""
+    """If sh is bash, functions from the environment do not replace any command in the scripts."""
     bash = shutil.which("bash")
     require_for_test("bash", bash, "install it")
     machine = make_machine("neither", tmp_path, "")
@@ -653,9 +656,9 @@ def test_no_shell_function_replaces_a_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_users", [True, False])
 def test_the_installer_reads_no_settings_of_the_project(tmp_path: Path, is_users: bool) -> None:
-    """Programs of the installer run with the user's HOME, and without PIP_CONFIG_FILE.
+    """The installer runs programs with the user's HOME and without PIP_CONFIG_FILE.
 
-    A pip.conf in a project's HOME could name the Python that pip runs.
+    If HOME were in a project, a pip.conf in it could name the Python that pip runs.
     """
     user = pwd.getpwuid(os.getuid())
     env = {
@@ -680,9 +683,9 @@ def test_the_installer_reads_no_settings_of_the_project(tmp_path: Path, is_users
 
 
 def test_the_home_folder_is_not_a_project(tmp_path: Path) -> None:
-    """Programs in the home folder stay on PATH, even if it or a parent folder is a repository.
+    """Programs in the home folder stay on PATH, even if it or one of its parents is a repository.
 
-    Relative folders on PATH are removed in the home folder too.
+    Relative folders on PATH are removed even if the working folder is the home folder.
     """
     user = pwd.getpwuid(os.getuid())
     script = f'. "{REPO}/hooks/programs"; echo "$PATH"'

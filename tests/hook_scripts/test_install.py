@@ -1,6 +1,7 @@
 """Tests of the installer.
 
-One installer runs at a time. It installs everything or nothing, and waits an hour after a failure.
+Only one installer runs at a time. It installs everything or nothing, and after a failure it waits
+an hour.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_session import STARTUP_EVENT, file_appears
 from tests.needs import REPO, one_in, python39_path, require_for_test
 
-# Replaces the steps of the installer that use the network. All other code is the real one.
+# These steps replace the installer's steps that use the network. All other code is the real code.
 FAKE_STEPS = """
 import json, os, time
 from pathlib import Path
@@ -59,7 +60,10 @@ def quick_plugin(plugin: PluginCopy) -> PluginCopy:
 
 
 def instruct_installer(plugin: PluginCopy, **orders: str) -> None:
-    """Write instructions for the fake installation steps, which also work if the launcher starts them."""
+    """Write instructions for the fake installation steps.
+
+    The steps also read them if the launcher starts the installer.
+    """
     (plugin.root / "hooks" / "orders.json").write_text(
         json.dumps({"COUNT": plugin.env["COUNT"], **orders})
     )
@@ -98,7 +102,7 @@ def venv_folders(plugin: PluginCopy) -> list[str]:
 
 
 def test_a_ready_engine_is_not_built_again(quick_plugin: PluginCopy) -> None:
-    """If the venv is complete and has the current lock file, the installer does nothing."""
+    """If the venv is complete and its lock file is current, the installer does nothing."""
     assert run_installer(quick_plugin) == 0
     ready = read_install_state(quick_plugin)
     assert (ready["state"], ready["error"], ready["retry_after"]) == ("ready", "", 0)
@@ -115,7 +119,7 @@ def test_a_ready_engine_is_not_built_again(quick_plugin: PluginCopy) -> None:
 def test_a_launcher_named_by_a_relative_path_installs(
     quick_plugin: PluginCopy, folder: str
 ) -> None:
-    """The launcher installs the engine if the user runs it by a relative path."""
+    """If the user runs the launcher by a relative path, it still installs the engine."""
     name = os.path.relpath("hooks/engine", folder)
     done = subprocess.run(
         ["sh", name, "--install"], env=quick_plugin.env, cwd=quick_plugin.root / folder,
@@ -126,7 +130,7 @@ def test_a_launcher_named_by_a_relative_path_installs(
 
 
 def test_parallel_installers_build_one_venv(quick_plugin: PluginCopy) -> None:
-    """If two installers start at the same time, one builds a venv, and the other exits with 0."""
+    """If two installers start at the same time, one of them builds a venv and the other exits with 0."""
     first, second = (
         start_installer(quick_plugin, SECONDS="2"),
         start_installer(quick_plugin, SECONDS="2"),
@@ -138,7 +142,7 @@ def test_parallel_installers_build_one_venv(quick_plugin: PluginCopy) -> None:
 def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None:
     """If the installer is killed during an update, the old venv still works.
 
-    The next run of the installer repeats the update.
+    The next installer repeats the update.
     """
     run_installer(quick_plugin)
     before = os.readlink(quick_plugin.data / "venv")
@@ -159,7 +163,10 @@ def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None
 
 
 def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> None:
-    """After a failure, the installer waits an hour, except with ``--now``. It leaves no incomplete venv."""
+    """After a failure, the installer waits an hour, unless it runs with ``--now``.
+
+    It leaves no incomplete venv behind.
+    """
     assert run_installer(quick_plugin, FAIL="no network") == 1
     failed = read_install_state(quick_plugin)
     assert (failed["state"], failed["error"]) == ("failed", "no network")
@@ -177,7 +184,10 @@ def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> Non
 
 
 def test_a_newer_lock_is_installed_immediately(quick_plugin: PluginCopy) -> None:
-    """After a failure, a newer lock file is installed immediately, because it may solve the problem."""
+    """If the lock file is newer than a failure, the installer does not wait.
+
+    The newer lock file may solve the problem.
+    """
     run_installer(quick_plugin, FAIL="no such version")
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
     assert run_installer(quick_plugin) == 0
@@ -192,7 +202,7 @@ def test_a_damaged_state_file_does_not_prevent_an_installation(
 ) -> None:
     """A damaged state file does not prevent an installation.
 
-    The lock of a dead process or a venv without a link does not prevent it either.
+    Neither does the lock of a process that has ended, or a venv to which no link leads.
     """
     (quick_plugin.data / "install.json").write_text(content)
     (quick_plugin.data / "install.lock").write_text("999999\n")
@@ -216,7 +226,10 @@ def test_a_failure_in_the_future_is_ignored(quick_plugin: PluginCopy) -> None:
 
 
 def test_only_the_current_and_the_previous_venv_are_kept(quick_plugin: PluginCopy) -> None:
-    """The installer keeps only the venv in use and the previous one, in which a hook may still run."""
+    """The installer keeps only two venvs: the one in use and the previous one.
+
+    A hook may still be running in the previous venv.
+    """
     used = []
     for turn in range(4):
         (quick_plugin.root / "requirements.lock").write_text(f"# {turn}\n")
@@ -226,7 +239,7 @@ def test_only_the_current_and_the_previous_venv_are_kept(quick_plugin: PluginCop
 
 
 def test_the_installer_names_missing_requirements(quick_plugin: PluginCopy, tmp_path: Path) -> None:
-    """Without a recent Python and uv, the installer fails, names them, and does not wait an hour."""
+    """If a recent Python and uv are missing, the installer fails, names them, and does not wait an hour."""
     old = python39_path()
     for _ in range(2):
         assert (
@@ -268,9 +281,9 @@ def test_the_launcher_installs_on_request(quick_plugin: PluginCopy) -> None:
 def test_a_failed_step_is_reported_in_our_words(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, errors: str, reason: str
 ) -> None:
-    """A failed step is reported without text of pip, which only the log contains.
+    """If a step fails, the report contains no text from pip; only the log contains it.
 
-    The report is used in the state file and in bug reports.
+    The report is part of the state file and of bug reports.
     """
     monkeypatch.syspath_prepend(str(REPO / "hooks"))
     commands = importlib.import_module("venv_commands")
@@ -284,7 +297,7 @@ def test_a_failed_step_is_reported_in_our_words(
 def test_a_slow_step_is_ended(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A step that takes too long is ended, and its output so far is in the log."""
+    """If a step takes too long, it is ended, and the log contains the output that it has printed so far."""
     monkeypatch.syspath_prepend(str(REPO / "hooks"))
     commands = importlib.import_module("venv_commands")
     monkeypatch.setattr(commands, "LIMIT_SECONDS", 1)
@@ -295,9 +308,9 @@ def test_a_slow_step_is_ended(
 
 
 def test_install_rebuilds_a_broken_venv(quick_plugin: PluginCopy) -> None:
-    """``engine --install`` rebuilds a venv whose packages cannot be imported.
+    """If a venv's packages cannot be imported, ``engine --install`` builds the venv again.
 
-    The installer at a session's start does not check that.
+    The installer that runs when a session starts does not check this.
     """
     assert run_installer(quick_plugin) == 0
     assert run_installer(quick_plugin, DAMAGED="1") == 0
@@ -308,9 +321,9 @@ def test_install_rebuilds_a_broken_venv(quick_plugin: PluginCopy) -> None:
 
 
 def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCopy) -> None:
-    """An installation that a hook starts runs in a session of its own, which the client cannot end.
+    """If a hook starts an installation, it runs in a separate process session and writes a log.
 
-    It writes a log.
+    The client therefore cannot end it.
     """
     instruct_installer(quick_plugin, SECONDS="2")
     quick_plugin.run_hook("SessionStart", STARTUP_EVENT)
@@ -322,7 +335,7 @@ def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCo
 
 
 def test_the_lock_names_hashes_and_no_host() -> None:
-    """Every requirement in the lock files has a version and hashes, and no address of a package index."""
+    """Every requirement in the lock files has a version and hashes, but no address of a package index."""
     names = ("requirements.lock", "requirements-team.lock")
     lines = [
         line for name in names for line in (REPO / name).read_text(encoding="utf-8").splitlines()
@@ -341,9 +354,9 @@ def test_the_lock_names_hashes_and_no_host() -> None:
 
 
 def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: Path) -> None:
-    """The venv uses the packages of a tool that contains the engine, and downloads nothing.
+    """If a tool contains the engine, the venv uses the tool's packages, and nothing is downloaded.
 
-    If the tool was removed and a hook marks the venv as broken, all packages are installed.
+    If the tool was removed and a hook has marked the venv as broken, all packages are installed.
     """
     tool = tmp_path / "tool"
     tool.symlink_to(sys.executable)
@@ -353,7 +366,7 @@ def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: 
     assert run_installer(quick_plugin) == 0
     assert count.read_text() == "b", "it is ready"
     lock = quick_plugin.data / "venv" / "requirements.lock"
-    lock.unlink()  # The fallback removes the lock file to mark the venv as broken.
+    lock.unlink()  # The fallback marks the venv as broken by removing its lock file.
     assert run_installer(quick_plugin) == 0
     assert count.read_text() == "bb", "the tool is there, and mends it"
     tool.unlink()
@@ -364,7 +377,7 @@ def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: 
 
 
 def test_a_team_driver_is_installed_in_our_own_venv(quick_plugin: PluginCopy) -> None:
-    """The driver for a team is installed in a venv of our own, because the tool's packages are the user's."""
+    """The driver for a team is installed in the plugin's venv, because the tool belongs to the user."""
     assert start_installer(quick_plugin, "--now", "--tool").wait(60) == 0
     assert run_installer(quick_plugin, "--now", "--team") == 0
     assert (quick_plugin.data / "count").read_text() == "b.+"
@@ -378,9 +391,9 @@ def test_a_team_driver_is_installed_in_our_own_venv(quick_plugin: PluginCopy) ->
 def test_the_installer_installs_the_real_engine(
     plugin: PluginCopy, tmp_path: Path, way: str
 ) -> None:
-    """The installer installs the real engine from the lock file with hashes, and the launcher uses it.
+    """The installer installs the real engine from the lock file with hashes, and the launcher can use it.
 
-    This also works with downloaded wheels and no package index.
+    This also works with downloaded wheels and without a package index.
     """
     tool = way.partition(" ")[0]
     uv = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
@@ -393,10 +406,10 @@ def test_the_installer_installs_the_real_engine(
             (tmp_path / "bin" / name).symlink_to(shutil.which(name) or str(uv))
         bare = (
             tmp_path / "bin" / "python3.11"
-        )  # Like the Python of Debian: recent enough, but without the module that a venv needs.
+        )  # This Python is like Debian's: recent enough, but without the module that creates a venv.
         real = os.path.realpath(
             sys.executable
-        )  # uv cannot create a venv from the Python of another venv.
+        )  # uv cannot create a venv from a Python that is itself in a venv.
         bare.write_text(
             f'#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\nexec "{real}" "$@"\n'
         )

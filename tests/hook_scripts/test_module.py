@@ -28,9 +28,9 @@ MAX_LINES = 820
 
 
 def test_the_module_has_no_text_for_users() -> None:
-    """The module contains no text for users, except in generated files: no literal has a space.
+    """The module contains no text for users, except in generated files, so no literal contains a space.
 
-    All its files together have a limited number of lines.
+    The total number of lines in its files is limited.
     """
     assert (
         sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULE_FILES)
@@ -42,9 +42,9 @@ def test_the_module_has_no_text_for_users() -> None:
 
 
 def test_no_prompt_waits_for_the_module() -> None:
-    """The module handles only the listed events, so that no prompt waits for it.
+    """The module handles only the listed events, so that prompts do not wait for it.
 
-    A prompt waits only while another session is being opened.
+    Prompts wait only while another session is being opened.
     """
     heard = re.findall(r"\bon\('([A-Za-z.]+)'(?:, \{ \w+: (\S+) \})?", REGISTER_CODE)
     assert heard == [
@@ -70,9 +70,9 @@ def test_no_prompt_waits_for_the_module() -> None:
 
 
 def test_the_module_does_not_replace_the_classic_hooks() -> None:
-    """hooks.json contains both the module and the hooks, and plugin.json contains no hooks.
+    """hooks.json contains both the module and the hooks; plugin.json contains no hooks.
 
-    Clients without modules accept only this form.
+    Clients that do not support modules accept only this form.
     """
     document = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))
     assert document["modules"] == ["./register.mjs"]
@@ -107,9 +107,9 @@ def test_the_module_is_valid_javascript(tmp_path: Path) -> None:
 def test_a_start_requests_tools_only_if_settings_name_one(
     plugin: PluginCopy, tmp_path: Path, settings: str, env: dict[str, str], asked: bool
 ) -> None:
-    """At a start, the module asks the engine for tools only if a setting switches one on.
+    """When a client starts, the module asks the engine for tools only if a setting turns a tool on.
 
-    Otherwise a start would need another process.
+    Asking the engine costs a process.
     """
     state = tmp_path / "state"
     (state / "pending").mkdir(parents=True)
@@ -128,9 +128,9 @@ def test_a_start_requests_tools_only_if_settings_name_one(
 
 
 def test_the_launcher_replaces_itself_by_the_engine(plugin: PluginCopy) -> None:
-    """``engine --module`` replaces its process by Python, so that the caller is Python's parent.
+    """``engine --module`` replaces its own process with Python, so that the caller is Python's parent.
 
-    It does so in the model's shell too.
+    It does the same in the model's shell.
     """
     python = plugin.root.parent / "bin" / "python"
     python.write_text(

@@ -1,4 +1,7 @@
-"""Tests of when a start checks for expiring sessions. Without a check, it starts no Python."""
+"""Tests of when the start of a session checks for expiring sessions.
+
+If there is no check, the start runs no Python.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ START_SESSION_ID = "5e12a303-0000-4000-8000-000000000001"
 def start_event(
     plugin: PluginCopy, source: str = "startup", project: str = PROJECT_NAME, **fields: str
 ) -> bytes:
-    """Return the event of a start in the client's form."""
+    """Return the event of a session's start in the client's form."""
     path = f"{plugin.env['CLAUDE_CONFIG_DIR']}/projects/{project}/{START_SESSION_ID}.jsonl"
     event = {
         "session_id": START_SESSION_ID,
@@ -32,9 +35,9 @@ def start_event(
 
 
 def stamps_folder(plugin: PluginCopy) -> Path:
-    """Create the folder of the stamps and return it.
+    """Create the folder for the stamps and return it.
 
-    A stamp is a file with the time of the next check.
+    A stamp is a file that contains the time of the next check.
     """
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "pending"
     folder.mkdir(parents=True, exist_ok=True)
@@ -42,7 +45,10 @@ def stamps_folder(plugin: PluginCopy) -> Path:
 
 
 def write_stamp(plugin: PluginCopy, name: str, look: float = 3_600, made: float = -60) -> Path:
-    """Write a stamp. ``look`` is the time of the next check and ``made`` its own, in seconds from now."""
+    """Write a stamp and return its path.
+
+    ``look`` is the time of the next check and ``made`` the stamp's own time, in seconds from now.
+    """
     now = int(time.time())
     path = stamps_folder(plugin) / name
     path.write_text(json.dumps({"version": 1, "look": int(now + look), "made": int(now + made)}))
@@ -51,7 +57,7 @@ def write_stamp(plugin: PluginCopy, name: str, look: float = 3_600, made: float 
 
 
 def reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
-    """Check whether a start calls the engine because a check is due."""
+    """Check whether a session's start calls the engine because a check is due."""
     plugin.delete_engine_calls()
     done = plugin.run_hook("SessionStart", start_event(plugin, source), **env)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -60,9 +66,9 @@ def reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> b
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
 def test_a_start_checks_at_the_time_of_the_stamp(plugin: PluginCopy, source: str) -> None:
-    """A start calls the engine if the project's stamp is missing, due or in the future.
+    """A start calls the engine if the project's stamp is missing, due, or dated in the future.
 
-    The stamp of another project does not count. Without an engine there is no check.
+    A stamp of another project is ignored. If there is no engine, there is no check.
     """
     assert reaches_engine(plugin, source)
     write_stamp(plugin, "due--other.json")
@@ -86,7 +92,7 @@ def test_a_damaged_stamp_counts_as_missing(plugin: PluginCopy, damage: str) -> N
 
 
 def test_a_stamp_that_is_a_link_counts_as_missing(plugin: PluginCopy, tmp_path: Path) -> None:
-    """A stamp that is a link is treated as missing, because it could lead to any file."""
+    """A stamp that is a link is treated as missing, because the link could lead to any file."""
     write_stamp(plugin, f"due-{PROJECT_NAME}.json").rename(tmp_path / "stamp")
     (stamps_folder(plugin) / f"due-{PROJECT_NAME}.json").symlink_to(tmp_path / "stamp")
     assert reaches_engine(plugin)
@@ -94,9 +100,9 @@ def test_a_stamp_that_is_a_link_counts_as_missing(plugin: PluginCopy, tmp_path: 
 
 @pytest.mark.parametrize("level", ["user", "project", "local", "ours"])
 def test_newer_settings_make_a_check_due(plugin: PluginCopy, tmp_path: Path, level: str) -> None:
-    """If the client's settings or ours are newer than the stamp, a start calls the engine.
+    """If the client's or the plugin's settings are newer than the stamp, a start calls the engine.
 
-    They may contain another period until sessions expire.
+    The newer settings may change when sessions expire.
     """
     config = Path(plugin.env["CLAUDE_CONFIG_DIR"])
     own = tmp_path / "work" / ".claude"
@@ -120,7 +126,7 @@ def test_newer_settings_make_a_check_due(plugin: PluginCopy, tmp_path: Path, lev
 def test_a_config_folder_name_may_need_escapes(
     plugin: PluginCopy, tmp_path: Path, config: str
 ) -> None:
-    """A stamp is found if the path in the event has JSON escapes before the project's name."""
+    """A stamp is found even if the path in the event has JSON escapes before the project's name."""
     plugin.env["CLAUDE_CONFIG_DIR"] = str(tmp_path / config)
     assert reaches_engine(plugin)
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
@@ -128,7 +134,7 @@ def test_a_config_folder_name_may_need_escapes(
 
 
 def test_without_a_home_no_check_runs(plugin: PluginCopy) -> None:
-    """Without a home folder, no hook calls the engine, because the owner of the sessions is unknown."""
+    """If there is no home folder, no hook calls the engine, because the owner of the sessions is unknown."""
     nobody = {"CLAUDE_CONFIG_DIR": "", "HOME": ""}
     assert not reaches_engine(plugin, **nobody)
     assert not background_reaches_engine(plugin, **nobody)
@@ -144,18 +150,18 @@ def test_without_a_home_no_check_runs(plugin: PluginCopy) -> None:
 
 @pytest.mark.parametrize("project", ["a b", "..", "a;b", "a$(touch x)b"])
 def test_an_invalid_project_folder_is_never_read(plugin: PluginCopy, project: str) -> None:
-    """If the event has an invalid name of a project, the hook does not use the name and calls no engine."""
+    """If the project's name in the event is invalid, the hook ignores it and does not call the engine."""
     plugin.delete_engine_calls()
     plugin.run_hook("SessionStart", start_event(plugin, project=project))
     assert plugin.engine_calls == b""
 
 
 def test_archived_sessions_are_announced_by_the_next_start(plugin: PluginCopy) -> None:
-    """After sessions were archived, the next start on the screen calls the engine once to report them."""
+    """If sessions were archived, the next start on the screen calls the engine once to report this."""
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     write_stamp(
         plugin, f"later-{PROJECT_NAME}.json"
-    )  # With this stamp, no background process calls the engine during the test.
+    )  # This stamp keeps background processes from calling the engine during the test.
     state = stamps_folder(plugin).parent
     (state / "vault").mkdir()
     assert not reaches_engine(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
@@ -176,7 +182,7 @@ def test_an_unusable_state_folder_prevents_checks(plugin: PluginCopy) -> None:
 
 
 def test_our_own_headless_run_checks_nothing(plugin: PluginCopy) -> None:
-    """In the headless run that a verb starts for the model, no check runs."""
+    """If a verb starts a headless run to ask the model, no check runs in it."""
     assert not reaches_engine(plugin, RESUME_HOOKS_CHILD="1")
     assert plugin.run_background_hook(start_event(plugin), RESUME_HOOKS_CHILD="1").stdout == b""
     assert plugin.engine_calls == b""
@@ -184,7 +190,7 @@ def test_our_own_headless_run_checks_nothing(plugin: PluginCopy) -> None:
 
 @pytest.fixture
 def skip_wait_for_first_hook(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Make the background hook run without waiting for the first hook."""
+    """Make the background hook skip its wait for the first hook."""
     stub = tmp_path / "bin" / "sleep"
     stub.write_text("#!/bin/sh\n")
     stub.chmod(0o755)
@@ -200,9 +206,10 @@ def background_reaches_engine(plugin: PluginCopy, source: str = "startup", **env
 
 @pytest.mark.usefixtures("skip_wait_for_first_hook")
 def test_the_background_hook_calls_the_engine_if_necessary(plugin: PluginCopy) -> None:
-    """The background hook calls the engine for an unfinished check, other projects, packing or the index.
+    """The background hook calls the engine only if there is work for it; otherwise it starts no Python.
 
-    It also does so for an ancestor that is not archived yet. Otherwise it starts no Python.
+    Work is an unfinished check, another project, packing, the index, or an ancestor that is not
+    archived yet.
     """
     names = (f"due-{PROJECT_NAME}.json", f"later-{PROJECT_NAME}.json", "vault.json", "indexed.json")
     for missing in names:
@@ -220,9 +227,9 @@ def test_the_background_hook_calls_the_engine_if_necessary(plugin: PluginCopy) -
 
 @pytest.mark.usefixtures("skip_wait_for_first_hook")
 def test_new_messages_are_indexed(plugin: PluginCopy) -> None:
-    """The background hook calls the engine if a transcript is newer than the index, or was deleted.
+    """The background hook calls the engine if a transcript was deleted or is newer than the index.
 
-    It then waits until the next check is due.
+    It then does not call the engine again until the next check is due.
     """
     for name in (f"due-{PROJECT_NAME}.json", f"later-{PROJECT_NAME}.json", "vault.json"):
         write_stamp(plugin, name)
@@ -254,9 +261,9 @@ def test_new_messages_are_indexed(plugin: PluginCopy) -> None:
 
 
 def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
-    """Return the calls of the engine at the start of a headless run.
+    """Return the calls of the engine when a headless run starts.
 
-    The run's background hook must not call the engine, because the client would wait for it.
+    The background hook of the run must not call the engine, because the client would wait for it.
     """
     plugin.delete_engine_calls()
     env = {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}
@@ -274,9 +281,9 @@ def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> l
 
 
 def test_a_headless_start_archives_the_rest_in_the_background(plugin: PluginCopy) -> None:
-    """In a headless run, the start archives the first session, and a background process the others.
+    """In a headless run, the start archives the first session.
 
-    The process packs nothing, because the run is too short.
+    A background process archives the others. It packs no files, because the run is too short.
     """
     assert engine_calls_of_headless_start(plugin, 20) == [b"session", b"later"]
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
@@ -290,10 +297,10 @@ def test_a_headless_start_archives_the_rest_in_the_background(plugin: PluginCopy
 def test_a_headless_runs_background_process_leaves_the_clients_group(
     plugin: PluginCopy,
 ) -> None:
-    """The background process of a headless run is in a process group of its own.
+    """The background process of a headless run is in a separate process group.
 
-    Otherwise the client would kill the process together with the hooks. The process keeps no pipe
-    open for which the client would wait.
+    The client would otherwise kill it together with the hooks. It keeps no pipe open, because the
+    client would wait until the pipe is closed.
     """
     event = plugin.root / "src" / "resume_hooks" / "hooks" / "background.py"
     event.write_text(f"import os, time\ntime.sleep(1)\n{event.read_text()}    assert os.getsid(0) == os.getpid()\n"
@@ -309,7 +316,7 @@ def test_a_headless_runs_background_process_leaves_the_clients_group(
 
 
 def test_the_background_hook_runs_after_the_first(plugin: PluginCopy) -> None:
-    """The background hook waits a second before it checks, so that it does not repeat finished work."""
+    """The background hook waits a second before its check, so that it does not repeat work already done."""
     write_stamp(plugin, f"later-{PROJECT_NAME}.json")
     write_stamp(plugin, "vault.json")
     write_stamp(plugin, "indexed.json")

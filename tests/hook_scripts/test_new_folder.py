@@ -1,4 +1,4 @@
-"""Tests of a start's note on its repository, and of a start in a folder without sessions."""
+"""Tests of the note about a repository, and of starts in a folder without sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GIT_COMMAND = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Write a repository with one commit. The address of its remote contains a password."""
+    """Create a repository with one commit and a remote whose address contains a password."""
     folder = tmp_path / "work it"
     folder.mkdir()
     for words in (
@@ -42,12 +42,12 @@ def repository(tmp_path: Path) -> Path:
 def engine_arguments_at_start(
     plugin: PluginCopy, folder: Path, source: str = "startup", **env: str
 ) -> list[str]:
-    """Return the arguments with which the engine is called at a start in a folder."""
+    """Return the arguments with which a start in this folder calls the engine."""
     plugin.delete_engine_calls()
     log = plugin.root.parent / "told"
     log.unlink(missing_ok=True)
     python = plugin.root.parent / "bin" / "python"
-    new = python.with_suffix(".new")  # A hook in the background may still run the previous file.
+    new = python.with_suffix(".new")  # A background hook may still be running the previous file.
     new.write_text(f'#!/bin/sh\ncat >/dev/null\nshift 2\necho "$*" >>"{log}"\n')
     new.chmod(0o755)
     new.replace(python)
@@ -60,9 +60,9 @@ def engine_arguments_at_start(
 def test_a_repository_is_read_and_noted_once(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
-    """A start writes one note on the folder's repository, without the password, and reads it only once.
+    """A start writes one note about the folder's repository and reads the repository only once.
 
-    The note equals what Python reads from the folder.
+    The note does not contain the password. It equals what Python reads from the folder.
     """
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     assert engine_arguments_at_start(plugin, tmp_path) == []
@@ -92,9 +92,9 @@ def test_a_repository_is_read_and_noted_once(
 def test_huge_git_files_do_not_delay_a_start(
     plugin: PluginCopy, repository: Path, name: str
 ) -> None:
-    """A git configuration of 30 MB or a line of 100 MB does not delay a start.
+    """A git configuration of 30 MB or with a line of 100 MB does not delay a start.
 
-    Only as much of it is read as Python would read.
+    The hook reads no more of the file than Python would read.
     """
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     file = repository / ".git" / name
@@ -111,7 +111,7 @@ def test_huge_git_files_do_not_delay_a_start(
 
 
 def test_a_folder_with_sessions_is_not_noted(plugin: PluginCopy, repository: Path) -> None:
-    """A start in a folder with sessions, or without our state folder, writes no note on the repository."""
+    """If the folder has sessions, or if there is no state folder, a start writes no note."""
     assert "new-folder" not in engine_arguments_at_start(plugin, repository)
     assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
@@ -125,7 +125,10 @@ def test_a_folder_with_sessions_is_not_noted(plugin: PluginCopy, repository: Pat
 def test_a_start_in_a_known_folder_costs_three_processes(
     plugin: PluginCopy, repository: Path
 ) -> None:
-    """A start in a known folder runs the client's shell, one process for the event and one for the time."""
+    """A start in a known folder runs three processes.
+
+    They are the client's shell, one process for the event, and one for the time.
+    """
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     engine_arguments_at_start(plugin, repository)
     _, found, processes = trace_hook(
@@ -135,9 +138,9 @@ def test_a_start_in_a_known_folder_costs_three_processes(
 
 
 def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
-    """The module asks the engine about a new folder once, so that the hook does not ask again.
+    """The module asks the engine about a new folder once, so that the hook does not have to ask.
 
-    Hostile names in the event are not used in a path.
+    If the event contains hostile names, they are not used in a path.
     """
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
 
@@ -191,9 +194,10 @@ def test_the_note_of_a_linked_worktree_names_its_repository(
 def test_the_end_of_a_session_in_a_worktree_leaves_a_note(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
-    """The end of a session in a linked worktree leaves a note, which the next start uses.
+    """When a session in a linked worktree ends, it leaves a note that the next start uses.
 
-    This works even if the folder is gone. The main repository and a headless run leave no note.
+    This works even if the worktree's folder no longer exists. Sessions in the main repository and
+    headless runs leave no note.
     """
     tree = tmp_path / "tree"
     subprocess.run([*GIT_COMMAND, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)

@@ -1,4 +1,4 @@
-"""Tests of the script at a turn's end: its cost, its calls of Python, and hostile input."""
+"""Tests of the script that runs after each turn: its cost, its calls of Python, and hostile input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INPUT_USAGE = {
     "cache_creation_input_tokens": 1_000,
     "cache_read_input_tokens": 98_896,
 }
-"""A usage of 99,900 input tokens. With 100 output tokens, the sum is 100,000."""
+"""A usage of 99,900 input tokens. With 100 output tokens, the total is 100,000."""
 
 
 def answer_with_usage(usage: Record, **more: Any) -> Record:
@@ -51,7 +51,7 @@ def write_transcript(
 
 
 def write_note(plugin: PluginCopy, look: object) -> Path:
-    """Write the note in which Python stores the token count for its next call, and return its path."""
+    """Write the note that contains the token count for the next call of Python, and return its path."""
     note = (
         Path(plugin.env["CLAUDE_CONFIG_DIR"])
         / "resume-hooks"
@@ -64,7 +64,7 @@ def write_note(plugin: PluginCopy, look: object) -> Path:
 
 
 def stop_event(path: object, **more: object) -> bytes:
-    """Return the event of a turn's end, with its keys in the client's order."""
+    """Return the event for the end of a turn, with its keys in the client's order."""
     first = {
         "session_id": SESSION,
         "transcript_path": str(path),
@@ -77,7 +77,7 @@ def stop_event(path: object, **more: object) -> bytes:
 
 
 def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
-    """Check whether Python is called at a turn's end, and gets the whole event."""
+    """Check whether the script calls Python and passes it the whole event."""
     plugin.delete_engine_calls()
     done = plugin.run_hook("Stop", body, *shell, **env)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -90,9 +90,9 @@ def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_python_starts_at_the_noted_count(plugin: PluginCopy, shell: list[str]) -> None:
-    """Python is called if the four token counts of the last answer together reach the number in the note.
+    """Python is called if the last answer's four token counts add up to at least the number in the note.
 
-    Without a note, the number is 60,000.
+    If there is no note, the number is 60,000.
     """
     body = stop_event(
         write_transcript(
@@ -172,9 +172,9 @@ RECORDS_BY_CASE: dict[str, Record | Sequence[Record | bytes]] = {
 
 @pytest.mark.parametrize("name", RECORDS_BY_CASE)
 def test_the_tokens_of_the_last_answer_are_compared(plugin: PluginCopy, name: str) -> None:
-    """The compared number of tokens is that of the last answer, whatever the order of its fields is.
+    """The script uses the token count of the last answer, in whatever order the answer's fields are.
 
-    Similar numbers in other records do not matter.
+    Similar numbers in other records make no difference.
     """
     records = RECORDS_BY_CASE[name]
     rows = [answer_with_usage(records)] if isinstance(records, dict) else records
@@ -186,7 +186,7 @@ def test_the_tokens_of_the_last_answer_are_compared(plugin: PluginCopy, name: st
 
 
 def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
-    """If a megabyte of output follows the last answer, Python is not called at this turn's end."""
+    """If a megabyte of output follows the last answer, the script does not call Python after this turn."""
     body = stop_event(
         write_transcript(
             plugin,
@@ -200,7 +200,7 @@ def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
 
 
 def test_the_transcript_is_found_by_the_session_id(plugin: PluginCopy, tmp_path: Path) -> None:
-    """If the path in the event is escaped or missing, the transcript is found by the session's id."""
+    """If the path in the event is escaped or missing, the script finds the transcript by the session's id."""
     write_transcript(plugin, [answer_with_usage(INPUT_USAGE)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
         assert reaches_python(plugin, stop_event(path))
@@ -221,7 +221,7 @@ def test_newer_settings_start_python(plugin: PluginCopy) -> None:
 
 
 def test_headless_runs_do_not_start_python(plugin: PluginCopy) -> None:
-    """In headless runs, Python is not called at a turn's end, because no user could react."""
+    """In headless runs, the script does not call Python, because no user could react to its message."""
     body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     assert not reaches_python(plugin, body, RESUME_HOOKS_CHILD="1")
     for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
@@ -242,7 +242,7 @@ HOSTILE_EVENTS = {
 
 @pytest.mark.parametrize("name", HOSTILE_EVENTS)
 def test_hostile_events_are_ignored(plugin: PluginCopy, name: str) -> None:
-    """For a hostile event, no file is read and no Python is called."""
+    """If the event is hostile, the script reads no file and does not call Python."""
     write_transcript(plugin, [answer_with_usage(INPUT_USAGE)])
     assert not reaches_python(plugin, HOSTILE_EVENTS[name])
 
@@ -261,7 +261,10 @@ def test_a_damaged_note_is_replaced(plugin: PluginCopy, said: str) -> None:
 
 
 def test_a_long_event_is_read_completely(plugin: PluginCopy) -> None:
-    """A long event, which contains the last answer, is read completely, so the client gets no broken pipe."""
+    """The script reads a long event to its end, so that the client can write all of it to the pipe.
+
+    The event is long because it contains the last answer.
+    """
     body = stop_event(
         write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]),
         last_assistant_message="語" * 500_000,
@@ -270,14 +273,14 @@ def test_a_long_event_is_read_completely(plugin: PluginCopy) -> None:
 
 
 def links_folder(plugin: PluginCopy) -> Path:
-    """Create the folder of the links and return it. Links are only made if this folder exists."""
+    """Create the folder for the links and return it. Links are made only if this folder exists."""
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 
 def list_links(plugin: PluginCopy) -> dict[str, int]:
-    """Return the relative paths of all links, each with the number of hard links of its file."""
+    """Return the relative paths of all links, each with its file's number of hard links."""
     top = links_folder(plugin)
     return {
         str(path.relative_to(top)): path.stat().st_nlink
@@ -288,10 +291,10 @@ def list_links(plugin: PluginCopy) -> dict[str, int]:
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> None:
-    """At a turn's end, the session's file and the files in its folder are linked.
+    """After a turn, the script links the session's file and the files in the session's folder.
 
-    Files that are added later are linked too, also in headless runs. Without the folder for links,
-    no link is made.
+    Files that are added later are linked too, even in headless runs. If the folder for links does
+    not exist, no links are made.
     """
     path = write_transcript(plugin, conversation(1))
     own, body = path.with_suffix(""), stop_event(path)
@@ -309,7 +312,7 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text("x")
         for folder in links_folder(plugin).rglob("*/"):
-            os.utime(folder, (1, 1))  # Some shells compare only whole seconds of file times.
+            os.utime(folder, (1, 1))  # Some shells compare file times only in whole seconds.
         assert not reaches_python(plugin, body, *shell)
         assert list_links(plugin)[f"-work/{SESSION}/{name}"] == 2
     assert len(list_links(plugin)) == 5
@@ -319,7 +322,7 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
 
 
 def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
-    """At a turn's end, at most a hundred files of a folder are linked, so that there is no long delay."""
+    """After a turn, the script links at most a hundred files of a folder, so that it causes no long delay."""
     path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
     for number in range(150):
@@ -331,9 +334,9 @@ def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
 
 
 def test_a_turns_end_restores_a_removed_link(plugin: PluginCopy) -> None:
-    """At a turn's end, the script makes a removed link again. A rewrite of the session removes its link.
+    """After a turn, the script makes a removed link again, and removes the link of a rewritten session.
 
-    If another program has replaced the session's file, the old link stays for the next check.
+    If another program has replaced the session's file, the old link stays until the next check.
     """
     path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
@@ -349,9 +352,9 @@ def test_a_turns_end_restores_a_removed_link(plugin: PluginCopy) -> None:
 
 
 def test_a_turns_end_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> None:
-    """At a turn's end, no link is made to symbolic links or to files outside the projects' folders.
+    """After a turn, the script makes no links to symbolic links or files outside the projects' folders.
 
-    No link is made in a folder that is a symbolic link.
+    It makes no links in a folder that is a symbolic link.
     """
     path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
@@ -382,7 +385,7 @@ def test_a_turns_end_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> 
     "call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"]
 )
 def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
-    """If the script is killed at any system call ``call``, the next check makes the missing links.
+    """If the script is killed at any of the system calls ``call``, the next check makes the missing links.
 
     No file of the session is changed.
     """
@@ -395,7 +398,7 @@ def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, cal
         (path.with_suffix("") / name).write_text(name)
     was = {each: each.read_bytes() for each in path.parent.rglob("*") if each.is_file()}
     counts = []
-    for count in range(1, 25):  # ``mkdir -p`` makes one call for each folder in the path.
+    for count in range(1, 25):  # ``mkdir -p`` makes one system call for each folder in the path.
         shutil.rmtree(links_folder(plugin))
         links_folder(plugin)
         inject = f"inject={call}:signal=SIGKILL:when={count}"
@@ -422,9 +425,9 @@ def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, cal
 
 
 def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Path) -> None:
-    """A turn's end without a check runs the client's shell, ``cat``, ``tail`` and ``awk``.
+    """If no check is due after a turn, only the client's shell, ``cat``, ``tail`` and ``awk`` run.
 
-    If the event has no session, only the shell and ``cat`` run.
+    If the event contains no session, only the shell and ``cat`` run.
     """
     require_for_test(
         "strace", shutil.which("strace") is not None, "install the system package strace"

@@ -1,4 +1,4 @@
-"""Tests of the module's switch to another session, in node with a fake client."""
+"""Tests of how the module switches to another session, in node with a fake client."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ await open($, { open: 'child', fill: 'fix the tests' }).catch(() => {})
 const sent = await submit($, { text: 'something else' }, async ({ text }) => ({ text }))
 console.log(JSON.stringify(sent))
 """
-"""A switch in which the client refuses to fill the input box, and a prompt after it."""
+"""A script with a switch in which the client refuses to fill the input box, and a prompt after it.
+"""
 
 
 def test_a_prompt_after_a_failed_switch_is_sent() -> None:
-    """After a switch that failed, the next prompt is sent.
+    """If a switch has failed, the next prompt is sent.
 
-    The text that the module kept during the switch does not block it.
+    The text that the module stored during the switch does not block the prompt.
     """
     fields = {"opening": json.dumps((REPO / "hooks" / "opening.mjs").as_uri())}
     assert run_node(SWITCH_SCRIPT % fields) == {"text": "something else"}
@@ -58,14 +59,16 @@ const $ = {
 await open($, { open: 'child', fill: 'fix the tests' })
 console.log(JSON.stringify({ sent: sent[0], box: box.text }))
 """
-"""The user presses Enter after typed words when the session is open but its box is not filled yet.
+"""A script in which the user types words and presses Enter too early.
+
+The session is open, but its input box has not been filled yet.
 """
 
 
 def test_a_prompt_during_a_switch_keeps_the_next_step() -> None:
-    """A prompt that is sent during a switch is put into the box after the next step, and not sent.
+    """If the user sends a prompt during a switch, it is not sent but put into the box after the next step.
 
-    Otherwise the next step would be lost.
+    If the prompt were sent, the next step would be lost.
     """
     fields = {}
     for name in ("opening", "draft"):

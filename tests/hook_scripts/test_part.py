@@ -1,4 +1,7 @@
-"""Tests of the parts of a long opening. The commands of hooks.json run in parallel, as in the client."""
+"""Tests of the parts of a long opening.
+
+The commands in hooks.json run in parallel, as in the client.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +44,14 @@ OPENING = "\n".join(
         *(f"line {n:04} «{'word ' * 9}»\\" for n in range(600)),
     ]
 )
-"""The opening of a handoff, with about 36,000 characters."""
+"""A handoff's opening of about 36,000 characters."""
 
 RunningHook = subprocess.Popen[bytes]
 
 
 @pytest.fixture
 def hook_environment(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a client for the plugin's hooks."""
+    """Return the environment in which a client runs the plugin's hooks."""
     given = {
         "PATH": os.environ["PATH"],
         "CLAUDE_PLUGIN_ROOT": str(REPO),
@@ -64,7 +67,7 @@ def hook_environment(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def running_hooks() -> Iterator[list[RunningHook]]:
-    """Return a list for the hooks that a test starts. After the test, those that still run are ended."""
+    """Return a list for the hooks that a test starts. After the test, end those that are still running."""
     hooks: list[RunningHook] = []
     yield hooks
     for hook in hooks:
@@ -80,7 +83,7 @@ def start_hooks(
     event: dict[str, Any],
     shell: Sequence[str] = SHELL,
 ) -> list[RunningHook]:
-    """Start commands of hooks.json for an event, each in a process group of its own."""
+    """Start commands from hooks.json for an event, each in a separate process group."""
     begun = []
     for command in commands:
         hook = subprocess.Popen(
@@ -130,13 +133,13 @@ def write_pending_handoff(
 
 
 def remaining_parts(home: ConfigHome) -> list[str]:
-    """Return the names of the notes with parts that no hook has printed."""
+    """Return the names of the notes with parts that no hook has printed yet."""
     found = sorted((home.config / "resume-hooks" / "pending").glob("parts-*"))
     return [path.name for path in found if json.loads(path.read_text()) != {"version": 1}]
 
 
 def test_there_is_a_hook_for_each_part() -> None:
-    """There is one hook for each part of an opening. They run only after /clear and a compaction."""
+    """There is one hook for each part of an opening. These hooks run only after /clear and a compaction."""
     assert len(OTHER_COMMANDS) + 1 == parted_text.MAX_PARTS
     assert f"others={len(OTHER_COMMANDS)};" in FIRST_COMMAND
     assert [f"part={number};" in command for number, command in enumerate(OTHER_COMMANDS, 1)] == [
@@ -155,7 +158,7 @@ def test_a_long_handoff_is_complete(
     running_hooks: list[RunningHook],
     shell: list[str],
 ) -> None:
-    """All parts of a long handoff are printed, each within the limit for a hook, and no note is left."""
+    """The hooks print all parts of a long handoff, each within the limit for a hook, and leave no note."""
     folder = write_pending_handoff(config_home)
     hooks = start_hooks(
         running_hooks,
@@ -176,9 +179,9 @@ def test_a_long_handoff_is_complete(
 def test_only_the_first_hook_prints_a_short_handoff(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
-    """A short handoff is printed by the first hook alone, without part numbers.
+    """The first hook alone prints a short handoff, without part numbers.
 
-    Without a handoff, no hook prints text.
+    If there is no handoff, no hook prints text.
     """
     folder = write_pending_handoff(
         config_home, opening="[SESSION LINEAGE]\n[/SESSION LINEAGE]\n\ngo on"
@@ -216,9 +219,9 @@ def test_no_parts_are_printed_at_other_starts(
     running_hooks: list[RunningHook],
     source: str,
 ) -> None:
-    """At other starts, and after /clear without a handoff, the hooks for the parts print nothing.
+    """At other starts, and after /clear without a handoff, the hooks for the parts print no text.
 
-    They write no note.
+    They also write no notes.
     """
     if source != "clear":
         write_pending_handoff(config_home)
@@ -234,9 +237,9 @@ def test_no_parts_are_printed_at_other_starts(
 def test_a_late_hook_prints_nothing(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
-    """A hook for a part that starts after the first hook has ended prints nothing.
+    """If a hook for a part starts after the first hook has ended, it prints nothing.
 
-    A later start removes the note of the late hook.
+    A later start removes the late hook's note.
     """
     folder = write_pending_handoff(config_home)
     added_texts(
@@ -295,7 +298,7 @@ def test_the_first_hook_prints_alone_if_the_others_never_start(
 ) -> None:
     """If the other hooks never start, the first hook prints the beginning and the end of the opening.
 
-    If one of them is missing, the last part mentions it.
+    If only one of the other hooks is missing, the last part says so.
     """
     folder = write_pending_handoff(config_home)
     (alone,) = added_texts(
@@ -346,7 +349,7 @@ def test_the_other_hooks_print_nothing_without_the_first(
     tmp_path: Path,
     begun: str,
 ) -> None:
-    """If the first hook is killed, the other hooks print nothing, and the next start has no old parts."""
+    """If the first hook is killed, the other hooks print nothing, and the next start prints no old parts."""
     engine = tmp_path / "engine that hangs"
     engine.write_text(f"#!/bin/sh\ntouch '{tmp_path}/hangs'\nsleep 60\n")
     engine.chmod(0o755)
@@ -365,7 +368,7 @@ def test_the_other_hooks_print_nothing_without_the_first(
     first.wait()
     pending = config_home.config / "resume-hooks" / "pending"
     claim = pending / f"parts-{NEW_ID}.json"
-    if begun == "after":  # The first hook was about to end, and has already written its parts.
+    if begun == "after":  # The first hook was about to end and had already written its parts.
         claim.write_text(json.dumps({**json.loads(claim.read_text()), "count": 3}))
         for number in (1, 2):
             (pending / f"parts-{NEW_ID}-{number}").write_text('{"stale": "part"}\n')
@@ -425,7 +428,7 @@ def test_state_behind_a_link_is_ignored(
     running_hooks: list[RunningHook],
     place: str,
 ) -> None:
-    """If the state folder or a file in it is a link, the hooks do not print what it leads to."""
+    """If the state folder or a file in it is a link, the hooks do not print what the link leads to."""
     state, elsewhere = config_home.config / "resume-hooks", config_home.root / "elsewhere"
     pending = elsewhere / "pending" if place != f"pending/parts-{NEW_ID}-1" else state / "pending"
     pending.mkdir(parents=True)
@@ -451,7 +454,7 @@ def test_no_parts_are_printed_for_an_invalid_id(
     running_hooks: list[RunningHook],
     number: str,
 ) -> None:
-    """For an invalid session id, no hook prints text and no file is written."""
+    """If the session id is invalid, no hook prints text and no file is written."""
     assert (
         added_texts(
             start_hooks(
@@ -469,7 +472,7 @@ def test_no_parts_are_printed_for_an_invalid_id(
 def test_no_parts_are_printed_without_a_writable_state_folder(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the state folder cannot be written, the first hook prints one shortened text."""
+    """If the state folder cannot be written to, the first hook prints one shortened text."""
 
     def fail(*_given: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, "full")
@@ -490,7 +493,10 @@ def test_no_parts_are_printed_without_a_writable_state_folder(
 
 
 def test_a_text_beyond_all_parts_loses_its_middle() -> None:
-    """A text that is too long for all parts loses lines in its middle, or characters if it has one line."""
+    """If a text is too long for all parts together, lines in its middle are left out.
+
+    If the text is a single line, characters in its middle are left out.
+    """
     for text in (OPENING * 3, "\U0001f680" * 50_000, "x" * 90_000):
         short = start_parts.remove_middle(text, parted_text.MAX_TEXT_UNITS)
         assert parted_text.MAX_TEXT_UNITS - 300 < utf16_length(short) <= parted_text.MAX_TEXT_UNITS

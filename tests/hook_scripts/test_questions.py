@@ -1,4 +1,7 @@
-"""Tests of the module's questions, in node with a fake client: the keys that count as an answer."""
+"""Tests of the module's questions, in node with a fake client.
+
+They check which keys count as an answer.
+"""
 
 from __future__ import annotations
 
@@ -53,14 +56,17 @@ const $ = {
 await settle($, 'trim', '', undefined, called)
 console.log(JSON.stringify({ told, shown, now, first, filled }))
 """
-"""A user who gives one answer after the other, each after a number of milliseconds.
+"""A script with a user who gives one answer after another, each after a number of milliseconds.
 
-The user also types ``typed`` letters into the box, one every 150 ms.
+The user also types ``typed`` letters into the input box, one every 150 ms.
 """
 
 
 def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dict[str, Any]:
-    """Run a question. Return the engine's inputs, how often the question was shown, and the time in ms."""
+    """Run a question.
+
+    Return the engine's inputs, the number of times the question was shown, and the time in ms.
+    """
     fields = {
         "asking": json.dumps((REPO / "hooks" / "asking.mjs").as_uri()),
         "given": json.dumps({"answers": answers, "called": called, "typed": typed}),
@@ -76,39 +82,39 @@ def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dic
     "early", ["Open", "Not now", ""], ids=["first choice", "last choice", "Esc"]
 )
 def test_a_key_pressed_as_a_question_opens_is_ignored(called: bool, early: str) -> None:
-    """A key that is pressed when a question has just opened is ignored, and the question is repeated."""
+    """A key that is pressed just when a question opens is ignored, and the question is shown again."""
     done = run_question((early, 300), ("Open", 4000), called=called)
     assert (done["told"], done["shown"]) == (["", "yes"], 2)
 
 
 @pytest.mark.parametrize("called", [True, False])
 def test_a_later_answer_counts_immediately(called: bool) -> None:
-    """Esc after four seconds counts as the last choice, and the question is not repeated."""
+    """After four seconds, Esc counts as the last choice, and the question is not shown again."""
     done = run_question(("", 4000), called=called)
     assert (done["told"], done["shown"]) == (["", "no"], 1)
 
 
 @pytest.mark.parametrize("called", [True, False])
 def test_a_question_that_the_client_refuses_ends(called: bool) -> None:
-    """If the client refuses to show a question three times, the last choice is taken."""
+    """If the client refuses to show a question three times, the last choice counts as the answer."""
     done = run_question(*[("", 0)] * 3, called=called)
     assert (done["told"], done["shown"]) == (["", "no"], 3)
 
 
 @pytest.mark.parametrize(("called", "first"), [(True, "Open"), (False, "Not now")])
 def test_an_unrequested_question_has_a_harmless_default(called: bool, first: str) -> None:
-    """In a question that the user did not request, the first choice is the one that changes nothing."""
+    """If the user did not request a question, its first choice changes nothing."""
     assert run_question(("Not now", 4000), called=called)["first"] == [first]
 
 
 def test_words_typed_into_a_question_return_to_the_box() -> None:
-    """Words that are typed into a question that the user did not request return to the input box."""
+    """Words that the user types into a question that nobody requested return to the input box."""
     done = run_question(("tests now", 4000), called=False)
     assert (done["told"], done["filled"]) == (["", "no"], "tests now")
 
 
 def test_a_question_after_a_command_waits_for_typing() -> None:
-    """A question after a command opens immediately, but waits while the user types."""
+    """A question after a command opens immediately, but not while the user is typing."""
     assert run_question(("Open", 4000), called=True)["now"] == 4000
     typing = run_question(("Open", 4000), called=True, typed=20)
     assert typing["told"] == ["", "yes"]

@@ -1,4 +1,4 @@
-"""Tests of the hooks at the start and end of a session: they do not wait, and seldom start Python."""
+"""Tests of the hooks at a session's start and end: they do not wait, and they rarely start Python."""
 
 from __future__ import annotations
 
@@ -35,18 +35,19 @@ until = time.monotonic() + 60
 while not os.path.exists(os.path.join(os.path.dirname(__file__), "go")) and time.monotonic() < until:
     time.sleep(0.02)
 """
-"""The beginning of an installer that runs until ``end_installer`` is called, at most a minute."""
+"""The beginning of an installer that runs until ``end_installer`` is called, but at most a minute.
+"""
 
 
 def end_installer(plugin: PluginCopy) -> None:
-    """Let the fake installer end. One that starts later does not wait."""
+    """Let the fake installer end. An installer that starts later does not wait either."""
     (plugin.root / "hooks" / "go").touch()
 
 
 def fake_installer(plugin: PluginCopy) -> Path:
-    """Replace the installer by one that waits for ``end_installer``.
+    """Replace the installer with one that waits for ``end_installer``.
 
-    Returns the file that the installer writes at its end.
+    Returns the path of the file that the fake installer writes when it ends.
     """
     done = plugin.data / "installed"
     (plugin.root / "hooks" / "install.py").write_text(
@@ -57,7 +58,7 @@ def fake_installer(plugin: PluginCopy) -> Path:
 
 
 def file_appears(file: Path, seconds: float = 20) -> bool:
-    """Wait until the file exists, and return False after ``seconds``."""
+    """Wait until the file exists, and return whether it exists after at most ``seconds``."""
     end = time.monotonic() + seconds
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -68,7 +69,7 @@ CHILD_ID = "5e12a303-0000-4000-8000-000000000001"
 
 
 def reaches_engine(plugin: PluginCopy, event: str, fields: Mapping[str, object]) -> bool:
-    """Check whether an event reaches the engine, with and without spaces in its JSON.
+    """Check whether an event reaches the engine. The event is sent with and without spaces in its JSON.
 
     Raises AssertionError if the hook fails or if the engine does not get the whole event.
     """
@@ -100,9 +101,9 @@ COLD_RESUME = {"source": "resume", "prompt_cache_likely_expired": True, "context
 def test_only_a_resume_of_a_large_uncached_session_starts_python(
     plugin: PluginCopy, other: dict[str, object], due: bool
 ) -> None:
-    """A resume starts Python only if the session is large and its cache has expired.
+    """When a session is resumed, Python starts only if the session is large and its cache has expired.
 
-    Only this session is expensive to continue.
+    Only such a session is expensive to continue.
     """
     assert reaches_engine(plugin, "SessionStart", {**COLD_RESUME, **other}) is due
 
@@ -111,7 +112,7 @@ def test_only_a_resume_of_a_large_uncached_session_starts_python(
 def test_a_resume_of_a_giant_file_starts_python(
     plugin: PluginCopy, tmp_path: Path, size: int, due: bool
 ) -> None:
-    """A resume of a file larger than 100 MB starts Python, which reports the size."""
+    """When a file larger than 100 MB is resumed, Python starts and reports the file's size."""
     path = tmp_path / "no project" / "a giant.jsonl"
     path.parent.mkdir()
     assert not reaches_engine(
@@ -129,7 +130,7 @@ def test_a_resume_of_a_giant_file_starts_python(
 
 
 def test_only_an_end_by_clear_reaches_the_engine(plugin: PluginCopy) -> None:
-    """At a session's end, the engine is called only after ``/clear``, whatever other fields contain."""
+    """When a session ends, the engine is called only after ``/clear``, whatever other fields contain."""
     for reason in ("logout", "prompt_input_exit", "other", "resume"):
         assert not reaches_engine(
             plugin, "SessionEnd", {"reason": reason, "title": '"reason":"clear"'}
@@ -138,9 +139,9 @@ def test_only_an_end_by_clear_reaches_the_engine(plugin: PluginCopy) -> None:
 
 
 def test_only_starts_by_clear_and_compaction_reach_the_engine(plugin: PluginCopy) -> None:
-    """At a session's start, the engine is called only after ``/clear`` and after a compaction.
+    """When a session starts, the engine is called only after ``/clear`` or a compaction.
 
-    It then records a link or restores facts. In this test, no other work is waiting.
+    It then records a link or restores facts. In this test, there is no other work for it.
     """
     for source in ("startup", "resume", "fork"):
         assert not reaches_engine(
@@ -151,9 +152,9 @@ def test_only_starts_by_clear_and_compaction_reach_the_engine(plugin: PluginCopy
 
 
 def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCopy) -> None:
-    """At a startup, the engine is called if a handoff waits that was not reported yet.
+    """When a client starts, the engine is called if a handoff is waiting that was not reported yet.
 
-    Other notes do not matter, and a fork does not call the engine.
+    Other notes make no difference. A fork does not call the engine.
     """
     (stamps_folder(plugin) / "trim-x.json").touch()
     (stamps_folder(plugin) / f"handoff-4711-{CHILD_ID}.told").touch()
@@ -165,9 +166,9 @@ def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCo
 
 @pytest.mark.parametrize("ending", ["json", "told"])
 def test_a_resume_of_the_child_reads_its_pending_handoff(plugin: PluginCopy, ending: str) -> None:
-    """A resume of a waiting handoff's child calls the engine, even if the handoff was reported.
+    """If the child of a waiting handoff is resumed, the engine is called, even after a report.
 
-    A resume of another session does not.
+    If another session is resumed, the engine is not called.
     """
     (stamps_folder(plugin) / f"handoff-4711-{CHILD_ID}.{ending}").touch()
     assert not reaches_engine(
@@ -177,7 +178,7 @@ def test_a_resume_of_the_child_reads_its_pending_handoff(plugin: PluginCopy, end
 
 
 def test_the_engines_reply_to_a_start_is_printed(plugin: PluginCopy) -> None:
-    """At a start, the hook prints the engine's reply. At an end, it prints nothing."""
+    """When a session starts, the hook prints the engine's reply; when it ends, the hook prints nothing."""
     assert plugin.run_hook("SessionStart", b'{"source":"clear"}').stdout == b"reply of session\n"
     assert plugin.run_hook("SessionEnd", b'{"reason":"clear"}').stdout == b""
 
@@ -194,7 +195,7 @@ def test_a_start_with_a_ready_engine_begins_no_installation(plugin: PluginCopy) 
 
 @pytest.mark.parametrize("is_ready", [True, False])
 def test_the_first_start_prints_one_line(plugin: PluginCopy, is_ready: bool) -> None:
-    """The first start prints one line that tells whether the engine is ready and what to type.
+    """The first start prints one line that says whether the engine is ready and what to type.
 
     A headless start and the second start print nothing.
     """
@@ -282,7 +283,7 @@ def test_a_users_own_python_prevents_the_installation(plugin: PluginCopy, own: s
 
 
 def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Without CLAUDE_PLUGIN_DATA, the engine is installed in a data folder with our own name."""
+    """Without CLAUDE_PLUGIN_DATA, the engine is installed in a data folder that has the plugin's own name."""
     installed = fake_installer(plugin)
     end_installer(plugin)
     plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")
@@ -310,7 +311,7 @@ def test_the_models_shell_has_the_command_resume_hooks(
         old,
         moved,
         plugin,
-    ):  # The path of the last plugin contains a quote, a space and a dollar sign.
+    ):  # The path of the plugin that started last contains a quote, a space and a dollar sign.
         each.run_hook(
             "SessionStart",
             STARTUP_EVENT,
