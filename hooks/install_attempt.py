@@ -64,7 +64,7 @@ def run(data: Path, locks: list[Path]) -> int:
         install_venv.build_venv(data, locks)
         state.update(state="ready", tool=install_venv.find_lending_python(data / "venv"))
     except install_venv.MissingPythonError as error:
-        # No network was needed for this failure, so the next start tries again.
+        # This failure was not caused by the network, so the next start tries again.
         state.update(state="failed", error=str(error))
     except (OSError, install_venv.BuildError) as error:
         state.update(state="failed", error=str(error), retry_after=int(time.time()) + RETRY_SECONDS)

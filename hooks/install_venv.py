@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGINE_LOCK = ROOT / "requirements.lock"
 TEAM_LOCK = ROOT / "requirements-team.lock"
 TOOL = "tool"
-"""A file with the path of the Python of a command that pipx or uv installed.
+"""Name of a file with the path of a Python: the one of a command that pipx or uv installed.
 
 A venv that contains this file uses the packages of that Python.
 """

@@ -49,7 +49,7 @@ because they are included in bug reports.
 class BuildError(Exception):
     """A step of the installation failed or took too long.
 
-    The message names the step. The output of the step was printed before.
+    The message names the step. The output of the step was already printed.
     """
 
 

@@ -46,8 +46,8 @@ def ask_question(
     """Ask a question and return the index of the chosen answer in ``answers``.
 
     The user types the number or the name of an answer, or presses Enter for the answer at index
-    ``default``. Raise click.Abort if the user leaves, BackRequested if they press Esc. If ``err``,
-    print the question on stderr, so that stdout contains only the verb's output.
+    ``default``. Raise click.Abort if the user leaves, and BackRequested if the user presses Esc. If
+    ``err``, print the question on stderr, so that stdout contains only the verb's output.
     """
     name_columns = max(text_width(plain_line(answer.name)) for answer in answers)
     print_text(question, err=err)

@@ -41,7 +41,7 @@ def refuse_start_without_client(
 ) -> None:
     """Raise an error if ``--start`` was given but the agent is not installed or ``folder`` does not exist.
 
-    Called before the verb creates the child.
+    Call this function before the verb creates the child.
     """
     if not _is_start_requested(options):
         return
@@ -101,7 +101,7 @@ def print_child(
 
 
 def start_on_request(options: VerbOptions, receipt: Receipt) -> None:
-    """If ``--start`` was given and the child exists, replace this process by the client on that child."""
+    """If ``--start`` was given and the child exists, replace this process with the client on that child."""
     if receipt.session_id and _is_start_requested(options):
         # Release the verb's files and locks now, because no code runs after the client has replaced
         # this process.
@@ -159,8 +159,8 @@ def print_child_note(receipt: Receipt) -> None:
         find_client_start(receipt.session_id, receipt.file, receipt.folder, Where()).config_home
     )
     for warning in receipt.warnings:
-        # The warning says that ``--resume`` does not find the child. It is wrong if the printed
-        # command sets the client's configuration folder.
+        # The warning says that ``--resume`` does not find the child. This is not true if the
+        # printed command sets the client's configuration folder.
         if warning != OUTSIDE_PROJECT_WARNING or not has_other_config:
             print_text(f"note: {warning}", err=True)
 

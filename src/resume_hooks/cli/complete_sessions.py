@@ -1,7 +1,7 @@
 """Complete session ids in a shell, with the titles as descriptions.
 
 Only ids are inserted into the command line. Titles are only shown, because a title may contain text
-from a stranger.
+from an untrusted source.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -
 
 
 def start_or_print(start: ClientStart, mode: StartMode) -> None:
-    """Print the command, or copy and print it, or replace this process by the client, as ``mode`` says.
+    """Print the command, or copy and print it, or replace this process with the client, as ``mode`` says.
 
     Only the command goes to stdout, because a shell may run the output.
     """

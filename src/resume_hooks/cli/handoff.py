@@ -46,7 +46,7 @@ UNUSED_CHILD_NOTE = (
 
 
 def hand_off_session(options: HandoffOptions) -> Receipt | None:
-    """Create the child, or return an unused child of the same request, or print the child's opening.
+    """Create the child, or return an unused child from the same request, or print the child's opening.
 
     Return None if the opening was printed.
     """

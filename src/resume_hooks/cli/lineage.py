@@ -23,7 +23,7 @@ from resume_hooks.sessions.lineage import (
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import shell_command
 
-# the width in columns that the tree reserves for a title and the kind of the session
+# the width in columns that the tree reserves for a session's title and kind
 MAX_LABEL_COLUMNS = 160
 DEFAULT_SESSION_HINT = "No session was named: this is the lineage of this folder's latest session. {} lists the others."
 
@@ -31,9 +31,9 @@ DEFAULT_SESSION_HINT = "No session was named: this is the lineage of this folder
 def print_lineage(options: LineageOptions) -> None:
     """Print a session with its ancestors, or only the first ancestor, or the descendants.
 
-    An installed part may add an option, such as ``--team``. If the option was given, the part's
-    function returns the rows and notes to print. It can call ``_read_local_lineage`` for the rows
-    from this machine.
+    An installed part may add an option, such as ``--team``. If the option was given, a function of
+    the part returns the rows and notes to print. This function can call ``_read_local_lineage`` for
+    the rows from this machine.
     """
     options.refuse_combination("continued", "original", "derived")
     if options.derived:

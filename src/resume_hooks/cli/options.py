@@ -236,8 +236,7 @@ class VerbOptions:
     def find_part_functions(self, question: Question[Function]) -> list[Function]:
         """Return the functions of installed parts that handle the options given on the command line.
 
-        ``question`` loads the functions. An option that a part adds but that was not given is
-        ignored.
+        ``question`` loads the functions. Options that were not given are ignored.
         """
         functions = []
         for part, names, _, function, _ in _list_part_options(self.verb):

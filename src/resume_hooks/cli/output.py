@@ -82,7 +82,7 @@ def print_text(text: str, *, err: bool = False) -> None:
 
 def print_document(document: dict[str, Any]) -> None:
     """Print a JSON document. Lone surrogates, which JSON can't encode, are printed as question marks."""
-    import orjson  # Imported late: the import takes 10 ms, and answers with ``CompleteData`` do without it.
+    import orjson  # Imported late: the import takes 10 ms, and answers with ``CompleteData`` do not need it.
 
     _print_json(orjson.dumps(replace_all_surrogates(document), option=orjson.OPT_INDENT_2).decode())
 

@@ -1,4 +1,4 @@
-"""Print the answer of ``search``, as text or JSON."""
+"""Print the answer to ``search``, as text or JSON."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def _register_plugin(options: InstallOptions) -> None:
         ["claude", "plugin", "install", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"],
     ]
     if any(name.split("@")[0] == PLUGIN_NAME for name in claude_cli.enabled_plugins(os.getcwd())):
-        # Clients that copied the plugin when they installed it need an update of the copy.
+        # Some clients copied the plugin when they installed it. This command updates their copy.
         commands.append(["claude", "plugin", "update", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"])
     if not options.dry_run:
         assemble_plugin(folder)
@@ -242,7 +242,7 @@ def run_client_commands(commands: list[list[str]]) -> bool:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ResumeHooksError(
-                f"{shlex.join(command)} did not run: {error}", "Run the command by hand."
+                f"{shlex.join(command)} could not be run: {error}", "Run the command by hand."
             ) from error
         if completed.returncode:
             output = (

@@ -93,7 +93,7 @@ def make_client_environment(start: ClientStart, where: Where) -> dict[str, str]:
 
 
 def replace_process_by_client(start: ClientStart) -> NoReturn:
-    """Replace this process by the client.
+    """Replace this process with the client.
 
     Raise ResumeHooksError if the client is not installed or can't be started. The error's remedy is
     the command to type.

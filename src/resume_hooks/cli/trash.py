@@ -31,7 +31,7 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import format_count
 
-VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove that, too: {command}"
+VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove the copy, too: {command}"
 # the maximum number of children that are listed before a session is deleted
 MAX_SHOWN_CHILDREN = 10
 
@@ -153,7 +153,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
             )
         if not description:
             if options.older_than:
-                age_text = f" that was deleted {options.older_than} days ago"
+                age_text = f" that was deleted at least {options.older_than} days ago"
             else:
                 age_text = ""
             return f"There is nothing in the trash{age_text}."
@@ -327,7 +327,7 @@ def describe_stray_folders(stray_folders: Sequence[StrayFolder]) -> list[str]:
         lines = []
     return lines + [
         (
-            f"1 unknown folder, {format_bytes(stray.size)}: its manifest is missing or damaged: "
+            f"1 unknown folder, {format_bytes(stray.size)}, with a missing or damaged manifest: "
             f"{stray.folder}"
         )
         for stray in stray_folders

@@ -1,4 +1,4 @@
-"""The table of all verbs, with the line in the help and the module that declares the verb."""
+"""The table of all verbs: each verb's line in the help, and the module that declares the verb."""
 
 from __future__ import annotations
 

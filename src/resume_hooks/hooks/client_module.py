@@ -303,7 +303,7 @@ def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Return a line about the cost of continuing without the API's cache. Return ``{}`` for a small cost."""
+    """Return a line about the cost of continuing without the API's cache, or ``{}`` if the cost is small."""
     # Imported late because other questions do not need it.
     from resume_hooks.hooks.session import claim_cold_cache_line
 
@@ -339,8 +339,8 @@ def _offer_tools(_: dict[str, Any]) -> dict[str, Any]:
 def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
     """Return the question that asks the user whether to hand the session off.
 
-    If the event contains the user's answer (``said``), return the text for the model instead. After
-    a yes, ``step`` is the next step.
+    If the event contains the user's answer (``said``), return the text for the model instead. If
+    the user agreed, the reply also contains the next step (``step``).
     """
     step, user_answer = (
         plain_line(hook_replies.text_field(event, "args")).strip(),

@@ -163,7 +163,7 @@ def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) 
 
 
 def make_decline_reply(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
-    """Return a function that takes the reason of a failure and returns the module's answer.
+    """Return a function that takes the reason for a failure and returns the module's answer.
 
     The answer shows the reason only if the user or the threshold requested the compaction.
     """
@@ -352,8 +352,8 @@ def _range_to_rebuild(
 ) -> MessageRange:
     """Return the range of messages to rebuild: all messages, or all except those of the running turn.
 
-    With ``target_tokens``, only the last turns that fit this number are rebuilt. ``is_between_turns``
-    means that no turn is running.
+    With ``target_tokens``, only the last turns are rebuilt, as many as this number of tokens
+    allows. ``is_between_turns`` means that no turn is running.
     """
     is_prompt = {node.uuid: node.is_prompt for node in scan.transcript.chain}
     turn_starts = []

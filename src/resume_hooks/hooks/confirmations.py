@@ -90,9 +90,9 @@ def consume_question(session_id: str, kind: str = TRIM_KIND) -> bool:
 def claim_question(question: StoredQuestion) -> bool:
     """Claim a question before acting on the user's answer. Return True only to the first caller.
 
-    Return False if another process claimed the question first, or if the session has another
+    Return False if another process claimed the question first, or if the session has a different
     question now. The file of the question is deleted, and ``is_question_claimed`` is true until
-    ``release_question``.
+    ``release_question`` is called.
     """
     name = _question_note_name(question.session_id, question.kind)
     if not hook_state.claim_note(name):
@@ -106,7 +106,7 @@ def claim_question(question: StoredQuestion) -> bool:
 
 
 def release_question(session_id: str, kind: str = TRIM_KIND) -> None:
-    """Release the claim on a question. Call this when the question is stored again with its child."""
+    """Release the claim on a question. Call this function after storing the question again with its child."""
     hook_state.release_note(_question_note_name(session_id, kind))
 
 

@@ -165,7 +165,7 @@ def _describe_savings(path: str | None) -> str:
 
 
 def _describe_notice(path: str, context: ContextSize) -> str:
-    """Return the notice with the best way to continue. This reads the whole conversation."""
+    """Return the notice with the best way to continue. The function reads the whole conversation."""
     # Imported late because most turns need no notice.
     from resume_hooks.derive.compare import recommend_strategy
     from resume_hooks.hooks.resume_card import STRATEGY_NAMES

@@ -25,13 +25,13 @@ from resume_hooks.system.claude_settings import read_retention_days
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-# The time limit in seconds for archiving at a start, because the client waits. A session whose
-# archiving has begun is finished.
+# The time limit in seconds for archiving at a start, because the client waits. If archiving a
+# session has begun, it is completed.
 START_SECONDS = 0.03
 
 DUE_PREFIX, LATER_PREFIX = "due", "later"
 """Prefixes of the names of the two notes: one for the sessions that a start must archive, and one
-for the sessions that it left."""
+for the sessions that it had no time to archive."""
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -120,7 +120,8 @@ VAULT_ANNOUNCEMENT = (
 def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
     """Return the announcement of the vault's first copies. Return ``""`` if none is needed.
 
-    The user sees the announcement once, and never after setting ``vault``. Raise OSError.
+    The user sees the announcement only once, and never if the setting ``vault`` was set. Raise
+    OSError.
     """
     if not permission.is_notice_due(where):
         return ""

@@ -1,9 +1,9 @@
 """Answers to triggers if the engine does not work. This module must run on Python 3.9.
 
-It uses only the standard library. ``>resume`` and ``>session`` still copy the id. ``>handoff``
-reports the state of the installation. If the packages in the plugin's venv can't be loaded (Python
-was updated, or packages were removed), the venv's copy of the lock file is deleted. The installer
-then rebuilds the venv.
+The module uses only the standard library. ``>resume`` and ``>session`` still copy the session's id.
+``>handoff`` reports the state of the installation. If the packages in the plugin's venv can't be
+loaded (Python was updated, or packages were removed), the venv's copy of the lock file is deleted.
+The installer then rebuilds the venv.
 """
 
 from __future__ import annotations

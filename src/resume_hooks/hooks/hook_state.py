@@ -25,8 +25,8 @@ CLAIM_SECONDS = 30
 WAIT_SECONDS = 1.0
 
 POLL_SECONDS = 0.02
-# The maximum number of bytes of a note. A pending handoff contains an opening, and a character of
-# it may take 12 bytes.
+# The maximum number of bytes of a note. A pending handoff contains an opening, and each character
+# of the opening may take 12 bytes.
 MAX_NOTE_BYTES = 512 * 1024
 _CLAIM_SUFFIX = ".begun"
 # The last second of the year 9999. A number in JSON may be too large for a float.
@@ -46,7 +46,10 @@ def write_note(name: str, value: Dict[str, Any]) -> None:
 
 
 def read_note(name: str) -> Dict[str, Any]:
-    """Return the contents of a note. Return ``{}`` if it is missing, invalid, or maybe another user's."""
+    """Return the contents of a note.
+
+    Return ``{}`` if the note is missing or invalid, or if another user may have written it.
+    """
     try:
         with open_regular(_safe_note_path(name), follow=False) as stream:
             if _is_writable_only_by_us(os.fstat(stream.fileno())):

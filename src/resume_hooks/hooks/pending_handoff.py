@@ -134,7 +134,7 @@ def is_outdated(handoff: PendingHandoff) -> bool:
 
 
 def _time_of_answer(row: bytes) -> str:
-    """Return the time of an answer of the model, or ``""`` for a line with any other record."""
+    """Return the time of a model's answer, or ``""`` for a line with any other record."""
     with contextlib.suppress(ValueError, RecursionError):
         record = json.loads(row)
         if (
@@ -164,8 +164,8 @@ def consume_handoff_to_child(child_id: str) -> None:
 def find_handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
     """Return the newest handoff in a folder that no start has announced yet. The handoff stays pending.
 
-    Mark the returned handoff, and every handoff that is not to be announced, as announced, so that
-    later starts skip them.
+    Mark the returned handoff as announced, and also every handoff that must not be announced, so
+    that later starts skip them.
     """
     candidates = []
     for name in hook_state.list_note_names(_NOTE_PREFIX):
@@ -195,7 +195,7 @@ def _mark_announced(name: str) -> bool:
 
 
 def _consume_handoff_note(name: str) -> bool:
-    """Delete a note, even if another client is just renaming it. Return True only to the first caller."""
+    """Delete a note, even if another client renames it meanwhile. Return True only to the first caller."""
     return any(
         hook_state.consume_note(_note_stem(name) + ending)
         for ending in (_UNANNOUNCED_SUFFIX, _ANNOUNCED_SUFFIX)

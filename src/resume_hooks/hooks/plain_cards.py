@@ -109,7 +109,7 @@ def session_card(session_id: str, copied: CopyResult, trigger: Trigger) -> str:
 
 
 def describe_handoff_offer(trigger: Trigger) -> str:
-    """Return lines that offer the user's words as the next step of a handoff, or ``""`` without words.
+    """Return lines that offer the user's words as a handoff's next step, or ``""`` if there are no words.
 
     The lines show the words, so that the user's text is not lost.
     """

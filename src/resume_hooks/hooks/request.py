@@ -42,7 +42,7 @@ MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
 
 
 def missing_transcript_error(error: type[ResumeHooksError], words: str) -> ResumeHooksError:
-    """Return the error for a session without a transcript. ``words`` begin the message."""
+    """Return the error for a session without a transcript. Its message begins with ``words``."""
     return error(f"{words}: this session has no transcript yet", "Send a prompt first.")
 
 
@@ -97,7 +97,8 @@ class Request:
     def caller(self, command: str = "") -> Caller:
         """Return a Caller for creating a child, with the time limit of a hook.
 
-        The error after the time limit suggests ``command`` in a shell, which has no limit.
+        If the limit is exceeded, the error suggests ``command`` in a shell, where there is no
+        limit.
         """
         # Imported late because a search creates no child.
         from resume_hooks.derive.verbs.caller import Caller

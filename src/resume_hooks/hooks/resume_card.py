@@ -86,7 +86,7 @@ def answer_request(request: Request) -> Report:
 
 
 def _has_turns(request: Request) -> bool:
-    """Check whether the session has turns. A child of ours counts too, because it begins with a digest."""
+    """Check whether the session has turns, or is a child, which begins with a digest."""
     if request.path is None:
         return False
     session = request.session
@@ -240,7 +240,10 @@ def _describe_ways_to_shrink(comparison: Comparison, command: Callable[[str], st
 
 
 def format_rounded_tokens(tokens: int) -> str:
-    """Return a number rounded to thousands, or below 10,000 to two digits: ``107,000``, ``1,200``."""
+    """Return a number rounded to thousands, for example ``107,000``.
+
+    A number below 10,000 is rounded to two digits, for example ``1,200``.
+    """
     return f"{round(tokens, max(-3, 2 - len(str(tokens)))):,}"
 
 

@@ -1,8 +1,9 @@
-"""``>rollover``: create a child with a digest and a model's summary. If it fails, the card says why.
+"""``>rollover``: create a child with a digest and a model's summary.
 
-Invariant: a model is paid only once for a rollover. If the user repeats the request without a new
-prompt, the card shows the same child. If that child has no summary and no process is writing one,
-the model is asked again, and its summary is added to the same child.
+If there is no summary, the card says why. Invariant: a model is paid only once for a rollover. If
+the user repeats the request without a new prompt, the card shows the same child. If that child has
+no summary and no process is writing one, the model is asked again, and its summary is added to the
+same child.
 
 In the client, the session's own model writes the summary while the API's cache is warm. The engine
 then answers twice: first with the prompt for the model, later with the result.

@@ -61,9 +61,7 @@ def main() -> None:
         return
     try:
         answer = handle_session_event(event, sys.argv[1:])
-    except (
-        OSError
-    ) as error:  # A full or read-only state folder loses only the link between two sessions.
+    except OSError as error:  # If the state folder is full or read-only, only the link between two sessions is lost.
         answer = _warn_of_lost_link(event, error)
     with contextlib.suppress(OSError):
         hook_replies.write_reply(answer)
@@ -336,7 +334,7 @@ def describe_new_folder(event: Dict[str, Any]) -> str:
 
 
 def _make_engine_line(describe: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
-    """Return the line that the function ``describe`` makes, or ``""`` if the engine is not installed."""
+    """Return the line from the function ``describe``, or ``""`` if the engine is not installed."""
     if sys.version_info < MIN_ENGINE_PYTHON:
         return ""
     try:
@@ -349,7 +347,7 @@ def _make_engine_line(describe: Callable[[Dict[str, Any]], str], event: Dict[str
 
 
 def _read_context(path: str) -> Optional[ContextSize]:
-    """Return the context of the session at a path. Return None if it can't be read."""
+    """Return the size of a session's context. Return None if the file at ``path`` can't be read."""
     if sys.version_info < MIN_ENGINE_PYTHON:
         return None
     try:

@@ -111,7 +111,10 @@ def _answer_untrim(request: Request) -> Outcome:
 
 
 def _ask_about_trim(parent: Session, request: Request) -> Outcome:
-    """Ask whether to trim, with the numbers. If an installed part handles the options, return its answer."""
+    """Ask whether to trim, and show the numbers.
+
+    If an installed part handles the options, return its answer.
+    """
     if len(request.text) > MAX_OPTIONS_CHARACTERS:
         message = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS_CHARACTERS:,}"
         raise UsageError(message, "See >trim help.")
@@ -337,7 +340,7 @@ def short_question(trim_plan: TrimPlan, in_place: TrimDecision | None) -> str:
 
 
 def not_worthwhile_card(preview: str, handoff: str) -> str:
-    """Return the card for a trim that would save too little: the numbers, and another trigger."""
+    """Return the card for a trim that would save too little: the numbers, and a trigger to type instead."""
     return f"trim · not worth a new session\n{_indent_text(preview)}\n\n{NOTHING_CHANGED_TEXT}\n\nInstead: {handoff}"
 
 

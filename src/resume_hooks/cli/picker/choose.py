@@ -87,10 +87,10 @@ def _choose_by_number(sessions: Iterator[ListEntry], typed_text: str) -> ListedS
     rows = choices.matches[:MAX_LISTED_SESSIONS]
     if not rows:
         raise SessionNotFound(
-            f"No session here contains all of '{typed_text}'"
+            f"No session here contains all words of '{typed_text}'"
             if typed_text
-            else "No session of this folder",
-            "List them all: resume-hooks sessions --all",
+            else "This folder has no sessions",
+            "List the sessions of all projects: resume-hooks sessions --all",
         )
     now = time.time()
     descriptions = (

@@ -77,7 +77,7 @@ class SearchRequest(NamedTuple):
 
 
 class SearchAnswer(NamedTuple):
-    """The turns that fit the requested words best.
+    """The turns that match the requested words best.
 
     ``unindexed_files`` is the number of files that the index does not contain yet.
     """

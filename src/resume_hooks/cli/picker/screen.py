@@ -91,15 +91,13 @@ ALL_KEYS_HELP = (
         "Ctrl+Y          copy the command that starts the client    F1, or ? before you type    show or hide help"
     ),
 )
-# the minimum width of a terminal for a preview next to the list; the preview is 79 columns wide
+# the minimum number of terminal columns for a preview next to the list; the preview has 79 columns
 MIN_COLUMNS_FOR_PREVIEW_NEXT_TO_LIST = 140
-MIN_ROWS_FOR_PREVIEW_BELOW = (
-    18  # the minimum number of rows of a terminal for a preview below the list
-)
+MIN_ROWS_FOR_PREVIEW_BELOW = 18  # the minimum number of terminal rows for a preview below the list
 MIN_COLUMNS_FOR_PREVIEW_BELOW = (
-    44  # the minimum number of columns of a terminal for a preview below the list
+    44  # the minimum number of terminal columns for a preview below the list
 )
-# the minimum number of rows of a terminal for the list of all keys
+# the minimum number of terminal rows for the list of all keys
 MIN_ROWS_FOR_HELP = 14
 PREVIEW_COLUMNS = 79
 MAX_HIT_LINES = 5  # the maximum number of lines of a found text in the preview
@@ -406,7 +404,10 @@ def _is_terminal_open() -> bool:
 
 
 class PreviewPosition(NamedTuple):
-    """Where the preview is in a terminal: next to the list or below it. Both are False for no preview."""
+    """Where a terminal shows the preview: next to the list or below it.
+
+    Both fields are False if there is no preview.
+    """
 
     is_next_to_list: bool
     is_below_list: bool
@@ -545,7 +546,7 @@ def _draw_rows(chooser: Chooser, width: int, height: int) -> list[tuple[str, str
 
 
 def _describe_turn_hit(chooser: Chooser, row: ListedSession, width: int) -> list[str]:
-    """Return the lines that show the matching text of a turn, if the session matches only because of it.
+    """Return the lines that show a turn's matching text, if the session matches only because of this turn.
 
     Return no lines for a session whose title, tag or another field contains the words.
     """

@@ -60,8 +60,8 @@ class KeyParser(Vt100Parser):
                 super().feed("\x1b")
                 super().flush()
             else:
-                # prompt_toolkit maps sequences without a meaning to Escape. Unknown sequences are
-                # dropped like them.
+                # prompt_toolkit maps sequences without a meaning to Escape. Like unknown sequences,
+                # these are dropped.
                 key = ANSI_SEQUENCES.get(sequence[0], Keys.Escape)
                 if (key[0] if isinstance(key, tuple) else key) is not Keys.Escape:
                     super().feed(sequence[0])

@@ -18,7 +18,7 @@ comparison_field = FieldDeclarer[compare.Comparison]()
 
 
 class Cache(StrictModel):
-    """What the API has in its cache from the session's last request."""
+    """The state of the API's cache for the session."""
 
     warm: bool = comparison_field(lambda comparison: comparison.is_cache_warm)
     lifetime_seconds: int = comparison_field(
@@ -39,7 +39,7 @@ requests_field = FieldDeclarer[RecentRequests]()
 
 
 class TypicalTurn(StrictModel):
-    """The medians of the session's last turns."""
+    """A typical turn of the session: the medians of its last turns."""
 
     requests: int = requests_field(lambda requests: requests.requests_per_turn)
     tokens: int | None = requests_field(

@@ -98,12 +98,12 @@ FIRST_STEPS_ELSEWHERE = {
 }
 """The beginning of an action's effect for a session of another project.
 
-The client can't open that session, so it copies the command that does.
+The client can't open that session, so it copies the command that opens the session.
 """
 
 MAX_ROWS_AROUND = 100
-"""Number of rows before and after the marked row that the module gets. It can move the mark to
-these rows without asking."""
+"""Number of rows before and after the marked row that the module gets. The module can mark these
+rows without asking."""
 
 SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"
@@ -116,7 +116,7 @@ ENTER_LABEL = "look into it"
 class PaneEvent(NamedTuple):
     """The module's report about the pane.
 
-    ``marked_id`` is the marked session, or ``""`` before there is one. ``reference`` is the
+    ``marked_id`` is the marked session, or ``""`` if no session is marked yet. ``reference`` is the
     session's record with the hit, and ``hit_text`` the record's text from the hit on.
     ``page_number`` is the page to show; the page with the hit is 0. ``side_columns`` is the width
     of the field and the text next to the list, or 0 if these are above and below the list.

@@ -27,7 +27,7 @@ MAX_LISTED_HITS = 20  # the maximum number of hits
 MAX_READ_RECORDS = 100  # the maximum number of records that are read to find an exact phrase
 
 TITLE_ROLE = "title"  # the role of a hit in a title
-# The shown names of roles. Other roles are shown by their own names.
+# The displayed names of two roles. Other roles are displayed with their own names.
 SPEAKER_NAMES = {"prompt": "you", "reply": "the model"}
 
 # the time limit in seconds for updating the index; the heading shows how many files were not
