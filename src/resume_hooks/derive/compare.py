@@ -1,7 +1,7 @@
 """Compare the strategies for continuing a session, and recommend one.
 
 The comparison shows the remaining context, the cost of the next turn, and the number of turns after
-which a strategy pays off. The sizes after a trim and a handoff come from the plans of these verbs,
+which a strategy is_worthwhile off. The sizes after a trim and a handoff come from the plans of these verbs,
 so receipts show the same numbers. If a file would take too long to read, the size after a handoff
 is an upper bound. The sizes after a rollover and a compaction are estimates.
 
@@ -110,16 +110,16 @@ def cost_of_turns(
 
     Each request after the first one reads the previous context from the cache.
     """
-    more_requests = turns * traffic.requests_per_turn - 1
+    later_request_count = turns * traffic.requests_per_turn - 1
     growth_per_request = traffic.tokens_per_turn / traffic.requests_per_turn
     read_tokens = (
-        more_requests * strategy.tokens_after
-        + growth_per_request * more_requests * (more_requests - 1) / 2
+        later_request_count * strategy.tokens_after
+        + growth_per_request * later_request_count * (later_request_count - 1) / 2
     )
     return (
         first_request_cost(strategy, rates)
         + read_tokens * rates.read_rate
-        + more_requests * growth_per_request * rates.write_rate
+        + later_request_count * growth_per_request * rates.write_rate
     )
 
 
@@ -323,12 +323,12 @@ def compare_strategies(
         fresh_tokens = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
         # If the API counted no request, the estimate of the context includes only the conversation.
         conversation_tokens = context.tokens - (base.tokens if context.is_measured else 0)
-        dial_sizes = measure_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
+        measured_sizes = measure_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
     else:
         fixed_tokens = base.tokens + _estimate_lineage_tokens(session)
         default_tokens = tokens_for_size("", where)
         fresh_tokens = fixed_tokens + default_tokens
-        dial_sizes = estimate_size_bounds(fixed_tokens, default_tokens)
+        measured_sizes = estimate_size_bounds(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
     # The summary covers the whole conversation. Its size is known from the chain only if the chain
     # does not start with a compaction.
@@ -372,7 +372,7 @@ def compare_strategies(
         seconds_since_request=traffic_so_far.seconds_since(now_ms),
         is_cache_warm=warm,
         estimates=estimates,
-        handoff_sizes=_estimate_sizes(() if ends.is_blank else dial_sizes, measurements),
+        handoff_sizes=_estimate_sizes(() if ends.is_blank else measured_sizes, measurements),
         is_trim_estimated=trim_estimated,
         is_handoff_planned=has_handoff_plan,
         prompts_left=remaining_prompts,
@@ -507,10 +507,10 @@ def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
         return None
     options = make_options()
     decision = plan.decide_trim(scanned_session, options, where)
-    pays = decision.savings.tokens >= options.min_savings
+    is_worthwhile = decision.savings.tokens >= options.min_savings
     return _TrimEstimate(
         decision.context_before,
-        decision.context_after if pays else None,
+        decision.context_after if is_worthwhile else None,
         scanned_session.transcript.chain,
     )
 

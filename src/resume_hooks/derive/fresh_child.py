@@ -149,12 +149,12 @@ class FreshLines(ChildBody):
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
         """Return the checks of every session, and the check that the opening is complete."""
-        completeness = Check(
+        opening_check = Check(
             "the lineage and the next step are complete", read_opening(path) == self.opening
         )
         return [
             *ChildBody.run_checks(self, path, plan),
-            *([] if self.opening is None else [completeness]),
+            *([] if self.opening is None else [opening_check]),
         ]
 
 

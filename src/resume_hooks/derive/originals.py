@@ -121,7 +121,7 @@ class OriginalFinder:
         self._lineage_finder = LineageFinder(where)
         self._files: dict[str, RecordLines | None] = {}
         self._candidates: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
-        self._named: dict[str, RecordLines] = {}
+        self._lines_by_session: dict[str, RecordLines] = {}
 
     def find_original(self, record: Record, file: str) -> RecordLine | None:
         """Return the original of the trimmed ``record`` in ``file``, or None if it no longer exists."""
@@ -133,13 +133,15 @@ class OriginalFinder:
         If no original exists, return the record itself. Raises SessionNotFound if the record no
         longer exists.
         """
-        if session not in self._named:
+        if session not in self._lines_by_session:
             try:
                 session_file = locate.resolve_locator(session, "", self._where, foreign=True)
             except UsageError as error:
                 raise SessionNotFound(str(error), error.remedy) from error
-            self._named[session] = RecordLines(session_file.path, session_file.session_id)
-        requested_line = self._named[session].line_at(number)
+            self._lines_by_session[session] = RecordLines(
+                session_file.path, session_file.session_id
+            )
+        requested_line = self._lines_by_session[session].line_at(number)
         record = requested_line.parse_record() if requested_line else None
         if requested_line is None or record is None:
             raise SessionNotFound(f"record {number:,} of session {session} no longer exists")

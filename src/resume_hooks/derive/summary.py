@@ -242,7 +242,7 @@ CONVERSATION_INTRODUCTION = (
     "The session is the conversation above, all of it; the material is a digest of it, made without a model, with the "
     "numbers of records. Summarize the conversation, including what the digest lacks."
 )
-WISH_INTRODUCTION = "The user who asked for the summary wrote:"
+FOCUS_INTRODUCTION = "The user who asked for the summary wrote:"
 MAX_POINTS_IN_PROMPT = 8
 
 _SECTION_LABELS = {
@@ -305,10 +305,10 @@ def format_summary(rows: str, model: str, session_id: str, focus: str = "") -> s
     """
     if not rows:
         return ""
-    wish_note = f', asked for "{_clean_line(focus, 200)}"' if focus.strip() else ""
+    focus_note = f', asked for "{_clean_line(focus, 200)}"' if focus.strip() else ""
     reference_note = f":N is record {session_id[:SHORT_ID_CHARACTERS]}:N"
     head = (
-        f"summary by {_clean_line(model, 80)}, from the session's records{wish_note} (not "
+        f"summary by {_clean_line(model, 80)}, from the session's records{focus_note} (not "
         f"instructions; {reference_note})"
     )
     return "\n".join(_select_fitting_rows([head, *rows.split("\n")], MAX_SUMMARY_CHARACTERS))
@@ -439,15 +439,15 @@ def _prepare_calls(
 
 
 def _format_task(position_text: str, focus: str) -> str:
-    wish_text = f"{WISH_INTRODUCTION}\n{focus.strip()}" if focus.strip() else ""
+    focus_text = f"{FOCUS_INTRODUCTION}\n{focus.strip()}" if focus.strip() else ""
     return "\n\n".join(
         part
-        for part in (SUMMARY_TASK.format(most=MAX_POINTS_IN_PROMPT), position_text, wish_text)
+        for part in (SUMMARY_TASK.format(most=MAX_POINTS_IN_PROMPT), position_text, focus_text)
         if part
     )
 
 
-MAX_WISH_CHARACTERS = 4_000  # Maximum number of characters in the user's request for a summary.
+MAX_FOCUS_CHARACTERS = 4_000  # Maximum number of characters in the user's request for a summary.
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,9 +489,9 @@ def plan_rollover(
 
     Raises the errors of ``agents.plan_fresh``.
     """
-    if len(focus) > MAX_WISH_CHARACTERS:
+    if len(focus) > MAX_FOCUS_CHARACTERS:
         raise UsageError(
-            f"The instructions have {len(focus):,} characters, more than {MAX_WISH_CHARACTERS:,}",
+            f"The instructions have {len(focus):,} characters, more than {MAX_FOCUS_CHARACTERS:,}",
             "Shorten them.",
         )
     digest = build_digest(parent, where)

@@ -128,14 +128,14 @@ class RestoreBlocksEdit:
         self, originals_by_block: Mapping[int, RecordLine], first_edit: Edit | None = None
     ) -> None:
         self._originals_by_block = originals_by_block
-        self._first = first_edit
+        self._first_edit = first_edit
 
     def __call__(self, record: Record) -> Record | None:
         """Return the record with its original blocks.
 
         Raises SessionNotFound if an original no longer exists.
         """
-        edited = self._first(record) if self._first else record
+        edited = self._first_edit(record) if self._first_edit else record
         if edited is None:
             return None
         content = list(get_message(edited)["content"])
@@ -455,15 +455,18 @@ def plan_untrim(
 class _ContentsWatcher:
     def __init__(self, expected_digests: Mapping[str, bytes]) -> None:
         self._expected_digests = expected_digests
-        self._found: dict[str, bytes] = {}
+        self._found_digests: dict[str, bytes] = {}
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         if node is not None and node.uuid in self._expected_digests:
-            self._found[node.uuid] = _compute_contents_digest(record)
+            self._found_digests[node.uuid] = _compute_contents_digest(record)
 
     def run_checks(self) -> list[Check]:
         return [
-            Check("restored contents equal the originals", self._found == self._expected_digests)
+            Check(
+                "restored contents equal the originals",
+                self._found_digests == self._expected_digests,
+            )
         ]
 
 

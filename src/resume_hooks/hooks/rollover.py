@@ -234,7 +234,7 @@ def _store_rollover_note(
     """
     note: dict[str, object] = {
         "child": child.session_id,
-        "asked": request.text[: summary.MAX_WISH_CHARACTERS],
+        "asked": request.text[: summary.MAX_FOCUS_CHARACTERS],
         "facts": list(facts),
     }
     if writer:

@@ -162,9 +162,9 @@ def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
     The text gets its tokens by the usual ratio, and the thinking gets the remaining tokens up to a
     maximum. If tokens remain then, the text gets them too.
     """
-    thinking_room = gap.growth - gap.media_tokens - gap.text_characters / ratio
+    max_thinking_tokens = gap.growth - gap.media_tokens - gap.text_characters / ratio
     thinking_tokens = min(
-        max(0.0, thinking_room), gap.thought_characters / MIN_CHARACTERS_PER_THOUGHT_TOKEN
+        max(0.0, max_thinking_tokens), gap.thought_characters / MIN_CHARACTERS_PER_THOUGHT_TOKEN
     )
     if gap.text_characters:
         text_rate = (gap.growth - gap.media_tokens - thinking_tokens) / gap.text_characters

@@ -524,12 +524,12 @@ class ParallelCallRestorer:
         self._children = graph.group_children(nodes_off_chain)
         self._restored_ids: set[str] = set()
         self._positions = {node.uuid: place for place, node in enumerate(chain)}
-        wanted = {
+        branched_answer_ids = {
             message_id for node in nodes_off_chain if (message_id := self._find_answer_id(node))
         }
         self._answers: dict[str, list[Node]] = {}
         for node in [*chain, *nodes_off_chain]:
-            if node.message_id in wanted and (
+            if node.message_id in branched_answer_ids and (
                 node.uuid in self._positions or node.message_id in self._answers
             ):
                 self._answers.setdefault(node.message_id, []).append(node)
@@ -544,24 +544,26 @@ class ParallelCallRestorer:
         for region in sorted(regions, key=lambda found: found.start):
             if merged_regions and region.start < merged_regions[-1].end:
                 previous = merged_regions.pop()
-                end, recovered = (
+                end, recovered_nodes = (
                     max(previous.end, region.end),
                     [*previous.restored_nodes, *region.restored_nodes],
                 )
-                asides = previous.remarks_by_uuid | region.remarks_by_uuid
-                region = _RestoredRegion(previous.start, end, recovered, asides)  # noqa: PLW2901
+                remarks_after = previous.remarks_by_uuid | region.remarks_by_uuid
+                region = _RestoredRegion(previous.start, end, recovered_nodes, remarks_after)  # noqa: PLW2901
             merged_regions.append(region)
         positions = self._graph.positions
         complete_chain: list[Node] = []
         next_index = 0
-        for start, end, recovered, asides in merged_regions:
-            pending_nodes = sorted(recovered, key=lambda node: positions[node.uuid], reverse=True)
+        for start, end, recovered_nodes, remarks_after in merged_regions:
+            pending_nodes = sorted(
+                recovered_nodes, key=lambda node: positions[node.uuid], reverse=True
+            )
             complete_chain += self._chain[next_index : start + 1]
             for node in self._chain[start + 1 : end]:
                 while pending_nodes and positions[pending_nodes[-1].uuid] < positions[node.uuid]:
                     complete_chain.append(pending_nodes.pop())
                 complete_chain.append(node)
-                complete_chain += asides.get(node.uuid, ())
+                complete_chain += remarks_after.get(node.uuid, ())
             complete_chain += pending_nodes[::-1]
             next_index = end
         return complete_chain + self._chain[next_index:]
@@ -610,17 +612,17 @@ class ParallelCallRestorer:
             ):
                 break
             end += 1
-        asides: dict[str, list[Node]] = {}
+        remarks_after: dict[str, list[Node]] = {}
         if any(node.calls for node in answer_nodes):
             answered_nodes = [node for node in self._chain[start + 1 : end] if node.results]
             for node in [*answer_nodes, *results, *answered_nodes]:
                 restored_nodes += self._find_remarks_below(node)
             for node in self._chain[start + 1 : end]:
                 if node.is_remark and (remarks := self._find_remarks_below(node)):
-                    asides[node.uuid] = remarks
+                    remarks_after[node.uuid] = remarks
         restored_nodes += results
-        if restored_nodes or asides:
-            return _RestoredRegion(start, end, restored_nodes, asides)
+        if restored_nodes or remarks_after:
+            return _RestoredRegion(start, end, restored_nodes, remarks_after)
         return None
 
     def _find_remarks_below(self, node: Node) -> list[Node]:
@@ -631,13 +633,13 @@ class ParallelCallRestorer:
         """
         remarks: list[Node] = []
         for child in self._list_unrestored_children(node):
-            remark_line: list[Node] = []
+            consecutive_remarks: list[Node] = []
             queue = [child]
-            while len(queue) == 1 and queue[0].is_remark and queue[0] not in remark_line:
-                remark_line.append(queue[0])
+            while len(queue) == 1 and queue[0].is_remark and queue[0] not in consecutive_remarks:
+                consecutive_remarks.append(queue[0])
                 queue = self._list_unrestored_children(queue[0])
-            if remark_line and not queue:
-                remarks += self._mark_restored(remark_line)
+            if consecutive_remarks and not queue:
+                remarks += self._mark_restored(consecutive_remarks)
         return remarks
 
     def _list_unrestored_children(self, node: Node) -> list[Node]:

@@ -102,7 +102,7 @@ class HeadTail:
             self.head = tail or self.head
             self.size = len(self.head)
         self.tail = self.head if self.is_whole_file else tail[1:]
-        self._tail_starts_line = tail[:1] == b"\n"
+        self._tail_starts_at_line = tail[:1] == b"\n"
 
     @cached_property
     def first_records(self) -> list[records.Record]:
@@ -143,7 +143,7 @@ class HeadTail:
     @property
     def _tail_lines(self) -> bytes:
         """The tail without the end of a line that starts before it."""
-        if self._tail_starts_line:
+        if self._tail_starts_at_line:
             return self.tail
         return self.tail.partition(b"\n")[2]
 

@@ -65,22 +65,24 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
         Check("record ids are unique", len(set(uuids)) == len(uuids)),
         Check("timestamps are in order, and the last one is unique", is_in_order),
         Check("the conversation starts with a user", starts_with_user),
-        Check("every message has an accepted form", contents.sound),
+        Check("every message has an accepted form", contents.has_accepted_messages),
         Check("every tool call has one result", are_paired),
-        Check("every record has the session's id", contents.own),
+        Check("every record has the session's id", contents.has_own_ids),
         Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
     ]
 
 
 class _ContentObserver:
     def __init__(self, session_id: str) -> None:
-        self.sound = True
-        self.own = True
+        self.has_accepted_messages = True
+        self.has_own_ids = True
         self._session_id = session_id
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        self.own = self.own and record.get("sessionId", self._session_id) == self._session_id
-        self.sound = self.sound and not (
+        self.has_own_ids = (
+            self.has_own_ids and record.get("sessionId", self._session_id) == self._session_id
+        )
+        self.has_accepted_messages = self.has_accepted_messages and not (
             node is not None and node.is_message and needs_mending(record)
         )
 

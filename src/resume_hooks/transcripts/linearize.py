@@ -146,12 +146,12 @@ class _CallMatcher:
     def __init__(self) -> None:
         self.pending_calls: dict[str, int] = {}
         self.answered_calls: set[str] = set()
-        self._heard = False
-        self._dropped: dict[int, set[str]] = {}
+        self._has_user_answered = False
+        self._dropped_calls: dict[int, set[str]] = {}
 
     def add_node(self, node: Node) -> None:
         if node.kind == ASSISTANT:
-            if self._heard:
+            if self._has_user_answered:
                 self.drop_pending_calls()
             for call in dict.fromkeys(node.calls):
                 if call in self.pending_calls or call in self.answered_calls:
@@ -159,7 +159,7 @@ class _CallMatcher:
                 else:
                     self.pending_calls[call] = node.number
         elif node.kind == USER:
-            self._heard = True
+            self._has_user_answered = True
             for call in dict.fromkeys(node.results):
                 if self.pending_calls.pop(call, None) is None:
                     self._drop_call(node.number, call)
@@ -171,12 +171,12 @@ class _CallMatcher:
         for call, number in self.pending_calls.items():
             self._drop_call(number, call)
         self.pending_calls.clear()
-        self._heard = False
+        self._has_user_answered = False
 
     @property
     def dropped_calls(self) -> Mapping[int, frozenset[str]]:
         """The ids of calls and results that violate the rule, by the line number of their record."""
-        return {number: frozenset(calls) for number, calls in self._dropped.items()}
+        return {number: frozenset(calls) for number, calls in self._dropped_calls.items()}
 
     def _drop_call(self, number: int, call: str) -> None:
-        self._dropped.setdefault(number, set()).add(call)
+        self._dropped_calls.setdefault(number, set()).add(call)

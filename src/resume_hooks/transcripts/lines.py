@@ -220,20 +220,20 @@ class LineNumbers:
         self._size = size
         # The number of line feeds before each step that was counted. The last number is that before
         # the first uncounted step.
-        self._before = [0]
+        self._line_feeds_before_steps = [0]
 
     def count_lines(self, stream: BinaryIO) -> int:
         """Return the number of lines. A last line without a line ending is counted too."""
         self._count_lines(stream, self._size)
         has_unended_line = self._size > 0 and read_exactly(stream, self._size - 1, 1) != b"\n"
-        return self._before[-1] + has_unended_line
+        return self._line_feeds_before_steps[-1] + has_unended_line
 
     def number_at(self, stream: BinaryIO, offset: int) -> int:
         """Return the number of the line at ``offset``, counted from 0."""
         self._count_lines(stream, offset)
         step, rest_bytes = divmod(offset, LINE_COUNT_STEP_BYTES)
         rest = read_exactly(stream, offset - rest_bytes, rest_bytes)
-        return self._before[step] + _count_line_feeds(rest)
+        return self._line_feeds_before_steps[step] + _count_line_feeds(rest)
 
     def offset_of_line(self, stream: BinaryIO, number: int) -> int:
         """Return the offset of the line with this number, or -1 if the file has fewer lines."""
@@ -241,18 +241,18 @@ class LineNumbers:
             if number == 0 < self._size:
                 return 0
             return -1
-        while self._before[-1] < number and self._lines_counted < self._size:
+        while self._line_feeds_before_steps[-1] < number and self._lines_counted < self._size:
             self._count_lines(stream, self._lines_counted + SEARCH_CHUNK_BYTES)
-        if self._before[-1] < number:
+        if self._line_feeds_before_steps[-1] < number:
             return -1
-        step = bisect_left(self._before, number) - 1
+        step = bisect_left(self._line_feeds_before_steps, number) - 1
         chunk = read_exactly(
             stream,
             step * LINE_COUNT_STEP_BYTES,
             min(LINE_COUNT_STEP_BYTES, self._size - step * LINE_COUNT_STEP_BYTES),
         )
         line_feed = -1
-        for _ in range(number - self._before[step]):
+        for _ in range(number - self._line_feeds_before_steps[step]):
             line_feed = chunk.index(b"\n", line_feed + 1)
         start = step * LINE_COUNT_STEP_BYTES + line_feed + 1
         if start < self._size:
@@ -261,7 +261,7 @@ class LineNumbers:
 
     @property
     def _lines_counted(self) -> int:
-        return min((len(self._before) - 1) * LINE_COUNT_STEP_BYTES, self._size)
+        return min((len(self._line_feeds_before_steps) - 1) * LINE_COUNT_STEP_BYTES, self._size)
 
     def _count_lines(self, stream: BinaryIO, end: int) -> None:
         while self._lines_counted < min(end, self._size):
@@ -270,7 +270,9 @@ class LineNumbers:
                 self._lines_counted,
                 min(LINE_COUNT_STEP_BYTES, self._size - self._lines_counted),
             )
-            self._before.append(self._before[-1] + _count_line_feeds(chunk))
+            self._line_feeds_before_steps.append(
+                self._line_feeds_before_steps[-1] + _count_line_feeds(chunk)
+            )
 
 
 def _count_line_feeds(content: bytes) -> int:

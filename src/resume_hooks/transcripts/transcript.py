@@ -128,7 +128,7 @@ class Transcript:
         self.size = 0
         self.is_whole = True
         self._ids: set[str] = set()
-        self._counted = 0
+        self._indexed_node_count = 0
 
     def contains_record(self, uuid: str) -> bool:
         """Check whether a record with this id was read already.
@@ -136,8 +136,8 @@ class Transcript:
         The set of ids is computed at the first call, because only files with queued prompts need
         it.
         """
-        self._ids.update(node.uuid for node in self.nodes[self._counted :])
-        self._counted = len(self.nodes)
+        self._ids.update(node.uuid for node in self.nodes[self._indexed_node_count :])
+        self._indexed_node_count = len(self.nodes)
         return uuid in self._ids
 
     @cached_property
@@ -207,11 +207,11 @@ class Transcript:
 
         ``chain`` must be the beginning of the present live chain.
         """
-        shortened = copy.copy(self)
+        shortened_copy = copy.copy(self)
         for property_name in ("turns", "call_results"):
-            shortened.__dict__.pop(property_name, None)
-        shortened.chain = list(chain)
-        return shortened
+            shortened_copy.__dict__.pop(property_name, None)
+        shortened_copy.chain = list(chain)
+        return shortened_copy
 
     def read_record(self, node: Node) -> records.Record:
         """Return the record of a node, read from disk.
@@ -321,10 +321,10 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
 
 
 def _link_node(transcript: Transcript, node: Node, record: records.Record) -> None:
-    sent_as = record.get("sentAsUuid")
-    if sent_as and isinstance(sent_as, str) and not transcript.contains_record(sent_as):
+    sent_uuid = record.get("sentAsUuid")
+    if sent_uuid and isinstance(sent_uuid, str) and not transcript.contains_record(sent_uuid):
         node.uuid, node.has_sent_uuid = (
-            sent_as,
+            sent_uuid,
             True,
         )  # The answer to a queued prompt refers to the id under which the prompt was sent.
     transcript.nodes.append(node)

@@ -160,13 +160,13 @@ class PieceCollector:
         elif kind == records.CALL:
             yield from self._iterate_pieces_of_call(node, block, at)
         elif kind == records.THINKING:
-            visible = len(get_string(block, "thinking"))
+            visible_characters = len(get_string(block, "thinking"))
             size = max(
-                visible,
+                visible_characters,
                 (len(get_string(block, "signature")) - SIGNATURE_OVERHEAD_CHARACTERS) * 3 // 4,
             )
             self.thinking_characters[node.number] = (
-                self.thinking_characters.get(node.number, 0) + visible
+                self.thinking_characters.get(node.number, 0) + visible_characters
             )
             self.answers_of_thinking[node.number] = node.message_id or node.uuid
             yield Piece(node.number, at, THINKING_PIECE, size, digest=hash_thinking_block(block))

@@ -42,9 +42,9 @@ class WriteObserver:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Collect the data of one record."""
         if node is not None:
-            has_stray_id = "sentAsUuid" in record and not node.has_sent_uuid
+            has_ignored_sent_uuid = "sentAsUuid" in record and not node.has_sent_uuid
             if node.is_message and (
-                has_stray_id
+                has_ignored_sent_uuid
                 or needs_mending(record)
                 or _has_duplicates(node.calls)
                 or _has_duplicates(node.results)

@@ -16,7 +16,7 @@ import pytest
 from resume_hooks.derive import summary as summaries
 from resume_hooks.derive.fresh_child import DIGEST_LINE_NUMBER, OPENING_LINE_NUMBER
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.derive.summary import MAX_WISH_CHARACTERS, SummaryOutcome
+from resume_hooks.derive.summary import MAX_FOCUS_CHARACTERS, SummaryOutcome
 from resume_hooks.errors import HeadlessFailed, UsageError
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session import Session
@@ -351,7 +351,7 @@ def test_too_long_instructions_are_refused(config_home: ConfigHome, parent: Path
         summaries.plan_rollover(
             locate.session_file(str(parent)),
             config_home.where,
-            focus="x" * (MAX_WISH_CHARACTERS + 1),
+            focus="x" * (MAX_FOCUS_CHARACTERS + 1),
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.summary import (
-    WISH_INTRODUCTION,
+    FOCUS_INTRODUCTION,
     Summary,
     SummaryMaterial,
     SummaryPart,
@@ -76,7 +76,7 @@ def test_the_users_wish_is_in_the_instructions() -> None:
     model = ScriptedModel()
     summarise(model, THREE_PART_MATERIAL, "focus on auth")
     assert all(
-        call.instructions.endswith(f"{WISH_INTRODUCTION}\nfocus on auth") for call in model.calls
+        call.instructions.endswith(f"{FOCUS_INTRODUCTION}\nfocus on auth") for call in model.calls
     )
     assert not any("focus on auth" in call.text for call in model.calls)
 

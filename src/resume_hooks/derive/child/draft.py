@@ -214,9 +214,9 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         ancestors = tuple(lineage_finder.find_lineage(owner.path))
     else:
         lineage_finder, ancestors = parent.lineage_finder, parent.lineage
-    titled_ends = _read_titled_ancestors(ancestors, lineage_finder, where)
+    ends_by_session = _read_titled_ancestors(ancestors, lineage_finder, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
-    secrets = find_secrets_in_ends(ends, *titled_ends.values(), spared_strings=ids)
+    secrets = find_secrets_in_ends(ends, *ends_by_session.values(), spared_strings=ids)
     ancestors = tuple(row._replace(title=secrets.redact(row.title)) for row in ancestors)
     attributes = ChildAttributes(
         session_id=str(uuid.uuid4()),
@@ -225,11 +225,11 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         version=ends.version if parent.agent == CLAUDE_NAME else FOREIGN_VERSION,
         at=clock.now(),
     )
-    lies_beside_parent = location is None and not home and parent.agent == CLAUDE_NAME
+    is_in_parent_folder = location is None and not home and parent.agent == CLAUDE_NAME
     name = f"{attributes.session_id}.jsonl"
     if location is not None:
         folder, name = location.folder, location.make_file_name(attributes.session_id)
-    elif lies_beside_parent:
+    elif is_in_parent_folder:
         folder = project_folder_of_session(owner.path, where)
     else:
         folder = project_folder(attributes.cwd, where)
@@ -237,7 +237,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     if not subject and subagent:
         subject = title_of_transcript(parent.path)
     elif not subject:
-        subject = _find_root_title(ancestors, {parent.session_id: ends, **titled_ends}, secrets)
+        subject = _find_root_title(ancestors, {parent.session_id: ends, **ends_by_session}, secrets)
     root_title = secrets.redact(plain_line(secrets.redact(subject)))
     block = lineage_block.render_block(
         ancestors,
@@ -249,7 +249,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         is None,  # Other agents do not have the sub-agent that searches sessions.
     )
     parent_file = client_path(owner.path, where)
-    if lies_beside_parent:
+    if is_in_parent_folder:
         may_lack_folder = parent_file != owner.path
         is_found = can_client_resume(owner, where) or is_archived_copy(owner.path, where)
     else:

@@ -326,16 +326,16 @@ class RecordWatcher:
 
     def __init__(self, name: str, is_valid: Callable[[Line, Record, Node | None], bool]) -> None:
         self._name = name
-        self._holds = is_valid
-        self._sound = True
+        self._is_valid_line = is_valid
+        self._are_all_valid = True
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Check the condition for one line."""
-        self._sound = self._sound and self._holds(line, record, node)
+        self._are_all_valid = self._are_all_valid and self._is_valid_line(line, record, node)
 
     def run_checks(self) -> list[Check]:
         """Return one check, which is passed if all lines fulfil the condition."""
-        return [Check(self._name, self._sound)]
+        return [Check(self._name, self._are_all_valid)]
 
 
 def make_lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
@@ -419,7 +419,11 @@ class ChainRewrite(ChildBody):
                     # time. The source may end with records that are omitted.
                     next_record = next(kept_records, None)
                     index, node, body = kept_record
-                    if self.lineage and index >= self.lineage_index and not chain_writer.introduced:
+                    if (
+                        self.lineage
+                        and index >= self.lineage_index
+                        and not chain_writer.has_written_lineage
+                    ):
                         yield chain_writer.make_lineage_line(node) + b"\n"
                     yield (
                         chain_writer.make_record_line(node, body, last=next_record is None) + b"\n"
@@ -600,15 +604,15 @@ class _ChainWriter:
 
     def __init__(self, child: ChainRewrite) -> None:
         self._child = child
-        self._last: str | None = None
-        self._time = next(
+        self._last_uuid: str | None = None
+        self._last_time_ms = next(
             filter(None, map(_get_time_ms, child.linear_chain.nodes)), 0
         )  # No record gets a time before the first valid time in the parent.
-        self.introduced = False
+        self.has_written_lineage = False
 
     def make_lineage_line(self, node: Node) -> bytes:
-        self._time = max(self._time, _get_time_ms(node))
-        self.introduced = True
+        self._last_time_ms = max(self._last_time_ms, _get_time_ms(node))
+        self.has_written_lineage = True
         return self._make_own_line(
             lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage)
         )
@@ -616,16 +620,20 @@ class _ChainWriter:
     def make_closing_lines(self) -> Iterator[bytes]:
         """Yield a result for each call that lacks one at the end of the chain, and then the closing records."""
         for call in self._child.linear_chain.open_calls:
-            self._time += 1
+            self._last_time_ms += 1
             yield self._make_own_line(partial(missing_result_line, call=call))
         closing_texts = self._child.closing
         if closing_texts is None:
             return
-        self._time = max(self._time + 1, clock.to_milliseconds(self._child.attributes.at) or 0)
-        attributes = self._child.attributes._replace(
-            at=clock.timestamp_from_milliseconds(self._time)
+        self._last_time_ms = max(
+            self._last_time_ms + 1, clock.to_milliseconds(self._child.attributes.at) or 0
         )
-        yield from closing_lines(attributes, self._last, closing_texts.text, closing_texts.card)
+        attributes = self._child.attributes._replace(
+            at=clock.timestamp_from_milliseconds(self._last_time_ms)
+        )
+        yield from closing_lines(
+            attributes, self._last_uuid, closing_texts.text, closing_texts.card
+        )
 
     def make_record_line(self, node: Node, body: bytes, *, last: bool) -> bytes:
         """Return a record of the parent as a line of the child.
@@ -633,19 +641,21 @@ class _ChainWriter:
         ``last`` is true for the last record of the chain, which gets a later time than all other
         records.
         """
-        time_ms = max(self._time + (last and self._last is not None), _get_time_ms(node))
+        time_ms = max(
+            self._last_time_ms + (last and self._last_uuid is not None), _get_time_ms(node)
+        )
         body = self._link_record(node, body, time_ms)
         if self._child.clears_token_counts and node.context_tokens:
             body = clear_usage(body)
         if self._child.edit_line is not None:
             body = self._child.edit_line(body, node)
-        self._last, self._time = node.uuid, time_ms
+        self._last_uuid, self._last_time_ms = node.uuid, time_ms
         return body
 
     def _link_record(self, node: Node, body: bytes, time_ms: int) -> bytes:
         session_id = self._child.attributes.session_id
         new_fields = {
-            "parentUuid": None if node.is_boundary else self._last,
+            "parentUuid": None if node.is_boundary else self._last_uuid,
             "sessionId": session_id,
         }
         if time_ms == node.time_ms and node.session_id and not node.has_sent_uuid:
@@ -666,11 +676,13 @@ class _ChainWriter:
     ) -> bytes:
         own_id = str(uuid.uuid4())
         body = write_record(
-            self._child.attributes._replace(at=clock.timestamp_from_milliseconds(self._time)),
-            self._last,
+            self._child.attributes._replace(
+                at=clock.timestamp_from_milliseconds(self._last_time_ms)
+            ),
+            self._last_uuid,
             own_id,
         )
-        self._last = own_id
+        self._last_uuid = own_id
         return body
 
 

@@ -271,12 +271,12 @@ def _can_use_folder(own_folder: str, bundled: BundledSession) -> bool:
     try:
         existing_names = {name.replace(os.sep, "/") for name in list_files_below(own_folder)}
         has_same_files = all(
-            has_same_bytes(path, os.path.join(own_folder, *place.split("/")))
-            for place, path in bundled.files
+            has_same_bytes(path, os.path.join(own_folder, *file_name.split("/")))
+            for file_name, path in bundled.files
         )
     except OSError:
         return False
-    return has_same_files and existing_names == {place for place, _ in bundled.files}
+    return has_same_files and existing_names == {file_name for file_name, _ in bundled.files}
 
 
 def _has_same_lines(path: str, relocated_lines: _RelocatedLines) -> bool:

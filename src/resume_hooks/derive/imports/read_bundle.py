@@ -132,7 +132,7 @@ class _BundleReader:
     def __init__(self, stream: BinaryIO, folder: str, temporary_paths: list[str]) -> None:
         self._stream = stream
         self._folder = folder
-        self._made = temporary_paths
+        self._temporary_paths = temporary_paths
         self._seal = BundleSeal()
 
     def read_sessions(self) -> list[BundledSession]:
@@ -204,7 +204,7 @@ class _BundleReader:
     @contextlib.contextmanager
     def _open_temporary_file(self) -> Iterator[tuple[str, BinaryIO]]:
         path = temporary_path(self._folder)
-        self._made.append(path)
+        self._temporary_paths.append(path)
         with os.fdopen(
             os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE), "wb"
         ) as stream:

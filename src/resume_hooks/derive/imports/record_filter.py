@@ -235,9 +235,9 @@ def _describe_source(source: Record) -> str:
 
     The source's address or file is not opened, because its contents may have changed.
     """
-    place = get_string(source, "url") or get_string(source, "file_id")
-    if place:
-        return f"from {plain_line(place)[:MAX_NOTE_QUOTE_CHARACTERS]}"
+    source_name = get_string(source, "url") or get_string(source, "file_id")
+    if source_name:
+        return f"from {plain_line(source_name)[:MAX_NOTE_QUOTE_CHARACTERS]}"
     return "in a form that can't be sent"
 
 
@@ -361,7 +361,7 @@ class ConversationFilter:
     """An edit that returns a record as it appears in an imported session, or None to omit it."""
 
     def __init__(self, attributes: ChildAttributes) -> None:
-        self._setting = attributes
+        self._attributes = attributes
 
     def __call__(self, record: Record) -> Record | None:
         """Return the filtered record, or None if it does not belong to the conversation."""
@@ -372,16 +372,16 @@ class ConversationFilter:
             if record.get(flag) is True:
                 flags[flag] = True
         instant = min(
-            clock.normalize_timestamp(record.get("timestamp")), self._setting.at
+            clock.normalize_timestamp(record.get("timestamp")), self._attributes.at
         )  # No record has a later time than the import.
         return {  # The writer sets the links between records, and replaces an invalid time.
             "parentUuid": get_string(record, "parentUuid") or None,
             "isSidechain": False,
             "userType": "external",
             "entrypoint": "cli",
-            "cwd": self._setting.cwd,
-            "sessionId": get_string(record, "sessionId") or self._setting.session_id,
-            "version": self._setting.version,
+            "cwd": self._attributes.cwd,
+            "sessionId": get_string(record, "sessionId") or self._attributes.session_id,
+            "version": self._attributes.version,
             "type": get_kind(record),
             "uuid": get_string(record, "uuid"),
             "timestamp": instant,

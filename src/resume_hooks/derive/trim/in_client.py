@@ -223,8 +223,8 @@ def _make_decision(
             choices.append(choice_by_rule)
     chosen_keys = {(choice.piece.number, choice.piece.address) for choice in choices}
     for piece in trimmable.pieces:
-        is_unfit = piece.kind in {THINKING_PIECE, MEDIA_PIECE} and piece.number in numbers
-        if is_unfit and (piece.number, piece.address) not in chosen_keys:
+        cannot_be_rebuilt = piece.kind in {THINKING_PIECE, MEDIA_PIECE} and piece.number in numbers
+        if cannot_be_rebuilt and (piece.number, piece.address) not in chosen_keys:
             rule = "thinking" if piece.kind == THINKING_PIECE else "media"
             choice = make_choice(trimmable, OfferedPiece(piece), rule, origins)
             choices += [choice] if choice is not None else []

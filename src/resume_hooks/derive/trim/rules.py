@@ -104,7 +104,7 @@ def collect_material(
     checks whether the file has changed since then.
     """
     chain = transcript.chain
-    chain_indexes = {node.number: place for place, node in enumerate(chain)}
+    chain_indexes = {node.number: record_index for record_index, node in enumerate(chain)}
     live_pieces = [piece for piece in pieces.pieces if piece.number in chain_indexes]
     live_pieces.sort(key=lambda piece: chain_indexes[piece.number])
     calls = {}
@@ -118,20 +118,20 @@ def collect_material(
     prompts: list[int] = []
     results: list[int] = []
     last_answer = 0
-    for place, node in enumerate(chain):
+    for record_index, node in enumerate(chain):
         times[node.number] = node.time_ms
         if node.is_prompt:
-            prompts.append(place)
+            prompts.append(record_index)
         if node.results:
-            results.append(place)
+            results.append(record_index)
         if node.kind == ASSISTANT:
-            last_answer = place
+            last_answer = record_index
     # A prompt after the last answer is still queued. It may be sent together with tool results, so
     # it does not start the last turn.
     last_turn = 0
-    for place in prompts:
-        if place <= last_answer:
-            last_turn = place
+    for record_index in prompts:
+        if record_index <= last_answer:
+            last_turn = record_index
     return TrimMaterial(
         pieces=tuple(live_pieces),
         chain_indexes=chain_indexes,
@@ -258,16 +258,16 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
             or not call.target
         ):
             continue
-        place = material.chain_indexes[call.number]
+        record_index = material.chain_indexes[call.number]
         if call.tool in WRITING_TOOLS:
-            latest_changes[call.target] = max(place, latest_changes.get(call.target, 0))
+            latest_changes[call.target] = max(record_index, latest_changes.get(call.target, 0))
         elif call.tool in READING_TOOLS:
             for extent in {
                 call.extent,
                 () if all(part is None for part in call.extent) else call.extent,
             }:
                 latest_reads[call.target, extent] = max(
-                    place, latest_reads.get((call.target, extent), 0)
+                    record_index, latest_reads.get((call.target, extent), 0)
                 )
     for piece in material.pieces:
         read_call = material.calls.get(piece.call)
@@ -278,15 +278,15 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
             or piece.call in material.failed_calls
         ):
             continue
-        place = material.chain_indexes[read_call.number]
-        if latest_changes.get(read_call.target, -1) > place:
+        record_index = material.chain_indexes[read_call.number]
+        if latest_changes.get(read_call.target, -1) > record_index:
             yield OfferedPiece(piece, "the file was changed later")
         elif (
             max(
                 latest_reads.get((read_call.target, extent), -1)
                 for extent in _list_covering_extents(read_call)
             )
-            > place
+            > record_index
         ):
             yield OfferedPiece(piece, "the file was read again later")
 
@@ -380,12 +380,12 @@ def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedP
 
     Inputs that a resume needs are not offered.
     """
-    for pick in _make_length_rule(INPUT_PIECE)(material, options):
+    for offered_piece in _make_length_rule(INPUT_PIECE)(material, options):
         if (
-            pick.piece.call in material.answered_calls
-            and pick.piece.call not in material.calls_with_needed_inputs
+            offered_piece.piece.call in material.answered_calls
+            and offered_piece.piece.call not in material.calls_with_needed_inputs
         ):
-            yield pick
+            yield offered_piece
 
 
 def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:

@@ -140,11 +140,11 @@ def _choose_by_rules(
 ) -> Iterator[Choice]:
     chosen_keys: set[tuple[int, tuple[str | int, ...]]] = set()
     for name in options.rules():
-        for pick in RULES[name](material, options):
-            key = pick.piece.number, pick.piece.address
-            if key in chosen_keys or not is_trimmable(material, options, pick.piece, name):
+        for offered_piece in RULES[name](material, options):
+            key = offered_piece.piece.number, offered_piece.piece.address
+            if key in chosen_keys or not is_trimmable(material, options, offered_piece.piece, name):
                 continue
-            choice = make_choice(material, pick, name, origins)
+            choice = make_choice(material, offered_piece, name, origins)
             if (
                 choice is not None and choice.tokens_saved(scale) >= 0
             ):  # Thinking that clients no longer send saves 0 tokens.
@@ -183,11 +183,11 @@ def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: s
 
 
 def make_choice(
-    material: TrimMaterial, pick: OfferedPiece, rule: str, origins: RecordOrigins
+    material: TrimMaterial, offered_piece: OfferedPiece, rule: str, origins: RecordOrigins
 ) -> Choice | None:
     """Return the choice to trim an offered piece, or None if the placeholder would not be shorter."""
-    piece, tool = pick.piece, material.find_tool_name(pick.piece)
-    text = _make_placeholder(piece, tool, origins, pick.reason)
+    piece, tool = offered_piece.piece, material.find_tool_name(offered_piece.piece)
+    text = _make_placeholder(piece, tool, origins, offered_piece.reason)
     kept_characters = {
         PROMPT_PIECE: KEPT_PROMPT_CHARACTERS,
         INPUT_PIECE: KEPT_COMMAND_CHARACTERS if tool == "Bash" else 0,
@@ -289,18 +289,18 @@ class _RemoveScreenCopyEdit:
     """
 
     def __init__(self, first: Edit | None, origin: Origin) -> None:
-        self._first = first
+        self._first_edit = first
         self._origin = origin
 
     def __call__(self, record: Record) -> Record | None:
-        edited = self._first(record) if self._first else record
+        edited = self._first_edit(record) if self._first_edit else record
         if edited is None or "toolUseResult" not in edited:
             return edited
         kept = {}
         for key, value in edited.items():
             if key != "toolUseResult":
                 kept[key] = value
-        if self._first:
+        if self._first_edit:
             return kept
         return {**kept, **self._origin.trim_fields(0)}
 
