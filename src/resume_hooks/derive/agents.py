@@ -1,7 +1,7 @@
-"""The writers of children for each agent, and the plan of a fresh child for any agent.
+"""Load the writer that makes children for an agent, and plan a fresh child for any agent.
 
 The table of agents, ``sessions.agents.registry``, names the writer of each agent: ``claude_writer``
-for Claude Code, or a module in the part for another agent.
+for Claude Code, or a module in the other agent's part.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 if (
     TYPE_CHECKING
-):  # These imports are only for types, so that each verb loads only the modules that it needs.
+):  # Imported only for types, so that each verb loads only the modules that it needs.
     from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ConversationText, ForkPlan
@@ -48,7 +48,7 @@ if (
 
 
 class Writer(Protocol):
-    """A writer of sessions that one agent can resume.
+    """A writer of sessions that a certain agent can resume.
 
     It makes children of this agent's sessions, and children of other agents' sessions. Its methods
     raise the errors of the verbs that call them.
@@ -85,7 +85,7 @@ class Writer(Protocol):
     ) -> ForkPlan:
         """Plan a copy of one of this agent's sessions, as ``fork.plan_fork`` does.
 
-        Only the writer of Claude Code accepts a ``home``.
+        Only Claude Code's writer accepts a ``home``.
         """
 
     def scan_for_trim(self, session: SessionFile) -> TrimmableSession:
@@ -99,7 +99,7 @@ class Writer(Protocol):
         strict: bool,
         output_dir: str | None,
     ) -> UntrimPlan:
-        """Plan a child of one of this agent's sessions with the original contents restored."""
+        """Plan a child of one of this agent's sessions in which the original contents are restored."""
 
 
 class ForeignWriter(Writer, Protocol):
@@ -121,7 +121,7 @@ class ForeignWriter(Writer, Protocol):
         kind: Kind,
         output_dir: str | None,
     ) -> ChildPlan:
-        """Plan a copy of one of this agent's sessions. ``clean_line`` is applied to each line."""
+        """Plan a copy of one of this agent's sessions, with ``clean_line`` applied to each line."""
 
     def plan_rewound_child(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
         """Plan a child with the records up to the last of ``record_ids``, followed by ``opening``."""
@@ -141,8 +141,8 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     """Plan a fresh child of ``parent`` for ``target_agent``, by default the parent's agent.
 
     ``kind`` is ``rollover`` or ``handoff``. If ``child`` is given, it is used as the child's draft.
-    Raises NothingToHandOff if the session has no prompt, and UsageError for an unusable parent or
-    next step.
+    Raises NothingToHandOff if the session has no prompt, and UsageError if the parent or the next
+    step cannot be used.
     """
     if kind != "handoff":
         require_complete(parent)
@@ -179,7 +179,7 @@ def draft_child(
 
 
 def describe_parent_agent(draft: Draft, where: Where) -> str:
-    """Return a note for the child's model about a parent that is a sub-agent or another agent's session.
+    """Return a note for the child's model if the parent is a sub-agent or another agent's session.
 
     For any other parent, return ``""``.
     """
@@ -212,7 +212,7 @@ def load_child_writer(parent: SessionFile, target_agent: str, where: Where) -> W
 def load_writer(name: str, where: Where) -> Writer:
     """Return the writer of the agent ``name``.
 
-    Raises UsageError if the agent has no writer, or no folder on this machine.
+    Raises UsageError if the agent has no writer, or has no folder on this machine.
     """
     row = _require_writer_row(name, where)
     make_writer = questions.agent_writer.load(row.part, row.writer)
@@ -222,7 +222,7 @@ def load_writer(name: str, where: Where) -> Writer:
 def load_foreign_writer(name: str, where: Where) -> ForeignWriter:
     """Return the writer of an agent other than Claude Code.
 
-    Raises UsageError if the agent has no writer, or no folder on this machine.
+    Raises UsageError if the agent has no writer, or has no folder on this machine.
     """
     row = _require_writer_row(name, where)
     make_writer = questions.foreign_agent_writer.load(row.part, row.writer)
@@ -235,5 +235,5 @@ def _require_writer_row(name: str, where: Where) -> AgentRow:
         raise UsageError(f"resume-hooks can't write sessions of {name}", "Name another session.")
     list_agents(
         where, row.name
-    )  # This raises UsageError for an agent without a folder on this machine.
+    )  # This raises UsageError if the agent has no folder on this machine.
     return row

@@ -1,6 +1,6 @@
-"""The writer of Claude Code sessions.
+"""Write Claude Code sessions.
 
-Each method imports only the modules that it needs.
+To load quickly, each method imports only the modules that it needs.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ClaudeWriter:
         strict: bool,
         output_dir: str | None,
     ) -> UntrimPlan:
-        """Plan a child with the original contents restored."""
+        """Plan a child in which the original contents are restored."""
         from resume_hooks.derive import untrim
 
         return untrim.plan_untrim(

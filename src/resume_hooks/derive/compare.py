@@ -55,7 +55,7 @@ OUTPUT_RATE = 5.0  # Price of an output token, relative to the price of an uncac
 
 
 class CacheRates(NamedTuple):
-    """The prices of a token that is read from the cache, and of a token that is written to it.
+    """The prices of tokens that are read from the cache, and of tokens that are written to it.
 
     They are relative to the price of an uncached input token.
     """
@@ -82,9 +82,9 @@ class Strategy(NamedTuple):
 
 
 def rates_for_lifetime(lifetime: int) -> CacheRates:
-    """Return the prices for a cache with a lifetime of ``lifetime`` seconds.
+    """Return the prices for a cache whose lifetime is ``lifetime`` seconds.
 
-    0 means that there is no cache, so all input tokens have the same price.
+    If ``lifetime`` is 0, there is no cache, so all input tokens have the same price.
     """
     if lifetime in CACHE_WRITE_RATES:
         return CacheRates(CACHE_READ_RATE, CACHE_WRITE_RATES[lifetime])
@@ -92,9 +92,9 @@ def rates_for_lifetime(lifetime: int) -> CacheRates:
 
 
 def first_request_cost(strategy: Strategy, rates: CacheRates) -> float:
-    """Return the cost of a strategy's first request, and of any request before it.
+    """Return the cost of a strategy's first request, plus that of any request before it.
 
-    The cost of the first request's answer is not included.
+    The cost of the answer to the first request is not included.
     """
     return (
         strategy.preceding_request_cost
@@ -154,7 +154,7 @@ MIN_PROMPTS_LEFT = (
     3  # If the context has space for fewer prompts than this number, a strategy is recommended.
 )
 NEARLY_FULL_PERCENT = (
-    80  # If this percentage of the context window is used, a strategy is recommended.
+    80  # If at least this percentage of the context window is used, a strategy is recommended.
 )
 # If a trimmed session uses more than this percentage of the window, a handoff is recommended
 # instead.
@@ -186,7 +186,7 @@ They are not imported from that module, because the import would be too slow.
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
 FRESH_STRATEGIES = frozenset({HANDOFF, ROLLOVER})
-"""These strategies are possible only if the session has at least one prompt."""
+"""Strategies that are possible only if the session has at least one prompt."""
 
 
 class Estimate(NamedTuple):
@@ -212,9 +212,10 @@ class Estimate(NamedTuple):
 
 
 class SizeEstimate(NamedTuple):
-    """The estimate for a handoff of one size, or for a fork, which is the size ``all``.
+    """The estimate for a handoff of one size, or for a fork, which is offered as the size ``all``.
 
-    ``warm_cost`` and ``cold_cost`` are the costs of the first request if the cache is warm or cold.
+    ``warm_cost`` and ``cold_cost`` are the costs of the first request with a warm and with a cold
+    cache.
     """
 
     measured_size: HandoffSize
@@ -237,9 +238,9 @@ class Comparison(NamedTuple):
     ``is_trim_estimated`` is false if the live part of the session is too large to estimate a trim.
     ``is_handoff_planned`` is false if the size of the handoff is only an upper bound.
 
-    ``seconds_since_request`` is the number of seconds since the last counted request, or None if no request was
-    counted. ``prompts_left`` is None if there are too few turns for an estimate. ``advice`` is None
-    if the context has enough space and the next prompt costs little.
+    ``seconds_since_request`` is the number of seconds since the last counted request, or None if no
+    request was counted. ``prompts_left`` is None if there are too few turns for an estimate.
+    ``advice`` is None if the context has enough space and the next prompt costs little.
     """
 
     session_id: str
@@ -265,16 +266,16 @@ class Comparison(NamedTuple):
         return GO_ON
 
     def tokens_after_strategy(self, name: str) -> int:
-        """Return the size of the context after a strategy, or 0 if the strategy has no estimate."""
+        """Return the size of the context after a strategy, or 0 if there is no estimate for the strategy."""
         return next((each.tokens_after for each in self.estimates if each.name == name), 0)
 
 
 class _Measurements(NamedTuple):
-    """The numbers from which the strategies are estimated.
+    """The measurements from which the strategies are estimated.
 
-    ``base`` is the size of a request that contains no conversation. ``fresh_tokens`` is the size of
-    the context after a handoff. ``summary_input_tokens`` is the number of tokens that a model reads
-    to summarize the session.
+    ``base`` is the size of a request without a conversation. ``fresh_tokens`` is the size of the
+    context after a handoff. ``summary_input_tokens`` is the number of tokens that a model reads to
+    summarize the session.
     """
 
     context: ContextSize
@@ -286,7 +287,7 @@ class _Measurements(NamedTuple):
 
 
 class _TrimEstimate(NamedTuple):
-    """The context that a resume sends for ``chain``, and the context after a trim.
+    """The size of the context that a resume sends for ``chain``, and its size after a trim.
 
     ``context_after`` is None if a trim is not worthwhile.
     """
@@ -299,7 +300,7 @@ class _TrimEstimate(NamedTuple):
 def compare_strategies(
     session: SessionFile, where: Where, instant: str, *, max_live_bytes: int = MAX_QUICK_BYTES
 ) -> Comparison:
-    """Compare the strategies to continue a session at an instant.
+    """Compare the strategies for continuing a session at the time ``instant``.
 
     A trim is estimated only if the live part of the session has at most ``max_live_bytes`` bytes.
     Raises the errors of ``scan_session``.
@@ -381,7 +382,7 @@ def compare_strategies(
 
 
 def recommend_strategy(path: str, where: Where) -> Advice:
-    """Return the strategy to use when the session is full."""
+    """Return the recommended strategy for a session that is full."""
     trim_estimate = _estimate_quick_trim(path, where)
     return _choose_strategy(trim_estimate.context_after if trim_estimate else None)
 
@@ -389,7 +390,8 @@ def recommend_strategy(path: str, where: Where) -> Advice:
 class FreedTokens(NamedTuple):
     """The number of tokens that a trim with default options would remove.
 
-    ``copy`` is for a trimmed copy, and ``in_place`` for a trim in the running client.
+    ``copy`` is the number for a trimmed copy, and ``in_place`` is that for a trim in the running
+    client.
     """
 
     copy: int
@@ -403,7 +405,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
     """
     if not is_live_part_at_most(path, MAX_QUICK_BYTES):
         return FreedTokens(0, 0)
-    # Imported here because only a session that is quick to read needs it.
+    # Imported here because only sessions that can be read quickly need these modules.
     from resume_hooks.derive.trim import in_client, plan
 
     try:
@@ -498,7 +500,7 @@ def _format_size(context: ContextSize) -> str:
 
 
 def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
-    # Imported here because it is not needed if the live part is large.
+    # Imported here because sessions with a large live part do not need it.
     from resume_hooks.derive.trim import plan
 
     try:
@@ -516,7 +518,7 @@ def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
 
 
 def _estimate_lineage_tokens(session: Session) -> int:
-    """Return the approximate size in tokens of the lineage block in a child of this session."""
+    """Return the approximate number of tokens of the lineage block in a child of this session."""
     block = lineage_block.render_block(
         session.lineage,
         title=session.head_tail.title,
@@ -532,7 +534,7 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
 
     Return None if a handoff is impossible.
     """
-    # Imported here because it is not needed if the session is long.
+    # Imported here because long sessions do not need it.
     from resume_hooks.derive import agents
     from resume_hooks.derive.fresh_child import ChildContents
     from resume_hooks.reading.digest.build import build_digest

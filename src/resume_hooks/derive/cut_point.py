@@ -62,8 +62,8 @@ class CutSelector(Protocol):
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record to keep.
 
-        Return None if only the end of the file was read and the record may be before it. Raises
-        UsageError if there is no such record.
+        Return None if only the end of the file was read and the record may be in the other part.
+        Raises UsageError if the record does not exist.
         """
 
 
@@ -97,7 +97,7 @@ class CutAtRecord(NamedTuple):
         return f"record {self.record.record_part if isinstance(self.record, RecordOffset) else self.record}"
 
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
-        """Return the requested record. If its line is not a message, return the last message before it."""
+        """Return the requested record. If it is not a message, return the last message before it."""
         record = self.record
         if isinstance(record, int):
             return self._find_last_message_up_to(
@@ -105,7 +105,7 @@ class CutAtRecord(NamedTuple):
             )
         if isinstance(record, str):
             return self._find_record_with_uuid(transcript, record)
-        if record.uuid:  # The uuid is still right if the record's line number has changed.
+        if record.uuid:  # The uuid is still valid even if the record's line number has changed.
             return self._find_record_with_uuid(transcript, record.uuid)
         return self._find_last_message_up_to(
             transcript, record.offset, transcript.size, attrgetter("offset")
@@ -164,7 +164,7 @@ class CutAtMessage(NamedTuple):
         return f"message {collapse_line(plain_line(self.message_id), 80)}"
 
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
-        """Return the last record of the answer. Records of the live chain are preferred."""
+        """Return the last record of the answer. Records of the live chain are preferred to others."""
         answer_nodes = []
         for node in transcript.chain:
             if node.message_id == self.message_id:
@@ -192,7 +192,8 @@ class CutBeforeInstant(NamedTuple):
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the live chain before the instant.
 
-        If the live chain starts later, return the last record of the whole file before the instant.
+        If the live chain starts after the instant, return the last record of the whole file before
+        it.
         """
         end_ms = round(self.instant.timestamp() * 1000)
         # A record without a time is treated as if it had the time of the previous record.
@@ -240,9 +241,9 @@ class CutAtTurn(NamedTuple):
         return f"the end of turn {self.number}"
 
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
-        """Return the last record of the turn. Records of the live chain are preferred."""
+        """Return the last record of the turn. Records of the live chain are preferred to others."""
         if not transcript.is_whole:
-            # The turns cannot be counted if the start of the file was not read.
+            # If the start of the file was not read, the turns cannot be counted.
             return None
         prompts = []
         for node in transcript.nodes:
@@ -309,7 +310,7 @@ def parse_cut(text: str) -> CutSelector | Reference:
 
 
 def parse_record_cut(text: str) -> CutSelector:
-    """Parse a line number, a uuid or a message id. Raises UsageError for any other text."""
+    """Parse a line number, a uuid or a message id. Raises UsageError if ``text`` is none of these."""
     stripped_text = text.strip()
     if stripped_text.startswith("msg_"):
         return CutAtMessage(stripped_text)

@@ -67,8 +67,8 @@ REHOME_KIND: Final = "rehome"
 class ForkPlan(ChildPlan):
     """The plan of a fork.
 
-    ``cut`` is None if the fork has the whole live conversation. ``relocation`` is None if the fork
-    is in the folder of its parent.
+    ``cut`` is None if the fork contains the whole live conversation. ``relocation`` is None if the
+    fork stays in the folder of its parent.
     """
 
     cut: Cut | None = None
@@ -206,7 +206,8 @@ class _ForkLineEdit:
     def __call__(self, body: bytes, node: Node) -> bytes:
         """Return the changed line of ``node``.
 
-        The source is in the field ``forkedFrom``, in the form that the official SDK writes.
+        The source is stored in the field ``forkedFrom``, in the same form as the official SDK
+        writes it.
         """
         if self._relocation is not None:
             body = self._relocation.relocate_line(
@@ -225,10 +226,10 @@ def _make_source_field(parent_id: str, uuid: str) -> dict[str, str]:
 def scan_and_cut(
     session: SessionFile, selector: CutSelector | None
 ) -> tuple[ParentScan, Cut | None]:
-    """Scan a session and cut it.
+    """Scan a session and, if a ``selector`` is given, cut its conversation.
 
     The whole file is read only if the cut requires it. Without a ``selector``, the second value is
-    None. Raises UsageError for an unknown cut.
+    None. Raises UsageError if the record at which to cut does not exist.
     """
     parent = scan_parent(session)
     if selector is None:
@@ -245,7 +246,7 @@ def scan_and_cut(
 
 
 def _plan_relocation_to(parent: ParentScan, home: str | None, where: Where) -> Relocation | None:
-    """Return the move of the session to ``home``, or None if the session already belongs there."""
+    """Return the relocation of the session to ``home``, or None if the session already belongs there."""
     if home is None:
         return None
     new_home = canonical_path(home)

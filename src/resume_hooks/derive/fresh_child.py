@@ -1,6 +1,6 @@
 """Plan the fresh child of a handoff or a rollover.
 
-It contains the lineage and, optionally, a digest, a summary and a next step.
+The child contains the lineage and, optionally, a digest, a summary and a next step.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class FreshLines(ChildBody):
         return (body + b"\n" for body in self.unterminated_lines)
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Return the checks of every session, and the check that the opening is complete."""
+        """Return the checks that every session must pass, and the check that the opening is complete."""
         opening_check = Check(
             "the lineage and the next step are complete", read_opening(path) == self.opening
         )
@@ -187,7 +187,7 @@ def make_opening(
 ) -> FreshOpening:
     """Return the opening of a child of ``parent``.
 
-    It consists of the lineage, the ``note``, the contents and the next step.
+    The opening consists of the lineage, the ``note``, the contents and the next step.
     """
     contents = _redact_digest(contents, child)
     if contents.edited_digest:
@@ -290,14 +290,14 @@ def shorten_digest_to_fit(
 
 
 def format_digest_reference(session_id: str) -> str:
-    """Return the reference to the record with the whole digest of a child, as the opening shows it."""
+    """Return the reference to a child's whole digest, in the form that the opening shows."""
     return f"{session_id[:SHORT_ID_CHARACTERS]}:{DIGEST_LINE_NUMBER}"
 
 
 def make_secrets_warning(block: str, contents: ChildContents) -> tuple[str, ...]:
-    """Return a warning with the number of secrets that were removed from the child's contents.
+    """Return a warning that states how many secrets were removed from the child's contents.
 
-    If no secret was removed, the result is empty.
+    If no secret was removed, return an empty tuple.
     """
     texts = entries.digest_texts(contents.digest) if contents.digest else ()
     count = count_placeholders([*texts, contents.summary, block])
@@ -339,7 +339,7 @@ def _format_card(
     else:
         subagent = ""
     # The client shows the card as Markdown. A backtick in the title could start a code span that
-    # does not end.
+    # never ends.
     title = remove_block_markers(plain_line(parent.title)).replace("`", "'")
     lines = [f"**{verb}** {subagent}{title} (`{parent.session_id}`){lineage_position}."]
     if next_step:
@@ -374,7 +374,7 @@ def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -
 
 
 def _describe_lists(opening_text: str) -> str:
-    """Return a phrase that says which lists an opening contains, or ``""`` if it contains none."""
+    """Return a phrase that names the lists in an opening, or ``""`` if it contains none."""
     names = []
     for name, sections in SECTIONS_BY_CARD_LIST:
         if any(has_section(opening_text, section) for section in sections):
@@ -435,7 +435,7 @@ def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) 
 
 
 def format_plan_note(ends: HeadTail, where: Where) -> str:
-    """Return a line with the file and title of a session's plan, or ``""`` if it has no plan."""
+    """Return a line with the path and title of a session's plan, or ``""`` if the session has no plan."""
     if not _PLAN_NAME_PATTERN.fullmatch(ends.slug):
         return ""
     path = os.path.join(where.config, PLANS_FOLDER, f"{ends.slug}.md")

@@ -23,7 +23,7 @@ SIZE_EXAMPLES = (
 _SIZE_PATTERN = re.compile(
     rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{WHOLE_SESSION}\s*\Z", re.IGNORECASE
 )
-"""A size at the start of a text.
+"""Matches a size at the start of a text.
 
 ``all`` is a size only if no other text follows, because many sentences begin with this word.
 """
@@ -58,7 +58,7 @@ def format_size(tokens: int) -> str:
 
 
 def tokens_for_size(size: str, where: Where) -> int:
-    """Return the number of tokens of a size. If ``size`` is ``""``, use the size in the settings."""
+    """Return the number of tokens of a size or, if ``size`` is ``""``, of the size in the settings."""
     return convert_size_to_tokens(size or str(settings.load_settings(where)[SIZE_SETTING].value))
 
 

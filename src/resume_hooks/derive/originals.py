@@ -47,9 +47,9 @@ _NOTICE_PATTERN = re.compile(
     r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"
     r"(?: for full content(?: \(original was [\d,]+ chars\)\.)?)?\]?\Z"
 )
-"""The notice at the end of a text that another tool trimmed.
+"""Matches the notice at the end of a text that another tool trimmed.
 
-It names the file and the line of the original. The line numbers start at 1.
+The notice names the file and the line of the original. The line numbers start at 1.
 """
 
 # Every notice contains at least one of these words. Searching for them first is faster.
@@ -60,7 +60,7 @@ _BACKUP_NAME_PATTERN = re.compile(
 
 
 class OriginalRecord(NamedTuple):
-    """The line that the user requested, and the original of its record.
+    """The record that the user requested, and its original.
 
     A record that was not trimmed is its own original. If the session of the original no longer
     exists, ``original`` may be a trimmed record itself.
@@ -161,7 +161,7 @@ class OriginalFinder:
         return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{restore_hint}"
 
     def list_backups(self, session_id: str) -> list[str]:
-        """Return the paths of the backups that trims in place made of a session, oldest first."""
+        """Return the paths of the backups of a session that trims in place made, oldest first."""
         folder = os.path.abspath(backup_folder(session_id, self._where))
         if not is_session_id(session_id) or os.path.islink(folder):
             return []
@@ -173,7 +173,7 @@ class OriginalFinder:
                         files.append(entry)
                 return sorted(
                     entry.path for entry in files
-                )  # The names start with the time of the backup.
+                )  # The names start with the times of the backups, so sorting them puts the oldest first.
         except OSError:
             return []
 
@@ -194,7 +194,7 @@ class OriginalFinder:
             ) == MAX_FOLLOWED_RECORDS:
                 continue
             visited_lines.add((line.file, line.number))
-            # If no placeholder leads further, this record is the best copy.
+            # If no placeholder leads to another record, this record is the best available copy.
             return self._follow_references(named_record, line.file, visited_lines) or line
         return None
 
@@ -309,9 +309,9 @@ class RestoreRecordEdit:
 def restore_record(record: Record, original: Record) -> Record | None:
     """Return a trimmed ``record`` with the contents of its ``original``.
 
-    All other fields remain those of ``record``, including the token counts. Blocks that the trim
-    removed because no API accepts them are not restored: calls without results, results without
-    calls, blank texts and thinking without a signature. Return None if no block remains.
+    All other fields are those of ``record``, including the token counts. Blocks that the trim
+    removed because the API would reject them are not restored: calls without results, results
+    without calls, blank texts and thinking without a signature. Return None if no block remains.
     """
     restored = {}
     for key, value in record.items():
@@ -383,7 +383,7 @@ def _list_record_texts(record: Record) -> Iterator[str]:
 
 
 def list_call_result_pairs(record: Record) -> set[tuple[str, str]]:
-    """Return a pair of kind and id for each call and result in a record."""
+    """Return two strings, kind and id, for each call and each result in a record."""
     return {pair for block in records.list_blocks(record) if (pair := _get_call_result_pair(block))}
 
 

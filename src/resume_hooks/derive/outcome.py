@@ -105,9 +105,9 @@ def make_text_report(text: str) -> Report:
 
 
 def format_first_line(receipt: Receipt) -> str:
-    """Return the first line to show in a new session that the client opened by itself.
+    """Return the line to show first in a new session that the client opened by itself.
 
-    Without the line, the user would not notice the change, because the new session looks like the
+    Without this line, the user would not notice the change, because the new session looks like the
     old one.
     """
     resume_command = f"/resume {receipt.parent_session_id}"

@@ -1,4 +1,4 @@
-"""Compute what a handoff of each size would contain, from one digest.
+"""Compute the contents of a handoff of each size from a single digest.
 
 If a session takes too long to read, it has no digest, and the result contains only an upper bound
 for each size.
@@ -48,11 +48,11 @@ class HandoffSize(NamedTuple):
 
 
 def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSize, ...]:
-    """Return all sizes, computed from the plan of a handoff of the default size.
+    """Return the possible sizes, computed from the plan of a handoff of the default size.
 
     ``conversation_tokens`` is the size of the session's conversation.
     """
-    # Imported here because a long session has no digest and needs none of these modules.
+    # Imported here because a long session has no digest, and so does not need these modules.
     from resume_hooks.reading.digest.entries import Digest
     from resume_hooks.reading.digest.opening import (
         CHARACTERS_PER_TOKEN,
@@ -116,7 +116,7 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
 
 
 def _characters_for_calls(tokens: int, length: int) -> int:
-    """Return the number of characters for calls in an opening with ``length`` other characters."""
+    """Return the number of characters that an opening with ``length`` other characters has for calls."""
     # Imported here for the same reason as in ``measure_sizes``.
     from resume_hooks.reading.digest.opening import CALLS_FRACTION, convert_tokens_to_characters
 
@@ -125,7 +125,7 @@ def _characters_for_calls(tokens: int, length: int) -> int:
 
 
 def estimate_size_bounds(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ...]:
-    """Return all sizes with upper bounds for the context after a handoff.
+    """Return the possible sizes, each with an upper bound for the context after a handoff.
 
     ``fixed_tokens`` is the size of the context without a digest. ``default_tokens`` is the default
     size of a digest.

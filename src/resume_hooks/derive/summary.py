@@ -76,7 +76,7 @@ MAX_PARTS = 3
 # A text is not split if it is at most this many times as long as a part. Shortening it loses less
 # than another call would cost.
 MAX_UNSPLIT_RATIO = 1.25
-# Messages and tool outputs are cut after these numbers of characters.
+# Messages and tool outputs with more characters than these are cut.
 MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS = 6_000, 1_500
 
 MATERIAL_HEADING = (
@@ -138,7 +138,7 @@ class _RecordText(NamedTuple):
 def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial:
     """Return the session as text for a model, split into parts.
 
-    Records that the client added itself are omitted. Raises SessionNotFound if the session is
+    Records that the client itself added are omitted. Raises SessionNotFound if the session is
     unreadable.
     """
     reader, names = TurnReader(session), names_of_transcript(session, where)
@@ -159,7 +159,7 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
 
 
 def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[_RecordText]:
-    """Yield the records as shortened text. Only one whole output is in memory at a time."""
+    """Yield the records as shortened text. Only one full output is in memory at a time."""
     for row in reader.rows:
         for passage in reader.passages_of_rows([row], names):
             if not passage.is_client_addition:
@@ -217,9 +217,11 @@ def _make_part(records: Sequence[_RecordText], max_characters: int) -> SummaryPa
     )
 
 
-MAX_LINE_CHARACTERS = 400  # A line from a model is cut after this number of characters.
-MAX_POINTS = 12  # A section of a summary has at most this number of points.
-MAX_POINT_REFERENCES = 4  # A point has at most this number of references.
+MAX_LINE_CHARACTERS = (
+    400  # Maximum number of characters of a line from a model. Longer lines are cut.
+)
+MAX_POINTS = 12  # Maximum number of points in a section of a summary.
+MAX_POINT_REFERENCES = 4  # Maximum number of references in a point.
 # Maximum number of characters of the summary in a child. This is about 2,000 tokens.
 MAX_SUMMARY_CHARACTERS = 8_000
 
@@ -249,14 +251,14 @@ _SECTION_LABELS = {
     "next": "what remains, the next task first", "constraints": "what the user demanded or ruled out",
     "decisions": "decided", "open": "open", "failed": "tried in vain", "facts": "how things are here", "done": "done",
 }  # fmt: skip
-"""The sections of a summary and their labels, the most useful first.
+"""The sections of a summary with their labels. The most useful sections come first.
 
 If there is not enough space, the last sections are omitted.
 """
 
 
 class Point(BaseModel):
-    """A statement of a summary that is useful for the next assistant, on one line."""
+    """A statement in a summary, on one line, that the next assistant needs."""
 
     text: str = Field(
         description="one concrete sentence, with the names, paths and values that it needs"
@@ -267,7 +269,7 @@ class Point(BaseModel):
 
 
 class Summary(BaseModel):
-    """The form of a model's summary, with all that an assistant needs to continue the work.
+    """The form of a model's summary, with everything that an assistant needs to continue the work.
 
     The schema does not limit the length of lists and texts. If an answer exceeded a limit, clients
     would repeat the request, and the user would pay for the whole input again.
@@ -403,7 +405,7 @@ def ask_for_summary(
 
 
 def format_digest_for_prompt(digest: Digest) -> str:
-    """Return the text of a digest for a model, as long as an opening of the default size."""
+    """Return the text of a digest for a model. It is as long as an opening of the default size."""
     return format_opening(digest, convert_tokens_to_characters(DEFAULT_TOKENS)).text
 
 
@@ -468,7 +470,8 @@ class SummaryRollover:
 class SummaryOutcome(NamedTuple):
     """The outcome of a request for a summary.
 
-    ``checked_summary`` is the summary that was added, or None. If it is None, ``failure`` is the reason.
+    ``checked_summary`` is the summary that was added, or None. In that case, ``failure`` is the
+    reason.
     """
 
     receipt: Receipt
@@ -538,7 +541,7 @@ def add_summary(
     """Ask a model for a summary, and add the summary to the child of ``receipt_before``.
 
     The model reads the digest and ``material``, which is the whole session by default. If an error
-    occurs, the outcome contains it, and the child keeps only the digest.
+    occurs, the error is part of the outcome, and the child keeps only the digest.
     """
     try:
         # The child is still unused if it consists of these bytes.

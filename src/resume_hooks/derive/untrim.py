@@ -76,10 +76,10 @@ _TRIMMED_RECORD_STRINGS = (
 
 
 def find_references(record: Record) -> dict[int, tuple[str, int]]:
-    """Return the references in a record's placeholders, by the index of their block.
+    """Return the references in a record's placeholders, by the index of the placeholder's block.
 
-    A reference is a pair of session id and line number. Only blocks that consist of a placeholder
-    have one.
+    A reference consists of a session id and a line number. Only blocks that consist entirely of a
+    placeholder have a reference.
     """
     content = get_message(record).get("content")
     references = {}
@@ -105,7 +105,7 @@ def _list_block_texts(block: Record) -> Iterator[str]:
 
 
 def find_block_originals(record: Record, originals: OriginalFinder) -> dict[int, RecordLine]:
-    """Return the line with the original of each trimmed block, by the block's index.
+    """Map the index of each trimmed block to the line with the block's original.
 
     Raises SessionNotFound if an original no longer exists or does not fit.
     """
@@ -327,8 +327,9 @@ class UntrimPlan(ChildPlan):
 
     ``context_after`` is the context that the client would send for the child. ``characters`` is the
     number of characters that return to the context. ``trimmed_count`` is the number of trimmed
-    records. ``undone_trim_count`` is the number of trims by the running client that are undone.
-    ``original_digests`` maps the uuid of each restored record to the digest of its original contents.
+    records. ``undone_trim_count`` is the number of undone trims that a running client had made.
+    ``original_digests`` maps the uuid of each restored record to the digest of its original
+    contents.
     """
 
     restored_records: Sequence[object]
@@ -501,7 +502,7 @@ def select_trimmed_nodes(
 def _find_restorations(
     trimmed_session: TrimmedSession, requested_nodes: Sequence[Node], originals: OriginalFinder
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
-    """Return the edits for all requested records with an original, and the records without one."""
+    """Return the edits for the requested records that have an original, and the records that have none."""
     media_tokens = Counter[int]()
     for piece in trimmed_session.pieces.pieces:
         media_tokens[piece.number] += piece.tokens if piece.kind == MEDIA_PIECE else 0
@@ -535,7 +536,7 @@ def _find_restorations(
 
 
 def _find_edit(record: Record, file: str, originals: OriginalFinder) -> tuple[RecordLine, Edit]:
-    """Return the line of a record's original, and the edit that restores the record.
+    """Return the line with a record's original, and the edit that restores the record.
 
     Raises SessionNotFound if the original no longer exists.
     """

@@ -1,7 +1,7 @@
-"""Read the API's token counts in a session, to estimate its cache and the cost of a turn.
+"""Read a session's token counts, to estimate the state of its cache and the cost of a turn.
 
-The counts come from the start and the end of the file. Sub-agents are ignored, and requests are
-counted in the order of the file, whatever their branch.
+The API reported these counts. They are read from the start and the end of the file. Sub-agents are
+ignored, and requests are counted in the order of the file, whatever their branch.
 """
 
 from __future__ import annotations
@@ -25,10 +25,8 @@ from resume_hooks.transcripts.tokens import (
 )
 from resume_hooks.transcripts.transcript import scan_transcript
 
-DEFAULT_CACHE_SECONDS = (
-    300  # The cache lives this number of seconds by default. Each read extends its life.
-)
-LONG_CACHE_SECONDS = 3_600  # A cache that was requested for one hour lives this number of seconds.
+DEFAULT_CACHE_SECONDS = 300  # Default lifetime of the cache in seconds. Each read extends it.
+LONG_CACHE_SECONDS = 3_600  # Lifetime in seconds of a cache that was requested for one hour.
 CACHE_LIFETIMES = {
     "5m": DEFAULT_CACHE_SECONDS,
     "1h": LONG_CACHE_SECONDS,
@@ -115,8 +113,8 @@ def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
 class _TurnRequests:
     """The requests of a turn.
 
-    ``answers`` are the message ids of the answers. ``tokens_before`` and ``tokens_after`` are the
-    sizes of the context before and after the turn, or 0 if they are unknown.
+    ``answers`` contains the message ids of the answers. ``tokens_before`` and ``tokens_after`` are
+    the sizes of the context before and after the turn, or 0 if they are unknown.
     """
 
     def __init__(self, before: int) -> None:

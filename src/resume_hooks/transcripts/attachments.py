@@ -14,7 +14,7 @@ from resume_hooks.transcripts.records import Record, get_mapping, get_string
 
 Address = tuple[
     str | int, ...
-]  # the keys and list indexes that lead from a record to a value in it
+]  # The keys and list indexes that lead from a record to a value in it.
 
 QUEUED, HOOK_CONTEXT, HOOK_SUCCESS = "queued_command", "hook_additional_context", "hook_success"
 """Kinds of attachments.
@@ -23,7 +23,7 @@ QUEUED, HOOK_CONTEXT, HOOK_SUCCESS = "queued_command", "hook_additional_context"
 that all hooks added, and ``HOOK_SUCCESS`` contains the result of a single hook.
 """
 
-EVERY_LIST_ITEM = -1  # In an address of the table below, this index means all items of the list.
+EVERY_LIST_ITEM = -1  # In an address in the table below, this index stands for all items of a list.
 
 TEXT_ADDRESSES: dict[str, Address] = {
     "agent_listing_delta": ("addedLines", EVERY_LIST_ITEM),
@@ -85,11 +85,11 @@ def list_hook_texts(record: Record) -> list[str]:
 
 
 def read_hook_output(record: Record) -> str:
-    """Return the text for the model in the output of one hook, or ``""``.
+    """Return the text for the model in the output of a single hook, or ``""``.
 
-    One later record repeats the outputs of all hooks, and ``list_hook_texts`` reads that record.
-    Use this function if only the start of the file was read, because the later record may be
-    missing there.
+    A later record repeats the outputs of all hooks, and ``list_hook_texts`` reads that record. Use
+    this function if only the start of the file was read, because the later record may not be
+    included.
     """
     if attachment_kind(record) != HOOK_SUCCESS:
         return ""

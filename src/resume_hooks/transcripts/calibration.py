@@ -31,8 +31,8 @@ PLAUSIBLE_RATIO_RANGE = (
     # Plausible range for a text's number of characters per token. If a number is outside the range,
     # the API counted other content together with the text.
 )
-# Thinking has at least this number of characters per token. Most of it is recorded only as
-# encrypted data.
+# Thinking has at least this number of characters per token. Most thinking is recorded only in
+# encrypted form.
 MIN_CHARACTERS_PER_THOUGHT_TOKEN = 1.5
 MIN_GROWTH_TOKENS = 1_000  # A session's own ratio is used only if the session grew by more than this number of tokens.
 
@@ -40,10 +40,9 @@ MIN_GROWTH_TOKENS = 1_000  # A session's own ratio is used only if the session g
 class TokenScale:
     """Converts the size of pieces from characters to tokens.
 
-    ``characters_per_token`` is the number of characters per token, for records that were not calibrated.
-    ``uncounted_tokens`` is the number of tokens that the last count does not include.
-    ``dropped_thinking_tokens`` is the number of tokens of thinking that an earlier count includes
-    but the last count does not.
+    ``characters_per_token`` is used for records that were not calibrated. ``uncounted_tokens`` is
+    the number of tokens that the last count does not include. ``dropped_thinking_tokens`` is the
+    number of thinking tokens that an earlier count includes but the last count does not.
     """
 
     def __init__(
@@ -71,15 +70,15 @@ class TokenScale:
         )
 
     def tokens_of_text(self, number: int, characters: int) -> float:
-        """Return the number of tokens of a text in the record ``number``."""
+        """Return the number of tokens of a text in the record with the line number ``number``."""
         return characters * self._texts.get(number, 1 / self.characters_per_token)
 
 
 class _RequestGap(NamedTuple):
     """The content that was added between two requests.
 
-    ``growth`` is the difference of the two token counts. The characters of text and of thinking are
-    counted separately.
+    ``growth`` is the difference between the token counts of the requests. The characters of text
+    and of thinking are counted separately.
     """
 
     nodes: tuple[Node, ...]
@@ -138,7 +137,8 @@ def calibrate_tokens(
 def _compute_ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) -> float:
     """Return the number of characters of text per token, in a plausible range.
 
-    It is computed from the gaps without thinking. If these are too short, it is ``default_ratio``.
+    The ratio is computed from the gaps without thinking. If these are too short, it is
+    ``default_ratio``.
     """
     characters = growth = 0
     for gap in gaps:
@@ -159,8 +159,8 @@ class _TokensPerCharacter(NamedTuple):
 def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
     """Divide the growth of a gap between its text and its thinking.
 
-    The text gets its tokens by the usual ratio, and the thinking gets the remaining tokens up to a
-    maximum. If tokens remain then, the text gets them too.
+    The text gets as many tokens as its length suggests, and the thinking gets the remaining tokens
+    up to a maximum. Any tokens beyond this maximum go to the text too.
     """
     max_thinking_tokens = gap.growth - gap.media_tokens - gap.text_characters / ratio
     thinking_tokens = min(
@@ -180,7 +180,7 @@ def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
 
 
 def _iterate_gaps(chain: Sequence[Node], pieces: PieceCollector) -> Iterable[_RequestGap]:
-    """Yield the gap between each two counted requests.
+    """Yield the gap between each two consecutive requests that were counted.
 
     The counts of messages that a compaction kept are ignored.
     """

@@ -30,8 +30,8 @@ MIN_SKIPPED_FILE_BYTES = 5 * 1024 * 1024
 class RecordGraph:
     """The records of a transcript by uuid, with the parents that a client would use.
 
-    ``nodes`` are in the order in which their uuids first appear. ``has_inserted_messages`` is true if messages
-    that a compaction kept were inserted.
+    ``nodes`` is in the order in which the uuids first appear. ``has_inserted_messages`` is true if
+    messages that a compaction kept were inserted.
     """
 
     def __init__(self, nodes: Iterable[Node], size: int = 0) -> None:
@@ -65,7 +65,7 @@ class RecordGraph:
         return self.nodes.get(uuid)
 
     def is_root(self, node: Node) -> bool:
-        """Check whether a record has no parent, so that no record is missing before it."""
+        """Check whether a record starts a conversation: it has no parent, not even a missing one."""
         return self._parents[node.uuid] is None
 
     def group_children(self, nodes: Iterable[Node]) -> dict[str, list[Node]]:
@@ -172,7 +172,7 @@ class RecordGraph:
 def _skip_progress(parent: str | None, progress_parents: dict[str, str | None]) -> str | None:
     """Return the uuid ``parent``, or that of the nearest ancestor that is not a progress record.
 
-    Only progress records that were read before are skipped.
+    Progress records are skipped only if they come earlier in the file.
     """
     if parent is not None:
         return progress_parents.get(parent, parent)
@@ -358,7 +358,7 @@ def _find_parallel_batch(
 def _can_be_inside_answer(node: Node, message_id: str) -> bool:
     """Check whether a record can be between the calls of one answer.
 
-    Such records are blocks of the answer, results and remarks.
+    Records that can are: other blocks of the answer, results and remarks.
     """
     if node.kind == ASSISTANT:
         return node.message_id == message_id
@@ -389,9 +389,10 @@ def build_live_chain(
 ) -> list[Node]:
     """Return the records that the client would load on resume, oldest first.
 
-    They start with the last compaction. ``size`` is the size of the whole file in bytes, because
-    clients skip parts of large files. If ``bridge_gaps`` is false, the chain starts at the first
-    record whose parent is missing. This is for callers that have read only the end of a file.
+    The chain starts with the last compaction, if there is one. ``size`` is the size of the whole
+    file in bytes, because clients skip parts of large files. If ``bridge_gaps`` is false, the chain
+    starts at the first record whose parent is missing. This is for callers that have read only the
+    end of a file.
     """
     graph = RecordGraph(nodes, size)
     last_message = find_last_message(graph, checkpoint)
@@ -407,11 +408,11 @@ def build_live_chain(
 
 
 def build_chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
-    """Return the records that the client would load if the conversation ended at ``last``.
+    """Return the records that the client would load if the conversation ended at ``last``, oldest first.
 
-    They are in order, the oldest first. ``nodes`` must be those of the whole file. Messages that a
-    compaction after ``last`` removed are included. If ``last`` contains one of several parallel
-    calls, the results of these calls follow it.
+    ``nodes`` must be those of the whole file. Messages that a compaction after ``last`` removed are
+    included. If ``last`` contains one of several parallel calls, the results of these calls follow
+    it.
     """
     later_boundaries = (
         node
@@ -440,8 +441,8 @@ def _list_nodes_outside_chain(graph: RecordGraph, chain: Sequence[Node]) -> list
 def _find_path_to_root(graph: RecordGraph, leaf: Node, *, bridge_gaps: bool) -> list[Node]:
     """Return the path from the root to ``leaf``, oldest first.
 
-    If a parent is missing or would close a cycle, a substitute is used, unless ``bridge_gaps`` is
-    false.
+    If a parent is missing or would close a cycle, and ``bridge_gaps`` is true, a substitute is
+    used.
     """
     walked_nodes: dict[str, Node] = {}
     node: Node | None = leaf
@@ -479,7 +480,7 @@ def _find_substitute_parent(
 def _find_remarks_below(
     graph: RecordGraph, leaf: Node, outside_nodes: list[Node], seen_ids: set[str]
 ) -> list[Node]:
-    """Return the attachments and system records that follow the leaf, by time."""
+    """Return the attachments and system records that follow the leaf, sorted by time."""
     children = graph.group_children(
         node for node in outside_nodes if not node.is_message and node.uuid not in seen_ids
     )
@@ -500,10 +501,10 @@ def _nodes_from_last_boundary(chain: list[Node]) -> list[Node]:
 
 
 class _RestoredRegion(NamedTuple):
-    """Records to restore between two indexes of the chain.
+    """The records to restore between two indexes of the chain.
 
-    ``restored_nodes`` are records that are inserted in the order of the file. ``remarks_by_uuid`` maps the uuid
-    of a record in the chain to the remarks that directly follow it.
+    ``restored_nodes`` are records that are inserted in the order of the file. ``remarks_by_uuid``
+    maps the uuid of a record in the chain to the remarks that directly follow it.
     """
 
     start: int

@@ -14,15 +14,13 @@ _OPENING_TAG_PATTERN = (
     r"\b[^<>]*>"
 )
 _PASTE_TAG = "pasted_content"
-_MAX_UNCLOSED_TAGS = (
-    20  # After this number of tags without an end, the remaining text is treated as the user's own.
-)
+_MAX_UNCLOSED_TAGS = 20  # After this number of tags that are never closed, the remaining text is treated as the user's own.
 
 
 def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
     """Return a prompt without the texts that the client inserted.
 
-    ``replace_paste`` returns the replacement of a text that the user pasted.
+    ``replace_paste`` is called with each text that the user pasted, and returns its replacement.
     """
     if "<" not in text:
         return text.strip()
@@ -45,7 +43,7 @@ def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
 
 
 def remove_insertions(text: str) -> str:
-    """Return the user's words and pasted texts in a prompt, without other texts that the client inserted."""
+    """Return a prompt with the user's words and pasted texts, but without other inserted texts."""
     return replace_insertions(text, str)
 
 

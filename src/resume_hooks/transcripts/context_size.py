@@ -48,7 +48,7 @@ NOT_COUNTED_SINCE_COMPACTION = "no answer was counted since the compaction"
 NOT_COUNTED_SINCE_TRIM = "no answer was counted since the trim"
 NOT_COUNTED_SINCE_CREATION = "no answer was counted since its creation"
 NEVER_COUNTED = "no answer was counted"
-"""This constant and those above are the reasons why a size is not measured."""
+"""This constant and those above it are the reasons why a size is not measured."""
 
 # In files of old clients, this number of bytes at the end is searched for a clearing of outputs.
 SEARCHED_END_BYTES = 4 * 1024 * 1024
@@ -125,9 +125,9 @@ def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
 def measure_last_records(last_records: Sequence[Record], window: int = 0) -> ContextSize | None:
     """Return the context size from the records at the end of a file, whatever their branch.
 
-    It is the last token count plus the content after it. Return None if no answer was counted since
-    the last compaction, or if the client cleared outputs. The client sends cleared outputs again,
-    so the count would be too low.
+    The size is the last token count plus the content after it. Return None if no answer was counted
+    since the last compaction, or if the client cleared outputs. The client sends cleared outputs
+    again, so the count would be too low.
     """
     later_characters = 0
     for record in reversed(last_records):
@@ -150,16 +150,16 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
 
 
 def was_compacted(ends: HeadTail) -> bool:
-    """Check whether the end of a file contains a compaction or a clearing of outputs."""
+    """Check whether the end of a file contains a compaction or a record about cleared outputs."""
     subtypes = {records.COMPACTION, records.OUTPUTS_CLEARED}
     return any(get_string(record, "subtype") in subtypes for record in ends.last_records)
 
 
 def may_change_in_middle(ends: HeadTail) -> bool:
-    """Check whether the context size may have changed in the middle of the file, which is not read.
+    """Check whether the middle of the file, which is not read, may have changed the context size.
 
-    Old clients cleared outputs. They also wrote records without their parents, and a resume stops
-    at such a gap.
+    This is possible with old clients. They cleared outputs, and wrote records without their
+    parents, and a resume stops at a missing parent.
     """
     region = _read_end_of_old_client(ends)
     if records.OUTPUTS_CLEARED.encode() in region:

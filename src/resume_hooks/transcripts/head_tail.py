@@ -40,11 +40,13 @@ from resume_hooks.transcripts.metadata_records import (
 )
 
 END_BYTES = (
-    65_536  # the number of bytes to read at each end of a file, as clients do for their lists
+    65_536  # Number of bytes to read at each end of a file. Clients read as much for their lists.
 )
-# If 64 KB contain no prompt or no answer, this number of bytes is read instead.
+# If 64 KB at an end contain no prompt or no answer, this number of bytes is read instead.
 WIDE_END_BYTES = 1024 * 1024
-NO_BRANCH = "HEAD"  # Clients record this branch outside any repository, and in a repository without a current branch.
+# Clients record this instead of a branch if a folder is in no repository, or if the repository has
+# no current branch.
+NO_BRANCH = "HEAD"
 MAX_TITLE_CHARACTERS = 80
 # A file's modification time may be this number of seconds earlier than the times recorded in it.
 _TIME_RESOLUTION_SECONDS = 2
@@ -61,7 +63,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 class HeadTail:
-    """The start and the end of a transcript, and what they show about the session.
+    """The start and the end of a transcript, and the session's properties that they show.
 
     Raises SessionNotFound if the file cannot be read.
     """
@@ -88,14 +90,15 @@ class HeadTail:
             if len(self.head) >= status.st_size:
                 tail = b""
             # Client 2.1.330 writes 67 KB after the first answer that follows a start or a
-            # compaction.
+            # compaction, so the answer may be before the tail.
             if tail and start and b'"type":"assistant"' not in tail.partition(b"\n")[2]:
                 start = max(0, status.st_size - WIDE_END_BYTES - 1)
                 stream.seek(start)
                 tail = stream.read(WIDE_END_BYTES + 1)
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
-        """The size of the file in bytes when it was read. A client may have written more since."""
+        """The size of the file in bytes when it was read. A client may have written more since
+        then."""
         self.is_whole_file = not tail or not start
         """Whether the head or the tail contains the whole file."""
         if self.is_whole_file:
@@ -106,7 +109,7 @@ class HeadTail:
 
     @cached_property
     def first_records(self) -> list[records.Record]:
-        """The records of the head whose lines are complete, in the order of the file."""
+        """The head's complete records, in the order of the file."""
         return list(_parse_region(self.head, keep_last=self.is_whole_file))
 
     def _iterate_head_records(self, field: str = "") -> Iterator[records.Record]:
@@ -135,14 +138,14 @@ class HeadTail:
 
     @cached_property
     def last_records(self) -> list[records.Record]:
-        """The records of the tail whose lines are complete, in the order of the file."""
+        """The tail's complete records, in the order of the file."""
         if self.is_whole_file:
             return self.first_records
         return list(_parse_region(self._tail_lines, keep_last=True))
 
     @property
     def _tail_lines(self) -> bytes:
-        """The tail without the end of a line that starts before it."""
+        """The tail without the rest of a line that starts before the tail."""
         if self._tail_starts_at_line:
             return self.tail
         return self.tail.partition(b"\n")[2]
@@ -163,10 +166,10 @@ class HeadTail:
     def title(self) -> str:
         """The title of the session, a line of at most 80 characters.
 
-        It is the first of these that exists: the custom title, the client's title, a summary, the
-        first prompt. Client 2.1.329 uses the same order in its picker, but then shows the last
-        prompt, which changes with each turn. Here the last prompt is used only if the first one was
-        not read.
+        The title is the first that exists of: the custom title, the client's title, a summary, the
+        first prompt. Client 2.1.329 uses the same order in its picker, but instead of the first
+        prompt it shows the last one, which changes with each turn. Here the last prompt is used
+        only if the first one was not read.
 
         A session that ``/clear`` started has the title of its handoff. If it has only a title that
         the client copied from the previous session, ``clear`` or ``handoff`` is added, so that the
@@ -233,7 +236,7 @@ class HeadTail:
 
     @cached_property
     def first_prompt(self) -> str:
-        """The text of the first prompt, or ``""``. Up to a megabyte is read."""
+        """The text of the first prompt, or ``""``. Up to a megabyte of the file is read."""
         prompt = find_first_prompt(self._iterate_head_records())
         if prompt or self.is_whole_file:
             return prompt
@@ -293,9 +296,9 @@ class HeadTail:
 
     @property
     def ended(self) -> str:
-        """The time of the last record of the conversation or, if it has none, of any record.
+        """The time of the last record of the conversation or, if it has none, of the last record of any kind.
 
-        It is never earlier than ``created``.
+        The time is never earlier than ``created``.
         """
         return max(self._first_timestamp, self._last_timestamp) or clock.timestamp_from_epoch(
             self.mtime
@@ -345,10 +348,10 @@ class HeadTail:
 
     @property
     def recorded_branch(self) -> str:
-        """The last git branch as the client recorded it.
+        """The last git branch exactly as the client recorded it.
 
-        Outside a repository and without a current branch, clients record ``NO_BRANCH``. Older
-        clients record ``""``.
+        Without a repository or a current branch, clients record ``NO_BRANCH``. Older clients record
+        ``""``.
         """
         return self._find_last_field("gitBranch")
 
@@ -383,18 +386,18 @@ class HeadTail:
     def entrypoint(self) -> str:
         """The kind of program that started the session: ``cli``, ``sdk-cli``, ``sdk-py`` or ``sdk-ts``.
 
-        For old clients, it is ``""``.
+        If an old client recorded none, the result is ``""``.
         """
         return self._find_first_field("entrypoint")
 
     @cached_property
     def has_own_turns(self) -> bool:
-        """Whether the session contains a prompt or an answer. New sessions and untouched children do not."""
+        """Whether the session contains a prompt or an answer of its own, unlike a new or unused session."""
         return self.has_record(is_conversation)
 
     @property
     def is_blank(self) -> bool:
-        """Whether this session has no prompt yet, so that it cannot be handed off."""
+        """Whether this session has no prompt yet. Such a session cannot be handed off."""
         return not self.has_own_turns and not self.is_sidechain
 
     @cached_property
@@ -421,7 +424,7 @@ class HeadTail:
     def prompt_count(self) -> int:
         """The number of prompts in head and tail.
 
-        A prompt and its copy, which a trim in place makes, are counted once.
+        A trim in place copies prompts. A prompt and its copy are counted once.
         """
         prompt_records = filter(
             records.is_prompt,
@@ -460,7 +463,7 @@ class HeadTail:
 
     @property
     def pull_requests(self) -> frozenset[str]:
-        """The numbers, and the addresses in lower case, of the pull requests that head and tail link."""
+        """The pull requests that head and tail link: their numbers, and their addresses in lower case."""
         links = []
         for record in self._head_and_tail_records:
             if records.get_kind(record) == PR_LINK:
@@ -477,7 +480,7 @@ class HeadTail:
     def has_record(self, condition: Callable[[records.Record], bool]) -> bool:
         """Check whether any record satisfies ``condition``.
 
-        The middle of the file is read only if no record of head and tail does.
+        The middle of the file is read only if no record of the head or the tail satisfies it.
         """
         if any(condition(record) for record in self._head_and_tail_records):
             return True
@@ -509,7 +512,7 @@ class HeadTail:
 
     @cached_property
     def is_sidechain(self) -> bool:
-        """Whether the file is the transcript of a sub-agent, which is not a session of its own."""
+        """Whether the file is the transcript of a sub-agent, which is not a separate session."""
         first_record = next(self._iterate_head_records(), None)
         if first_record is None:
             # The first line is longer than the head, so it cannot be parsed.
@@ -518,7 +521,7 @@ class HeadTail:
 
     @property
     def starting_session_id(self) -> str:
-        """The id of the session that started this sub-agent, or ``""`` for any other file."""
+        """The id of the session that started this sub-agent, or ``""`` if the file is not a sub-agent's."""
         if self.is_sidechain:
             session_id = self._find_first_field("sessionId")
         else:
@@ -544,7 +547,7 @@ class HeadTail:
     def _find_last_value(self, kind: str) -> str:
         """Return the value of the last metadata record of this kind, or ``""``.
 
-        The tail is searched before the head.
+        The tail is searched first, then the head.
         """
         marker = f'"{kind}"'.encode()
         candidates = _find_last_records(self.head, marker, keep_last=self.is_whole_file)
@@ -595,7 +598,7 @@ class HeadTail:
 
 
 def find_first_prompt(early_records: Iterable[records.Record]) -> str:
-    """Return the user's words in the first prompt that has any, or ``""``."""
+    """Return the user's words in the first prompt that contains any, or ``""``."""
     for record in early_records:
         if records.is_prompt(record) and (words := remove_insertions(records.prompt_text(record))):
             return words
@@ -603,7 +606,7 @@ def find_first_prompt(early_records: Iterable[records.Record]) -> str:
 
 
 def is_conversation(record: records.Record) -> bool:
-    """Check whether a record is a prompt or an answer of a model."""
+    """Check whether a record is a prompt or a model's answer."""
     return records.is_prompt(record) or (
         records.get_kind(record) == records.ASSISTANT and bool(records.answering_model(record))
     )

@@ -32,7 +32,7 @@ class Check(NamedTuple):
 def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()) -> list[Check]:
     """Return the checks of the invariants that every session has.
 
-    ``observers`` are called with each record that is read.
+    Each of the ``observers`` is called with each record that is read.
     """
     contents = _ContentObserver(session_id)
     transcript = scan_transcript(path, observers=(contents, *observers))
@@ -88,7 +88,7 @@ class _ContentObserver:
 
 
 def require_all_checks(checks: list[Check], path: str) -> None:
-    """Raise CheckFailed with the names of all checks that failed, if any failed."""
+    """Raise CheckFailed with the names of the failed checks, if there are any."""
     failed_names = [check.name for check in checks if not check.ok]
     if failed_names:
         raise CheckFailed(
@@ -144,7 +144,7 @@ class ChildObserver:
 
 
 def check_same_structure(old_transcript: Transcript, written_transcript: Transcript) -> list[Check]:
-    """Check that only the texts of records differ between two versions of a transcript."""
+    """Check that two versions of a transcript differ only in the texts of records."""
     return [
         Check(
             "the lines have not moved",

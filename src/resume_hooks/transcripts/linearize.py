@@ -1,7 +1,7 @@
 """Arrange the records of a conversation in one sequence, so that every client reads all of them.
 
-Clients before 2.1.112 read only one of several parallel calls unless the calls follow each other.
-In the result, every call has one result. The functions compute with nodes and read no files.
+If parallel calls do not directly follow each other, clients before 2.1.112 read only one of them.
+In the result, every call has one result. The functions work with nodes and read no files.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def smallest_valid_count(linear_chain: LinearChain, start: int) -> int:
 def are_adjacent_answers(previous: Node, node: Node) -> bool:
     """Check whether two messages are different answers of a model.
 
-    Messages without token counts are not from a model, and clients do not send them.
+    Messages without token counts do not come from a model, and clients do not send them.
     """
     are_answers = previous.kind == node.kind == ASSISTANT
     return (

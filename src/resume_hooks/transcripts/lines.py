@@ -23,22 +23,22 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
-SEARCH_CHUNK_BYTES = 256 * 1024  # A search reads this number of bytes at a time.
+SEARCH_CHUNK_BYTES = 256 * 1024  # Number of bytes that a search reads at a time.
 # Before more of a file is read, this number of bytes at the end of the part already read is
 # compared. If these bytes are unchanged, the file was only appended to.
 APPEND_CHECK_BYTES = 1_024
 LINE_COUNT_STEP_BYTES = (
     64 * 1024
-    # Nearby lines are read in steps of this number of bytes. A line count is stored after each
-    # step.
+    # The file is read in steps of this number of bytes. The line count is stored after each step,
+    # so that a line near a step can be found quickly.
 )
 
 
 class Line(NamedTuple):
     """A line of a file.
 
-    ``number`` is counted from 0, and is -1 if it is unknown. ``offset`` is the offset of the line
-    in bytes. ``raw`` are the bytes of the line with its line ending.
+    ``number`` is the line number, counted from 0, or -1 if it is unknown. ``offset`` is the
+    position of the line in bytes. ``raw`` contains the bytes of the line with its line ending.
     """
 
     number: int
@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
     @property
     def is_torn(self) -> bool:
-        """Whether the line has no line ending. The last line has none if a write was interrupted."""
+        """Whether the line has no line ending. This is the case for a last line whose write was interrupted."""
         return not self.raw.endswith(b"\n")
 
 
@@ -72,7 +72,7 @@ def read_lines(stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[L
 def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
     """Yield the complete lines in the last ``tail_bytes`` bytes.
 
-    Their numbers are counted from the first of these lines.
+    The lines are numbered from the first of them.
     """
     size = stream.seek(0, os.SEEK_END)
     offset = stream.seek(max(0, size - tail_bytes - 1))
@@ -161,7 +161,7 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
     """
     later_lines: list[
         bytes
-    ] = []  # Parts of the line whose start was not read yet, the last part first.
+    ] = []  # The parts of a line whose start was not read yet, starting with the last part.
     step_bytes = LINE_COUNT_STEP_BYTES
     while end > 0:
         start = max(0, end - step_bytes)
@@ -213,7 +213,7 @@ def find_line_start(stream: BinaryIO, position: int) -> int:
 class LineNumbers:
     """Converts between offsets and line numbers in the first ``size`` bytes of a file.
 
-    Line feeds are counted once, and only as far as a result requires.
+    Each line feed is counted only once, and only when a conversion needs it.
     """
 
     def __init__(self, size: int) -> None:
@@ -278,7 +278,7 @@ class LineNumbers:
 def _count_line_feeds(content: bytes) -> int:
     """Return the number of line feeds.
 
-    With lines as long as those of transcripts, this is four times as fast as ``bytes.count``.
+    If lines are as long as those of transcripts, this is four times as fast as ``bytes.count``.
     """
     count = 0
     position = content.find(b"\n")
@@ -298,10 +298,11 @@ def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
     return stream.read(end - start)
 
 
-# Clients were reported to hang or to run out of memory if a file has more than this number of bytes.
+# If a file has more than this number of bytes, clients are reported to hang or to run out of
+# memory.
 MIN_GIANT_FILE_BYTES = 100_000_000
-# A line of this number of bytes fits into no request. It has 2.5 million tokens, or more images
-# than the API accepts.
+# A line of this number of bytes fits into no request: it contains 2.5 million tokens, or more
+# images than the API accepts.
 MIN_GIANT_LINE_BYTES = 10_000_000
 
 

@@ -38,8 +38,8 @@ IMPORT_FIELD = "import_metadata"
 """The field in the first line of an imported session. That line contains no other field."""
 
 TITLE_FIELDS = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
-"""The kinds of records that contain a title or a tag of the session, with the field for its text.
-"""
+"""The kinds of records that contain a title or a tag of the session, each with the field for its
+text."""
 
 VALUE_FIELDS = {**TITLE_FIELDS, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
 
@@ -51,7 +51,7 @@ SILENT_KINDS = SNAPSHOT_KINDS | {
 }  # fmt: skip
 """Records of these kinds contain no words of the conversation.
 
-A queued prompt is recorded again when it is sent.
+A queued prompt is one of these kinds, because it is recorded again when it is sent.
 """
 
 
@@ -64,17 +64,18 @@ AFTER_CLEAR_BEGINNING = "This session was started by /clear, after a handoff "
 """The start of the sentence before a handoff's opening, in a session that ``/clear`` started."""
 
 LATER_PART_BEGINNING = "More of what this session starts with"
-"""The start of each part of a hook's text after the first. ``parted_text`` joins the parts."""
+"""The start of every part of a hook's text except the first part. ``parted_text`` joins the parts.
+"""
 
 
 def detect_start_kind(head: bytes) -> str:
     """Return how a session started, according to the first bytes of its file.
 
-    The result is ``handoff`` if ``/clear`` started it after a handoff, ``clear`` if ``/clear``
-    started it otherwise, and ``""`` if it started in another way.
+    The result is ``handoff`` if ``/clear`` started the session after a handoff, ``clear`` if
+    ``/clear`` started it without a handoff, and ``""`` if it started in another way.
     """
-    # Client 2.1.112 writes the command after the texts of hooks, which may be longer than ``head``.
-    # But each hook's record names the event.
+    # Client 2.1.112 records the command only after the texts of hooks, which may be longer than
+    # ``head``. But the record of each hook names the event.
     if (
         b'"<command-name>/clear</command-name>' not in head
         and b'"hookName":"SessionStart:clear"' not in head

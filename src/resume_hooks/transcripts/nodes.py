@@ -39,10 +39,10 @@ class Node:
     the size of its line in bytes. ``character_count`` is the number of characters that reach the
     API.
 
-    If ``has_sent_uuid`` is true, ``uuid`` is the id under which the record was sent, not its own
-    id. ``is_copied`` is true if the record copies one from before the last boundary
-    (``transcript.CopyDetector``). ``logical_parent`` is the uuid of the record that a boundary
-    follows.
+    If ``has_sent_uuid`` is true, ``uuid`` is not the record's own id, but the id under which it was
+    sent. ``is_copied`` is true if the record is a copy of a record before the last boundary
+    (``transcript.CopyDetector``). For a boundary, ``logical_parent`` is the uuid of the record that
+    the boundary follows.
     """
 
     uuid: str
@@ -85,7 +85,7 @@ class Node:
 
     @property
     def is_in_conversation(self) -> bool:
-        """Whether the record belongs to the conversation. The output of a client's own command does not."""
+        """Whether the record belongs to the conversation, unlike the output of a client's own command."""
         return (
             self.kind == records.ASSISTANT
             or self.is_prompt
@@ -99,9 +99,9 @@ class Node:
 
     @property
     def is_remark(self) -> bool:
-        """Whether the record accompanies messages.
+        """Whether the record is not a message itself, but accompanies messages.
 
-        It is an attachment, a system record or a remark of the client.
+        Such a record is an attachment, a system record or a remark of the client.
         """
         if self.kind == records.SYSTEM:
             return not self.is_boundary
@@ -127,7 +127,7 @@ class Checkpoint:
     def process_last_prompt(self, leaf: str | None, *, explicit: bool) -> None:
         """Process a ``last-prompt`` record, which names the record ``leaf``.
 
-        If ``leaf`` is None and ``is_explicit`` is true, the user rewound the conversation to its
+        If ``leaf`` is None and ``explicit`` is true, the user rewound the conversation to its
         start.
         """
         self.has_hint = True
@@ -141,7 +141,7 @@ class Checkpoint:
             self.is_emptied = True
 
     def process_record(self, node: Node) -> None:
-        """Process a record of the chain, in the order of the file."""
+        """Process the next record of the chain. Records must be passed in the order of the file."""
         if not node.is_sidechain:
             self.is_explicit = self.is_emptied = False
         if node.is_boundary:
@@ -166,7 +166,7 @@ def iterate_ancestors(node: Node | None, parent: Callable[[Node], Node | None]) 
 
 
 def make_node(record: Record, line: Line) -> Node:
-    """Return the node of a record that has a ``uuid`` and is of one of ``CHAIN_KINDS``."""
+    """Return the node of a record that has a ``uuid`` and one of the ``CHAIN_KINDS``."""
     get = record.get
     kind: str = record["type"]
     parent = get("parentUuid")
@@ -213,7 +213,7 @@ def _read_message(node: Node, record: Record) -> None:
 
 
 def _read_blocks(node: Node, content: list[object]) -> bool:
-    """Read calls, results and the number of characters from the blocks of a message.
+    """Read the calls, the results and the number of characters from the blocks of a message.
 
     Return false if the message has no valid block.
     """

@@ -25,8 +25,7 @@ MAX_TEXT_UNITS = (
 _MAX_PIECE_UNITS = (
     MAX_PART_UNITS - 100
 )  # Maximum length of a part, not counting the line with its number.
-# A long line is cut at the end of a sentence, if one ends within this number of units before the
-# limit.
+# If a sentence ends within this number of units before the limit, a long line is cut there.
 _SENTENCE_SEARCH_UNITS = 100
 
 _ANY_ORDER_NOTE = "(the parts may stand in any order)"
@@ -36,7 +35,7 @@ _NUMBER_FIELD = re.escape("{}")
 
 
 def split_into_parts(text: str) -> list[str]:
-    """Split a text into numbered parts. The text has at most ``MAX_TEXT_UNITS`` units.
+    """Split a text of at most ``MAX_TEXT_UNITS`` units into numbered parts.
 
     A text that fits into one part is returned unchanged. Parts end at the ends of lines. A line is
     cut only if it is longer than a part, or if there would be more than ``MAX_PARTS`` parts.
@@ -62,7 +61,7 @@ def split_into_parts(text: str) -> list[str]:
 
 
 def join_parts(texts: Iterable[str]) -> list[str]:
-    """Return the texts of hooks. The parts of a split text are joined, even if some parts are missing."""
+    """Return the texts of hooks, with the parts of a split text joined. Some of the parts may be missing."""
     first_line = re.compile(f"(?:[^\\n]*\\n)?({_make_part_line_pattern(_FIRST_PART_LINE)}\\n)")
     later_part_header = re.compile(f"{_make_part_line_pattern(_LATER_PART_HEADER)}\\n")
     joined_texts: list[str] = []
@@ -112,7 +111,7 @@ def _split_into_fewest_pieces(text: str) -> list[str]:
 def _cut_at_sentence(text: str) -> str:
     """Return the first piece of a text, which is as long as possible.
 
-    If a line, a sentence or a word ends near the limit, the piece ends there.
+    If a line, a sentence or a word ends near the limit, the piece ends at that point.
     """
     piece = cut_to_utf16_units(text, _MAX_PIECE_UNITS)
     search_start = len(cut_to_utf16_units(text, _MAX_PIECE_UNITS - _SENTENCE_SEARCH_UNITS))

@@ -19,7 +19,7 @@ MIN_PLACEHOLDER_CHARACTERS = 72
 _OUR_PLACEHOLDER = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
 )
-"""The start of a placeholder, written by us or by another trimming tool."""
+"""The start of a placeholder that we or another trimming tool wrote."""
 
 _OTHER_TOOLS_NOTICE = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z")
 """The notice that another trimming tool writes at the end of a text that it cut."""
@@ -109,7 +109,8 @@ def attachment_placeholder(characters: int, original: OriginalReference, why: st
 def contains_placeholder(text: str) -> bool:
     """Check whether ``text`` contains a placeholder.
 
-    Such a text must not be trimmed again, because the reference to the original would be lost.
+    A text with a placeholder must not be trimmed again, because the reference to the original would
+    be lost.
     """
     return _OUR_PLACEHOLDER.search(
         text, 0, MAX_PLACEHOLDER_OFFSET
@@ -130,7 +131,7 @@ def is_placeholder(text: str) -> bool:
 def was_trimmed(text: str) -> bool:
     """Check whether ``text`` is a placeholder or was cut by another tool.
 
-    Such a text must not be trimmed again.
+    In both cases the text must not be trimmed again.
     """
     return is_placeholder(text) or was_cut_by_other_tool(text)
 
@@ -157,15 +158,15 @@ def _format_placeholder(
 
 
 def _convert_to_one_word(name: str) -> str:
-    """Return a tool's name in the form of one word, without characters that could end a placeholder."""
+    """Return a tool's name as one word, without characters that could end a placeholder."""
     return re.sub(r"[\s\[\]]+", "_", name)[:80] or "a"
 
 
 class Origin(NamedTuple):
     """The record that contains an original.
 
-    ``session_id`` and ``file`` are those of its session. ``record`` is its line number, counted
-    from 0.
+    ``session_id`` and ``file`` are those of the session that contains the record. ``record`` is the
+    record's line number, counted from 0.
     """
 
     session_id: str
@@ -203,8 +204,8 @@ They are also added to the trimmed lines of another agent's session.
 def read_origin(record: Record) -> Origin | None:
     """Return the origin that a trimmed record names, in our fields or in those of another tool.
 
-    Return None if the fields are invalid. The file is not trusted: before it is opened, check that
-    it is a session with this id.
+    Return None if the fields are invalid. The named file is not trusted: before you open it, check
+    that it is a session with the named id.
     """
     recorded_id, file, index = (
         get_string(record, "original_session_id"),

@@ -31,9 +31,9 @@ FORK_SEARCH_BYTES = (
 class Parent(NamedTuple):
     """The parent that a session's file names.
 
-    ``session_id`` may be ``""``. ``file`` is not trusted: before it is opened, check that it is a
-    session with this id. ``subagent`` is the sub-agent of the parent that the child continues, or
-    ``""``.
+    ``session_id`` may be ``""``. ``file`` is not trusted: before you open it, check that it is a
+    session with this id. If the child continues a sub-agent of the parent, ``subagent`` is that
+    sub-agent, otherwise ``""``.
     """
 
     session_id: str

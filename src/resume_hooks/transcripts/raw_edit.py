@@ -28,7 +28,7 @@ _TOKEN_COUNT, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
 
 
 def encode_record(record: Record) -> bytes:
-    """Return a record as a line without its line ending, in the compact form of the client.
+    """Return a record as a line in the client's compact form, without the line ending.
 
     Raises TooDeep if the record is nested too deeply.
     """
@@ -42,8 +42,7 @@ def _encode_value(value: object, uuid: str = "") -> bytes:
     """
     try:
         return orjson.dumps(value)
-    # The value contains a lone surrogate or an integer of more than 64 bits, or it is nested
-    # deeply.
+    # The value contains a lone surrogate or an integer of more than 64 bits, or is nested deeply.
     except orjson.JSONEncodeError:
         try:
             return json.dumps(
@@ -68,8 +67,8 @@ def set_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> b
         if value == old[key]:
             continue
         old_bytes, new_bytes = _encode_field(key, old[key]), _encode_field(key, value)
-        # A key that occurs once is at the top level. The exception is a value of None: the record
-        # may lack the key, and a nested field may be null.
+        # A key that occurs only once is at the top level, unless its value is None: in that case
+        # the record may lack the key, and the occurrence may be a nested field that is null.
         if (
             old[key] is None
             or changed_body.count(f'"{key}"'.encode()) != 1

@@ -1,8 +1,8 @@
 """Read fields of records: their kinds, the blocks of their messages, and their texts.
 
-A record is the dict that a line was parsed to. The functions return a value of the right type even
-if the field is missing or wrong, and never raise an error. The format is internal to the client and
-differs between versions, and users edit files by hand.
+A record is the dict that results from parsing a line. If a field is missing or wrong, the functions
+still return a value of the right type, and never raise an error. This is necessary because the
+format is internal to the client, differs between versions, and users edit files by hand.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ GOAL = "thread_goal"
 
 TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"
 THINKING, REDACTED_THINKING = "thinking", "redacted_thinking"
-IMAGE, DOCUMENT = "image", "document"  # These and the six constants above are types of blocks.
+IMAGE, DOCUMENT = "image", "document"  # These constants and the six above them are types of blocks.
 
 THINKING_TYPES = frozenset({THINKING, REDACTED_THINKING})
 MEDIA_TYPES = frozenset({IMAGE, DOCUMENT})
@@ -69,26 +69,26 @@ None if it was not recorded.
 """
 
 INSTRUCTIONS_FIELD = "instructionsOf"
-"""This field of a message means that the message contains the project's instructions.
+"""The field that marks a message as the project's instructions.
 
-Its value is the name of the instructions. It occurs in transcripts that were converted from another
-agent.
+The value of the field is the name of the instructions. The field occurs in transcripts that were
+converted from another agent's.
 """
 
 SANDBOX_FIELD = "sandbox"
-"""This field of a message describes a sandbox that allows no changes.
+"""The field of a message that describes a sandbox in which no changes are allowed.
 
-It occurs in transcripts that were converted from another agent.
+The field occurs in transcripts that were converted from another agent's.
 """
 
 FILE_PATH_INPUTS = (
     "file_path",
     "notebook_path",
 )  # The inputs of the client's tools that contain the path of a file.
-MAX_CONTEXT_TOKENS = 100_000_000  # A larger number cannot be the size of a context.
+MAX_CONTEXT_TOKENS = 100_000_000  # Larger numbers cannot be the size of a context.
 # The name of the model in answers that no model gave: the client or this plugin wrote them.
 SYNTHETIC_MODEL = "<synthetic>"
-# The start of the result of a call that the user refused. The user's own words follow.
+# The start of the result of a call that the user rejected. The user's own words follow.
 REJECTION_BEGINNING = "The user doesn't want to"
 
 _OTHER_TEXT_BEGINNINGS = (
@@ -106,7 +106,7 @@ A slash command that is a prompt has a different beginning: its message comes be
 """
 
 STANDARD_PARSER_BYTES = 1024 * 1024
-"""A process parses this number of bytes with the standard parser before it imports orjson."""
+"""Number of bytes that a process parses with the standard parser before it imports orjson."""
 
 _PLAN_COMMAND = "/plan"
 """The client's only command without a message that is a prompt to the model. Its arguments say what
@@ -128,7 +128,7 @@ def parse_record(body: bytes) -> Record | None:
             return _parse_tolerantly(body)
         except RecursionError:  # orjson accepts deeper nesting than the standard parser.
             pass
-    import orjson  # Imported here for the reason that ``_ParserChoice`` gives.
+    import orjson  # Imported here for the reason stated in ``_ParserChoice``.
 
     try:
         value = orjson.loads(body)
@@ -179,7 +179,7 @@ def parse_strict(body: bytes) -> Record | None:
         body = body.strip()
         if body[:1] != b"{":
             return None
-    import orjson  # Imported here for the reason that ``_ParserChoice`` gives.
+    import orjson  # Imported here for the reason stated in ``_ParserChoice``.
 
     try:
         value = orjson.loads(body)
@@ -202,7 +202,7 @@ _decode_json = json.JSONDecoder(parse_int=_parse_integer).decode
 
 
 def _parse_tolerantly(body: bytes) -> Record | None:
-    """Parse a body by the standard parser, with U+FFFD instead of invalid characters.
+    """Parse a body with the standard parser, with U+FFFD in place of invalid characters.
 
     Raises RecursionError if the body is nested too deeply.
     """
@@ -255,7 +255,7 @@ def parse_positive_count(value: object, maximum: int = MAX_CONTEXT_TOKENS) -> in
 def iterate_strings(value: object) -> Iterator[str]:
     """Yield every string in a JSON value, in order.
 
-    The function is not recursive, because a file from elsewhere may be nested too deeply.
+    The function is not recursive, because values from untrusted files may be nested too deeply.
     """
     pending_values = [value]
     while pending_values:
@@ -346,7 +346,7 @@ def file_from_input(tool_input: Record) -> str:
 
 
 def is_error(block: Record) -> bool:
-    """Check whether a tool result says that its call failed."""
+    """Check whether a tool result states that its call failed."""
     return block.get("is_error") is True
 
 
@@ -410,7 +410,7 @@ def answering_model(record: Record) -> str:
 def is_prompt(record: Record) -> bool:
     """Check whether a record is a prompt, which starts a turn.
 
-    Results, summaries, outputs of commands and texts by the client are not prompts.
+    Results, summaries, command outputs and texts that the client wrote are not prompts.
     """
     if get_kind(record) != USER or record.get("isMeta") or record.get("isCompactSummary"):
         return False

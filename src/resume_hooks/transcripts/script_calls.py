@@ -12,7 +12,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, get_mapping, get_string
 
 _COPY_ID_PREFIX = "repl-error-"
-"""The prefix of the call ids in records that repeat a script's error only for the screen."""
+"""The prefix of call ids in records that repeat a script's error just to show it on the screen."""
 
 
 def is_made_by_script(record: Record) -> bool:
@@ -37,7 +37,7 @@ def is_unsent(record: Record) -> bool:
 
 
 def list_printed_results(record: Record) -> list[Record]:
-    """Return the results in a record. A result without text gets the tool's output as its text."""
+    """Return the results in a record. If a result has no text, the tool's output becomes its text."""
     result_blocks = records.list_results(record)
     if _is_empty_result(result_blocks):
         return records.list_results(add_result_text(record))
@@ -59,7 +59,7 @@ def add_result_text(record: Record) -> Record:
 
 
 def _is_empty_result(result_blocks: list[Record]) -> bool:
-    """Check whether there is exactly one result and it has no text."""
+    """Check whether there is exactly one result, and whether this result has no text."""
     return len(result_blocks) == 1 and result_blocks[0].get("content") == ""
 
 

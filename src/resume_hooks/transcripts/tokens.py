@@ -1,8 +1,8 @@
 """Measure contexts in tokens, by the API's own counts if there are any.
 
-The count of the last answer is the size of the context. Characters are converted to tokens by the
-session's own ratio. Contents before the last compaction are not counted, because they are never
-sent again.
+The count of the last answer is the size of the context. Content after that answer is converted from
+characters to tokens by the session's own ratio. Content before the last compaction is not counted,
+because it is never sent again.
 
 An image has width x height / 750 tokens, after it is scaled down to the API's limits: 1,568 pixels
 per side, and about 1,600 tokens. The length of its encoding does not matter. A page of a PDF is
@@ -39,19 +39,19 @@ PIXELS_PER_TOKEN = 750
 TOKENS_PER_PAGE = 2_000
 
 _TRIM_REMARK = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
-"""The line that we print after a trim in place, as the client records it.
+"""Matches the line that we print after a trim in place, as the client records it.
 
-It contains the number of tokens that remained, or this number in thousands with a ``k``.
+The line contains the number of remaining tokens, either in full or in thousands with a ``k``.
 """
 
 _PDF_PAGE = re.compile(rb"/Type\s*/Page\b")
 _IMAGE_HEAD_CHARACTERS = (
     64 * 1024
-)  # The size of an image is read from this number of base64 characters, which is a multiple of four.
+)  # Number of base64 characters from which the size of an image is read. It is a multiple of four.
 
 DEFAULT_WINDOW_TOKENS = 200_000
 LARGE_WINDOW_TOKENS = 1_000_000
-# the usual number of characters per token, for a session that is too short to have its own ratio
+# Usual number of characters per token, for sessions that are too short to have their own ratio.
 CHARACTERS_PER_TOKEN = 4.0
 # Typical number of tokens in the first request of a session, not counting the prompt: the median of
 # 82 sessions. Most of them had 28,000 to 44,000 tokens.
@@ -179,9 +179,9 @@ def _decode_base64(data: str) -> bytes:
 MEASURED, ADDED, ESTIMATED, UNKNOWN = "measured", "added", "estimated", "unknown"
 """The ways in which the size of a context is known.
 
-``MEASURED``: the API counted it with an answer. ``ADDED``: it is an answer's count plus much
-content after the answer. ``ESTIMATED``: the API did not count it, or a part of it is uncertain.
-``UNKNOWN``: the session does not show it.
+``MEASURED``: the API counted the context with an answer. ``ADDED``: the size is the count of an
+answer plus much content after that answer. ``ESTIMATED``: the API did not count the context, or
+part of the size is uncertain. ``UNKNOWN``: the session does not show the size.
 """
 
 
@@ -189,9 +189,9 @@ class ContextSize(NamedTuple):
     """The size of a session's context, and of the context window.
 
     ``kind`` is ``MEASURED``, ``ADDED``, ``ESTIMATED`` or ``UNKNOWN``. If it is not ``MEASURED``,
-    ``reason`` explains why. ``added_tokens`` is the estimated number of tokens after the last counted
-    answer. If ``is_window_known`` is false, ``window`` is the smallest possible window. It is then
-    used for decisions, but no percentage is shown.
+    ``reason`` explains why. ``added_tokens`` is the estimated number of tokens after the last
+    counted answer. If ``is_window_known`` is false, ``window`` is the smallest possible window.
+    This window is used for decisions, but no percentage is shown to the user.
     """
 
     tokens: int
@@ -214,9 +214,9 @@ class ContextSize(NamedTuple):
 
     @property
     def limit(self) -> int:
-        """The number of tokens to which the client's percentages refer (2.1.330).
+        """The number of tokens that client 2.1.330 counts as 100 percent.
 
-        It is the window without the tokens that the client reserves for an answer.
+        This is the window minus the tokens that the client reserves for an answer.
         """
         return max(self.window // 2, self.window - ANSWER_RESERVE_TOKENS, 1)
 
@@ -229,17 +229,17 @@ class ContextSize(NamedTuple):
 
     @property
     def is_measured(self) -> bool:
-        """Whether the API counted an answer, so that at most the content after it is estimated."""
+        """Whether the API counted an answer, so that at most the content after this answer is estimated."""
         return self.kind in {MEASURED, ADDED}
 
     @property
     def is_estimate(self) -> bool:
-        """Whether the size may be wrong by more than two percent, so that "about" must precede it."""
+        """Whether the size may be wrong by more than two percent, so that it must be shown with "about"."""
         return self.kind != MEASURED
 
     @property
     def max_percent(self) -> int:
-        """The size in percent of ``limit``. If the window is unknown, it is the largest possible value."""
+        """The size in percent of ``limit``. If the window is unknown, the highest possible percentage."""
         return round(100 * self.tokens / self.limit)
 
     @property
@@ -292,7 +292,7 @@ def tokens_of_chain(chain: list[Node], ratio: float = CHARACTERS_PER_TOKEN) -> t
 def measure_characters_per_token(chain: list[Node]) -> float:
     """Return a session's own number of characters per token.
 
-    It is computed from the content between its first and last counted answer.
+    The number is computed from the content between the first and the last counted answer.
     """
     counted_indexes = []
     for index, node in enumerate(chain):
@@ -318,7 +318,7 @@ def default_window(tokens: int) -> int:
 
 
 def read_first_request(ends: HeadTail) -> FirstRequest | None:
-    """Return the size of a session's first request without the messages before its answer.
+    """Return the size of a session's first request, without the messages before the answer to it.
 
     Attachments and instructions before the first prompt are included, because a new session gets
     them too. Return None if the file lacks the start of the session, or if no request was counted.
@@ -410,12 +410,12 @@ def large_window(file: str | SharedFile, count: int) -> int:
 class StatedSize(NamedTuple):
     """The size of a child that its first line states. It is used until an answer is counted.
 
-    ``tokens`` is the size of the context, or 0 if only the window is stated. ``characters_per_token`` is the
-    number of characters per token. ``window`` is the model's window in another agent, or the
-    parent's large window, or 0.
+    ``tokens`` is the size of the context, or 0 if only the window is stated.
+    ``characters_per_token`` is the session's ratio. ``window`` is the model's window in another
+    agent, or the parent's large window, or 0.
 
-    For a trim, ``original_tokens`` is the size of its parent in tokens, and ``saved_characters`` is the number of
-    characters that it removed. For other children they are 0.
+    For a trim, ``original_tokens`` is the size of the parent in tokens, and ``saved_characters`` is
+    the number of characters that the trim removed. For other children, both are 0.
     """
 
     tokens: int

@@ -1,8 +1,8 @@
-"""Scan a transcript once, and keep its lines, its live chain, its turns, its calls and results.
+"""Scan a transcript once, and keep its lines, its live chain, its turns, and its calls and results.
 
 Reading never changes a file. The records stay on disk, and ``read_record`` reads one of them. To
-find the records that a client would load, the end of a large file may be enough. The functions that
-check this return false if the start of the file might change the result.
+find the records that a client would load, the end of a large file may be enough. Some functions
+check this: they return false if the start of the file might change the result.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from resume_hooks.transcripts.nodes import Checkpoint, Node, make_node
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse_record
 
 MAX_QUICK_BYTES = 8 * 1024 * 1024
-"""A live conversation is scanned while a prompt waits if it has at most this number of bytes.
+"""A live conversation of at most this number of bytes may be scanned while the user's prompt waits.
 
-The scan takes 0.1 seconds.
+Such a scan takes 0.1 seconds.
 """
 
 Observer = Callable[[Line, records.Record, "Node | None"], None]
-"""A function that a scan calls for each readable line, with its record and its node.
+"""A function that a scan calls for each readable line, with the line's record and node.
 
 The node is None if the record does not belong to the chain.
 """
@@ -98,7 +98,7 @@ class CopyDetector:
 class ChainTurn(NamedTuple):
     """A prompt with all records up to the next prompt.
 
-    ``number`` is counted from 1 in the live chain.
+    ``number`` is the number of the turn in the live chain, counted from 1.
     """
 
     number: int
@@ -131,10 +131,10 @@ class Transcript:
         self._indexed_node_count = 0
 
     def contains_record(self, uuid: str) -> bool:
-        """Check whether a record with this id was read already.
+        """Check whether a record with this id was already read.
 
-        The set of ids is computed at the first call, because only files with queued prompts need
-        it.
+        The set of ids is not built before the first call, because only files with queued prompts
+        need it.
         """
         self._ids.update(node.uuid for node in self.nodes[self._indexed_node_count :])
         self._indexed_node_count = len(self.nodes)
@@ -225,7 +225,8 @@ class Transcript:
 def read_record(stream: BinaryIO, node: Node) -> records.Record:
     """Return the record of a node, read from an open file.
 
-    Raises SessionNotFound if the file has changed. If the node has no uuid, this is not checked.
+    Raises SessionNotFound if the file has changed. For a node without a uuid, the function cannot
+    detect this.
     """
     record = records.parse_record(
         Line(node.number, node.offset, read_exactly(stream, node.offset, node.length)).body
@@ -343,9 +344,9 @@ Observers = TypeVar("Observers", bound=Sequence[Observer])
 def scan_live_part(
     file: str | SharedFile, observers: Callable[[], Observers]
 ) -> tuple[Transcript, Observers]:
-    """Scan the part of a file that the live chain needs, and return the transcript and its observers.
+    """Scan the part of a file that the live chain needs. Return the transcript and its observers.
 
-    Of a large file, only the part since the last compaction is scanned, if this part is enough.
+    In a large file, only the part since the last compaction is scanned, if this part is enough.
     Otherwise the whole file is scanned. Line numbers and offsets always refer to the whole file.
     Raises the errors of ``scan_transcript``.
     """
@@ -383,8 +384,8 @@ def was_compacted(path: str) -> bool:
 def _find_live_offset(stream: BinaryIO, start_limit: int = 0) -> int:
     """Return the offset of the first record of the live part, or 0 if it is unknown.
 
-    The live part includes the messages that the last compaction kept. Only offsets from
-    ``start_limit`` on are searched.
+    The live part includes the messages that the last compaction kept. Bytes before ``start_limit``
+    are not searched.
     """
     size = os.fstat(stream.fileno()).st_size
     if size > MIN_SKIPPED_FILE_BYTES:
@@ -489,7 +490,7 @@ def has_complete_beginning(chain: list[Node], tail: Transcript) -> bool:
 def is_after_boundary(chain: list[Node], tail: Transcript) -> bool:
     """Check whether all records of the chain follow the last boundary.
 
-    If one does not, the whole file must be scanned.
+    If they do not, the whole file must be scanned.
     """
     boundary_line = _find_last_boundary_line(tail)
     return all(node.number >= boundary_line for node in chain)

@@ -1,7 +1,7 @@
-"""Collect the pieces of a transcript: the contents that a placeholder can replace.
+"""Collect the pieces of a transcript: the parts of its content that a placeholder can replace.
 
-Each piece has an address in its record and a size. The pieces are collected during a scan. They are
-copies, so that the records need not stay in memory.
+Each piece has an address in its record, and a size. A scan of the transcript collects the pieces.
+They contain no reference to a record, so that the records need not stay in memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LONG_INPUTS: dict[str, tuple[str, ...]] = {
     "NotebookEdit": ("new_source",),
     "Bash": ("command",),
 }
-"""The inputs of each tool that can be long."""
+"""Maps each tool to those of its inputs that can be long."""
 
 SIGNATURE_OVERHEAD_CHARACTERS = 232
 """Number of characters in a thinking block's signature that encode no thinking.
@@ -67,8 +67,8 @@ _EXTENT_FIELDS = ("offset", "limit", "pages")
 class ToolCall(NamedTuple):
     """A tool call.
 
-    ``number`` is the line number of its record. ``target`` is the file, command or other object of
-    the call. ``extent`` is the part of a file that it read.
+    ``number`` is the line number of its record. ``target`` is what the call works on, for example a
+    file or a command. ``extent`` is the part of a file that the call read.
     """
 
     number: int

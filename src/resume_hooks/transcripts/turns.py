@@ -20,8 +20,8 @@ _TURN_RANGE = re.compile(r"(?:([0-9]{1,7})(-)?((?<=-)[0-9]{1,7})?|last|-([0-9]{1
 def opens_turn(record: Record, *, subagent: bool = False) -> bool:
     """Check whether a record starts a new turn.
 
-    In the transcript of a sub-agent, every record is marked as a side chain. ``subagent`` must be
-    true for it.
+    ``subagent`` must be true for the transcript of a sub-agent, where every record is marked as a
+    side chain.
     """
     return is_prompt(
         {**record, "isSidechain": False} if subagent and record.get("type") == USER else record
@@ -31,8 +31,8 @@ def opens_turn(record: Record, *, subagent: bool = False) -> bool:
 class TurnRange(NamedTuple):
     """The turns that a user requested.
 
-    They are the turns ``first`` to ``last``, or the last ``last_count`` turns if that is not 0. If
-    ``last`` is None, they extend to the end of the session.
+    They are the turns from ``first`` to ``last`` or, if ``last`` is None, to the end of the
+    session. If ``last_count`` is not 0, they are the last ``last_count`` turns instead.
     """
 
     first: int
@@ -42,8 +42,8 @@ class TurnRange(NamedTuple):
     def list_turn_numbers(self, count: int) -> range:
         """Return the numbers of the requested turns in a session with ``count`` turns.
 
-        The number 0 is for the records before the first prompt. Raises UsageError if no requested
-        turn exists.
+        The number 0 stands for the records before the first prompt. Raises UsageError if none of
+        the requested turns exists.
         """
         if self.last_count:
             first = max(1, count - self.last_count + 1)

@@ -1,7 +1,7 @@
 """Collect the data that a copy of a conversation needs in addition to its nodes.
 
-These are the records that must be repaired before the API accepts them, and the snapshots of the
-user's files.
+The data consists of the records that must be repaired before the API accepts them, and the
+snapshots of the user's files.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Snapshot(NamedTuple):
 class WriteObserver:
     """An observer of a scan that collects what a copy of a conversation needs.
 
-    It collects the line numbers of records that no API accepts, the snapshots of the user's files,
-    and the lines that list shortened tool results.
+    This includes the line numbers of records that the API would reject, the snapshots of the user's
+    files, and the lines that list shortened tool results.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ def mend_record(record: Record) -> Record | None:
     """
     content_before: Any = records.get_message(record).get("content")
     kept_blocks: list[Record] = []
-    # The ids of calls and results. Only the first call and the first result of each id are kept.
+    # The ids of the calls and results so far. If an id occurs again, its call or result is removed.
     known_ids: set[tuple[str, str]] = set()
     for block in records.list_blocks(record):
         block_id = get_string(block, "type"), records.call_id(block)

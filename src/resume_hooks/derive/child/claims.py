@@ -25,7 +25,7 @@ from resume_hooks.paths import (
 from resume_hooks.storage import removal, state_file
 
 CLAIMS_FOLDER = "making"
-"""The name of the folder in the state folder that contains the claims.
+"""The name of the folder for claims, inside the state folder.
 
 A claim is an empty file with the name ``<process id>.<session id>.<project folder>``.
 """
@@ -49,7 +49,7 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
         removal.remove_if_possible(claim_path, where.state)
         with contextlib.suppress(
             OSError
-        ):  # Another child is being written, or the folder is not empty.
+        ):  # The folder contains the claim of another child, so it is not empty.
             removal.remove_empty_folder(folder, where.state)
             if not state_existed:
                 removal.remove_empty_folder(

@@ -44,8 +44,8 @@ MAX_TASK_BYTES = (
 )  # Maximum size of a task file in bytes. If a task is larger, the whole list is not copied.
 _TASK_FILE_PATTERN = re.compile(r"[A-Za-z0-9_-]+\.json")
 _HIGHEST_TASK_NUMBER_FILE = (
-    # The client writes the highest number of a deleted task to this file, and does not reuse that
-    # number.
+    # The client writes the highest number of a deleted task to this file, so that it never reuses
+    # the number.
     ".highwatermark"
 )
 _BACKUP_NAME_PATTERN = re.compile(
@@ -56,8 +56,8 @@ _BACKUP_NAME_PATTERN = re.compile(
 def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
     """Copy the task list of the session with the id ``parent`` to the session with the id ``child``.
 
-    Both sessions must exist. Return an empty list or, if the copy failed, a list with one sentence
-    about the failure.
+    Both sessions must exist. If the copy fails, return a list with one sentence about the failure.
+    Otherwise, return an empty list.
     """
     tasks_home = os.path.join(where.config, TASKS)
     source = os.path.join(tasks_home, parent)
@@ -101,7 +101,7 @@ def _read_file(path: str) -> bytes:
 
 
 def _write_task_list(files: dict[str, bytes], home: str, session_id: str) -> None:
-    """Write all files of a session's task list, or none if one of them fails with an OSError."""
+    """Write all files of a session's task list, or none of them if an OSError occurs."""
     state_file.remove_stale_temporaries(home)
     temporary = state_file.temporary_path(home)
     os.mkdir(temporary, 0o700)
@@ -143,7 +143,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
             _get_outputs_folder(parent.path),
             os.path.join(history_home, parent.session_id),
         )
-        # A symbolic link could lead to any folder, so its files are not linked.
+        # A symbolic link could lead to any folder, so files behind a link are not hard-linked.
         is_link = os.path.islink(os.path.dirname(source_folders[0]))
         if is_link:
             steps = []
@@ -239,7 +239,7 @@ def _plan_copies_from_vault(
 
 
 def _list_deleted_names(archived: ArchivedSession, prefix: str, folder: str) -> frozenset[str]:
-    """Return the names of the archived files below ``prefix`` that no longer exist in ``folder``."""
+    """Return the names of archived files under ``prefix`` that no longer exist in ``folder``."""
     names = (
         part.place.removeprefix(prefix) for part in archived.parts if part.place.startswith(prefix)
     )
@@ -276,7 +276,7 @@ def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> No
         make_private_folder(os.path.dirname(target), where)
         os.mkdir(
             target, 0o700
-        )  # The child's id is new, so a folder that exists already belongs to another program.
+        )  # The child's id is new, so a folder with this id must belong to another program.
         new_folders.append(target)
     for name in names:
         transfer(os.path.join(source, name), os.path.join(target, name))
@@ -292,8 +292,8 @@ def _link_file(source: str, target: str) -> None:
 def _copy_file(source: str, target: str) -> None:
     """Copy a file with its permissions and times.
 
-    When the client restores a backup, it also restores permissions and times. It considers a file
-    unchanged if the file is older than its backup.
+    When the client restores a backup, it restores these too. The client considers a file unchanged
+    if the file is older than its backup.
     """
     with open_regular(source, follow=False) as source_file:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL

@@ -113,7 +113,7 @@ class Draft(NamedTuple):
 
     @property
     def continues_same_work(self) -> bool:
-        """Whether the child continues its parent with the same agent, and does not continue a sub-agent."""
+        """Whether the child continues its parent with the same agent, and the parent is not a sub-agent."""
         return self.agent == self.parent_agent and not self.subagent
 
     def command(self, words: str) -> str:
@@ -134,14 +134,14 @@ class Draft(NamedTuple):
 
     @property
     def loaded_parent(self) -> Session | None:
-        """The parent as a ``Session``, or None if ``parent`` is another type of session file."""
+        """The parent as a ``Session``, or None if ``parent`` is a session file of another type."""
         if isinstance(self.parent, Session):
             return self.parent
         return None
 
     @property
     def stem(self) -> str:
-        """The title without its number. The number is chosen when the child is written."""
+        """The title without its number, which is chosen only when the child is written."""
         return child_title(self.root_title, self.kind)
 
     def find_free_title(self) -> str:
@@ -164,7 +164,7 @@ class Draft(NamedTuple):
         rewind_times: RewindTimes | None = None,
         opening_tokens: int = 0,
     ) -> bytes:
-        """Return the child's first line, which names the parent, without its line ending."""
+        """Return the child's first line, which names the parent. The line has no line ending."""
         if size:  # The line states the window only if it is larger than the default.
             if self.agent == self.parent_agent == CLAUDE_NAME:
                 window = self.window or size.window
@@ -245,8 +245,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         session_id=attributes.session_id,
         file=path,
         created_at=attributes.at,
-        has_searcher=location
-        is None,  # Other agents do not have the sub-agent that searches sessions.
+        has_searcher=location is None,  # Only Claude Code has the sub-agent that searches sessions.
     )
     parent_file = client_path(owner.path, where)
     if is_in_parent_folder:
@@ -296,7 +295,7 @@ def _require_usable_parent(
 
 
 def find_listed_session(session: SessionFile) -> SessionFile:
-    """Return the session under which its agent lists a transcript.
+    """Return the session under which an agent lists a transcript.
 
     For a sub-agent's transcript, this is the session that started the sub-agent.
     """
@@ -316,7 +315,7 @@ def replace_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
 
 
 def read_inode(path: str) -> int:
-    """Return the file's inode, or 0 if the file is missing. If the file is replaced, the inode changes."""
+    """Return the file's inode, which changes if the file is replaced. If the file is missing, return 0."""
     try:
         return os.stat(path).st_ino
     except OSError:
@@ -351,8 +350,8 @@ def _find_root_title(
 ) -> str:
     """Return the title of the first session, or the goal in its first prompts if it has no title.
 
-    If the first session no longer exists, its oldest remaining descendant has its title. ``ends``
-    maps session ids to the starts and ends of the ancestors that were read.
+    If the first session no longer exists, its oldest existing descendant still has its title.
+    ``ends`` maps session ids to the starts and ends of the ancestors that were read.
     """
     oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
     if oldest is None:

@@ -39,7 +39,7 @@ MAX_LOCK_SECONDS = 10.0
 
 @contextlib.contextmanager
 def lock_parent(parent: Session, where: Where) -> Iterator[None]:
-    """Lock ``parent`` while a child of it is created. Wait if another command holds the lock.
+    """Lock ``parent`` while a child of it is created, after waiting for other commands with the lock.
 
     Raises SessionOpen after a timeout. If the state folder is not writable, the block runs without
     a lock.
@@ -68,7 +68,7 @@ class _UnusedChild(NamedTuple):
 
     @property
     def first_record(self) -> Record:
-        """The child's first record, which names its parent, or ``{}`` if that record is unreadable."""
+        """The child's first record, which names its parent, or ``{}`` if the record is unreadable."""
         if self.ends.first_records:
             return self.ends.first_records[0]
         return {}

@@ -65,10 +65,10 @@ class Relocation(NamedTuple):
         return path
 
     def relocate_line(self, body: bytes, *, first: bool = False) -> bytes:
-        """Return a record's line with its working directory in the new home folder.
+        """Return a record's line with its working directory moved to the new home folder.
 
-        If the line is the ``first`` one, its working directory always becomes the new home folder.
-        In other lines, a working directory outside the old home folder is unchanged.
+        If ``first`` is true, the working directory becomes the new home folder itself. Otherwise, a
+        working directory outside the old home folder is unchanged.
         """
         record = parse_record(body) or {}
         old_folder = get_string(record, "cwd")
@@ -106,8 +106,8 @@ class Relocation(NamedTuple):
     def _relocate_tracked_name(self, name: str) -> str:
         """Return a tracked file's name after the move.
 
-        A name that starts with ``..`` is outside the old home folder. That file did not move, so
-        its absolute path is returned.
+        A name that starts with ``..`` belongs to a file outside the old home folder. Such a file
+        did not move, so its absolute path is returned.
         """
         if name.startswith(("../", "..\\")):
             return os.path.normpath(os.path.join(self.old, name))
@@ -196,9 +196,9 @@ def select_snapshots(transcript: Transcript, write_observer: WriteObserver) -> l
 def copy_shortened_result_lines(
     transcript: Transcript, write_observer: WriteObserver, session_id: str
 ) -> list[bytes]:
-    """Return the records that list the tool results that the client shortens when it sends them.
+    """Return the records that list the tool results that the client shortens in requests.
 
-    These records are valid only in a child in which all these results are unchanged.
+    These records are valid only if the child contains all these results unchanged.
     """
     return _copy_lines(transcript, write_observer.shortened_result_lines, session_id)
 

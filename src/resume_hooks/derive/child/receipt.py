@@ -1,4 +1,4 @@
-"""The receipt of a written child: its id, its file, its sizes, and the checks that passed."""
+"""Define the receipt of a written child: its id, its file, its sizes, and the checks that passed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # Imported only for types, so that comparing strategies does 
 
 FRESH_CHILD_KINDS = frozenset(
     {"handoff", "rollover"}
-)  # Children of these kinds do not contain records of their parent.
+)  # Children of these kinds contain no records of their parent.
 
 
 class Receipt(NamedTuple):
@@ -48,7 +48,7 @@ class Receipt(NamedTuple):
 
     @property
     def sizes(self) -> str:
-        """A text with the number of tokens in the session and in its child."""
+        """The numbers of tokens in the session and in its child, as text."""
         return f"{self.tokens_before:,} tokens here, about {self.tokens_after:,} in the new session"
 
     @property
@@ -65,12 +65,12 @@ class Receipt(NamedTuple):
 
     @property
     def shell(self) -> str:
-        """The command that continues the child in a new client, started from a shell."""
+        """The command that continues the child in a new client. The user types it in a shell."""
         return self.commands.shell
 
 
 class AccompanyingFiles(NamedTuple):
-    """The documents that were written, or would be written, and a warning for each document that failed."""
+    """The documents that were or would be written, and a warning for each document that failed."""
 
     documents: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

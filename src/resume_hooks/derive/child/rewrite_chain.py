@@ -83,9 +83,9 @@ model.
 """
 
 CHILD_CARD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
-"""Lines that only the card of a new child contains. The second line is from version 0.2.0.
+"""Lines that are found only in the card of a new child. The second line is from version 0.2.0.
 
-They identify the card even if the card does not name this plugin.
+With these lines, a card is recognized even if it does not name this plugin.
 """
 
 # This number of records at the start of a chain is searched for our lineage block.
@@ -154,7 +154,7 @@ def _copy_record(record: Record) -> Record:
 
 
 class _CallRemover:
-    """An edit that removes calls without results, and results without calls, by the ids of the calls."""
+    """An edit that removes calls without results and results without calls, given the ids of the calls."""
 
     def __init__(self, calls: frozenset[str]) -> None:
         self._calls = calls
@@ -277,9 +277,9 @@ class ParentScan(NamedTuple):
     def count_sent_tokens(self, chain: list[Node], where: Where) -> int:
         """Return the number of tokens that the client would send for ``chain``.
 
-        ``chain`` is the start of this session's chain. The number includes the tokens that every
-        request contains. If the transcript has no token count from the API for ``chain``, the
-        number is estimated from the records.
+        ``chain`` is the beginning of this session's chain. The number includes the tokens that
+        every request contains. If the API's counts for ``chain`` are missing, the number is
+        estimated from the records.
         """
         counted_tokens, uncounted_tokens = tokens.tokens_of_chain(chain, self.characters_per_token)
         if not counted_tokens:
@@ -351,7 +351,7 @@ LineEdit = Callable[[bytes, Node], bytes]
 
 
 class ClosingTexts(NamedTuple):
-    """The records that end a child, after the parent's records.
+    """The texts of the records that end a child, after the parent's records.
 
     The model reads ``text``, and the screen shows ``card``.
     """
@@ -397,7 +397,7 @@ class ChainRewrite(ChildBody):
     """
 
     def edit_record(self, node: Node, record: Record) -> Record | None:
-        """Return a node's record as it appears in the child, or None if the child omits it."""
+        """Return a node's record as the child contains it, or None if the child omits it."""
         result: Record | None = record
         for edit in self.edits.get(node.number, ()):
             result = edit(result) if result is not None else None
@@ -462,7 +462,7 @@ class ChainRewrite(ChildBody):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A warning about lost records between two answers, if there are any."""
+        """A warning that records between two answers were lost, if this is the case."""
         if self.unlinked_answer_count:
             return (
                 LOST_RECORDS_WARNING.format(
@@ -532,7 +532,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     lineage_index = 0
     if (
         chain.nodes and chain.nodes[0].is_boundary
-    ):  # The summary of a compaction must directly follow the compaction's boundary record.
+    ):  # A compaction's summary must directly follow the boundary record.
         lineage_index = next(
             (
                 index + 1
@@ -638,8 +638,7 @@ class _ChainWriter:
     def make_record_line(self, node: Node, body: bytes, *, last: bool) -> bytes:
         """Return a record of the parent as a line of the child.
 
-        ``last`` is true for the last record of the chain, which gets a later time than all other
-        records.
+        ``last`` is true for the last record of the chain, which gets a later time than all others.
         """
         time_ms = max(
             self._last_time_ms + (last and self._last_uuid is not None), _get_time_ms(node)
@@ -687,7 +686,7 @@ class _ChainWriter:
 
 
 def _get_time_ms(node: Node) -> int:
-    """Return a record's time in milliseconds, or 0 if the record has no valid time."""
+    """Return a record's time in milliseconds, or 0 if the time is missing or invalid."""
     if node.time_ms is not None and 0 < node.time_ms < MAX_VALID_TIME_MS:
         return node.time_ms
     return 0

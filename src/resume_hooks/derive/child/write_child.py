@@ -1,7 +1,7 @@
-"""Write new sessions: children, imports and sessions from bundles. No other module writes them.
+"""Write new sessions: children, imports and sessions from bundles. No other module writes sessions.
 
-Invariant: a child is read back and checked before its file gets its name, and a failed write leaves
-no files.
+Invariant: a child is read back and checked before its file gets its final name, and a failed write
+leaves no files behind.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ SCRUB_KIND: Final = "scrub"
 
 
 class Sizes(NamedTuple):
-    """The sizes of parent and child in tokens, as the client would send them, and the savings of a trim.
+    """The sizes of parent and child in tokens, as the client would send them, and a trim's savings.
 
-    ``chars_saved`` and ``tools_trimmed`` count the characters and the tool results that the trim
-    removed.
+    ``chars_saved`` and ``tools_trimmed`` are the numbers of characters and of tool results that the
+    trim removed.
     """
 
     tokens_before: int
@@ -55,7 +55,7 @@ class Sizes(NamedTuple):
 
 
 class Watcher(Protocol):
-    """An observer that reads each record of a written child and returns checks at the end."""
+    """An observer that reads each record of a written child, and then returns checks."""
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Read one record of the child."""
@@ -65,7 +65,7 @@ class Watcher(Protocol):
 
 
 class ChildBody:
-    """The contents of a child in the format of its agent. The methods here are defaults for Claude Code."""
+    """The contents of a child in the format of its agent. The methods of this class suit Claude Code."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ class ChildBody:
     """
 
     def lines(self) -> Iterable[bytes]:
-        """Return the child's lines with their line endings, without the line of the title."""
+        """Return the child's lines with their line endings, except for the line with the title."""
         raise NotImplementedError
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
@@ -89,21 +89,21 @@ class ChildBody:
         draft: Draft,  # noqa: ARG002
         where: Where,  # noqa: ARG002
     ) -> contextlib.AbstractContextManager[list[str]]:
-        """Write the child's files outside its transcript, and remove them if the ``with`` block fails.
+        """Write the files that accompany the child's transcript. Remove them if the ``with`` block fails.
 
-        Yields a list with a sentence for each failure.
+        Yields a list with one sentence for each failure.
         """
         return contextlib.nullcontext([])
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the contents, for the user."""
+        """Warnings for the user about the contents."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class ChildPlan:
-    """The plan of a child, from which the child is written."""
+    """The plan from which a child is written."""
 
     draft: Draft
     body: ChildBody
@@ -134,16 +134,16 @@ class ChildPlan:
         return ()
 
     def write_sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:
-        """Write the child's files outside its transcript, as ``ChildBody.write_sidecars`` does."""
+        """Write the files that accompany the transcript, as ``ChildBody.write_sidecars`` does."""
         return self.body.write_sidecars(self.draft, where)
 
 
 def write_child(plan: ChildPlan, where: Where) -> Receipt:
     """Write a child, read it back, check it, and link it to its parent.
 
-    If WriteFailed or CheckFailed is raised, no files of the child remain. The receipt has a warning
-    if the child could not be linked, if its task list could not be copied, or if an ancestor could
-    not be archived.
+    If WriteFailed or CheckFailed is raised, no files of the child remain. Other failures are
+    warnings in the receipt: if the child could not be linked, if its task list could not be copied,
+    or if an ancestor could not be archived.
     """
     draft, passed_checks = plan.draft, list[Check]()
     title = draft.own_title or ""
@@ -263,7 +263,7 @@ def check_child_file(plan: ChildPlan, title: str, path: str) -> list[Check]:
 
 
 def _link_to_parent(draft: Draft, where: Where) -> list[str]:
-    """Link the child to its parent in the state folder, and archive its ancestors.
+    """Link the child to its parent in the state folder, and archive the child's ancestors.
 
     Return a warning for each failure.
     """
@@ -323,5 +323,5 @@ def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # A folder that is not empty cannot be removed.
+        with contextlib.suppress(OSError):  # If the folder is not empty, it cannot be removed.
             removal.remove_empty_folder(folder, os.path.dirname(folder), follow_root=True)

@@ -67,7 +67,7 @@ _CLIENT_VERSION_PATTERN = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 
 class ImportSource(NamedTuple):
-    """The local file of the transcript to import. ``name`` is its address or path, for messages."""
+    """The local file from which to import a transcript. ``name`` is its address or path, for messages."""
 
     path: str
     name: str
@@ -130,7 +130,10 @@ class _ConversationCollector:
 def plan_import(
     source: ImportSource, home: str, where: Where, *, force: bool = False
 ) -> ImportPlan:
-    """Plan the import of ``source`` as a session of the folder ``home``. Raises NotATranscript."""
+    """Plan the import of ``source`` as a session of the folder ``home``.
+
+    Raises NotATranscript if ``source`` contains no conversation of a session.
+    """
     write_observer, child_observer, collector, ends = (
         WriteObserver(),
         ChildObserver(),
@@ -196,7 +199,7 @@ def plan_import(
 def make_existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
     """Return a receipt that names ``existing``, the session of an earlier import of the same file.
 
-    Its commands continue that session.
+    The commands in the receipt continue that session.
     """
     return make_planned_receipt(plan)._replace(
         session_id="",
@@ -210,7 +213,7 @@ def make_existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Rece
 def make_import_line(source: ImportSource, imported_at: str) -> bytes:
     """Return the first line of an imported session, without its line ending.
 
-    The source's SHA-256 is at the start of the line, where a later import searches for it.
+    The SHA-256 of the source is at the start of the line, where later imports search for it.
     """
     fields = {
         "sha256": source.sha256,
@@ -266,7 +269,7 @@ def _read_source(
 
 
 def is_web_page(path: str) -> bool:
-    """Check by its first bytes whether a file is a web page."""
+    """Check whether a file is a web page, judging by its first bytes."""
     with open(path, "rb") as stream:
         return stream.read(WEB_PAGE_SEARCH_BYTES).removeprefix(BOM).lstrip().startswith(b"<")
 

@@ -1,8 +1,8 @@
 """Plan the import of a bundle's session with all its records, as if the user had moved it to a folder.
 
-The session keeps its id if no other session has it, so references to it still work. File snapshots
-are omitted, because a bundle does not contain the copies of the files. A record without contents
-replaces each snapshot, so the line numbers of all other records stay the same.
+The session keeps its id if no other session has it, so references to the session still work. File
+snapshots are omitted, because a bundle does not contain the backups of the files. A record without
+contents replaces each snapshot, so the line numbers of all other records stay the same.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _RelocatedLines(ChildBody):
         }
 
     def _replace_id(self, value: object) -> object:
-        """Return a session id, or the path of a session's file, with the new id instead of the bundle's id."""
+        """Return a session id, or the path of a session's file, with the new id in place of the bundle's."""
         if not isinstance(value, str):
             return value
         stem = value.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
@@ -118,7 +118,7 @@ class _RelocatedLines(ChildBody):
 _NESTED_ID_FIELDS = frozenset(
     {"parent_session_id", "parent_session_file", "parent_file", "sessionId"}
 )
-"""The fields inside a record's fields that contain a session id."""
+"""Fields that contain a session id and are nested in other fields of a record."""
 
 _ID_FIELDS: dict[str, type] = {
     "sessionId": str,
@@ -183,7 +183,7 @@ class WholeSessionPlan(ChildPlan):
                 if os.path.lexists(incomplete_path):
                     removal.remove_permanently(
                         incomplete_path, self.draft.folder, follow_root=True
-                    )  # A killed import left this folder.
+                    )  # A killed import left this folder behind.
                 os.mkdir(incomplete_path, 0o700)
                 for name, path in self.bundled.files:
                     target = os.path.join(incomplete_path, *name.split("/"))

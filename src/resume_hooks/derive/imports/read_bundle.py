@@ -83,8 +83,8 @@ class BundledSession(NamedTuple):
 def is_bundle(path: str) -> bool:
     """Check whether a file is a bundle.
 
-    Raises ImportFailed if another program reformatted the bundle. Such a bundle cannot be read,
-    because it must have each value on its own line.
+    Raises ImportFailed if another program reformatted the bundle. A reformatted bundle cannot be
+    read, because each value must be on its own line.
     """
     with open(path, "rb") as stream:
         head = stream.read(SIGNATURE_SEARCH_BYTES).removeprefix(BOM).lstrip()
@@ -242,7 +242,7 @@ def _validate_part(validator: TypeAdapter[ValidatedPart], row: object, part: str
     """
     from pydantic import (
         ValidationError,
-    )  # Imported here because the import takes 80 ms and only bundles need it.
+    )  # Imported here because the import takes 80 ms, and only bundles need it.
 
     try:
         return validator.validate_python(row, strict=True)
@@ -283,7 +283,7 @@ def _decode_content(row: dict[str, object]) -> bytes:
 
 
 def is_valid_name(file_name: object) -> bool:
-    """Check whether a file in a session's own folder can have this name."""
+    """Check whether ``file_name`` is a valid name for a file in a session's own folder."""
     if isinstance(file_name, str):
         folder, _, name = file_name.partition("/")
     else:

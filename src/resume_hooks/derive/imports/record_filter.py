@@ -54,7 +54,7 @@ MAX_IMAGE_SIDE_PIXELS = 8_000
 # Maximum number of characters in a document. This is also the maximum size of a request to the API.
 MAX_DOCUMENT_CHARACTERS = 32 * 1024 * 1024
 MAX_NOTE_QUOTE_CHARACTERS = (
-    200  # A note quotes at most this number of characters from the imported file.
+    200  # Maximum number of characters of the imported file that a note quotes.
 )
 # The API accepts only ids and tool names that match this pattern.
 _VALID_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -84,8 +84,8 @@ def filter_content(content: object, role: str) -> str | list[Record]:
 def escape_reminder_tags(text: str) -> str:
     """Return ``text`` with the tags of a client's reminders changed into plain words.
 
-    Tags with Unicode variants of ``<`` are changed too. A model would believe that text in such
-    tags comes from the client, and a screen may hide the text.
+    Tags that use Unicode variants of ``<`` are changed too. Otherwise, a model would believe that
+    the text in these tags comes from the client, and the screen might hide the text.
     """
     if not _TAG_START_PATTERN.search(text):
         return text
@@ -93,9 +93,9 @@ def escape_reminder_tags(text: str) -> str:
 
 
 def make_valid_call_id(call: str) -> str:
-    """Return a call's id if the API accepts it, or else an id derived from it.
+    """Return a call's id if the API accepts it, or else a valid id that is derived from it.
 
-    Equal ids have equal results, so a call and its result still have the same id.
+    The result depends only on ``call``, so a call and its result still have the same id.
     """
     if _VALID_ID_PATTERN.fullmatch(call):
         return call
@@ -170,7 +170,7 @@ def _filter_result(block: Record) -> Record:
         filtered_blocks = _filter_blocks(content, _ALLOWED_TYPES["result"])
         content = [
             part for part in filtered_blocks if part["type"] != TEXT or part["text"].strip()
-        ]  # The API refuses blank text.
+        ]  # The API rejects blank text.
         if any(part["type"] != TEXT for part in content):
             error = None  # The API accepts ``is_error`` only in a result that is plain text.
     elif isinstance(content, str):
@@ -373,7 +373,7 @@ class ConversationFilter:
                 flags[flag] = True
         instant = min(
             clock.normalize_timestamp(record.get("timestamp")), self._attributes.at
-        )  # No record has a later time than the import.
+        )  # No record has a time after the import.
         return {  # The writer sets the links between records, and replaces an invalid time.
             "parentUuid": get_string(record, "parentUuid") or None,
             "isSidechain": False,
@@ -447,7 +447,8 @@ def _add_warning(content: str | list[Record]) -> str | list[Record]:
 def _filter_answer(answer: Record) -> Record:
     """Return an answer without its token counts and with a placeholder for its model.
 
-    Another user paid for the tokens. If the model were kept, clients would continue with it.
+    The counts are those of another user. If the model's name were kept, clients would continue with
+    that model.
     """
     return {
         "model": SYNTHETIC_MODEL,

@@ -1,7 +1,7 @@
 """Ask a session's own model through the running client.
 
-The plugin's module sends the session's last request again, followed by the answer and our prompt.
-This module makes that prompt and parses the answer.
+The plugin's JavaScript module sends the session's last request again, followed by the model's
+answer and our prompt. This Python module makes that prompt and parses the answer to it.
 
 Invariant: the client does not allow the model any tool. The answer is parsed like any other model's
 answer, and refused if it does not fit the schema.
@@ -64,7 +64,7 @@ class ForkedModel(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the session's model, or ``""`` if the plugin's module does not run."""
+        """The name of the session's model, or ``""`` if the plugin's JavaScript module does not run."""
         return collapse_line(plain_line(get_string(self.report, "model")), 80)
 
     @property
@@ -94,7 +94,7 @@ class ForkedModel(NamedTuple):
 
     @property
     def usage_text(self) -> str:
-        """The token counts that the client reports for the request, in words, or ``""`` if it reports none."""
+        """The token counts that the client reports for the request, in words, or ``""`` if there are none."""
         usage = get_mapping(self.report, "usage")
         cache_reads, cache_writes, uncached, output = counts = [
             port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNTS

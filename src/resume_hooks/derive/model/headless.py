@@ -64,9 +64,9 @@ _RESTRICTING_VARIABLES = {
     "MAX_STRUCTURED_OUTPUT_RETRIES": "2",
     "MAX_THINKING_TOKENS": "0",
 }
-"""Variables that make the client ignore CLAUDE.md files and attachments, and retry rarely.
+"""Variables that make the client ignore CLAUDE.md files and attachments, and repeat few requests.
 
-In client 2.1.329 ``MAX_THINKING_TOKENS`` has no effect: the amount of thinking depends only on the
+In client 2.1.329, ``MAX_THINKING_TOKENS`` has no effect: the amount of thinking depends only on the
 effort.
 """
 
@@ -176,9 +176,9 @@ def select_passed_variables(where: Where) -> dict[str, str]:
 
 
 def _make_client_options(name: str, schema: str) -> list[str]:
-    """Return the command-line options, which clients 2.1.42 to 2.1.329 support.
+    """Return the command-line options, all of which clients 2.1.42 to 2.1.329 support.
 
-    The client loads the user's settings, because they may contain the credentials.
+    The client loads the user's settings, because these may contain the credentials.
     """
     return [
         "-p",
@@ -247,7 +247,7 @@ def _parse_reply(
 def _find_result(captured: CapturedOutput, name: str) -> dict[str, Any]:
     """Return the record that describes the client's run. Raises HeadlessFailed if there is none.
 
-    A verbose client prints a list of events, of which this record is the last.
+    A verbose client prints a list of events, the last of which is this record.
     """
     if captured.too_large:
         raise HeadlessFailed(f"{name} printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB")

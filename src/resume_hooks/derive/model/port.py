@@ -148,7 +148,7 @@ class ModelCalls:
             yield reply.data
 
 
-# If this variable is set, our hooks do nothing. It is set in our own headless runs.
+# If this variable is set, our hooks do nothing. We set it in our own headless runs.
 NESTED_RUN_VARIABLE = "RESUME_HOOKS_CHILD"
 
 SYSTEM_PROMPT = (
@@ -181,9 +181,9 @@ def refuse_nested_run(where: Where) -> None:
 
 
 def make_fenced_prompt(instructions: str, text: str) -> str:
-    """Return a prompt with the instructions, and the redacted ``text`` between two marks.
+    """Return a prompt with the instructions, and with the redacted ``text`` between two marks.
 
-    The marks contain a random word, so the text cannot contain the mark of its end.
+    The marks contain a random word, so the text cannot contain a mark that would end it.
     """
     redacted_text = plain_text(Redactor([text]).redact(text))
     return _FENCED_PROMPT.format(
@@ -222,7 +222,7 @@ def parse_answer(
     """
     from pydantic import (
         ValidationError,
-    )  # Imported here because it is needed only if there is an answer.
+    )  # Imported here because only an answer needs it.
 
     if answer is None:
         raise HeadlessFailed(f"{name} answered in prose where JSON was asked for", cost_usd=cost)
@@ -248,7 +248,7 @@ def format_reason(text: str) -> str:
 
 
 def parse_token_count(value: object) -> int:
-    """Return ``value`` if it is a positive number of tokens, or 0 for any other value."""
+    """Return ``value`` if it is a positive number of tokens, else 0."""
     if type(value) is int and value > 0:
         return value
     return 0

@@ -71,10 +71,10 @@ class MessageRange(NamedTuple):
 class ClientTrim(NamedTuple):
     """The new conversation for the client.
 
-    An item of ``messages`` is the index of a message to keep, or a tuple with the indexes of
+    Each item of ``messages`` is the index of a message to keep, or a tuple with the indexes of
     messages to join into one. ``texts`` maps handles of answers to their new texts. ``results`` and
-    ``inputs`` map the ids of calls to their new results and inputs. ``unpaired_calls`` are the ids
-    of calls without a result, and of results without a call.
+    ``inputs`` map the ids of calls to their new results and inputs. ``unpaired_calls`` contains the
+    ids of calls without a result, and of results without a call.
     """
 
     messages: tuple[int | tuple[int, ...], ...]
@@ -92,9 +92,9 @@ def plan_trim_in_client(
     where: Where,
     message_range: MessageRange | None = None,
 ) -> ClientTrim:
-    """Plan the client's new conversation from the messages that it shows.
+    """Plan the client's new conversation from the messages that the client shows.
 
-    Only messages in ``message_range`` are rebuilt. If it is None, all messages are. Raises
+    Only messages in ``message_range`` are rebuilt. If it is None, all messages are rebuilt. Raises
     PlanOutdated if the client's messages differ from its file, and UsageError for invalid options.
     """
     nodes = {node.uuid: node for node in session_scan.transcript.chain}
@@ -174,8 +174,8 @@ def decide_in_client_trim(
 ) -> TrimDecision:
     """Choose the pieces for a trim of all messages, and count the savings.
 
-    The result is that of ``plan_trim_in_client`` for a client whose messages are those of its file.
-    Raises UsageError.
+    The result is the same as that of ``plan_trim_in_client`` for a client whose messages match its
+    file. Raises UsageError for invalid options.
     """
     rebuilt_numbers = set()
     for node in session_scan.transcript.chain:
@@ -207,7 +207,7 @@ def _make_decision(
 ) -> TrimDecision:
     """Choose the pieces to remove from the records with these line numbers, and count the savings.
 
-    The rules choose pieces. In addition, all thinking and media are removed, because rebuilt
+    Besides the pieces that the rules choose, all thinking and media are removed, because rebuilt
     messages cannot contain them.
     """
     origins, trimmable = session_scan.find_origins(where), session_scan.collect_material(options)
@@ -253,7 +253,7 @@ def _group_messages(
 ) -> Iterator[int | tuple[int, ...]]:
     """Yield the new messages: the index of a message to keep, or the indexes of messages to join.
 
-    User's messages are kept. Answers are also kept if ``keeps_answers`` is true. Other consecutive
+    The user's messages are kept, and also answers if ``keeps_answers`` is true. Other consecutive
     messages of the same role are joined. Messages with a handle in ``silent_handles`` are omitted.
     """
     rows = [index for index in indexes if shown_messages[index].handle not in silent_handles]

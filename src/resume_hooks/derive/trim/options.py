@@ -22,15 +22,15 @@ DEFAULT_KEEP_RECENT = (
     2  # Default number of turns at the end that are kept, because the current work needs them.
 )
 MIN_SAVINGS = 300  # Minimum number of tokens that a trim must save to be worth a new session.
-# A trim is suggested, or done in place, only if it saves at least this number of tokens, because it
+# A trim is suggested or done in place only if it saves at least this number of tokens, because it
 # invalidates the API's cache.
 MIN_WORTHWHILE_SAVINGS = 1_000
-MAX_OPTION_VALUE = 1_000_000_000  # A larger number must be a mistake.
+MAX_OPTION_VALUE = 1_000_000_000  # Larger numbers must be a mistake.
 
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
 """Results of these tools are trimmed only if the options name the tool.
 
-They contain the user's choices and approvals, and schemas that the client loads.
+The results contain the user's choices and approvals, or schemas that the client loads.
 """
 
 RULE_DESCRIPTIONS = {
@@ -96,7 +96,7 @@ class Options:
     max_screen_record_bytes: int = 0
 
     def threshold_of_tool(self, tool: str) -> int:
-        """Return the number of characters up to which an output or input of ``tool`` is kept."""
+        """Return the maximum length in characters of an output or input of ``tool`` that is kept."""
         return self.thresholds.get(
             tool.lower(), DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         )
@@ -181,7 +181,7 @@ def make_options(typed: TypedOptions = NO_TYPED_OPTIONS) -> Options:
 def parse_options(text: str) -> Options:
     """Parse the options after ``>trim``, in any order.
 
-    Their forms are ``--name value``, ``--name=value`` and ``name=value``.
+    The options have the forms ``--name value``, ``--name=value`` and ``name=value``.
     """
     try:
         words = shlex.split(text)

@@ -73,7 +73,7 @@ class ConversationMessage(NamedTuple):
 
 
 class TrimmableSession(Protocol):
-    """A session of any agent, with the methods that a trim needs."""
+    """A session of any agent, with the methods that trimming needs."""
 
     @property
     def session(self) -> SessionFile:
@@ -109,8 +109,8 @@ class TrimDecision(NamedTuple):
     """The pieces that a trim replaces, and the effect of the trim.
 
     ``context_before`` and ``context_after`` are the sizes of the context that the client would
-    send. ``thinking_digests`` are digests of the thinking that remains. ``unknown_tools`` are tools that
-    the options name, but that were never called.
+    send. ``thinking_digests`` contains digests of the remaining thinking. ``unknown_tools``
+    contains tools that the options name but that were never called.
     """
 
     choices: tuple[Choice, ...]
@@ -415,7 +415,7 @@ SLIM_OPTIONS = Options(
     min_savings=0,
     max_screen_record_bytes=MIN_LARGE_CHARACTERS,
 )
-"""The options of a slim copy, which trims all large contents, even in recent turns.
+"""The options of a slim copy. Large contents are trimmed even in recent turns.
 
 The texts of messages are kept.
 """
@@ -424,23 +424,23 @@ The texts of messages are kept.
 def plan_slim_copy(session: SessionFile, where: Where) -> TrimPlan:
     """Plan a slim copy, in which all large contents except the texts of messages are trimmed.
 
-    Raises NothingToTrim if the session has no conversation, and UsageError for an unusable parent.
+    Raises NothingToTrim if the session has no conversation, and UsageError if the parent cannot be
+    used.
     """
     return plan_trim(scan_session(session), where, SLIM_OPTIONS, method="slim")
 
 
 MAX_LISTED_PIECES = 5  # Maximum number of pieces that a preview lists individually.
-# A table has at most this number of rows, because the client shows only the first 60 lines of a
-# message.
+# Maximum number of rows of a table, because the client shows only the first 60 lines of a message.
 MAX_TABLE_ROWS = 12
 MAX_CARD_COLUMNS = 72
 MAX_NAME_COLUMNS = 42  # Maximum width of a piece's name in a card, in columns.
 
 
 def preview_trim(plan: TrimPlan) -> str:
-    """Return the preview of a trim: totals, savings by rule and by tool, the largest pieces, remarks.
+    """Return the preview of a trim: totals, savings by rule and by tool, the largest pieces, and remarks.
 
-    Its lines have about 80 columns at most.
+    The lines of the preview have about 80 columns at most.
     """
     savings = plan.savings
     lines = format_totals(plan)

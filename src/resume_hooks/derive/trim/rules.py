@@ -87,7 +87,7 @@ class TrimMaterial:
 
     @cached_property
     def pieces_by_call(self) -> dict[str, list[Piece]]:
-        """The pieces of each call by the call's id: its inputs and its output."""
+        """Maps the id of each call to the pieces of the call: its inputs and its output."""
         pieces_by_call: dict[str, list[Piece]] = {}
         for piece in self.pieces:
             if piece.call:
@@ -152,7 +152,7 @@ def collect_material(
 def _find_thinking_only_answers(
     pieces: PieceCollector, chain_indexes: Mapping[int, int]
 ) -> frozenset[int]:
-    """Return the lines with thinking whose answers have no other content in the chain."""
+    """Return the line numbers of records with thinking whose answers have no other content in the chain."""
     silent = set()
     for number, answer in pieces.answers_of_thinking.items():
         if chain_indexes.keys().isdisjoint(pieces.lines_of_other_content.get(answer, ())):
@@ -197,12 +197,12 @@ def find_restored_writes(
 ) -> frozenset[str]:
     """Return the ids of Write calls whose inputs must stay, because their files changed on disk.
 
-    Only the last change of each file is considered. If that change is a Write and the file is now
-    newer, the client compares the file with the input on resume. If they differ, it sends the file
-    as changed, up to 8,600 characters (measured on 2.1.42 to 2.1.329). A placeholder would always
-    differ.
+    Only the last change of each file is considered. If this change is a Write and the file is now
+    newer, the client compares the file with the call's input on resume. If they differ, the client
+    sends up to 8,600 characters of the file as a change (measured on 2.1.42 to 2.1.329). A
+    placeholder would always differ from the file.
 
-    ``times_ms`` maps line numbers to times of records. Only files in ``folders`` are checked,
+    ``times_ms`` maps line numbers to the times of records. Only files in ``folders`` are checked,
     because a transcript may name any path.
     """
     last_writes: dict[str, str] = {}
@@ -244,7 +244,7 @@ Rule = Callable[[TrimMaterial, Options], Iterator[OfferedPiece]]
 
 
 def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001 - the form of every rule
-    """Offer outputs of file reads that are outdated.
+    """Offer outdated outputs of file reads.
 
     An output is outdated if a later call changed the file, read the whole file, or read the same
     part.
@@ -360,9 +360,9 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Offere
 
 
 def _make_length_rule(kind: str, threshold_multiple: int = 1) -> Rule:
-    """Return a rule that offers pieces of one kind that are longer than a number of characters.
+    """Return a rule that offers the pieces of one kind that are longer than a number of characters.
 
-    The number is the threshold of the piece's tool, times ``threshold_multiple``.
+    This number is the threshold of the piece's tool times ``threshold_multiple``.
     """
 
     def offer_long_contents(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:

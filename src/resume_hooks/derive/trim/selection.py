@@ -1,6 +1,6 @@
-"""Choose the pieces to trim by applying the rules, and make the edits that replace them.
+"""Choose the pieces to trim by applying the rules, and make the edits that replace these pieces.
 
-If several rules offer a piece, the first of these rules decides about it. The module also counts
+If several rules offer the same piece, the first rule that offers it is used. The module also counts
 the savings.
 """
 
@@ -59,7 +59,8 @@ For these tools, the field is small, or it contains the coloured diff that the s
 class Choice(NamedTuple):
     """A piece to trim, the rule that chose it, and the placeholder that replaces it.
 
-    ``kept_characters`` is the number of characters of the piece that stay next to the placeholder.
+    ``kept_characters`` is the number of characters of the piece that are kept next to the
+    placeholder.
     """
 
     piece: Piece
@@ -147,7 +148,7 @@ def _choose_by_rules(
             choice = make_choice(material, offered_piece, name, origins)
             if (
                 choice is not None and choice.tokens_saved(scale) >= 0
-            ):  # Thinking that clients no longer send saves 0 tokens.
+            ):  # If clients no longer send certain thinking, trimming it saves 0 tokens.
                 chosen_keys.add(key)
                 yield choice
 
@@ -185,7 +186,10 @@ def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: s
 def make_choice(
     material: TrimMaterial, offered_piece: OfferedPiece, rule: str, origins: RecordOrigins
 ) -> Choice | None:
-    """Return the choice to trim an offered piece, or None if the placeholder would not be shorter."""
+    """Return the choice to trim an offered piece.
+
+    Return None if the placeholder would not be shorter than the piece.
+    """
     piece, tool = offered_piece.piece, material.find_tool_name(offered_piece.piece)
     text = _make_placeholder(piece, tool, origins, offered_piece.reason)
     kept_characters = {
@@ -221,7 +225,7 @@ def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: s
 
 
 def make_edits(choices: Sequence[Choice], origins: RecordOrigins) -> dict[int, Edit]:
-    """Return the edit of each record that is trimmed, by line number."""
+    """Return the edits that trim records, by the line numbers of these records."""
     by_record: defaultdict[int, list[Choice]] = defaultdict(list)
     for choice in choices:
         by_record[choice.piece.number].append(choice)

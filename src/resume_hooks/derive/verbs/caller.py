@@ -43,8 +43,8 @@ class Caller(NamedTuple):
     def write(self, plan: ChildPlan) -> Receipt:
         """Write a child and return its receipt.
 
-        For a dry run or a pointless plan, no files are written, and the receipt does not name a
-        child.
+        In a dry run, or if the plan is pointless, no files are written, and the receipt does not
+        name a child.
         """
         self.check_draft(plan.draft)
         return write_if_worthwhile(plan, self.where, dry_run=self.dry_run)

@@ -68,7 +68,7 @@ def plan_fork(
     A fork for another agent contains the conversation as text. Raises UsageError for options that
     exclude each other, NothingToFork for a session without messages, and the errors of the writer.
     """
-    # Imported here because only a fork needs it.
+    # Imported here because only a fork needs these modules.
     from resume_hooks.derive.fork import ForkPlan, convert_conversation_to_text
 
     require_complete(session)

@@ -58,9 +58,9 @@ class HandoffSpec(NamedTuple):
     belong to the work of the parent. ``size`` is a valid size, or ``""`` for the default size.
     ``target_agent`` is the name of another agent, or ``""`` for the parent's agent.
 
-    ``edit`` is called with the digest, lets the user change it, and yields the changed text. If
-    ``writes_files`` is true, the handoff also writes the files that the settings and ``part_options``
-    request.
+    ``edit`` is called with the digest so that the user can change it, and yields the changed text.
+    If ``writes_files`` is true, the handoff also writes the files that the settings and
+    ``part_options`` request.
     """
 
     next_step: str = ""
@@ -148,7 +148,7 @@ def _edit_and_write_handoff(
 
 
 def format_text_for_editor(opening: str) -> str:
-    """Return the text that the editor shows: a note on how to edit it, and the digest."""
+    """Return the text that the editor shows: a note that explains editing, and the digest."""
     return f"{EDITOR_NOTE}\n{opening}\n"
 
 

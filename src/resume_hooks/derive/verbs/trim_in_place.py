@@ -202,7 +202,7 @@ def _list_notes(plan: TrimPlan) -> list[str]:
 
 
 def _make_receipt(plan: TrimPlan, notes: Sequence[str]) -> Receipt:
-    """Return the receipt of a trim in place before the trim is written."""
+    """Return the receipt of a trim in place that is not written yet."""
     receipt, parent = make_planned_receipt(plan), plan.draft.parent
     if not plan.is_worthwhile:
         return receipt._replace(warnings=tuple(notes))
