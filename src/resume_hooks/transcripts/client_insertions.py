@@ -14,7 +14,8 @@ _OPENING_TAG_PATTERN = (
     r"\b[^<>]*>"
 )
 _PASTE_TAG = "pasted_content"
-_MAX_UNCLOSED_TAGS = 20  # After this number of tags that are never closed, the remaining text is treated as the user's own.
+# After this number of tags that are never closed, the remaining text is treated as the user's own.
+_MAX_UNCLOSED_TAGS = 20
 
 
 def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:

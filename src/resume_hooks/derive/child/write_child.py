@@ -179,7 +179,7 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
 def write_if_worthwhile(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
     """Write a child and return its receipt. In a dry run, or if the plan is pointless, write no files.
 
-    If no files are written, the receipt is that of ``make_planned_receipt``.
+    If no files are written, the receipt does not name a child.
     """
     if dry_run or plan.is_pointless:
         return make_planned_receipt(plan)._replace(session_id="", file="")
