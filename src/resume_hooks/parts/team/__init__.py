@@ -1,13 +1,14 @@
-"""Share sessions with a team, and with your own machines, in a PostgreSQL database.
+"""Share sessions with a team, and between your own machines, in a PostgreSQL database.
 
-No code in this package runs before you join a team. The database driver ``psycopg`` is only
-imported when ``connect`` opens a connection.
+The modules of this package do nothing until you join a team. The database driver ``psycopg`` is
+imported only when ``connect`` opens a connection.
 
-A session's lines are redacted on this machine, and then sent in numbered chunks of whole lines. The
-words that the server needs for its search are taken from the redacted lines. The server accepts a
-chunk only together with the digest of all previous chunks of the file. So a chunk that is sent
-twice is stored once. A file that was rewritten is not merged with its old copy: the server starts a
-new generation of the session. The database decides who may read each row.
+A push redacts the session's lines on this machine and then sends them in numbered chunks of whole
+lines. It also sends the words of the redacted lines, which the server needs for its search. With
+each chunk, the client sends the digest of all previous chunks of the file, and the server rejects
+the chunk if that digest is wrong. A chunk that is sent twice is therefore stored once. If a local
+file was rewritten, the server does not merge it with the old copy, but starts a new generation of
+the session. The database decides who may read each row.
 """
 
 from __future__ import annotations

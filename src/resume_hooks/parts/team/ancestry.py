@@ -15,16 +15,17 @@ from resume_hooks.sessions.lineage import MAX_GENERATIONS, MISSING_STATUS, Ances
 from resume_hooks.sessions.link_log import read_links
 
 TEAM_SOURCE, PRIVATE_SOURCE = "team", "private"
-"""The status of an ancestor that was requested from the server: ``TEAM_SOURCE`` if the server
-returned it, and otherwise ``PRIVATE_SOURCE``."""
+"""The status of an ancestor that was requested from the server. ``TEAM_SOURCE`` means that the
+server returned the ancestor, and ``PRIVATE_SOURCE`` that it did not."""
 
 
 def add_missing_ancestors(ancestors: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
-    """Return the lineage ``ancestors`` with sessions from the server in place of a missing first ancestor.
+    """Return the lineage ``ancestors``, completed with sessions from the server.
 
-    The missing ancestor is replaced by itself and its own ancestors, if the server returns them.
-    ``ancestors`` and the result are sorted oldest first. If the first ancestor is on this machine,
-    return ``ancestors`` unchanged.
+    If the first ancestor is missing on this machine and the server returns it, the result contains
+    the server's copy and the older ancestors that the server has. If the first ancestor is on this
+    machine, return ``ancestors`` unchanged. ``ancestors`` and the result are sorted from oldest to
+    newest.
     """
     if not ancestors or ancestors[0].status != MISSING_STATUS or not ancestors[0].session_id:
         return ancestors

@@ -58,7 +58,7 @@ def push_unsent_sessions(where: Where, is_over: Callable[[], bool]) -> None:
 
 
 def check_pushes(_: str) -> Finding:
-    """Return the finding of ``doctor`` about pushes after turns. This check does not contact the server."""
+    """Check for ``doctor`` whether pushes after turns work. This check does not contact the server."""
     from resume_hooks.maintenance.doctor import ok_finding, problem_finding
     from resume_hooks.parts.team.connect import DRIVER_PACKAGE, format_driver_remedy
 

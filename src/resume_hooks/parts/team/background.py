@@ -1,10 +1,10 @@
-"""Push sessions in the background, and decide which requests to the server a model may make.
+"""Push sessions in the background, and check whether a model may search the server.
 
 The modification time of the push mark (``PUSH_MARK_FILE``) is the time of the last attempt to push.
-After a failed attempt, the modification time is set to the time of the next attempt, and no process
-pushes before that time. Turns are pushed at most once a minute. If a turn ends less than a minute
-after a push, its hook waits for the rest of the minute and then pushes, even if the client has
-exited. So the server has each turn a minute after its end, or moments after the end of the session.
+After a failed attempt, it is set to the time of the next attempt, and no process pushes before
+then. Turns are pushed at most once a minute. If a turn ends less than a minute after a push, the
+turn's hook waits for the rest of the minute and then pushes, even if the client has exited. The
+server therefore receives each turn within about a minute of its end.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ RETRY_PAUSE_SECONDS = 15 * 60
 """The number of seconds between a failed push and the next attempt."""
 
 END_RETRY_PAUSES_SECONDS = (1.0, 4.0, 10.0)
-"""The number of seconds to wait before each of the attempts to push a session that has ended.
+"""The pauses, in seconds, before the three attempts to push a session that has ended.
 
-Several attempts are necessary because the client may still be writing its last records, or because
-another push may be running.
+An attempt can fail because the client is still writing its last records, or because another push is
+running.
 """
 
 
@@ -84,7 +84,7 @@ def find_pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
 
 
 def find_unsent_sessions(team: Team, where: Where) -> list[SessionFile]:
-    """Return the sessions of which the server lacks data, according to this machine's records."""
+    """Return the sessions that, according to this machine's records, are not completely on the server."""
     return [
         session
         for session in find_pushable_sessions(team, where)
@@ -93,9 +93,9 @@ def find_unsent_sessions(team: Team, where: Where) -> list[SessionFile]:
 
 
 def build_unsupported_agent_notes(team: Team, where: Where) -> list[str]:
-    """Return a sentence for each agent, except Claude Code, that has sessions in the added projects.
+    """Return a sentence about each agent other than Claude Code that has sessions in the added projects.
 
-    Only sessions of Claude Code can be pushed. The sentence contains the number of sessions that
+    Sessions of these agents cannot be pushed. The sentence contains the number of sessions that
     stayed on this machine.
     """
     is_added_by_folder: dict[str, bool] = {}
@@ -123,9 +123,9 @@ def push_unsent(
 ) -> None:
     """Push all unsent sessions, or only the session ``only_session_id``, and record a failure.
 
-    Do nothing if the last attempt was less than ``pause_seconds`` seconds ago. Also do nothing if
-    the last attempt failed less than ``RETRY_PAUSE_SECONDS`` ago. The value
-    ``-RETRY_PAUSE_SECONDS`` for ``pause_seconds`` turns off both conditions.
+    Do nothing if the last attempt was less than ``pause_seconds`` seconds ago, or if the last
+    attempt failed less than ``RETRY_PAUSE_SECONDS`` ago. To push without checking the last attempt,
+    pass ``-RETRY_PAUSE_SECONDS`` as ``pause_seconds``.
     """
     team, push_mark = read_team(where), os.path.join(team_folder_path(where), PUSH_MARK_FILE)
     with contextlib.suppress(ResumeHooksError, OSError):
@@ -196,10 +196,10 @@ def _push_sessions(
 
 def check_model_search_allowed(where: Where) -> None:
     """Raise UsageError if the user has not allowed the model to search the team's server."""
-    is_allowed = settings.load_settings(where)["team_model_search"]
+    search_setting = settings.load_settings(where)["team_model_search"]
     # An environment variable cannot give the permission, because the model could set the variable
     # in the command that it runs.
-    if is_allowed != ("on", "file"):
+    if search_setting != ("on", "file"):
         raise UsageError(
             "A model may not search the team: the query would leave this machine",
             "Allow it in a terminal: resume-hooks config team_model_search on",
@@ -244,9 +244,7 @@ def main() -> None:
             )
         return
     waiting_mark = os.path.join(team_file.team_folder_path(where), "waiting", str(session_id))
-    pause = (
-        0.0  # After a failure the mark's time is in the future, and ``push_unsent`` waits for it.
-    )
+    pause = 0.0  # After a failed push, the mark's time is in the future, and ``push_unsent`` does nothing until then.
     with contextlib.suppress(OSError):
         elapsed = (
             time.time() - os.stat(os.path.join(team_folder_path(where), PUSH_MARK_FILE)).st_mtime

@@ -36,7 +36,7 @@ RedactedBytes = NewType("RedactedBytes", bytes)
 bytes of this type."""
 
 MAX_CHUNK_BYTES = 256 * 1024
-"""A chunk ends after the line with which it reaches this number of bytes."""
+"""The size at which a chunk ends. The line that reaches this size is the last line of the chunk."""
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The maximum number of bytes in a line. A placeholder replaces a longer line."""
@@ -62,7 +62,7 @@ class CleanRecord(NamedTuple):
 
 
 class TurnWords(NamedTuple):
-    """The words of a turn in a chunk. ``first_line`` is the number of the first line with these words."""
+    """The words of a turn in a chunk. ``first_line`` is the number of the first line that contains words."""
 
     first_line: int
     start_time: datetime
@@ -70,7 +70,7 @@ class TurnWords(NamedTuple):
 
 
 class LineChunk(NamedTuple):
-    """A number of complete lines of a file, of which line ``first_line`` is the first.
+    """A sequence of complete lines from a file, starting with line ``first_line``.
 
     ``end_offset`` is the offset in the local file at which the last line ends.
     """
@@ -103,7 +103,7 @@ def read_clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterat
             if line.is_torn and parse_record(line.body) is None:
                 return
             if line.offset == offset and not starts_at_line and not line.raw.strip():
-                continue  # The last line was sent before its line feed was in the file.
+                continue  # An earlier push sent the line before its line feed was in the file.
             body, secrets = clean_line(line.body, redactor)
             yield CleanRecord(RedactedBytes(body + b"\n"), line.offset + len(line.raw), secrets)
 
@@ -123,7 +123,10 @@ def clean_line(line: bytes, redactor: Redactor) -> tuple[RedactedBytes, list[Sec
 def cut_chunks(
     path: str, redactor: Redactor, first_line: int = 0, offset: int = 0
 ) -> Iterator[LineChunk]:
-    """Yield the chunks of a file from line ``first_line`` on, which begins at ``offset``. Raise OSError."""
+    """Yield the chunks of a file, starting with line ``first_line``, which begins at the byte ``offset``.
+
+    Raise OSError if the file cannot be read.
+    """
     word_collector, body, secrets, line_number, end_offset = (
         _WordCollector(path, first_line),
         bytearray(),
@@ -169,7 +172,7 @@ def _read_text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
 
 
 def _replace_media(body: bytes) -> bytes:
-    """Replace each image and document in a record by a short placeholder."""
+    """Replace each image and document in a record with a short placeholder."""
     record = parse_record(body)
     if record is None:
         return body
@@ -272,7 +275,8 @@ class _WordCollector:
     def pop_turn_words(self) -> list[TurnWords]:
         """Return the words that were collected since the last call, separately for each turn.
 
-        If the last turn is not finished, a later call returns the words of its remaining lines.
+        If lines of the last turn are added later, the next call returns only the words of these
+        lines.
         """
         self._finish_turn()
         finished_turns, self._finished_turns = self._finished_turns, []

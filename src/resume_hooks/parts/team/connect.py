@@ -48,22 +48,22 @@ NO_RIGHT_STATE, OTHER_ROLE_STATE, NO_SUCH_OBJECT_STATE, OTHER_GENERATION_STATE, 
     "RH410",
 )
 SCRUBBED_STATE, EXPIRED_STATE = "RH411", "RH412"
-"""The SQLSTATEs with which the database's functions refuse a request.
+"""The SQLSTATEs that the database's functions return when they refuse a request.
 
 Their meanings, in this order: you lack the rights; your role has the name of an earlier member; the
 object does not exist; another generation of the session is active; the session was forgotten; the
-session was scrubbed on another machine; the session ended before the retention period.
+session was scrubbed on another machine; the session ended before the start of the retention period.
 """
 
-_SETUP_REMEDIES = {
+_REMEDIES_BY_ERROR_TEXT = {
     "certificate verify failed": "Name the provider's own root certificate in the service of ~/.pg_service.conf: "
     "sslrootcert=/path/to/root.pem",
     "definition of service": "Describe it in ~/.pg_service.conf: [NAME], host=, dbname=, user=",
     "password": "Put it into ~/.pgpass, readable only by you: HOST:PORT:DBNAME:USER:PASSWORD",
     "startup parameter": "The server is behind pgbouncer, whose settings need ignore_startup_parameters = options",
 }
-"""Maps words in an error message of libpq, the server or pgbouncer to the instructions that solve
-the problem."""
+"""Maps part of an error message from libpq, the server or pgbouncer to instructions for solving the
+problem."""
 
 _SERVICE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _MAX_CONNECT_SECONDS = 3
@@ -74,14 +74,15 @@ _MAX_ANSWER_SECONDS = 60.0
 """
 
 MAX_READ_SECONDS = 60.0
-"""The maximum number of seconds for all answers to a search or to a request for a lineage. The
-server decides how many answers it sends."""
+"""The maximum total number of seconds to wait for the answers to a search or to a request for a
+lineage. A limit for each answer is not enough, because the server decides how many answers it
+sends."""
 
 MAX_PUSH_SECONDS = 240.0
-"""The maximum number of seconds for all answers during the push of one session.
+"""The maximum total number of seconds to wait for the server's answers while one session is pushed.
 
-After a timeout, the next push continues where this push stopped. A background push that has run for
-this number of seconds starts to push no further session.
+After a timeout, the next push continues where the interrupted push stopped. A background push that
+has run for this number of seconds does not start to push another session.
 """
 
 _MAX_MESSAGE_CHARACTERS = 300
@@ -140,8 +141,8 @@ def validate_service(text: str) -> str:
 def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Database]:
     """Open a connection in autocommit mode for the duration of the block.
 
-    Errors of the server inside the block become TeamFailed. A database with an unsupported schema
-    version also causes TeamFailed, except if ``any_version`` is true.
+    Database errors inside the block are raised as TeamFailed. TeamFailed is also raised if the
+    database has an unsupported schema version, unless ``any_version`` is true.
     """
     driver = _import_driver()
     with translate_errors():
@@ -164,9 +165,9 @@ def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Data
 
 @contextlib.contextmanager
 def suppress_answer_timeout(db: Database) -> Iterator[None]:
-    """End the block without an error if the time for all answers runs out, and close the connection.
+    """If the database's deadline passes during the block, leave the block without an error.
 
-    The answers that arrived in time can still be used.
+    The connection is then closed. The answers that arrived in time can still be used.
     """
     try:
         yield
@@ -197,8 +198,8 @@ def _check_schema_version(db: Database) -> None:
 def _build_bounded_connection_class(driver: Any) -> Any:
     """Return a subclass of ``driver.Connection`` that limits the time and memory for each answer.
 
-    The attribute ``database`` is the Database that sends the queries. Its deadline for all answers
-    together also applies to each answer.
+    The attribute ``database`` is the Database that uses the connection. No answer may arrive after
+    the Database's deadline.
     """
 
     class BoundedConnection(driver.Connection):  # type: ignore[misc]
@@ -214,7 +215,7 @@ def _build_bounded_connection_class(driver: Any) -> Any:
                         _run_until_deadline(steps, deadline), *arguments, **keywords
                     )
             except TeamFailed:
-                self.close()  # A late answer to this query must not be read as the answer to the next query.
+                self.close()  # Otherwise, a late answer to this query could be read as the answer to the next query.
                 raise
 
     return BoundedConnection
@@ -239,7 +240,7 @@ def _build_timeout_error() -> TeamFailed:
 
 @contextlib.asynccontextmanager
 async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
-    """Open an asyncio connection. Wait for it at most ``_MAX_ANSWER_SECONDS``."""
+    """Open an asyncio connection, and raise TeamFailed after ``_MAX_ANSWER_SECONDS``."""
     import asyncio  # Imported here because the import takes 30 ms and only the asyncio connection needs it.
 
     driver = _import_driver()
@@ -256,7 +257,7 @@ async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[t
 
 
 def _discard_notification(notification: object) -> None:
-    """Discard a notification of the server, which the driver would otherwise keep in memory."""
+    """Discard a notification from the server. Without this handler, the driver would keep it in memory."""
 
 
 @contextlib.contextmanager
@@ -313,7 +314,7 @@ def _import_driver() -> Any:
 
 
 def _build_connection_options(service: str) -> dict[str, Any]:
-    """Return the connection options for a service. A network connection must be encrypted and verified."""
+    """Return options with which a network connection to a service is encrypted and verified."""
     parameters = _read_service_parameters(service)
     options: dict[str, Any] = {
         "service": validate_service(service),
@@ -326,7 +327,8 @@ def _build_connection_options(service: str) -> dict[str, Any]:
         and _are_local_hosts(parameters.get("hostaddr", ""))
     ):
         options["sslmode"] = "verify-full"
-        # libpq prefers Kerberos encryption to TLS, and does not verify a certificate with Kerberos.
+        # libpq prefers Kerberos encryption to TLS, and does not verify certificates when it uses
+        # Kerberos.
         options["gssencmode"] = "disable"
         root_certificate = os.path.expanduser("~/.postgresql/root.crt")
         if not parameters.get("sslrootcert") and not os.path.exists(root_certificate):
@@ -352,10 +354,10 @@ _FILE_VARIABLES = frozenset(
 
 @contextlib.contextmanager
 def _hide_project_variables() -> Iterator[None]:
-    """Hide the environment variables of libpq inside the block.
+    """Hide libpq's environment variables inside the block.
 
-    A repository's settings could set these variables in order to choose another server. The
-    password is not hidden, and neither are the paths of files outside the project.
+    A repository's settings could set these variables to make libpq use another server.
+    ``PGPASSWORD`` and variables with the path of a file outside the project stay visible.
     """
     project_folders = project_roots(os.environ)
     hidden_variables = {}
@@ -377,8 +379,8 @@ def _hide_project_variables() -> Iterator[None]:
 def _set_certificate_paths() -> None:
     """Tell OpenSSL where this system stores its trusted certificate authorities.
 
-    The wheel of the driver contains its own OpenSSL, which looks for the authorities in the folder
-    in which the wheel was built. An existing environment variable is not changed.
+    The driver's wheel contains its own copy of OpenSSL, which looks for the authorities in a folder
+    of the machine that built the wheel. Environment variables that are already set stay unchanged.
     """
     import ssl  # Imported here because the import takes 10 ms and only network connections need it.
 
@@ -431,7 +433,8 @@ def _is_loopback_address(host: str) -> bool:
 def _translate_error(error: Exception) -> TeamFailed:
     """Return a TeamFailed for an error of the driver.
 
-    Its message contains no control characters and none of the values that were sent to the server.
+    The message of the TeamFailed contains no control characters, and none of the values that were
+    sent to the server.
     """
     sqlstate = getattr(error, "sqlstate", None) or ""
     driver_message = (
@@ -462,7 +465,11 @@ def _translate_error(error: Exception) -> TeamFailed:
         "53100": "The server's disk is full.",
     }
     remedy = next(
-        (remedy for driver_message, remedy in _SETUP_REMEDIES.items() if driver_message in message),
+        (
+            remedy
+            for driver_message, remedy in _REMEDIES_BY_ERROR_TEXT.items()
+            if driver_message in message
+        ),
         remedies.get(sqlstate, ""),
     )
     return TeamFailed(f"The team's database: {message}", remedy, sqlstate)

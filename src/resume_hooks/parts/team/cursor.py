@@ -38,9 +38,10 @@ class FileProgress(NamedTuple):
 class Cursor(NamedTuple):
     """The progress of a session's upload. ``progress_by_file`` maps the name of each file to its progress.
 
-    ``row`` is the id of the session's row on the server, or 0 if it has none. ``base_row`` is the id of
-    the row from which the session was restored, or 0. If ``must_replace`` is true, the session was scrubbed
-    after its last push, and the next push must replace the server's copy.
+    ``row`` is the id of the session's row on the server, or 0 if the server has none. If the
+    session was restored from the server, ``base_row`` is the id of the row from which it was
+    restored, and otherwise 0. If ``must_replace`` is true, the session was scrubbed after its last
+    push, and the next push must replace the server's copy.
     """
 
     row: int = 0
@@ -78,7 +79,7 @@ def read_cursor(session_id: str, where: Where) -> Cursor:
 
 
 def read_pushed_ids(where: Where) -> set[str]:
-    """Return the ids of all sessions of which this machine has pushed at least a part."""
+    """Return the ids of all sessions that this machine has pushed at least in part."""
     try:
         return {name for name in os.listdir(_cursors_folder(where)) if is_session_id(name)}
     except OSError:
@@ -86,7 +87,7 @@ def read_pushed_ids(where: Where) -> set[str]:
 
 
 def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
-    """Record the upload progress of a session. Raise WriteFailed."""
+    """Record the upload progress of a session. Raise WriteFailed if this is impossible."""
     path = os.path.join(cursor_folder(session_id, where), _CURSOR_FILE)
     try:
         fields = {
@@ -105,7 +106,7 @@ def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
 
 
 def record_forgotten_session(session_id: str, where: Where) -> None:
-    """Record that the server permanently refuses a session because its owner made the server forget it."""
+    """Record that the server refuses a session permanently because its owner made the server forget it."""
     removal.remove_if_possible(cursor_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
         state_file.replace_state_file(_forgotten_mark_path(session_id, where), b"", where)
@@ -132,7 +133,7 @@ def measure_progress(
 
 
 def begins_with_uploaded_part(progress: FileProgress, path: str) -> bool:
-    """Check whether a file still begins with the part of it that was uploaded. Raise OSError.
+    """Check whether the uploaded part of a file is unchanged. Raise OSError if the file cannot be read.
 
     If the last uploaded line had no line feed, the line must not have become longer.
     """

@@ -1,10 +1,10 @@
 """Fetch a session from the team's server in order to read or continue it.
 
-A session of your own is restored completely in the chosen folder, together with its ancestors that
-are also yours. From a colleague's session, only the conversation is imported, under a new id and
-marked as foreign. The digest of each chunk and the chained digest of each file are verified before
-a session is returned. Local paths contain no names from the server except session ids and the names
-of known files in a session's folder.
+Your own session is restored completely in the chosen folder, together with those of its ancestors
+that are also yours. From a colleague's session, only the conversation is imported. The imported
+session has a new id and is marked as foreign. A session is returned only after the digest of each
+chunk and the chained digest of each file were verified. The only names from the server that are
+used in local paths are session ids and the names of known files in a session's folder.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from resume_hooks.storage.staging import MAX_IMPORT_BYTES, MAX_LINES
 from resume_hooks.system.text import format_count
 
 TEAM_LINK_KIND = "team"
-"""The kind of the link from an imported session to the colleague's session from which it was made.
-"""
+"""The kind of the link between a colleague's session and the local session that was imported from
+it."""
 
 MAX_ANCESTORS = 50
 
@@ -56,8 +56,8 @@ _MAX_SESSION_BYTES = 5 * MAX_IMPORT_BYTES
 """The maximum total size of a session's files in bytes."""
 
 _MAX_FETCH_SECONDS = 600.0
-"""The maximum number of seconds for fetching a session. The server decides how many answers it
-sends."""
+"""The maximum number of seconds for fetching a session. Without it, a server that sends many
+answers could delay the fetch indefinitely."""
 
 _CHUNKS_PER_QUERY = 1_000
 _PULLED_FOLDER = "pulled"
@@ -95,10 +95,11 @@ _SERVER_FILE_FORMAT = RowFormat(
 def resume_team_session(
     team_session: TeamSession, spec: ImportSpec, db: Database, caller: Caller
 ) -> tuple[list[ImportedSession], list[str]]:
-    """Create a local session from a session on the server, and restore your own session completely.
+    """Create local sessions from a session on the server.
 
-    Return the imported sessions, oldest first, and notes for the user. For your own session, the
-    imported sessions include its ancestors. Raise ImportFailed, WriteFailed or TeamFailed.
+    Your own session is restored completely, together with its ancestors. From a colleague's
+    session, only the conversation is imported. Return the created sessions, oldest first, and notes
+    for the user. Raise ImportFailed, WriteFailed or TeamFailed.
     """
     where = caller.where
     if not team_session.is_own or team_session.is_transferred:
@@ -158,7 +159,7 @@ def resume_team_session(
 def _is_own_session(session_id: str, db: Database, where: Where) -> bool:
     """Check whether you have a session with this id on this machine or on the server.
 
-    In this case the lineage of the id is the lineage of your session.
+    If you do, the lineage of this id is the lineage of your session.
     """
     own_sessions = []
     for session in fetch_sessions_by_id(db, [session_id], only_own=True):
@@ -168,7 +169,7 @@ def _is_own_session(session_id: str, db: Database, where: Where) -> bool:
 
 
 def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
-    """Store a copy of a session that can only be read, and return its path.
+    """Store a read-only copy of a session, and return the copy's path.
 
     Raise ImportFailed, WriteFailed or TeamFailed.
     """
@@ -237,9 +238,9 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
 def _fetch_own_lineage(
     team_session: TeamSession, db: Database
 ) -> tuple[list[TeamSession], list[str]]:
-    """Return the session and those of its ancestors that are yours, oldest first, and notes for the user.
+    """Return the session and its ancestors that are yours, oldest first, and notes for the user.
 
-    If an ancestor is not yours, a note reports it, and the older ancestors are not fetched.
+    If an ancestor is not yours, a note reports this, and the search for older ancestors ends.
     """
     lineage = [team_session]
     while (parent := lineage[0].parent) and len(lineage) < MAX_ANCESTORS:
@@ -327,7 +328,7 @@ def _unpack_session(
 class _FetchBudget:
     """The number of bytes and seconds that may still be used to fetch a session.
 
-    A damaged file reduces them like any other file.
+    A damaged file uses them up like any other file.
     """
 
     def __init__(self) -> None:
@@ -352,10 +353,10 @@ class _FetchBudget:
 def _fetch_files(
     session: TeamSession, db: Database, where: Where, paths: list[str]
 ) -> list[_FetchedFile]:
-    """Return the files of a session after the verification of their digests.
+    """Download the files of a session, verify their digests, and return the valid files.
 
-    A damaged file is omitted. If the transcript is damaged, raise ImportFailed. The paths of all
-    created files are added to ``paths``. Raise OSError if a file cannot be written.
+    If the transcript is damaged, raise ImportFailed. Any other damaged file is omitted. The paths
+    of all created files are added to ``paths``. Raise OSError if a file cannot be written.
     """
     folder = make_private_folder(team_folder_path(where), where)
     state_file.remove_stale_temporaries(folder)
@@ -420,7 +421,7 @@ def _fetch_file(
 def _fetch_chunks(
     server_file: _ServerFile, db: Database
 ) -> Iterator[tuple[StoredChunk, Iterable[bytes]]]:
-    """Yield the chunks of a file in order, each with slices of its compressed bytes."""
+    """Yield the chunks of a file in order, each with its compressed bytes in slices."""
     query = (
         "select first::text, records::text, raw::text, sha, octet_length(data)::text from team.chunk"
         " where part = %s and first >= %s and first < %s order by first limit %s"

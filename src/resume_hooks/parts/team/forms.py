@@ -16,8 +16,8 @@ class TeamSession(StrictModel):
     """A session that one machine pushed, as recorded on the server.
 
     ``row`` is the id of the session's row on the server. ``visible`` is ``private``, ``project`` or
-    ``team``. ``shared_with`` lists single members who can also read the session. ``given`` is true
-    if an admin transferred the session to you from a former member. In this case the text of the
+    ``team``. ``shared_with`` lists individual members who can also read the session. ``given`` is
+    true if an admin transferred the session to you from a former member. The text of a transferred
     session is unverified. ``pushed`` is the time of the last push.
     """
 
@@ -55,11 +55,11 @@ push_field = FieldDeclarer[pushing.PushResult]()
 
 
 class PushResult(StrictModel):
-    """The result of the push of one session.
+    """The result of pushing one session.
 
-    ``records`` is the number of records that were sent, in ``pieces`` chunks. ``raw`` is their
-    number of bytes, and ``stored`` their number of bytes after compression. ``secrets`` maps each
-    kind of secret to the number of removed secrets.
+    ``records`` is the number of records that were sent, in ``pieces`` chunks. ``raw`` is the number
+    of bytes of these records, and ``stored`` their number of bytes after compression. ``secrets``
+    maps each kind of secret to the number of secrets that were removed.
     """
 
     session_id: str = push_field(lambda push: push.session_id)
@@ -83,8 +83,8 @@ hit_field = FieldDeclarer[read_turns.TeamHit]()
 class TeamHit(StrictModel):
     """A turn in the team's sessions that contains the words of a search.
 
-    ``reference`` has the form ``<owner>:<session>[/agent]:<line>``. ``mine`` is false if the
-    session belongs to somebody else. In this case the text of the session is unverified.
+    ``reference`` has the form ``<owner>:<session>[/agent]:<line>``. ``mine`` is true if the session
+    is your own. The text of another member's session is unverified.
     """
 
     reference: str = hit_field(
@@ -108,7 +108,7 @@ class TeamHit(StrictModel):
 
 
 class TeamSchema(StrictModel):
-    """The result of an action. If ``written`` is false, it is the preview of an action."""
+    """The result of a ``team`` action. If ``written`` is false, the action was only previewed."""
 
     act: str = Field(
         description=(

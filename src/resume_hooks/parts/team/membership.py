@@ -1,8 +1,8 @@
 """Join and leave a team, and record the joined team on this machine.
 
-The record is ``team/team.json`` in the state folder. It contains the name of the libpq service, the
-id of this machine and the pushed projects, but never a password or an address. An empty mark file
-tells the hooks that turns must be pushed.
+The record is the file ``team/team.json`` in the state folder. It contains the name of the libpq
+service, the id of this machine and the pushed projects, but never a password or an address. In
+addition, an empty mark file tells the hooks to push each turn.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from resume_hooks.system.text import collapse_line, plain_line, replace_surrogat
 
 _MAX_CONFIG_BYTES = 256 * 1024
 _MAX_REMOTE_CHARACTERS = 2_000
-"""The maximum number of characters of a remote's address that are examined. The time of the regular
-expressions is quadratic in the number of characters."""
+"""The maximum number of characters to examine in a remote's address. The time that the regular
+expressions take grows with the square of this number."""
 _CREDENTIALS = re.compile(r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/])", re.DOTALL)
-"""Matches the parts of an address that may contain a password or token: the part before the host,
-and the part after the path."""
+"""Matches the parts of an address that may contain a password or token: user information before the
+host, and a query or fragment after the path."""
 
 _REMOTE_ADDRESS = re.compile(
     r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z",
@@ -60,7 +60,7 @@ def get_joined_team(where: Where) -> Team:
 
 
 def join_team(service: str, where: Where, label: str = "") -> Team:
-    """Join the team of a libpq service, and record the team on this machine.
+    """Join the team whose database a libpq service describes, and record the team on this machine.
 
     Raise TeamFailed, UsageError or WriteFailed.
     """
@@ -109,10 +109,11 @@ def leave_team(where: Where) -> None:
 
 
 def read_project_name(cwd: str) -> str:
-    """Return the name by which all members know the project of the folder ``cwd``.
+    """Return the name under which all members of the team know the project in the folder ``cwd``.
 
-    The name is the address of the git remote ``origin`` without credentials. If the project has no
-    remote with a host, the name is ``local/`` and the name of the project's folder.
+    The name is the address of the git remote ``origin`` without credentials. If that remote does
+    not exist or its address has no host, the name is ``local/`` and the name of the project's
+    folder.
     """
     git_folder = common_git_folder(cwd) if cwd else ""
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)

@@ -1,10 +1,11 @@
 """Push a session: send the lines that are not on the server yet.
 
-The server accepts a chunk only together with the digest of all previous chunks. A cursor on this
-machine records what was sent. If there is no cursor, or if the file was rewritten, the push first
-compares the file with the chunks on the server. If they differ, the push begins a new generation of
-the session. If the file is shorter than the copy on the server, the push sends nothing and returns
-the result ``shorter``.
+With each chunk, the push sends the digest of all previous chunks of the file, and the server
+accepts the chunk only if that digest is right. A cursor on this machine records what was sent. If
+there is no cursor, or if the file was rewritten, the push first compares the file with the chunks
+on the server. If the contents differ, the push begins a new generation of the session. If the file
+is only the beginning of the server's copy, the push sends nothing and returns the result
+``shorter``.
 """
 
 from __future__ import annotations
@@ -75,19 +76,19 @@ _APPEND_QUERY = (
 _RESULTS_BY_SQLSTATE: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
     FORGOTTEN_STATE: "forgotten", SCRUBBED_STATE: "scrubbed", EXPIRED_STATE: "expired"
 }  # fmt: skip
-"""Maps the SQLSTATE with which the server refuses a session to the result of the push.
+"""Maps an SQLSTATE with which the server refuses a session to the result of the push.
 
-A session is refused because it was forgotten, because it was scrubbed on another machine, or
-because it ended before the retention period.
+The server refuses a session that was forgotten, that was scrubbed on another machine, or that ended
+before the start of the retention period.
 """
 
 
 class PushResult(NamedTuple):
-    """The result of the push of one session.
+    """The result of pushing one session.
 
-    ``record_count`` records with ``raw_bytes`` bytes were sent in ``piece_count`` chunks, which
-    have ``stored_bytes`` bytes after compression. ``secrets`` maps each kind of secret to the
-    number of removed secrets.
+    ``record_count`` is the number of sent records, and ``raw_bytes`` their number of bytes. They
+    were sent in ``piece_count`` chunks, which have ``stored_bytes`` bytes after compression.
+    ``secrets`` maps each kind of secret to the number of secrets that were removed.
     """
 
     session_id: str
@@ -138,8 +139,8 @@ def push_session(
 ) -> PushResult:
     """Upload the data of a session that is not on the server yet.
 
-    With ``rescan``, also compare all sent data with the file, and replace the server's copy if they
-    differ. Raise TeamFailed, SessionNotFound or WriteFailed.
+    With ``rescan``, also compare all data that was sent before with the local files, and replace
+    the server's copy if the contents differ. Raise TeamFailed, SessionNotFound or WriteFailed.
     """
     if reason := data_rules.reason_not_to_copy(where):
         raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
@@ -175,7 +176,7 @@ def preview_push(session: SessionFile, where: Where) -> PushResult:
 
 
 def list_files_to_push(session: SessionFile) -> list[tuple[str, str]]:
-    """Return the files of a session that a push sends, each as its name on the server and its local path.
+    """Return the name on the server and the local path of each file of a session to push.
 
     The transcript has the name ``""``. A file in the session's folder is omitted if its name is
     unknown or contains a secret.
@@ -195,8 +196,8 @@ def build_session_metadata(
 ) -> dict[str, str]:
     """Return the metadata of a session, for example its title, without secrets.
 
-    If ``redactor`` is None, the metadata is redacted with the secrets that the beginning and the
-    end of the transcript contain. Raise SessionNotFound.
+    If ``redactor`` is None, only secrets that occur at the beginning or at the end of the
+    transcript are removed. Raise SessionNotFound.
     """
     ends, parent = HeadTail(session.path), lineage_finder.find_parent(session.path)
     session_folder = home_folder(ends, where)
@@ -217,7 +218,7 @@ def build_session_metadata(
 
 
 def has_unsent_data(session: SessionFile, where: Where) -> bool:
-    """Check whether the server lacks data of a session, according to this machine's records."""
+    """Check whether this machine's records show that data of a session is not on the server yet."""
     if is_forgotten(session.session_id, where):
         return False
     cursor = read_cursor(session.session_id, where)
@@ -264,7 +265,7 @@ class _PushCounter:
 
 
 class _SessionPush:
-    """The push of one session, with its progress and its redactor."""
+    """Pushes one session. Keeps the progress of the push, and the redactor for the session's secrets."""
 
     def __init__(
         self, session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool
@@ -346,8 +347,9 @@ class _SessionPush:
     def _send_files(
         self, row: int, progress_by_file: dict[str, FileProgress]
     ) -> dict[str, FileProgress]:
-        """Send the data that the server lacks of every file, and return the new progress of each file."""
-        # This generation and earlier generations may contain text that was scrubbed later.
+        """Send what the server lacks of every file, and return the new progress of each file."""
+        # The server's copy may contain text that has been scrubbed on this machine since the last
+        # push.
         if self._cursor.must_replace and row == self._cursor.row:
             raise _ContentDiffersError
         new_progress: dict[str, FileProgress] = {}
@@ -382,7 +384,7 @@ class _SessionPush:
                 (record_count, chain_digest), offset = answer, chunk.end_offset
             else:
                 return measure_progress(path, offset, record_count, chain_digest)
-            # Another process has sent data, or the recorded progress is outdated.
+            # Either another process has sent data, or the recorded progress is outdated.
             progress = self._compare_with_server(row, name, path)
             if progress.record_count <= record_count:
                 raise _ContentDiffersError
@@ -405,9 +407,10 @@ class _SessionPush:
         return state
 
     def _compare_with_server(self, row: int, name: str, path: str) -> FileProgress:
-        """Return the progress of a file up to which it equals the content on the server.
+        """Return the progress up to which a file has the same content as the copy on the server.
 
-        Raise _ContentDiffersError if they differ, and _ShorterFileError if the file is too short.
+        Raise _ContentDiffersError if the contents differ, and _ShorterFileError if the file is
+        shorter than the copy.
         """
         query = (
             "select c.first::text, c.records::text, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
@@ -423,8 +426,8 @@ class _SessionPush:
         for server_chunk in self._db.fetch_rows(query, (row, name), _CHUNK_FORMAT):
             body, line_count, end_offset = bytearray(), 0, offset
             for record in islice(local_records, server_chunk.record_count):
-                # This program ends a chunk at this size. So the chunk on the server cannot have
-                # further lines, even if the server states a larger number of lines.
+                # A push ends each chunk when it reaches this size. A chunk that claims to have more
+                # lines is therefore not a chunk of this file.
                 if len(body) >= MAX_CHUNK_BYTES:
                     raise _ContentDiffersError
                 body += record.body
@@ -446,21 +449,21 @@ class _SessionPush:
     def _raise_shorter_file_error(self, row: int, name: str, first_line: int, body: bytes) -> None:
         """Raise the error for a file that has fewer lines than the copy on the server.
 
-        Raise _ShorterFileError if the file is the beginning of that copy, and _ContentDiffersError
-        if it is not, or if the copy must be replaced.
+        Raise _ShorterFileError if the copy begins with the content of the file and need not be
+        replaced, and _ContentDiffersError otherwise.
         """
         query = (
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s and c.first = %s"
         )
         part_row = self._db.fetch_value(query, (row, name, first_line), rows.parse_row_number)
-        if part_row is None or not self._begins_with(body, part_row, first_line):
+        if part_row is None or not self._server_chunk_begins_with(body, part_row, first_line):
             raise _ContentDiffersError
         if self._rescan or self._cursor.must_replace:
             raise _ContentDiffersError
         raise _ShorterFileError
 
-    def _begins_with(self, body: bytes, part_row: int, first_line: int) -> bool:
+    def _server_chunk_begins_with(self, body: bytes, part_row: int, first_line: int) -> bool:
         decompressor, content = zlib.decompressobj(), b""
         with contextlib.suppress(zlib.error, ImportFailed):
             for packed_slice in fetch_slices(part_row, first_line, MAX_STORED_BYTES, self._db):

@@ -1,7 +1,7 @@
-"""Read the text of turns that the server found, and make a hit of each turn that contains the words.
+"""Read the text of turns that the server found, and make hits from those that match the query.
 
 Damaged and oversized chunks are skipped and counted. The number of bytes that are read per member
-is limited, so that the sessions of one member leave time for those of other members.
+is limited, so that a member with large sessions does not use up the time of a search.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from resume_hooks.transcripts.turns import opens_turn
 
 MAX_SNIPPET_CHARACTERS = 260
 HITS_PER_READ = 20
-"""The number of turns whose texts are read together. The hits among them are sorted by the distance
-of the words, so that turns with the words close together come first."""
+"""The number of turns whose texts are read together. Their hits are sorted so that turns in which
+the words are close together come first."""
 
 _MAX_CHUNK_BYTES = 8 * 1024 * 1024
-"""The maximum size of a chunk after decompression. A chunk is only larger if it contains a very
-long line, which no user has typed."""
+"""The maximum size of a chunk after decompression. Only a chunk with a very long line is larger,
+and such a line is not something that a user has typed."""
 
 _MAX_BYTES_PER_MEMBER = 64 * 1024 * 1024
-"""The maximum number of bytes that one search reads from the chunks of one member. So there is time
-for the chunks of other members."""
+"""The maximum number of bytes that one search reads from the chunks of one member. The limit leaves
+time for the chunks of other members."""
 
 _MIN_AVERAGE_LINE_BYTES = 200
-"""The minimum number of bytes that a line counts towards the limit per member. Without this
-minimum, millions of empty lines would be within the limit, and reading them would take minutes."""
+"""The number of bytes that is counted for a shorter line. Without this minimum, a chunk with
+millions of empty lines would stay below the limit per member but take minutes to read."""
 
 _LOCATION_QUERY = (
     "select q.part::text, q.record::text, p.name, c.first::text, c.records::text, c.raw::text, c.sha,"
@@ -67,8 +67,8 @@ _LOCATION_QUERY = (
 class TeamHit(NamedTuple):
     """A turn in the team's sessions that contains the words of a search.
 
-    ``reference`` has the form ``<owner>:<session>[/agent]:<line>``. ``is_own`` is false if the
-    session belongs to somebody else. In this case the text of the session is unverified.
+    ``reference`` has the form ``<owner>:<session>[/agent]:<line>``. ``is_own`` is true if the
+    session is your own. The text of another member's session is unverified.
     """
 
     reference: str
@@ -126,7 +126,7 @@ _LOCATION_FORMAT = RowFormat(
 
 
 class _OwnedItem(Protocol):
-    """A turn or a hit with an owner."""
+    """Anything that has an owner, for example a turn or a hit."""
 
     @property
     def owner(self) -> str:
@@ -141,10 +141,11 @@ OwnedItem = TypeVar("OwnedItem", bound=_OwnedItem)
 
 
 def balance_items_by_member(sorted_items: Iterable[OwnedItem], max_items: int) -> list[OwnedItem]:
-    """Return all items in an order in which no member fills the beginning of the list.
+    """Return all items, reordered so that no member's items fill the beginning of the list.
 
-    Items beyond ``maximum_per_member`` of the same member come last. Of the items before them, your
-    own items come first. Otherwise the order of ``sorted_items``, best first, is kept.
+    Up to ``maximum_per_member`` items of each member come first, beginning with your own. The
+    remaining items follow. Within each of these groups, the order of ``sorted_items`` (best first)
+    is kept.
     """
     counts_by_owner = Counter[str]()
     preferred_items, other_items = list[OwnedItem](), list[OwnedItem]()
@@ -158,7 +159,7 @@ def balance_items_by_member(sorted_items: Iterable[OwnedItem], max_items: int) -
 
 
 def maximum_per_member(max_items: int) -> int:
-    """Return the maximum number of results from one member as long as other members have results."""
+    """Return how many of the first ``max_items`` results may come from one member."""
     return max(1, max_items // 2)
 
 
@@ -175,8 +176,8 @@ class TurnReader:
     ) -> list[TeamHit]:
         """Return up to ``max_hits`` hits in the turns ``rows``, which are sorted by rank.
 
-        ``is_exact`` is true if the server compared the whole query. In this case a turn without a
-        hit is counted as an invalid row.
+        Pass true as ``is_exact`` if the server compared the whole query. A turn without a hit is
+        then counted as an invalid row.
         """
         sessions = {}
         for session in fetch_sessions_by_row(self._db, [row.session_row for row in rows]):
@@ -244,7 +245,7 @@ class TurnReader:
                 except ImportFailed:
                     self._db.refused_row_count += len(turns)
                     continue
-                if not self._has_plausible_lines(
+                if not self._are_lines_within_limit(
                     body, sessions[turns_by_location[chunk[:2]].session_row]
                 ):
                     self._db.refused_row_count += len(turns)
@@ -258,9 +259,9 @@ class TurnReader:
         return hits
 
     def _is_within_limits(self, chunk: _TurnLocation, session: TeamSession) -> bool:
-        """Check whether a chunk is small enough to be read, and count a larger chunk as an invalid row.
+        """Check whether a chunk is small enough to be read. If it is too large, count it as an invalid row.
 
-        A chunk is also too large if its owner's chunks exceed the limit per member.
+        A chunk is also too large if the chunks of its owner together exceed the limit per member.
         """
         self._read_bytes[session.owner] += chunk.raw_bytes
         is_within_limits = (
@@ -271,10 +272,10 @@ class TurnReader:
         self._db.refused_row_count += not is_within_limits
         return is_within_limits
 
-    def _has_plausible_lines(self, body: bytes, session: TeamSession) -> bool:
-        """Check whether the lines of a chunk keep its owner below the limit of bytes per member.
+    def _are_lines_within_limit(self, body: bytes, session: TeamSession) -> bool:
+        """Add the short lines of a chunk to its owner's bytes, and check the limit of bytes per member.
 
-        A short line counts as ``_MIN_AVERAGE_LINE_BYTES`` bytes.
+        A line with fewer than ``_MIN_AVERAGE_LINE_BYTES`` bytes counts as that number of bytes.
         """
         self._read_bytes[session.owner] += max(
             0, body.count(b"\n") * _MIN_AVERAGE_LINE_BYTES - len(body)
@@ -315,9 +316,9 @@ class _HitBuilder:
         for mark in term_stems:
             for word in mark:
                 stems.append(word.removesuffix("i").encode())
-        # Lines without the stems are skipped for speed. Every line must be read if the query
-        # excludes a phrase, or if a word of the query is not ASCII and so can have several
-        # spellings.
+        # Skipping the lines without the query's stems saves time. Every line must be read if the
+        # query excludes a phrase, or if a word of the query is not ASCII, because such a word can
+        # be spelled in several ways.
         must_read_every_line = any(term.is_phrase for term in query.excluded_terms) or not all(
             term.text.isascii() for term in query.terms
         )
@@ -372,10 +373,13 @@ class _HitBuilder:
     def _read_texts(
         self, lines: list[bytes], line_number: int, *, is_subagent: bool
     ) -> list[tuple[int, Snippet, str]]:
-        """Return the line number, the snippet and the lower-case text of each record of a turn that has text."""
+        """Return the line number, snippet and lower-case text of each record of a turn that has text.
+
+        The lines after the turn are ignored.
+        """
         extractor, texts = TextExtractor(subagent=is_subagent), []
         for index, line in enumerate(lines):
-            # JSON escapes and accents can only be compared after parsing.
+            # Lines with JSON escapes or accents can be compared only after parsing.
             lowercase_line = line.lower()
             is_plain = (
                 bool(self._stems) and lowercase_line.isascii() and b"\\u" not in lowercase_line

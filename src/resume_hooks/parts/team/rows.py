@@ -1,9 +1,9 @@
 """Parse the values that the team's server sends. No other module receives unparsed values.
 
-The server is not trusted, and neither are members who can write rows: a column may contain any
-value. A parser for each column checks its values. If a value is invalid, its row is omitted and
-counted, and the other rows are used. Queries cast each column to ``text`` or ``bytea``, so that the
-driver's own converters are never used. On Linux, the memory for an answer is limited.
+Neither the server nor the members who can write rows are trusted: a column may contain any value.
+Each column has a parser that checks its values. A row with an invalid value is omitted and counted,
+and the other rows are used. Queries cast each column to ``text`` or ``bytea``, so that the driver's
+own converters are never used. On Linux, the memory for an answer is limited.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import psycopg
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""The maximum number of bytes by which the memory of the process may grow during an answer.
+"""The maximum number of bytes by which the memory of the process may grow while an answer is received.
 
 The largest expected answer has 10 MB.
 """
@@ -45,7 +45,7 @@ MAX_NUMBER = 2**63 - 1
 SHA256_BYTES = 32
 """The number of bytes in a SHA-256 digest."""
 
-_DATA_PAGES_FIELD = 5
+_DATA_PAGES_INDEX = 5
 """The index, in ``/proc/self/statm``, of the number of writable memory pages."""
 
 _WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
@@ -90,7 +90,7 @@ class Database:
         self.deadline = time.monotonic() + seconds
 
     def has_passed_deadline(self) -> bool:
-        """Check whether the deadline has passed. If it has passed, ``notes`` will contain a note about it."""
+        """Check whether the deadline has passed. If it has, ``notes`` will mention it from now on."""
         self._has_timed_out = self._has_timed_out or time.monotonic() > self.deadline
         return self._has_timed_out
 
@@ -136,12 +136,12 @@ class Database:
     def fetch_value(
         self, query: str, values: Sequence[object], parse: Callable[[bytes | None], Row]
     ) -> Row | None:
-        """Return the single value of a query, or None if there is no row or the value is invalid."""
+        """Return the only value in a query's first row, or None if there is no row or the value is invalid."""
         return self.fetch_row(query, values, RowFormat(_return_value, (parse,)))
 
     @property
     def notes(self) -> list[str]:
-        """Notes for the user about invalid rows and about a passed deadline."""
+        """Notes for the user about invalid rows, and about the deadline if it has passed."""
         refused_note = f"{format_count(self.refused_row_count, 'row')} from the server were invalid and were left out."
         notes = [refused_note] if self.refused_row_count else []
         if self._has_timed_out:
@@ -164,7 +164,7 @@ async def read_rows_async(
 def _parse_result(result: Any, row_format: RowFormat[Row]) -> tuple[list[Row], int]:
     """Return the valid rows in a result, and the number of invalid rows.
 
-    The values are read with functions of libpq, without the driver's converters.
+    libpq's functions read the values, so that the driver's converters are not used.
     """
     rows: list[Row] = []
     row_count = result.ntuples if result else 0
@@ -224,7 +224,7 @@ def parse_finite_number(raw: bytes | None) -> float:
 
 
 def parse_session_id(raw: bytes | None) -> str:
-    """Parse a session id. Of all values from the server, only session ids may become part of a path."""
+    """Parse a session id. A session id is the only value from the server that may become part of a path."""
     text = _decode_text(raw)
     if not is_session_id(text):
         raise ValueError
@@ -240,9 +240,10 @@ def parse_session_id_or_none(raw: bytes | None) -> str:
 
 
 def parse_login(raw: bytes | None) -> str:
-    """Parse the name of a role.
+    """Parse the name of a database role.
 
-    It has at most 63 bytes, no control characters, and no white space except single spaces.
+    The name must have at most 63 bytes and no control characters. The only white space that it may
+    contain is single spaces.
     """
     text = _decode_text(raw)
     if raw is None or not 0 < len(raw) <= 63 or collapse_line(plain_line(text), len(text)) != text:
@@ -251,14 +252,14 @@ def parse_login(raw: bytes | None) -> str:
 
 
 def parse_login_or_none(raw: bytes | None) -> str:
-    """Parse a role name. Return ``""`` for a null."""
+    """Parse a role name. Return ``""`` for SQL's null."""
     if raw:
         return parse_login(raw)
     return ""
 
 
 def parse_logins(raw: bytes | None) -> tuple[str, ...]:
-    """Parse a JSON list of role names. Return an empty tuple for a null."""
+    """Parse a JSON list of role names. Return an empty tuple for SQL's null."""
     names = json.loads(_decode_text(raw)) if raw is not None else []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError
@@ -278,7 +279,7 @@ def make_line_parser(max_characters: int) -> Callable[[bytes | None], str]:
 
 
 def parse_folder(raw: bytes | None) -> str:
-    """Parse the path of a folder on another machine. The path is displayed, but the folder never opened."""
+    """Parse the path of a folder on another machine. The program displays this path but never opens it."""
     return plain_line(_decode_text(raw))[:4096]
 
 
@@ -291,7 +292,7 @@ def parse_timestamp(raw: bytes | None) -> str:
 
 
 def parse_epoch(raw: bytes | None) -> datetime:
-    """Parse a time of the server's clock. The server sends it as seconds since the epoch."""
+    """Parse a time from the server's clock, which the server sends as seconds since the epoch."""
     return datetime.fromtimestamp(parse_finite_number(raw), UTC)
 
 
@@ -340,10 +341,9 @@ def _return_value(value: Row) -> Row:
 
 @functools.cache
 def _read_initial_limits() -> tuple[int, int]:
-    """Return the memory limits that the process had at its first call.
+    """Return the memory limits that the process had when this function was first called.
 
-    They are cached because concurrent threads would otherwise restore the limits that another
-    thread has set.
+    The limits are cached because another thread may have lowered them by the time of a later call.
     """
     import resource  # Windows does not have this module.
 
@@ -352,16 +352,16 @@ def _read_initial_limits() -> tuple[int, int]:
 
 @contextlib.contextmanager
 def limit_memory() -> Iterator[None]:
-    """Let the process grow by at most ``MAX_ANSWER_BYTES`` inside the block.
+    """Limit the growth of the process to ``MAX_ANSWER_BYTES`` inside the block.
 
-    libpq trusts the length of a message that the server states, and buffers up to 2 GB before this
-    program sees the answer. With the limit, libpq aborts a larger answer.
+    libpq believes the server's statement of a message's length, and buffers up to 2 GB before this
+    program sees the message. With the limit, libpq aborts a larger message.
     """
     try:
         import resource  # Windows does not have this module.
 
         with open("/proc/self/statm", "rb") as stream:
-            current_bytes = int(stream.read().split()[_DATA_PAGES_FIELD]) * os.sysconf(
+            current_bytes = int(stream.read().split()[_DATA_PAGES_INDEX]) * os.sysconf(
                 "SC_PAGE_SIZE"
             )
     except (ImportError, OSError, ValueError):

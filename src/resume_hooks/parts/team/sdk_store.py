@@ -1,8 +1,8 @@
-"""Implement the ``SessionStore`` of the Agent SDK in the team's database.
+"""Implement the Agent SDK's ``SessionStore`` in the team's database.
 
-The class does not inherit from the SDK's class. This module imports the SDK only in order to fold
-the summary of a session, in a program that has the SDK. Only the owner can read the rows. They are
-not redacted, because ``load`` must return exactly the entries that were appended. To share a
+The class does not inherit from the SDK's class. The SDK is imported only to fold the summary of a
+session, and only in a program that has the SDK. A stored session can be read only by its owner and
+is not redacted, because ``load`` must return exactly the entries that were appended. To share a
 session with other members, use ``team push``.
 """
 
@@ -26,7 +26,7 @@ Key = dict[str, Any]
 Row = TypeVar("Row")
 
 MAX_LOADED_BYTES = 1024 * 1024 * 1024
-"""The maximum number of bytes that the entries of a loaded session have as JSON."""
+"""The maximum total size, in bytes, of a loaded session's entries as JSON."""
 
 
 class _StoredPart(NamedTuple):
@@ -208,7 +208,7 @@ async def _fetch_strict_rows(
 ) -> list[Row]:
     """Return the rows of a query. Raise TeamFailed if a row is invalid.
 
-    An invalid row is not skipped, because the loaded session would then lack entries.
+    If invalid rows were skipped, the loaded session would lack entries.
     """
     valid_rows, refused_count = await rows.read_rows_async(db, query, values, row_format)
     if refused_count:

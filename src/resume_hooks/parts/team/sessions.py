@@ -1,7 +1,7 @@
-"""List the sessions on the server that you may see, and find the session that a locator names.
+"""List the sessions on the server that you may see, and find a session by a locator.
 
-Your own sessions are queried separately, because the number of rows per query is limited. So the
-sessions of other members cannot displace your own.
+The number of rows per query is limited. Your own sessions are therefore queried separately, so that
+other members' sessions cannot displace them.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
 
 VISIBILITY_BY_AUDIENCE = {"m": "private", "p": "project", "t": "team"}
-"""The visibility of a session by the letter that the database stores for its audience: only the
-owner, the members of the session's project, or the whole team. A session can also be shared with
-single members."""
+"""Maps the letter that the database stores for a session's audience to the session's visibility:
+only the owner, the members of the session's project, or the whole team. A session can also be
+shared with individual members."""
 
 MAX_LISTED_SESSIONS = 10_000
-"""The maximum number of your own sessions in a list. The same number applies to the sessions of
+"""The maximum number of your own sessions in a list. The list contains at most as many sessions of
 other members."""
 
 _MAX_CANDIDATES = 1_000
-"""The maximum number of your own sessions that are queried for a locator. The same number applies
-to the sessions of other members."""
+"""The maximum number of your own sessions to query for a locator. At most as many sessions of other
+members are queried."""
 
 _SESSIONS_QUERY = """
 select s.id::text, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent,
@@ -46,19 +46,19 @@ _OTHERS_CONDITION = " and s.owner <> (select team.me())"
 _OWNER_CONDITION = " and m.login = %(owner)s"
 _ROWS_CONDITION = " and s.id = any(%(rows)s::bigint[])"
 _IDS_CONDITION = " and s.session_id = any(%(ids)s::text[])"
-_NAME_CONDITION = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
+_LOCATOR_CONDITION = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
   or starts_with(s.session_id, %(first)s) or strpos(lower(s.title), lower(%(last)s)) > 0
   or strpos(lower(s.title), lower(%(first)s)) > 0)"""
 _ORDER_BY_MATCH = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::text[]) desc,
   s.title = any(%(words)s::text[]) desc, s.pushed desc limit %(most)s"""
 _ORDER_BY_TIME = " order by s.pushed desc limit %(most)s"
-"""Sort by the server's clock. A client that sent a false time could otherwise move its sessions to
-the front."""
+"""Sorts by the time of the server's clock. If a client's time were used, a client with a false time
+could move its sessions to the front."""
 
 
-_SHORT_ID_CHARACTERS = 8
-"""The number of characters of a session id in lists. A shorter word in a locator may be part of a
-title."""
+_LISTED_ID_CHARACTERS = 8
+"""The number of characters of a session id in lists. A shorter word in a locator is not taken for
+the beginning of an id, because it may be part of a title."""
 
 _ID_PADDING = "00000000-0000-0000-0000-000000000000"
 
@@ -67,9 +67,9 @@ class TeamSession(NamedTuple):
     """A session that one machine pushed, as recorded on the server.
 
     ``row`` is the id of the session's row on the server. ``visibility`` is ``private``, ``project``
-    or ``team``. ``shared_with`` lists single members who can also read the session.
-    ``is_transferred`` is true if an admin transferred the session to you from a former member. In
-    this case the text of the session is unverified. ``pushed`` is the time of the last push.
+    or ``team``. ``shared_with`` lists individual members who can also read the session.
+    ``is_transferred`` is true if an admin transferred the session to you from a former member. The
+    text of a transferred session is unverified. ``pushed`` is the time of the last push.
     """
 
     row: int
@@ -132,8 +132,8 @@ def fetch_sessions_by_id(
 ) -> list[TeamSession]:
     """Return the sessions with these session ids, newest first. Sessions that you may not see are omitted.
 
-    With ``owner``, return only the sessions of this member. An id may occur several times, because
-    several machines or members can push a session with the same id.
+    With ``owner``, return only the sessions of this member. The result can contain several sessions
+    with the same id, because several machines or members can push a session under that id.
     """
     conditions = _IDS_CONDITION + (_OWNER_CONDITION if owner else "") + _ORDER_BY_TIME
     matches = _query_sessions(
@@ -147,7 +147,7 @@ def fetch_sessions_by_id(
 
 
 def find_team_session(locator: str, db: Database, *, only_own: bool = False) -> TeamSession:
-    """Return the session that a locator names. With ``only_own``, search only your own sessions.
+    """Return the session that matches a locator. With ``only_own``, search only your own sessions.
 
     Raise SessionNotFound or AmbiguousLocator.
     """
@@ -163,7 +163,7 @@ def find_team_session(locator: str, db: Database, *, only_own: bool = False) -> 
         locator,
         _query_sessions(
             db,
-            _NAME_CONDITION + _ORDER_BY_MATCH,
+            _LOCATOR_CONDITION + _ORDER_BY_MATCH,
             values,
             only_own=only_own,
             max_sessions=_MAX_CANDIDATES,
@@ -190,13 +190,12 @@ def _query_sessions(
 
 
 def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSession:
-    """Return the session that a locator names by its id, a prefix of its id, or a part of its title.
+    """Return the session that matches a locator: its id, the beginning of its id, or a part of its title.
 
     The locator may begin with ``owner:`` or ``owner@machine:``. ``sessions`` is sorted newest
-    first. If several machines have the session, the latest copy is returned. If several members
-    have a session with the same id, your own session is preferred, and sessions of current members
-    are preferred to sessions that were transferred from former members. Raise SessionNotFound or
-    AmbiguousLocator.
+    first. If several machines have pushed the session, return the latest copy. If several members
+    have a session with the same id, prefer your own session, and then sessions of current members
+    to those that were transferred from former members. Raise SessionNotFound or AmbiguousLocator.
     """
     front, colon, remaining_part = locator.strip().partition(":")
     owner_sessions = []
@@ -207,11 +206,11 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
         sessions, locator = owner_sessions, remaining_part
     locator_text = locator.strip()
     matches = sorted(
-        _select_sessions_by_name(locator_text, sessions), key=lambda session: session.is_transferred
+        _select_best_matches(locator_text, sessions), key=lambda session: session.is_transferred
     )
     own_ids = {session.session_id for session in matches if session.is_own}
     chosen: dict[tuple[str, str], TeamSession] = {}
-    # Of several copies with the same owner and id, the first one in ``matches`` is kept.
+    # If ``matches`` contains several copies with the same owner and id, keep the first one.
     for session in reversed(matches):
         if session.is_own or session.session_id not in own_ids:
             chosen[session.owner, session.session_id] = session
@@ -235,11 +234,11 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     return next(iter(chosen.values()))
 
 
-def _select_sessions_by_name(locator_text: str, sessions: list[TeamSession]) -> list[TeamSession]:
-    """Return the sessions that a text names, with only the best kind of match.
+def _select_best_matches(locator_text: str, sessions: list[TeamSession]) -> list[TeamSession]:
+    """Return the sessions that match a text in the best way that occurs.
 
-    The kinds, best first, are: the session id, a prefix of the session id, the title, a part of the
-    title.
+    The ways to match, best first, are: the session id, the beginning of the session id, the title,
+    a part of the title.
     """
     id_matches = [session for session in sessions if session.session_id == locator_text]
     if id_matches:
@@ -262,7 +261,7 @@ def _select_sessions_by_name(locator_text: str, sessions: list[TeamSession]) -> 
 def _is_id_or_prefix(locator_text: str) -> bool:
     """Check whether a text is a session id or the beginning of one, optionally after ``owner:``."""
     owner, _, name = locator_text.rpartition(":")
-    shortest = MIN_ID_PREFIX_CHARACTERS if owner else _SHORT_ID_CHARACTERS
+    shortest = MIN_ID_PREFIX_CHARACTERS if owner else _LISTED_ID_CHARACTERS
     return len(name) >= shortest and is_session_id(name + _ID_PADDING[len(name) :])
 
 

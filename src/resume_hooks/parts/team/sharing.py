@@ -40,7 +40,7 @@ If the file is empty, the server removes the copies from all your machines.
 
 
 class ProjectReaders(NamedTuple):
-    """The owner of a project, and the number of other members who can read the project's shared sessions."""
+    """The login of a project's owner, and the number of other members who can read its shared sessions."""
 
     owner: str
     reader_count: int
@@ -129,7 +129,7 @@ def queue_replacement(session_id: str, where: Where) -> str:
 
 
 def has_queued_deletions(where: Where) -> bool:
-    """Check whether sessions wait to be removed from the server."""
+    """Check whether the queue contains sessions that must be removed from the server."""
     return os.path.isdir(
         queue := os.path.join(team_folder_path(where), _REMOVAL_QUEUE_FOLDER)
     ) and bool(os.listdir(queue))
@@ -175,10 +175,10 @@ def remove_queued_and_expired_sessions(db: Database, where: Where) -> list[str]:
 
 
 def find_expired_sessions(where: Where) -> tuple[list[str], int]:
-    """Return the ids of pushed sessions that are no longer on this machine, and a number of days.
+    """Return the ids of expired sessions, and the number of days in the retention period.
 
-    This number is the retention period that the employer has set in the client's managed settings.
-    If none is set, return no ids and 0.
+    An expired session is a pushed session that is no longer on this machine. The employer sets the
+    retention period in the client's managed settings. If none is set, return no ids and 0.
     """
     days = read_managed_retention()[1]
     if not days:
@@ -192,7 +192,7 @@ def find_expired_sessions(where: Where) -> tuple[list[str], int]:
 def _remove_from_server(sessions: list[str], days: int, db: Database, where: Where) -> list[str]:
     """Remove the copies of ``sessions`` that this machine pushed, if they are older than ``days`` days.
 
-    Return the ids of the removed sessions.
+    Return the ids of the sessions whose copies were removed.
     """
     if not sessions:
         return []

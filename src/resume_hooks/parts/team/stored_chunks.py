@@ -1,7 +1,7 @@
 """Fetch the chunks of session files from the server, decompress them and verify their digests.
 
-A chunk is fetched in slices. At most ``SLICE_BYTES`` bytes of it are in memory at a time, even if
-the server states a larger size.
+A chunk is fetched in slices, so that at most ``SLICE_BYTES`` of its bytes are in memory at a time,
+no matter which size the server states.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ SLICE_BYTES = 1024 * 1024
 """The maximum number of bytes to fetch or decompress in one step."""
 
 MAX_STORED_BYTES = MAX_LINE_BYTES + MAX_LINE_BYTES // 1000 + MAX_CHUNK_BYTES
-"""The maximum number of bytes of a compressed chunk. It is larger than the maximum before
-compression, because compression makes some data slightly larger."""
+"""The maximum size of a compressed chunk in bytes. It is larger than the maximum size of an
+uncompressed chunk, because compression makes some data slightly larger."""
 
 
 class StoredChunk(NamedTuple):
-    """A chunk of a file on the server, which consists of complete lines.
+    """A chunk on the server. It consists of complete lines of a file.
 
-    Its lines have ``raw_bytes`` bytes, and ``stored_bytes`` bytes after compression. ``sha256`` is
-    the digest of the lines.
+    ``raw_bytes`` is the size of the lines, and ``stored_bytes`` their size after compression.
+    ``sha256`` is the digest of the lines.
     """
 
     first_record: int
@@ -93,10 +93,9 @@ def batch_chunks(chunks: Iterable[SizedChunk]) -> Iterator[list[SizedChunk]]:
 def fetch_small_chunks(
     addresses: list[tuple[int, int]], db: Database
 ) -> dict[tuple[int, int], bytes]:
-    """Return the compressed bytes of chunks that have at most ``SLICE_BYTES`` bytes.
+    """Return the compressed bytes of several chunks with at most ``SLICE_BYTES`` bytes each, by address.
 
-    An address consists of the row id of the chunk's file and the number of the chunk's first
-    record.
+    A chunk's address consists of the row id of its file and the number of its first record.
     """
     query = (
         "select c.part::text, c.first::text, substring(c.data for %s)"
@@ -148,8 +147,8 @@ def unpack_lines(slices: Iterable[bytes], raw_bytes: int, sha256: bytes) -> Iter
     """Yield the decompressed lines of a chunk while its compressed bytes are fetched.
 
     Raise ImportFailed if the lines do not have ``raw_bytes`` bytes or if their digest is not
-    ``sha256``. The digest is only known at the end, so the caller must expect this error even after
-    the last line.
+    ``sha256``. The digest can be checked only at the end, so the caller must expect this error even
+    after the last line.
     """
     decompressor, file_hash, byte_count = zlib.decompressobj(), hashlib.sha256(), 0
     for packed_slice in slices:

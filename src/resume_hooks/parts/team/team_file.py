@@ -1,7 +1,8 @@
 """Read the team that this machine has joined, and record failed pushes.
 
-The team is in the file ``team/team.json`` in the state folder. The installer and the session-start
-hook use this module without the engine. So it needs only the standard library of Python 3.9.
+The joined team is recorded in the file ``team/team.json`` in the state folder. The installer and
+the session-start hook use this module without the engine, so this module needs only the standard
+library of Python 3.9.
 """
 
 from __future__ import annotations
@@ -19,24 +20,25 @@ from resume_hooks.system.invocation import shell_command
 
 TEAM_FOLDER, TEAM_FILE, TEAM_FILE_VERSION = "team", "team.json", 1
 PUSH_MARK_FILE = "push"
-"""The name of an empty file that exists if turns are pushed.
+"""The name of an empty file that exists while turns are being pushed to a team.
 
-The modification time of the file is the time of the last attempt to push. A hook only checks
-whether this file exists.
+The file's modification time is the time of the last attempt to push. To find out whether to push a
+turn, a hook only checks whether this file exists.
 """
 
 _LAST_PUSH_FILE = "last"
-"""An empty file whose modification time is the time of the last successful push."""
+"""The name of an empty file whose modification time is the time of the last successful push."""
 
 FAILURE_FILE, UNREPORTED_FILE = "failing.json", "untold"
 """The names of two files about failed pushes.
 
-The first file contains the reason. The second file is empty, and exists as long as the next session
-start must report the failure. A shell script in the hook checks whether the second file exists.
+The first file contains the reason for the failure. The second file is empty. It exists until a
+session start has reported the failure, and the hook's shell script checks for it.
 """
 
 LONG_FAILURE_SECONDS = 24 * 60 * 60
-"""The number of seconds after which a session start reports that the server is unreachable."""
+"""The number of seconds for which the server must be unreachable before a session start reports it.
+"""
 
 
 class Team(NamedTuple):
@@ -53,11 +55,11 @@ class Team(NamedTuple):
 
 
 class PushFailure(NamedTuple):
-    """A record of failing pushes. ``start_time`` is the time of the first failure, in seconds since the epoch.
+    """A record of failed pushes. ``start_time`` is when the first one failed, in epoch seconds.
 
-    ``waiting_count`` is the number of sessions that wait for a push, ``reason`` the reason and ``remedy``
-    what the user can do. ``is_reported`` is true if a session start must report the failure or has
-    reported it.
+    ``waiting_count`` is the number of unsent sessions, ``reason`` the reason for the failure, and
+    ``remedy`` what the user can do about it. ``is_reported`` is true if a session start has
+    reported the failure, or if the next session start must report it.
     """
 
     start_time: int
@@ -126,8 +128,8 @@ def record_failure(
     """Record the reason for a failed push, and what the user can do about it. Raise OSError.
 
     ``error`` consists of these two texts. If ``report_at_once`` is true, the next session start
-    reports the failure. Otherwise a session start reports it after ``LONG_FAILURE_SECONDS``
-    seconds. Each failure is reported only once.
+    reports the failure. Otherwise, session starts report it only if pushes have failed for
+    ``LONG_FAILURE_SECONDS``. Each failure is reported only once.
     """
     previous_failure, now = read_failure(where), int(time.time())
     failure = PushFailure(
@@ -179,7 +181,7 @@ def format_last_push(where: Where) -> str:
 def report_push_failure(where: Where) -> str:
     """Return a sentence about a failure that this session start must report, or ``""`` if there is none.
 
-    Later session starts do not report the same failure.
+    Later session starts will not report the failure again.
     """
     try:
         removal.remove_file(os.path.join(team_folder_path(where), UNREPORTED_FILE), where.state)

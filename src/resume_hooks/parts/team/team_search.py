@@ -1,10 +1,10 @@
 """Search the team's sessions: send the query to the server, and rank the hits.
 
-The first query requires all words of the search. If there are too few hits, the second query
+The first query requires all words of the search. If it returns too few hits, the second query
 requires any of the words, and the third query any word that begins with one of them. The server
-ranks the matching turns, and ``read_turns`` reads their text and compares it with quoted phrases.
-The score of a hit depends on the number of words in it and on their distance. At most half of the
-hits are from one member as long as other members have hits.
+ranks the matching turns. ``read_turns`` then reads their text and looks for the quoted phrases. The
+score of a hit depends on how many of the words it contains and on how close together they are. If
+several members have hits, at most half of the returned hits are from one member.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _MAX_RANKED_TURNS = 50
 words."""
 
 _MAX_READ_TURNS = 1_000
-"""The maximum number of turns that are read to find a phrase. The server finds only the words of a
-phrase."""
+"""The maximum number of turns to read in order to find a phrase. The server cannot search for a
+phrase, only for its words."""
 
 _MAX_PAGES = 100
-"""The maximum number of pages to request per query. This limit matters if the server reports turns
-whose text does not contain the words."""
+"""The maximum number of pages to request per query. A query could reach this limit if the server
+returns turns whose text does not contain the words."""
 
 _MIN_TIME_STEP = timedelta(microseconds=1)
 _MAX_CLOCK_SKEW = timedelta(days=1)
-"""The maximum difference between this machine's clock and another machine's clock. Turns whose time
-is further in the future are not requested."""
+"""How far another machine's clock may be ahead of this machine's clock. Turns with later times are
+not requested."""
 
-_FIND_QUERY = (
+_FIND_TURNS_QUERY = (
     "select session::text, part::text, record::text, extract(epoch from at)::float8::text, rank::text, said_by::text,"
     " mine::text from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s, %s::timestamptz, %s::name[])"
 )
@@ -64,7 +64,7 @@ class SearchResult(NamedTuple):
     """The hits of a search.
 
     ``searched_turn_count`` is 0 if the search has read all turns. If a search for a phrase stopped
-    earlier, it is the number of turns that the search read.
+    before the last turn, it is the number of turns that the search has read.
     """
 
     hits: list[TeamHit]
@@ -72,10 +72,10 @@ class SearchResult(NamedTuple):
 
 
 class SearchScope(NamedTuple):
-    """The turns that a search includes. By default it includes all turns.
+    """The turns to search. By default, these are all turns.
 
-    ``start_time`` (ISO 8601) excludes earlier turns, ``only_own`` the turns of other members, and
-    ``project`` the turns of other projects.
+    ``start_time`` (ISO 8601) excludes earlier turns. ``only_own`` excludes the turns of other
+    members, and ``project`` excludes the turns of other projects.
     """
 
     start_time: str | None = None
@@ -163,9 +163,9 @@ class _Search:
         )
 
     def _add_hits(self, query: str, hits: list[TeamHit]) -> None:
-        """Append the hits of one query to ``hits``. Request newer turns first.
+        """Request pages of turns, newest first, and append the hits of one query to ``hits``.
 
-        After many turns of one member, the next requests exclude this member.
+        If a member has had many turns in these pages, the following requests exclude this member.
         """
         end_time, turn_counts = datetime.now(UTC) + _MAX_CLOCK_SKEW, Counter[str]()
         for page in range(1, _MAX_PAGES + 1):
@@ -174,7 +174,7 @@ class _Search:
                 or self._db.has_passed_deadline()
             ):
                 break
-            turns_before, is_full_page = self._fetch_page(
+            earlier_turns, is_full_page = self._fetch_page(
                 query,
                 end_time,
                 [
@@ -183,10 +183,10 @@ class _Search:
                     if turn_counts[login] >= self._max_turns_per_member
                 ],
             )
-            turn_counts.update(turn.owner for turn in turns_before if not turn.is_own)
+            turn_counts.update(turn.owner for turn in earlier_turns if not turn.is_own)
             new_turns = [
                 turn
-                for turn in sorted(turns_before, key=lambda turn: -turn.rank)
+                for turn in sorted(earlier_turns, key=lambda turn: -turn.rank)
                 if turn[1:3] not in self._seen_turns
             ]
             self._seen_turns.update(turn[1:3] for turn in new_turns)
@@ -196,17 +196,18 @@ class _Search:
                 read_limit,
                 is_exact=not self._has_phrases,
             )
-            is_last_page = not (is_full_page and turns_before)
+            is_last_page = not (is_full_page and earlier_turns)
             has_read_enough = self._read_turn_count >= _MAX_READ_TURNS or page == _MAX_PAGES
             self.stopped_early = self.stopped_early or (has_read_enough and not is_last_page)
             self._has_unread_turns = self._has_phrases and not is_last_page and has_read_enough
             if is_last_page or has_read_enough:
                 break
-            end_time = min(turn.start_time for turn in turns_before)
+            end_time = min(turn.start_time for turn in earlier_turns)
             if new_turns:
                 end_time += (
-                    # The next request includes this instant, because there may be more turns with
-                    # the same time. If the page had no new turn, the request skips the instant.
+                    # The next request includes turns with exactly this time, because there may be
+                    # more of them than this page contains. If the page had no new turn, the next
+                    # request excludes them.
                     _MIN_TIME_STEP
                 )
 
@@ -225,18 +226,18 @@ class _Search:
             end_time,
             excluded_owners,
         )
-        turns = self._db.fetch_rows(_FIND_QUERY, values, _TURN_FORMAT)
-        turns_before = [turn for turn in turns if turn.start_time < end_time]
-        self._db.refused_row_count += len(turns) - len(turns_before)
-        return turns_before, len(
-            turns_before
+        turns = self._db.fetch_rows(_FIND_TURNS_QUERY, values, _TURN_FORMAT)
+        earlier_turns = [turn for turn in turns if turn.start_time < end_time]
+        self._db.refused_row_count += len(turns) - len(earlier_turns)
+        return earlier_turns, len(
+            earlier_turns
         ) + self._db.refused_row_count - refused_before >= _MAX_RANKED_TURNS
 
 
 def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
     """Return the ``max_hits`` hits with the highest scores, highest first.
 
-    At most half of them are from one member as long as other members have hits.
+    If several members have hits, at most half of the returned hits are from one member.
     """
     hits_by_turn: dict[str, TeamHit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.score):
@@ -248,7 +249,7 @@ def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
 
 
 def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
-    """Return the number of hits, but count at most ``maximum_per_member`` hits of each member except you."""
+    """Count the hits: all your own, and at most ``maximum_per_member`` of each other member."""
     own_references = {hit.reference for hit in hits if hit.is_own}
     turns = set()
     for hit in hits:
@@ -295,10 +296,10 @@ def quote_stem(word: str) -> str:
 
 
 def _build_term_query(term: Term, quote_form: Callable[[str], str]) -> str:
-    """Return PostgreSQL's query for a term of the search.
+    """Return a query for one term of the search, in PostgreSQL's syntax.
 
-    The query requires each word of the term. For a word that consists of parts, such as
-    ``snake_case``, it accepts all the parts together instead of the word.
+    The query requires each word of the term. If a word consists of parts, like ``snake_case``, a
+    text that contains all the parts also matches.
     """
     tokens = []
     for word_text, *parts in term.forms:

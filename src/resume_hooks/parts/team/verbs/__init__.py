@@ -57,7 +57,7 @@ class ProjectsOptions(
 
 
 class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:record_member"):
-    """As the admin, record who a member is, or that a member left. A new role with an old name gets no old sessions.
+    """As the admin, record who a member is, or that a member left. A new role with an old name inherits no sessions.
 
     \b
     keep    the role that has the name today is the same person
@@ -83,7 +83,7 @@ class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_se
 
 
 class StatusOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:print_status"):
-    """Show the team, the pushed projects and the sessions that wait for a push, without asking the server.
+    """Show the team, the pushed projects and the sessions that wait for a push, without contacting the server.
 
     \b
     Examples:
@@ -103,7 +103,7 @@ class LeaveOptions(
 
 
 class PushOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:push_sessions"):
-    """Send sessions to the server, without secrets, images and documents. What the server has is not sent again.
+    """Send sessions to the server, without secrets, images and documents. Only new data is sent.
 
     SESSION defaults to the latest session of this folder. Sessions stay private to you until you
     share them.
@@ -118,7 +118,9 @@ class PushOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:push
 
     locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...")
     everything: bool = flag("--all", help="Push every session of the added projects.")
-    rescan: bool = flag(help="Compare all sent data with today's rules, and replace what differs.")
+    rescan: bool = flag(
+        help="Redact the session again with today's rules, and replace the server's copy if it differs."
+    )
     dry_run: bool = DRY_RUN_OPTION
 
 
@@ -169,7 +171,7 @@ class SearchOptions(
 
 
 class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:resume_from_team"):
-    """Continue one of the team's sessions here: your own in full, or a colleague's as a conversation under a new id.
+    """Continue one of the team's sessions here: your own completely, or only the conversation of a colleague's.
 
     Your own session is copied into this folder together with its ancestors. Its later turns are
     pushed as a fork of the session.
@@ -213,7 +215,7 @@ class ShareOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:sha
 class UnshareOptions(
     VerbOptions, function="resume_hooks.parts.team.verbs.team:unshare_own_session"
 ):
-    """Make one of your sessions private again. Copies that others fetched are removed at their next pull.
+    """Make one of your sessions private again. Copies that others fetched are removed when they next pull.
 
     \b
     Examples:
@@ -259,7 +261,7 @@ _SUBCOMMANDS = (
 
 
 class TeamOptions(VerbOptions, subcommands=_SUBCOMMANDS):
-    """Share sessions with a team, and with your own other machines, in your own PostgreSQL database.
+    """Share sessions with a team, and between your own machines, in your own PostgreSQL database.
 
     Everything is private to you until you share it. Known secrets, images and documents stay here.
     The name of a team is a libpq service, which ~/.pg_service.conf describes. The password is in

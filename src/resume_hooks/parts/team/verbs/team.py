@@ -57,7 +57,7 @@ _MORE_SESSIONS_NOTES = [
 
 
 def push_sessions(options: PushOptions) -> None:
-    """Push sessions, or print what a push would send."""
+    """Push sessions, or print what would be pushed."""
     # Imported here because the import takes 80 ms.
     from resume_hooks.parts.team import background, pushing
 
@@ -135,7 +135,7 @@ def _make_slow_push_error(session: SessionFile, done_count: int, count: int) -> 
 
 
 def pull_session_copy(options: PullOptions) -> None:
-    """Fetch a session to read it, and remove the copies that you may no longer read."""
+    """Fetch a read-only copy of a session, and remove the copies that you may no longer read."""
     from resume_hooks.parts.team import fetching  # Imported here because the import takes 80 ms.
 
     team = membership.get_joined_team(options.where)
@@ -280,7 +280,7 @@ def forget_own_session(options: ForgetOptions) -> None:
 
 
 def _locate_pushable_session(locator: str | None, where: Where) -> SessionFile:
-    """Return the session that a locator names, or the latest session of this folder without a locator.
+    """Return the session that matches a locator. Without a locator, return this folder's latest session.
 
     Raise UsageError if the session belongs to an agent other than Claude Code.
     """
@@ -293,9 +293,9 @@ def _locate_pushable_session(locator: str | None, where: Where) -> SessionFile:
 
 
 def _build_reader_notes(project: str, login: str, db: Database) -> list[str]:
-    """Return a note on the owner of a project and the number of its readers.
+    """Return a note that names a project's owner and the number of members who can read its sessions.
 
-    Return no note if you are not a member of the project.
+    If you are not a member of the project, return no note.
     """
     readers = sharing.fetch_project_readers(project, db)
     if readers is None:

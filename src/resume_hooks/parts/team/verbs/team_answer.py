@@ -1,6 +1,6 @@
-"""Print the answers of the ``team`` actions, as tables or in one JSON format for all actions.
+"""Print the answers of the ``team`` actions, as text or as JSON in one format for all actions.
 
-``team search`` and ``search --team`` both use ``answer_search``.
+Both ``team search`` and ``search --team`` call ``answer_search``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ EMPTY_ANSWER: dict[str, Any] = {
 def answer_search(options: SearchOptions | core.SearchOptions, *, only_own: bool = False) -> None:
     """Run ``team search`` or ``search --team``, and print the hits."""
     refuse_unknown_options(options.words)
-    from resume_hooks.parts.team import team_search  # Imported here because only a search needs it.
+    from resume_hooks.parts.team import team_search  # Imported here because only searches need it.
 
     if options.since:
         start_time = parse_time_option(options.since).isoformat()
@@ -79,9 +79,9 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, only_own: bool
 def connect_to_read(options: VerbOptions) -> Iterator[Database]:
     """Open a connection with a time limit, for a request that a model may also make.
 
-    Raise UsageError if the model makes the request and the user has not allowed it. Every shell
-    that a client started is treated as a shell of the model, even if its environment does not show
-    the client.
+    Raise UsageError if the model makes the request and the user has not allowed this. A request
+    from any shell that a client started is considered a request of the model, even if the shell's
+    environment does not show the client.
     """
     if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
         # Imported here because a search by the user does not need it.
@@ -98,7 +98,7 @@ def read_team_lineage(
 ) -> tuple[list[Ancestor], list[str]]:
     """Return the rows that ``lineage --team`` prints, and notes for the user.
 
-    The server provides the ancestors that are not on this machine.
+    Ancestors that are not on this machine are fetched from the server.
     """
     # Imported here because only a lineage needs it.
     from resume_hooks.parts.team.ancestry import add_missing_ancestors, fetch_server_lineage
@@ -114,7 +114,7 @@ def read_team_lineage(
 
 
 def _format_hits(hits: Sequence[TeamHit]) -> str:
-    """Return the hits as text. Each hit has its session, its owner and a snippet."""
+    """Return the hits as text. For each hit, the text contains its session, its owner and a snippet."""
     lines = [f"{format_count(len(hits), 'hit')} in the team · {EVIDENCE_NOTE}"]
     for hit in hits:
         lines += [
@@ -137,7 +137,7 @@ def print_team_answer(
 ) -> None:
     """Print the answer of an action as text or JSON.
 
-    In JSON, the fields of ``data`` are filled, and the fields of other actions are empty.
+    The JSON object has the fields of all actions. Only the fields in ``data`` are filled.
     """
     team: Team | None = read_team(options.where)
     facts = {
@@ -191,8 +191,8 @@ _REFUSAL_NOTES = {
     " resume-hooks scrub {session_id} --in-place",
     "expired": "'{title}' ended before the team's retention period, and is not sent.",
 }
-"""Maps each reason for which the server refuses a session to a note. The notes are shown in this
-order."""
+"""Maps each reason for which the server can refuse a session to a note about it. The notes are
+shown in this order."""
 
 
 def format_sessions(sessions: Sequence[TeamSession]) -> str:

@@ -1,4 +1,4 @@
-"""Manage a team: set it up, join it, choose projects, show its status, leave it."""
+"""Manage a team: set it up, join it, choose its projects, show its status, and leave it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def create_schema(options: InitOptions) -> None:
                 )
             db.run_statement(sql)
     if options.upgrade:
-        # A database whose schema version is too new is refused.
+        # This raises an error if the schema version of the database is too new.
         with connect_to_team(service, any_version=options.sql):
             if sql:
                 text = f"The database has schema version {SCHEMA_VERSION} now."
@@ -75,7 +75,7 @@ def join_service(options: JoinOptions) -> None:
 
 
 def print_or_change_projects(options: ProjectsOptions) -> None:
-    """Change the pushed projects or the members of a project if the user asks for it.
+    """Change the pushed projects or the members of a project if the options ask for it.
 
     Then print the pushed projects.
     """
@@ -167,7 +167,7 @@ def record_member(options: MemberOptions) -> None:
 class _LockedSessions(NamedTuple):
     """The sessions of a former member that an open transaction still locks.
 
-    ``session_count`` is their number, and ``login`` the new name of the former member.
+    ``session_count`` is the number of these sessions, and ``login`` the former member's new name.
     """
 
     session_count: int
