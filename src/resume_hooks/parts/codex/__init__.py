@@ -1,6 +1,6 @@
-"""List, read and continue the sessions of Codex like those of Claude Code.
+"""List, read and continue Codex sessions like Claude Code sessions.
 
-This part also answers Codex's hooks in the format that Codex expects.
+This part also answers Codex's hooks, in the format that Codex expects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PART = Part(
             model="model:CodexExec",
         ),
     ),
-    # The hook events of Codex contain the turn's id and the model's name. Those of Claude Code do
+    # Hook events from Codex contain the turn's id and the model's name. Those from Claude Code do
     # not.
     hosts=(Host("codex", ("turn_id", "model"), "host:CODEX"),),
 )

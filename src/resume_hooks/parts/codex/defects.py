@@ -1,7 +1,7 @@
 """Find the defects in the files of a Codex session.
 
-Each defect has a description of its effect in Codex, and a line number if it is in the newest file.
-The effects were measured with Codex 0.42 to 0.169.
+Each defect has a description of how Codex reacts to it. If the defect is in the session's newest
+file, it also has a line number. The reactions were measured with Codex 0.42 to 0.169.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ENCRYPTED_SUMMARY = DefectKind(
 )
 
 _CONTENT_LOSS_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, PARTLY_WRITTEN_LINE, LONG_LINE})
-"""The kinds of defects whose effect is lost content. A repair cannot restore the content."""
+"""The kinds of defects that mean a loss of content. A repair cannot restore the lost content."""
 
 
 def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defect]:
@@ -95,7 +95,7 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
 
 
 def is_content_loss(kind: DefectKind) -> bool:
-    """Check whether a session with a defect of this kind lacks content even after its repair."""
+    """Check whether a defect of this kind means that content is lost even after a repair."""
     return kind in _CONTENT_LOSS_KINDS
 
 

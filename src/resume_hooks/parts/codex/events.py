@@ -1,10 +1,11 @@
-"""Answer two hook events of Codex: an automatic compaction, and the end of a turn.
+"""Answer two hook events of Codex: the start of an automatic compaction, and the end of a turn.
 
-Codex compacts a full session before it calls the prompt hook. So a trigger of this plugin, such as
-a rollover, would cause a needless compaction. This module stops the compaction, but only if the
-prompt is certainly a trigger. The compaction event does not contain the prompt. The Codex TUI
-appends each prompt to ``history.jsonl`` when it sends the prompt, so this module reads it there.
-``codex exec`` and other front ends do not write this file, and their compactions are never stopped.
+Codex compacts a full session before it calls the prompt hook. Without this module, a prompt that is
+a trigger of this plugin, such as a rollover, would cause a needless compaction. This module stops
+the compaction, but only if the prompt is certainly a trigger. The compaction event does not contain
+the prompt. However, the Codex TUI appends each prompt to ``history.jsonl`` when it sends the
+prompt, and this module reads the prompt there. ``codex exec`` and other front ends do not write
+this file, so their compactions are never stopped.
 """
 
 from __future__ import annotations
@@ -90,9 +91,10 @@ def is_started_by_trigger(event: hook_replies.Event, where: Where) -> bool:
 def _find_turn_start(event: hook_replies.Event) -> int:
     """Return the start of the turn in seconds since the epoch, or 0 if a trigger cannot have started it.
 
-    A trigger cannot have started the turn if the user did not start the turn, if the rollout
-    already contains lines of it, or if another turn began less than ``MAX_PROMPT_DELAY_SECONDS``
-    before.
+    A trigger cannot have started a turn that the user did not start, or a turn of which the rollout
+    already contains more than its first line. The result is also 0 if another turn began less than
+    ``MAX_PROMPT_DELAY_SECONDS`` before this turn, because the prompt could then belong to either
+    turn.
     """
     lines = _read_last_lines(hook_replies.text_field(event, "transcript_path"))
     last_payload = get_mapping(lines[-1], "payload") if lines else {}
@@ -132,7 +134,7 @@ def _read_last_lines(path: str) -> list[Record]:
 
 
 def _answer_turn_end(event: hook_replies.Event) -> Record:
-    """Return a message for the user if the session's context is getting full.
+    """Return a message for the user if the session's context is almost full.
 
     Each session gets this message only once, and sessions of ``codex exec`` never get it.
     """

@@ -13,7 +13,7 @@ _RESUME_COMMAND = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTIL
 
 
 def _format_card(text: str) -> str:
-    """Adapt the text of an answer for Codex, and add the command that opens the new session as last line."""
+    """Adapt an answer's text for Codex, and append a line with the command that opens the new session."""
     card = text.replace("Claude Code", "Codex")
     command = _RESUME_COMMAND.search(card)
     if command:
@@ -22,5 +22,5 @@ def _format_card(text: str) -> str:
 
 
 CODEX = Host("codex", {}, _format_card, empties_input=True)
-"""The format of answers to Codex. It adds no keys, because Codex rejects a reply with an unknown
-key and then sends the prompt to the model."""
+"""The format of answers to Codex. It adds no keys to an answer. If an answer had a key that Codex
+does not know, Codex would reject the answer and send the prompt to the model."""

@@ -1,8 +1,8 @@
 """Ask a model by running ``codex exec`` once.
 
 The run has no shell, no MCP servers, no hooks and no web access, and it saves no session. As in
-``ClaudeHeadless``, the model must have no tool that runs or writes anything. Codex 0.104 to 0.169
-rejects calls of these tools as unsupported (measured). If a run used a tool nevertheless, its
+``ClaudeHeadless``, the model must have no tool that runs or writes anything. In measurements, Codex
+0.104 to 0.169 rejected calls of these tools as unsupported. If a run used a tool nevertheless, its
 answer is discarded.
 """
 
@@ -168,9 +168,9 @@ class CodexExec:
 
 
 def make_strict_schema(schema: Any) -> Any:
-    """Return the schema in the form that the API accepts for structured outputs.
+    """Return the schema in the form that the API requires for structured outputs.
 
-    In this form every property is required.
+    In this form, every property of an object is required.
     """
     if isinstance(schema, list):
         return [make_strict_schema(part) for part in schema]
@@ -219,7 +219,7 @@ def _read_server_names(where: Where) -> list[str]:
 
 
 def _parse_output(output: CapturedOutput, model_name: str) -> tuple[str, Record]:
-    """Return the last message of the model in a run, and the run's token counts.
+    """Return the model's last message in a run, and the token counts of the run.
 
     Raise HeadlessFailed if the run contains no message, or if the model used a tool.
     """

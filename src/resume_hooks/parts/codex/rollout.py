@@ -42,16 +42,16 @@ from resume_hooks.transcripts.records import Record
 _PARENT_LINK_FIELDS = frozenset(
     {"history_mode", "history_base", "forked_from_ordinal_exclusive", "parent_thread_id"}
 )
-"""The fields of a first line that refer to other files. They are omitted from a child, which is
-self-contained."""
+"""The fields that refer to other files in the first line of a rollout. A child does not have these
+fields, because it is self-contained."""
 
 
 GOAL_WARNING = (
     "The goal stays with the parent. In the child, type /goal and its text to have Codex "
     "pursue it there."
 )
-"""The warning that a child has no goal. Codex stores the goals of all threads in its own database,
-not in their files."""
+"""The warning that a child has no goal. A child cannot get its parent's goal, because Codex stores
+the goals of all threads in its own database and not in their files."""
 
 
 DEFAULT_CLI_VERSION = "0.125.0"
@@ -65,10 +65,10 @@ MAX_CONFIG_BYTES = 1024 * 1024  # Maximum number of bytes to read from Codex's s
 
 @dataclass(frozen=True, slots=True)
 class RolloutBody(ChildBody):
-    """The content of a new Codex session, and the items that the model must receive from it.
+    """The content of a new Codex session, and the items that its model must receive.
 
-    ``encoded_lines`` are the lines of its file. ``drops_goal`` is true if the parent has a goal,
-    which Codex does not copy to the child.
+    ``encoded_lines`` are the lines of the session's file. ``drops_goal`` is true if the parent has
+    a goal, which is not copied to the new session.
     """
 
     encoded_lines: tuple[bytes, ...]
@@ -87,9 +87,9 @@ class RolloutBody(ChildBody):
         return iter(self.encoded_lines)
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Check a written child, and return the results.
+        """Check a written child, and return the results of the checks.
 
-        The checks include that the model receives exactly the planned items.
+        One of the checks requires that the model receives exactly the planned items.
         """
         history, kinds, next_line_number, ordinals = History(), [], 0, 0
         for line in read_rollout_lines(path):
@@ -140,8 +140,8 @@ def build_body(
 
     ``head`` contains the fields that this plugin adds to the child's first line, and ``meta`` the
     fields from the parent's first line. ``environment_lines`` are the lines in which the client
-    last described the environment to the model. They are written before the last item, because the
-    client treats the items after them as newer than the description.
+    last described the environment to the model. They are written immediately before the last item,
+    because the client assumes that the description is older than all items after these lines.
     """
     encoded_lines = [_build_first_line(child, head, meta)]
     for index, record in enumerate(item_records):
@@ -213,9 +213,9 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
 def build_item_record(
     payload: Record, timestamp: str, item_id: str, extra_fields: Mapping[str, Any] = {}
 ) -> Record:
-    """Return the line of an item in a rollout.
+    """Return the record of a rollout line that contains an item.
 
-    The model does not see ``extra_fields``, which are added to the line outside the item.
+    ``extra_fields`` are added to the record outside the item, where the model does not see them.
     """
     return {
         "timestamp": timestamp,
@@ -264,8 +264,9 @@ def _read_provider_setting(codex_home: str) -> str:
 def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     """Return the first line of a child.
 
-    ``meta`` contains the fields from the parent's first line or from ``build_child_meta``. Fields
-    that the client version in ``meta`` does not know are not added.
+    ``meta`` contains the fields from the parent's first line or from ``build_child_meta``. If
+    ``meta`` has no ``session_id``, its client version does not know this field, and the child does
+    not get it either.
     """
     payload = {}
     for key, value in meta.items():
@@ -297,7 +298,7 @@ def build_message_item(role: str, text: str) -> Record:
 def _build_screen_event(payload: Record) -> Record | None:
     """Return the event that shows an item on the screen.
 
-    Return None for an item that is not a message of the user or the model.
+    Return None if the item is neither a prompt nor an answer of the model.
     """
     if codex_items.item_type(payload) != codex_items.MESSAGE_TYPE:
         return None

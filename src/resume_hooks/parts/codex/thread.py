@@ -1,9 +1,10 @@
 """Read a Codex session as the parent of a child.
 
 The child receives the items that Codex would send to the model, and the lines in which Codex
-described the environment. Only these are kept in memory. A trimmed child has the same items, with
-placeholders for large contents: outputs, inputs, images, pasted texts and long answers. Encrypted
-content is never trimmed, because the provider rejects it after a change.
+described the environment. Only these items and lines are kept in memory. A trimmed child has the
+same items, but placeholders replace their large contents: outputs, inputs, images, pasted texts and
+long answers. Encrypted content is never trimmed, because the provider would reject the changed
+content.
 """
 
 from __future__ import annotations
@@ -83,9 +84,9 @@ DEFAULT_WINDOW_TOKENS = (
 MAX_PROMPT_CHARACTERS = 2_000
 MAX_PREVIEW_CHARACTERS = 200
 OUTPUT_LIMIT_KEY = "fallback_token_limit_override"
-"""The key for the maximum length of an output. A client uses this limit if it does not know the model.
+"""The key for the maximum length of an output. Clients that do not know the model use this limit.
 
-The limit is stored with each output, so it is copied to a child.
+Each output is stored with its limit, which is therefore copied to a child.
 """
 
 IMAGE_TOKENS = 1_600  # The maximum number of tokens of an image, whatever its size.
@@ -100,10 +101,10 @@ _EXIT_CODE_SEARCH_CHARACTERS = 400
 class CodexThread:
     """A Codex session with the items that Codex would send to the model, oldest first (``items``).
 
-    ``child_records`` are the lines of these items in a child, and ``meta`` is the payload of the
-    first line. ``environment_lines`` describe the environment to the model. ``has_goal`` is true if
-    the session has an incomplete goal. ``line_numbers`` maps the id of an item to its line number
-    in references.
+    ``child_records`` are the lines that these items have in a child, and ``meta`` is the payload of
+    the session's first line. ``environment_lines`` describe the environment to the model.
+    ``has_goal`` is true if the session has a goal that is not complete. ``line_numbers`` maps the
+    id of an item to the line number that references to this item contain.
     """
 
     session: SessionFile
@@ -126,7 +127,7 @@ class CodexThread:
 
     @property
     def trimmed_origins(self) -> dict[int, Origin]:
-        """The origins of the items that an earlier trim replaced, by the index of the item."""
+        """Maps the index of each item that an earlier trim replaced to the origin of the item."""
         origins = {}
         for index, record in enumerate(self.child_records):
             trim_fields = {key: record[key] for key in TRIM_FIELDS & record.keys()}
@@ -135,7 +136,7 @@ class CodexThread:
         return origins
 
     def collect_material(self, options: Options) -> TrimMaterial:
-        """Return the contents that a trim can replace, and the data for choosing among them."""
+        """Return the contents that a trim can replace, and the data that is needed to choose among them."""
         payloads = [payload.payload for payload in self.items]
         pieces: list[Piece] = []
         calls: dict[str, ToolCall] = {}
@@ -180,8 +181,8 @@ class CodexThread:
     def find_origins(self, where: Where) -> RecordOrigins:  # noqa: ARG002 - as of any session
         """Return the origin of each item.
 
-        The origin of a trimmed item was recorded by the trim. The origin of another item is its own
-        line.
+        If an item was trimmed, the trim has recorded its origin. Otherwise the origin is the item's
+        own line.
         """
         session_id = str(self.meta.get("id"))
         uuids = {index: item.uuid for index, item in enumerate(self.items)}
@@ -205,7 +206,7 @@ class CodexThread:
             yield value
 
     def read_messages(self) -> Iterator[ConversationMessage]:
-        """Yield the prompts, the answers and the summaries of compactions, in their order."""
+        """Yield the prompts, the answers and the summaries of compactions, in the order of the conversation."""
         for index, item in enumerate(self.items):
             if speaker := _item_speaker(item.payload):
                 if speaker == USER:
@@ -228,7 +229,7 @@ class CodexThread:
         options: Options,  # noqa: ARG002
         decision: TrimDecision,
     ) -> RolloutBody:
-        """Return the content of a trimmed child. Placeholders replace the pieces that ``decision`` contains."""
+        """Return the content of a trimmed child, with placeholders for the pieces that ``decision`` contains."""
         choices_by_item: defaultdict[int, list[Choice]] = defaultdict(list)
         for choice in decision.choices:
             choices_by_item[choice.piece.number].append(choice)
@@ -249,8 +250,8 @@ class CodexThread:
     ) -> RolloutBody:
         """Return the content of a child.
 
-        It has the lines in ``child_records``, except that each record in ``edited_records``
-        replaces the line with its index.
+        The content consists of ``child_records``, but ``edited_records`` maps the indexes of some
+        of them to the records that replace them.
         """
         item_records = []
         for index, record in enumerate(self.child_records):
@@ -367,7 +368,7 @@ def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
 def _item_speaker(item: Record) -> str:
     """Return the speaker of a message.
 
-    Return ``""`` for an item that is not a message, and for a message from the harness.
+    Return ``""`` if the item is not a message, or if the message is from the harness.
     """
     if codex_items.is_prompt(item):
         return USER
@@ -412,8 +413,8 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         GoalTracker(),
         settings.read_number("context_window"),
     )
-    # These lines describe the environment to the model: the last complete description and its later
-    # changes, the context of the last turn, and the last settings of the thread.
+    # These lines describe the environment to the model: the last complete description with its
+    # later changes, the context of the last turn, and the most recent settings of the thread.
     world_state_lines, turn_context_lines, settings_lines = (
         list[RolloutLine](),
         list[RolloutLine](),
@@ -453,7 +454,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
 
 
 class _ItemMetadataReader:
-    """Collects the fields that the lines of items have outside their payload.
+    """Collects the fields that an item's line has outside the payload.
 
     These fields are the origin of trimmed content, and the maximum length of an output.
     """
@@ -485,5 +486,5 @@ class _ItemMetadataReader:
             self._fields_by_location[line.file, line.line_number, index] = fields
 
     def fields_for_item(self, item: Item) -> Record:
-        """Return the fields that the line of an item has outside its payload."""
+        """Return the fields that an item's line has outside the payload."""
         return self._fields_by_location.get((item.file, item.line_number, item.part_index), {})

@@ -2,9 +2,9 @@
 
 When a thread is read, its copy is created, or updated if the thread has changed. The copies are
 private files in the state folder, in project folders like those of Claude Code. The first line of a
-copy contains the path and the state of the thread's newest rollout (its .jsonl file). If that
-rollout was deleted, the copy is removed. If all copies together exceed a size limit, the least
-recently used copies are removed.
+copy contains the path and the state of the rollout (.jsonl file) that was the thread's newest one
+when the copy was made. If that rollout has been deleted, the copy is removed. If the copies
+together exceed a size limit, the least recently used ones are removed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ThreadCopies:
         return os.path.abspath(path).startswith(os.path.join(self._folder, ""))
 
     def read_original_path(self, path: str) -> str:
-        """Return the path of the newest file of the thread from which a copy was made.
+        """Return the path of the newest file of the thread whose copy is ``path``.
 
         Return ``""`` if the copy cannot be read.
         """
@@ -124,8 +124,9 @@ class ThreadCopies:
     def _find_window_size(self, segments: list[ThreadSegment], find_rollout: RolloutFinder) -> int:
         """Return the size of the model's context window in tokens, or 0 if no file contains it.
 
-        The newest file that contains a size is used. A new fork contains no size, so the files of
-        its parent are also searched.
+        The newest file of the thread that contains a size determines the result. A new fork
+        contains no size. If no file of the thread contains one, the file of the thread's parent is
+        searched.
         """
         for segment in reversed(segments):
             if window_tokens := RolloutEnds(segment.path, self._agent).window:
@@ -144,7 +145,7 @@ class ThreadCopies:
         removal.remove_if_possible(path, self._root)
 
     def remove_excess_copies(self) -> None:
-        """Remove the copies of deleted threads, and further copies if the size limit is exceeded.
+        """Remove the copies of deleted threads. If the others exceed the size limit, remove some of them too.
 
         The least recently used copies are removed first.
         """

@@ -1,7 +1,7 @@
-"""Read the fields of a Codex thread that lists show, from both ends of its newest file.
+"""Read those fields of a Codex thread that lists show, from both ends of its newest file.
 
-The whole file is not converted. If the thread continues an older file, only the newest file is
-read. So a list shows the first prompt of the newest file.
+The file is not converted as a whole. If the thread continues an older file, the older file is not
+read, so that lists show the first prompt of the newest file.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class RolloutEnds(HeadTail):
         self.path = self.file = path
         self._agent = agent
         self._name = thread_name
-        # True if the client that wrote this rollout writes a token count before its response. None
-        # until the head was read.
+        # True if the client that wrote this rollout writes a token count before the response that
+        # it belongs to. None until the head has been read.
         self._usage_comes_first: bool | None = None
         try:
             status = os.stat(path)
@@ -140,7 +140,7 @@ class RolloutEnds(HeadTail):
     def ended(self) -> str:
         """The timestamp of the last message.
 
-        If the tail contains no message because of a long line, this is the timestamp of the last
+        If a long line leaves no room for a message in the tail, this is the timestamp of the last
         line.
         """
         message_timestamp = super().ended

@@ -1,7 +1,7 @@
 """Find the rollouts (.jsonl files) in a CODEX_HOME, and group them by thread.
 
-A thread that was rewound has several rollouts. They are in ``sessions``, in one folder per day, or
-directly in ``archived_sessions``. Symbolic links are not followed.
+A thread that was rewound has several rollouts. A rollout is either in ``sessions``, which has a
+folder for each day, or directly in ``archived_sessions``. Symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from resume_hooks.transcripts.records import get_string, parse_record
 SESSIONS_FOLDER, ARCHIVED_FOLDER = "sessions", "archived_sessions"
 # The maximum depth of folders below ``sessions``. Codex uses three levels: year, month and day.
 MAX_FOLDER_DEPTH = 4
-# The number of bytes at the beginning of a file that are searched for the working directory first.
-# Old clients may write long fields before it.
+# The number of bytes at the beginning of a file in which the working directory is searched for
+# first. Old clients may write long fields before the working directory.
 HEAD_BYTES = 8 * 1024
 
 _CWD_FIELD = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')
@@ -36,7 +36,7 @@ class Rollout(NamedTuple):
 
 
 class Rollouts:
-    """The rollouts in a CODEX_HOME at the time of the scan.
+    """The rollouts that a CODEX_HOME contained when it was scanned.
 
     ``threads`` maps each thread id to the newest rollout of the thread. ``compressed_count`` is the
     number of compressed rollouts that this Python cannot read.
@@ -46,14 +46,14 @@ class Rollouts:
         self.compressed_count = 0
         self.threads: dict[str, Rollout] = {}
         self._files: dict[str, str] = {}
-        # The compressed version of a file comes after the uncompressed version.
+        # After sorting, the compressed version of a file follows the uncompressed version.
         for rollout in sorted(
             _find_rollouts(codex_home),
             key=lambda listed_rollout: os.path.basename(listed_rollout.path),
         ):
             name = rollout.name
             if name.is_compressed and name.rollout_id in self._files:
-                continue  # Codex has uncompressed this file and will remove the compressed version.
+                continue  # Codex has uncompressed this file and is about to remove the compressed version.
             if name.is_compressed and not can_decompress():
                 self.compressed_count += 1
                 continue

@@ -39,13 +39,13 @@ from resume_hooks.transcripts.records import get_string, parse_record
 
 AGENT_NAME = "codex"
 SETTINGS_FILE = "config.toml"
-# The name of the folder in which Codex 0.150 and later have a lock file for each open thread.
+# The name of the folder in which Codex 0.150 and later create a lock file for each open thread.
 LOCKS_FOLDER = "thread-writer-locks"
-# The number of seconds after a write during which a thread is treated as open. Older clients have
-# no lock files.
+# The number of seconds for which a thread is considered open after a write. Older clients have no
+# lock files.
 OPEN_AFTER_WRITE_SECONDS = 60
-# The maximum number of seconds between the creation of a child and its last write by this plugin. A
-# child with a later write is treated as open, because Codex may have written to it.
+# The maximum number of seconds between the creation of a child and this plugin's last write to it.
+# If a child was written later, Codex may have written to it, and the child is considered open.
 MAX_CHILD_WRITE_SECONDS = 2
 
 
@@ -121,10 +121,9 @@ class Codex:
 
     @contextlib.contextmanager
     def open_temporary_path(self, path: str) -> Iterator[str]:
-        """Yield the path of a thread's copy. If the copy is new, remove it at the end of the block.
+        """Yield the path of a thread's copy. If the block created the copy, remove it at the end of the block.
 
-        A command that reads every thread once would otherwise double the space that the threads
-        need.
+        A command that reads every thread would otherwise leave a copy of each thread on the disk.
         """
         copy_existed = os.path.lexists(
             self._copies.build_copy_path(read_thread_cwd(path), _parse_thread_id(path))
@@ -149,8 +148,8 @@ class Codex:
     def read_parent(self, path: str) -> Parent | None:
         """Return the parent of a thread, or None if the thread has no parent.
 
-        A child that this plugin wrote contains its parent in its own fields, and a fork that Codex
-        wrote in Codex's field.
+        If this plugin wrote the thread, the parent is in fields that only this plugin writes. If
+        Codex forked the thread, the parent is in a field of Codex.
         """
         rollout = self.original_path(path)
         return provenance.parent_from_record(
@@ -164,7 +163,7 @@ class Codex:
         """
         self._copies.remove_excess_copies()
         newest_rollouts = self._scan_rollouts().threads.values()
-        return [  # The negative inode tells the caller to read the file through a copy.
+        return [  # A negative inode tells the caller to read the file through a copy.
             TranscriptFile(
                 path,
                 _project_name(path),
@@ -210,9 +209,9 @@ class Codex:
         return f'codex plugin marketplace add "$PWD" && codex plugin add {plugin}@{plugin}'
 
     def describe_open_state(self, session: SessionFile) -> str:
-        """Return why a thread is treated as open, or ``""`` if it is not open.
+        """Return why a thread is considered open, or ``""`` if it is not open.
 
-        A thread is treated as open if its lock file is locked, or if it was written recently.
+        A thread is considered open if its lock file is locked, or if it was written recently.
         """
         if _is_locked(os.path.join(self._home, LOCKS_FOLDER, f"{session.session_id}.lock")):
             return "Codex has the session open"
@@ -225,7 +224,7 @@ class Codex:
         return f"it was written {max(0, round(age_seconds))} seconds ago"
 
     def _is_unchanged_child(self, session: SessionFile) -> bool:
-        """Check whether a child has not changed since this plugin wrote it.
+        """Check whether a child is unchanged since this plugin wrote it.
 
         The check compares the modification time of the file with the timestamp in its first line.
         """

@@ -1,10 +1,10 @@
-"""Convert a Codex thread to records of Claude Code's format.
+"""Convert a Codex thread to records in Claude Code's format.
 
 The records contain the history that Codex would send to the model, and the earlier conversation. A
 compaction becomes a compaction in Claude Code's format, and turns that were rolled back become an
-abandoned branch. Texts come only from items, because events repeat them. The ids come from
-``history``, so they are the same in every run, and a fork has the ids of its parent. If a summary
-is encrypted, a record says so instead of its text.
+abandoned branch. Texts are read only from items, because events repeat them. The ids come from
+``history``, so they are the same in every conversion, and a fork has the ids of its parent. If a
+summary is encrypted, a record says so in its place.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ UNKNOWN_MODEL = "unknown"  # The model's name if the rollout does not contain a 
 def build_first_record(meta: ThreadMeta, first_line: Record, agent: str) -> Record:
     """Return the first record of a converted transcript. It contains the agent and the thread's parent.
 
-    ``first_line`` is the complete first line of the rollout. If this plugin wrote the rollout, that
-    line contains the parent. ``meta`` contains the parent of a fork that Codex wrote.
+    ``first_line`` is the complete first line of the rollout. It contains the parent if this plugin
+    wrote the rollout. ``meta`` contains the parent if Codex forked the thread.
     """
     parent_fields: Record = {}
     for key in ("continue_metadata", "trim_metadata"):
@@ -77,10 +77,11 @@ def convert_lines(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Reco
 class RecordConverter:
     """Converts the lines of a thread to records one by one.
 
-    The token count of a response usually follows the response. So the records of a response are
-    returned after the line with its token count. At the end, ``finish_response`` returns the
-    records of a response without a token count. ``usage_comes_first`` is true if the client writes
-    the token count before the response, as old clients did. It is None until the first token count.
+    The token count of a response usually follows the response. The records of a response are
+    therefore returned when the line with its token count is added. If no token count follows,
+    ``finish_response`` returns the records. ``usage_comes_first`` is true if the client writes the
+    token count before the response, as old clients did. It is None until a token count has been
+    read.
     """
 
     def __init__(self, thread_id: str, *, usage_comes_first: bool | None = None) -> None:
@@ -95,18 +96,19 @@ class RecordConverter:
         # The records of a response whose token count has not been read yet.
         self._pending_records: list[Record] = []
         self._has_result = False
-        # The number of tool uses in each unanswered call that has several, by call id.
+        # For each unanswered call with several tool uses, the number of these tool uses, by call
+        # id.
         self._use_counts: dict[str, int] = {}
-        # The command of each tool use that waits for its output, by the id of the tool use.
+        # The command of each tool use that has no output yet, by the id of the tool use.
         self._commands: dict[str, str] = {}
         self._tasks: dict[str, str] = {}  # The running commands, by their task ids.
         self._session_fields: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
         self._model = ""
         self._goal = GoalTracker()
         self._is_interrupted = False
-        # The permission mode in which the prompts are sent.
+        # The permission mode of the following prompts.
         self._prompt_fields: dict[str, str] = {}
-        # The field that describes the sandbox. It is empty if the sandbox allows changes.
+        # A description of the sandbox. The dictionary is empty if the sandbox allows changes.
         self._sandbox_fields: dict[str, str] = {}
 
     def add_line(self, line: RolloutLine) -> list[Record]:
@@ -163,9 +165,9 @@ class RecordConverter:
         return []
 
     def finish_response(self) -> list[Record]:
-        """Return the records of the last response, whose token count has not been read.
+        """Return the records of the last response without waiting for its token count.
 
-        Call this function if no token count can follow.
+        Call this method if no token count can follow.
         """
         finished_records, self._pending_records, self._has_result = self._pending_records, [], False
         return finished_records
