@@ -2,7 +2,7 @@
 
 A child is a self-contained rollout in an old format that every version of Codex can resume. The
 model of a fork receives the parent's history. This module adds files to Codex's folder, but never
-changes or deletes a file there.
+changes or deletes files that are already there.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ from resume_hooks.transcripts.transcript import scan_transcript
 class CleanedChildPlan(ChildPlan):
     """The plan for a child without secrets.
 
-    ``clean`` replaces the secrets in a line. A check requires that ``clean`` finds no secret in the
-    written child.
+    ``clean`` replaces the secrets in a line. After the child is written, a check requires that
+    ``clean`` would not change any of its lines.
     """
 
     clean: Callable[[bytes], bytes]
@@ -131,9 +131,9 @@ class CodexWriter:
     def make_conversation_body(
         self, draft: Draft, head: bytes, opening_text: str, spoken_texts: Sequence[ConversationText]
     ) -> RolloutBody:
-        """Return the content of a child with ``opening_text`` as first message.
+        """Return the content of a child that begins with the message ``opening_text``.
 
-        A conversation follows as text messages.
+        The texts of a conversation follow it as messages.
         """
         timestamp, message_id = (
             draft.attributes.at,
@@ -160,7 +160,7 @@ class CodexWriter:
         home: str | None,  # noqa: ARG002 - only this client's sessions get another
         output_dir: str | None,
     ) -> ForkPlan:
-        """Plan a child with the items that Codex would send to the model, either all or those before a cut."""
+        """Plan a child with the items that Codex would send to the model, or with those before a cut."""
         draft = self._draft_child_in_codex(session, "fork", output_dir)
         if cut is not None:
             conversation_cut = cut_point.cut_conversation(
@@ -191,7 +191,7 @@ class CodexWriter:
     ) -> ChildPlan:
         """Plan a child whose items, environment and title are cleaned by ``clean``.
 
-        If ``clean`` would change an encrypted item, the item is omitted.
+        An encrypted item that ``clean`` would change is omitted.
         """
         parent, child = (
             self._read_thread(session),
@@ -230,7 +230,7 @@ class CodexWriter:
     def plan_rewound_child(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
         """Plan a child with the first items of the parent, followed by the opening.
 
-        The last of the parent's items in the child is the last item whose id is in ``record_ids``.
+        The child contains the parent's items up to the last one whose id is in ``record_ids``.
         """
         parent, child = self._read_thread(opening.child.parent), opening.child
         closing_items = []
@@ -257,7 +257,7 @@ class CodexWriter:
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
     def scan_for_trim(self, session: SessionFile) -> CodexThread:
-        """Return the thread of a session with the line numbers of its items, so that it can be trimmed."""
+        """Return the thread of a session for trimming, with the line numbers of its items."""
         line_numbers = {}
         for node in scan_transcript(self._update_copy(session)).nodes:
             line_numbers[node.uuid] = node.number
@@ -273,8 +273,8 @@ class CodexWriter:
     ) -> UntrimPlan:
         """Plan a child in which trimmed items get their original content back.
 
-        ``numbers`` are the line numbers of the items to restore, or None for all trimmed items.
-        Raise SessionNotFound if all originals are missing. With ``strict``, raise it if any
+        ``numbers`` are the line numbers of the items to restore, or None to restore all trimmed
+        items. Raise SessionNotFound if all originals are missing or, with ``strict``, if any
         original is missing.
         """
         parent, numbers_by_id = (
@@ -341,7 +341,8 @@ class CodexWriter:
     def _build_meta(self, child: Draft) -> Record:
         """Return the fields of a child's first line.
 
-        They come from its parent if that is a Codex session, and otherwise from Codex's settings.
+        If the parent is a Codex session, the fields are those of the parent's first line.
+        Otherwise, they are built from the child's draft and the settings of Codex.
         """
         is_foreign = child.parent_agent != AGENT_NAME
         if is_foreign:
@@ -358,8 +359,8 @@ class CodexWriter:
 def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     """Plan a child with the parent's items up to the ``cut``.
 
-    Raise UsageError if the cut is before a compaction, and NothingToFork if no message would be
-    left.
+    Raise UsageError if the cut is before a compaction, and NothingToFork if the child would contain
+    no message.
     """
     if cut is None:
         item_count = len(parent.items)
@@ -382,7 +383,7 @@ def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     )
     tokens = max(0, parent.context.tokens - round(dropped_size / CHARACTERS_PER_TOKEN))
     head = child.make_first_line(ChildSize(tokens, CHARACTERS_PER_TOKEN))
-    # After a cut, the client must describe the environment again.
+    # If items are dropped, the client must describe the environment again.
     environment_lines = () if dropped_size else parent.environment_lines
     body = build_body(
         child,
@@ -407,7 +408,7 @@ def _count_items_up_to(parent: CodexThread, record_ids: Sequence[str]) -> int:
 
 
 def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str, str], Record]:
-    """Return the original items by thread id and item id. Each thread is read only once."""
+    """Return a dictionary of original items by thread id and item id. Read each thread only once."""
     ids_by_thread: defaultdict[str, set[str]] = defaultdict(set)
     for origin in origins:
         ids_by_thread[origin.session_id].add(origin.uuid)
@@ -426,5 +427,5 @@ def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple
 
 
 def _read_stable_fields(item: Record) -> tuple[str, object, str]:
-    """Return the fields of an item that a trim does not change."""
+    """Return the type, role and call id of an item, which a trim does not change."""
     return codex_items.item_type(item), item.get("role"), codex_items.call_id(item)

@@ -395,7 +395,7 @@ class RecordConverter:
         return self.finish_response()
 
     def _convert_interruption(self, line: RolloutLine) -> Iterator[Record]:
-        """Yield a record of the user's interruption if no message to the model has reported it."""
+        """Yield a record of the user's interruption, unless a message to the model has already reported it."""
         if not self._is_interrupted:
             uuid = self._ids.derive_id(f"interruption {line.timestamp}")
             yield self._build_message_record(line, uuid, records.USER, INTERRUPTED)
@@ -440,8 +440,8 @@ class RecordConverter:
     ) -> Record:
         """Return a record whose parent is the previous record.
 
-        The keys have the same order as in Claude Code, because some readers do not parse the whole
-        line.
+        The keys are in the same order as in Claude Code, because some readers do not parse the
+        whole line.
         """
         parent_id, self._parent = self._parent, uuid
         session_fields = {
@@ -495,10 +495,10 @@ def _build_harness_fields(item: Record) -> dict[str, bool | str]:
 
 
 def _format_goal_command(goal_notice: Record) -> str:
-    """Return a note about the user's goal as the ``/goal`` command of Claude Code.
+    """Return Codex's notice about the user's goal in the form of Claude Code's ``/goal`` command.
 
-    If the user set a goal, the text begins with a ``command-message``, because the model then
-    starts to work.
+    If the user set a goal, the model starts to work. The text then begins with a
+    ``command-message``.
     """
     objective, status = parse_goal_notice(goal_notice)
     command = (
@@ -516,7 +516,7 @@ def _format_use_id(call_id: str, index: int) -> str:
 
 
 def derive_second_record_id(uuid: str) -> str:
-    """Return the id of the second record that an item becomes."""
+    """Return the id of the second record that is made from one item."""
     return f"{uuid[:-1]}{(int(uuid[-1], 16) + 8) % 16:x}"
 
 
@@ -543,7 +543,7 @@ def _convert_usage(token_counts: Record) -> Record:
     }
 
 
-# Maximum number of encoded characters of a picture. A text replaces a larger picture.
+# The maximum number of encoded characters in a picture. A text replaces a larger picture.
 MAX_PICTURE_CHARACTERS = 8 * 1024 * 1024
 _PICTURE_TAG = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
@@ -552,13 +552,14 @@ _RUNNING_TASK_ID = re.compile(r"running with (session ID \d{1,9}|cell ID \d{1,9}
 _TRUNCATED_RESULT = re.compile(
     r'Warning: truncated[^{]{0,200}\{"chunk_id":[^{}]{0,200}?"exit_code":(\d{1,9})\b'
 )
-"""Matches the beginning of a command's result that a script printed, if the client shortened it."""
+"""Matches the beginning of a command's result that was printed by a script and shortened by the
+client."""
 
 _PRINTED_SESSION_ID = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
 _PRINTED_EXIT_CODE = re.compile(
     r"(?:\A|\n)\[?exit(?:[_ ]?(?:code|status))?[=:] ?(-?\d{1,9})\]?\s*\Z", re.IGNORECASE
 )
-"""Matches the last line of an output if a script printed an exit code there."""
+"""Matches the last line of an output if this line is an exit code that a script printed."""
 
 _OUTPUT_HEAD = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process exited with code|Exit code|Original token count|"
@@ -570,7 +571,7 @@ _SCRIPT_OUTPUT_PREFIX = "Script "  # The beginning of the output of a script.
 _ABORTED_OUTPUT = re.compile(r"(?:\A|\n)aborted(?: by user[^\n]{0,80})?\s*\Z")
 """Matches the output of a call that the user interrupted."""
 
-INTERRUPTED_STATUS = 130  # The exit status of a command that was ended by Ctrl-C.
+INTERRUPTED_STATUS = 130  # The exit status of a command that was interrupted with Ctrl-C.
 _REJECTION_PREFIXES = ("exec command rejected by user", "patch rejected by user")
 """The beginnings of the output of a call that the user rejected."""
 
@@ -587,15 +588,15 @@ _CALL_FAILURE_PREFIXES = (
 """The beginnings of outputs that report a failure: a patch did not apply, the sandbox denied a
 command, or a command could not run."""
 
-# The beginning of an output if a script printed the whole result of a command.
+# The beginning of an output in which a script printed a command's whole result.
 _COMMAND_RESULT_PREFIX = '{"chunk_id":'
-# Number of characters that are searched for the exit code, both at the beginning and at the end of
-# an output.
+# The number of characters to search for the exit code at the beginning of an output, and again at
+# its end.
 EXIT_CODE_SEARCH_CHARACTERS = 400
 
 
 def build_message_blocks(item: Record) -> list[Record]:
-    """Return the texts and pictures of a message as content blocks, without the tags around pictures."""
+    """Return the texts and pictures of a message as content blocks. Omit the tags around pictures."""
     part_blocks = [_build_block(part) for part in codex_items.content_parts(item)]
     blocks = []
     for block in part_blocks:
@@ -636,7 +637,7 @@ class ToolOutput(NamedTuple):
 
 
 def read_use_outputs(item: Record, use_count: int) -> list[ToolOutput]:
-    """Return the output of each of the ``use_count`` tool uses that ``item`` answers."""
+    """Return one output for each of the ``use_count`` tool uses that ``item`` answers."""
     head, *parts = codex_items.content_parts(item) or [{}]
     if use_count > 1 and len(parts) == use_count:
         return [read_output({**item, "output": [head, part]}) for part in parts]
@@ -681,7 +682,7 @@ def read_output(item: Record) -> ToolOutput:
 def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
     """Return an output without the lines that the client writes before it.
 
-    If ``status`` is not 0, the first line of the output becomes ``Exit code`` and the status.
+    If ``status`` is not 0, the output then begins with a line such as ``Exit code 1``.
     """
     text = get_string(blocks[0], "text")
     head = _OUTPUT_HEAD.match(text)
@@ -726,8 +727,8 @@ def _parse_output_fields(first_text: str, last_text: str) -> Record:
 def _unwrap_command_output(text: str) -> tuple[str, Record]:
     """Return the output of a command, and its exit code or task id as fields of a result block.
 
-    If ``text`` is not a whole command result that a script printed, return it unchanged with no
-    fields.
+    ``text`` is expected to be a whole command result that a script printed. Any other text is
+    returned unchanged and without fields.
     """
     inner_output = (
         records.parse_record(text.encode()) if text.startswith(_COMMAND_RESULT_PREFIX) else None

@@ -1,9 +1,9 @@
 """Read the goal of a Codex thread from its rollout (the .jsonl file).
 
 The user sets a goal with ``/goal``, and the model updates it. Codex itself reads the goal from its
-own database. This module does not use the database, which may be locked and has no entry for a
-copied or archived rollout. In Codex 0.169 and 0.171, the rollout and the database contain the same
-goal.
+own database. This module does not use the database, because it may be locked and contains no goal
+for a copied or archived rollout. In Codex 0.169 and 0.171, rollouts contain the same goals as the
+database.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from resume_hooks.transcripts.records import Record, get_mapping, get_string, pa
 
 # The type of the event that Codex writes after the user has set a goal or changed its status.
 GOAL_EVENT = "thread_goal_updated"
-# The tools with which the model changes the status of a goal or creates a goal. Their output
-# contains the goal.
+# The tools with which the model changes the status of a goal or creates one. Their output contains
+# the goal.
 UPDATE_GOAL_TOOL, CREATE_GOAL_TOOL = "update_goal", "create_goal"
 COMPLETE_STATUS = "complete"
 
@@ -32,8 +32,8 @@ _GOAL_CLEARED_TEXT = "User cleared the goal."
 class Goal(NamedTuple):
     """The user's goal for a thread.
 
-    ``status`` is Codex's name for its status: ``active``, ``paused``, ``blocked``, ``complete`` or
-    another name.
+    ``status`` is the name that Codex uses for the goal's status, for example ``active``,
+    ``paused``, ``blocked`` or ``complete``.
     """
 
     objective: str
@@ -41,7 +41,7 @@ class Goal(NamedTuple):
 
 
 class GoalTracker:
-    """Follows the goal of a thread line by line. ``goal`` is None as long as no goal is set."""
+    """Keeps track of a thread's goal while the lines are added. ``goal`` is None while no goal is set."""
 
     def __init__(self) -> None:
         self.goal: Goal | None = None

@@ -32,16 +32,16 @@ from resume_hooks.transcripts.records import (
 CHARACTERS_PER_TOKEN = (
     2.84  # The median number of characters per token in 720 complete requests of public rollouts.
 )
-# The key for an item's id in the parent, in a line that this plugin wrote. The key is next to
-# ``type``, outside the item.
+# The key for the id that an item had in the parent, in a line that this plugin wrote. The key is in
+# the same object as ``type``, outside the item.
 ORIGINAL_ID_KEY = "uuid"
 
 
 class Item(NamedTuple):
-    """An item of the history, with its ``payload``, time, id and the line that contains it.
+    """An item of the history, with its ``payload``, its time, its id, and the location of its line.
 
     ``part_index`` is the index of the item in the ``replacement_history`` of a compaction, or -1 if
-    the item has a line of its own. The id is the same in every run, and a fork has the ids of its
+    the item has a line of its own. The id of an item never changes, and a fork has the ids of its
     parent.
     """
 
@@ -57,8 +57,8 @@ class ItemIds:
     """Assigns ids to the items of a thread in the order of their lines.
 
     Each id depends on the previous id and on the content of the item. The first id depends on the
-    id of the oldest ancestor, which a fork copies from its parent. So an item in both a thread and
-    its fork has the same id.
+    id of the oldest ancestor, which a fork copies from its parent. An item therefore has the same
+    id in a thread and in the thread's forks.
     """
 
     def __init__(self) -> None:
@@ -95,9 +95,9 @@ class History:
     """The history that Codex sends to the model when it resumes a thread, built line by line.
 
     ``items`` are the items of the history, and ``window`` is the size of the model's context window
-    in tokens, or 0 if it is unknown. ``own_file`` is the newest file of the thread. Token counts in
-    other files are ignored, because they were written before the fork or rewind. If ``own_file`` is
-    ``""``, the token counts in all files are used.
+    in tokens, or 0 if it is unknown. ``own_file`` is the newest file of the thread. The token
+    counts in other files are ignored, because they are older than the fork or rewind that created
+    ``own_file``. If ``own_file`` is ``""``, the token counts in all files are used.
     """
 
     def __init__(self, own_file: str = "") -> None:
@@ -176,8 +176,8 @@ class History:
 def apply_compaction(compaction: Record, previous_items: Sequence[Record]) -> list[Record]:
     """Return the items of the history after a compaction.
 
-    Old clients recorded only the summary. In this case the items are the earlier prompts and the
-    summary, as in those clients.
+    Old clients recorded only a summary and continued with the earlier prompts and the summary. For
+    their compactions, these are the items.
     """
     replacement_items = compaction.get("replacement_history")
     if isinstance(replacement_items, list):

@@ -1,8 +1,8 @@
 """Read the items in the model's history: messages, calls, outputs and reasoning.
 
 An item is the payload of a ``response_item`` line, or an element of a compaction's
-``replacement_history``. If Codex adds a new type of call or output, add the type to ``CALL_TYPES``
-or ``OUTPUT_TYPES``.
+``replacement_history``. If a new version of Codex adds a type of call or output, that type must be
+added to ``CALL_TYPES`` or ``OUTPUT_TYPES``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ OUTPUT_TYPES = frozenset(
         "tool_search_output",
     }
 )
-"""``CALL_TYPES`` are the types of calls that Codex answers with an output. ``OUTPUT_TYPES`` are the
-types of these outputs. A call and its output have the same ``call_id``."""
+"""``CALL_TYPES`` are the types of calls that Codex answers with an output, and ``OUTPUT_TYPES`` are
+the types of these outputs. A call and its output have the same ``call_id``."""
 
 # The types of calls that have no output.
 HOSTED_CALL_TYPES = frozenset({"web_search_call", "image_generation_call"})
@@ -44,12 +44,12 @@ REQUEST_HEADING = "## My request for Codex:"
 """The heading before the user's own text in a prompt from an editor."""
 
 FILES_HEADING = "# Files mentioned by the user:"
-"""The heading of the list of files that the user attached in an editor. In the list, each file is a
-heading."""
+"""The heading of the list of files that the user attached in an editor. In this list, the name of
+each file is a heading too."""
 
 APPROVED_PLAN_PREFIX = "PLEASE IMPLEMENT THIS PLAN:"
-"""The beginning of the prompt that the client writes when the user approves a plan. The plan
-follows."""
+"""The beginning of the prompt that the client sends when the user approves a plan. The rest of the
+prompt is the plan."""
 
 INTERRUPTED_TURN_TAG = "<turn_aborted>"
 
@@ -91,7 +91,7 @@ def item_type(item: Record) -> str:
 
 
 def content_parts(item: Record) -> list[Record]:
-    """Return the content parts of a message or output. If the content is a string, it is the only part."""
+    """Return the content parts of a message or output. A string is returned as a single part."""
     if item_type(item) in OUTPUT_TYPES:
         content = item.get("output")
     else:
@@ -108,8 +108,8 @@ def content_parts(item: Record) -> list[Record]:
 def item_text(item: Record) -> str:
     """Return the text of an item.
 
-    The text parts of a message or output are joined by newlines. The text of a reasoning item is
-    its summary and content.
+    If the item is a message or output, newlines join its text parts. The text of a reasoning item
+    consists of its summary and its content, separated by blank lines.
     """
     if item_type(item) == REASONING_TYPE:
         rows = list_objects(item.get("summary")) + list_objects(item.get("content"))
@@ -122,9 +122,9 @@ def item_text(item: Record) -> str:
 
 
 def is_harness_message(item: Record) -> bool:
-    """Check whether a message with the user's role comes from the harness.
+    """Check whether a message with the user's role comes from the harness and not from the user.
 
-    Messages from the harness contain, for example, settings, instructions or interruptions.
+    Such messages contain, for example, settings, instructions or interruptions.
     """
     kinds = get_mapping(item, "internal_chat_message_metadata_passthrough").get(
         "content_item_kinds"
@@ -202,7 +202,7 @@ def is_prompt(item: Record) -> bool:
 def request_text(item: Record) -> str:
     """Return the user's own text in a prompt, without the text that an editor added before it.
 
-    A list of the files that the user attached follows the text.
+    If the user attached files, a list of these files is appended to the text.
     """
     prompt = item_text(item)
     before, heading, after = prompt.rpartition(REQUEST_HEADING)
@@ -218,7 +218,7 @@ def request_text(item: Record) -> str:
 def approved_plan(item: Record) -> str:
     """Return the plan in the prompt that the client sends after the user has approved a plan.
 
-    Return ``""`` for any other item.
+    Return ``""`` if ``item`` is not such a prompt.
     """
     prompt = item_text(item)
     if prompt.startswith(APPROVED_PLAN_PREFIX):
@@ -247,8 +247,8 @@ def call_id(item: Record) -> str:
 def call_arguments(item: Record) -> Record:
     """Return the arguments of a call as a dictionary.
 
-    If the arguments are a text or another value, the dictionary contains them with the key
-    ``input``.
+    If the arguments are not a JSON object, for example if they are a script, return them in a
+    dictionary with the key ``input``.
     """
     if item_type(item) == "custom_tool_call":
         return {"input": get_string(item, "input")}
@@ -299,7 +299,7 @@ def count_item_characters(item: Record) -> int:
 
 
 def dump_json(value: object) -> bytes:
-    """Return a value as JSON. Equal values become equal bytes.
+    """Return a value as JSON. Equal values always become equal bytes.
 
     A value that is nested too deeply becomes ``"..."``.
     """

@@ -1,7 +1,7 @@
 """Read the lines of a rollout (the .jsonl file of a Codex thread) one by one.
 
-Only one line is in memory at a time, with at most ``MAX_LINE_BYTES`` bytes. After the first line,
-blank, broken and unknown lines are skipped, as in Codex.
+Only one line is in memory at a time, and at most ``MAX_LINE_BYTES`` bytes of it. After the first
+line, blank, broken and unknown lines are skipped, as they are by Codex.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ META_LINE, ITEM_LINE, COMPACTION_LINE, TURN_CONTEXT_LINE, EVENT_LINE = (
 )
 """The types of lines that are read: metadata, item, compaction, context of a turn, and event."""
 
-# The type of lines in which the client describes the environment to the model, completely or only
-# the changes.
+# The type of lines in which the client describes the environment to the model. Such a line contains
+# either the complete description or only the changes.
 WORLD_STATE_LINE = "world_state"
 # The type of the event with the thread's settings. Newer clients use these settings when they
 # resume the thread.
@@ -34,13 +34,13 @@ SETTINGS_EVENT = "thread_settings_applied"
 
 # The type of a line that this plugin adds to a rollout for its own data. Codex ignores the line.
 PLUGIN_LINE = "resume-hooks-digest"
-TITLE_KEY, OPENING_KEY = "title", "isCompactSummary"  # Keys of this plugin in a line.
+TITLE_KEY, OPENING_KEY = "title", "isCompactSummary"  # The keys that this plugin adds to a line.
 
 ROLLOUT_SUFFIX, COMPRESSED_SUFFIX = ".jsonl", ".jsonl.zst"
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Maximum number of bytes in a line. Longer lines are skipped.
+"""The maximum number of bytes in a line. Longer lines are skipped.
 
-The longest line in the rollouts that were examined has 638 KB. A line with pictures may be longer.
+The longest line in the examined rollouts has 638 KB. A line with pictures may be longer.
 """
 
 READ_BUFFER_BYTES = 1024 * 1024  # Number of bytes to read in one step.
@@ -50,8 +50,9 @@ MAX_ORDINAL = 1 << 53
 class RolloutLine(NamedTuple):
     """A parsed line of a rollout.
 
-    ``record`` is an object with a type, a payload and a timestamp. ``line_number`` counts from 0.
-    ``offset`` is the number of bytes before the line in the uncompressed content of ``file``.
+    ``record`` is an object with a type, a payload and a timestamp. ``line_number`` is the number of
+    lines before the line. ``offset`` is the number of bytes before the line in the uncompressed
+    content of ``file``.
     """
 
     record: Record
@@ -78,7 +79,7 @@ class RolloutLine(NamedTuple):
     def ordinal(self) -> int | None:
         """The number of the line in its thread, or None in old files.
 
-        The numbering continues in forks and in further files of the thread.
+        A fork, or a later file of the same thread, continues the numbering.
         """
         value = self.record.get("ordinal")
         if isinstance(value, int) and value is not True and 0 <= value < MAX_ORDINAL:
@@ -105,7 +106,7 @@ def read_rollout_lines(path: str) -> Iterator[RolloutLine]:
 def read_raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
     """Yield the number, the offset and the bytes of every line.
 
-    Of a line with more than ``MAX_LINE_BYTES`` bytes, only that number of bytes is yielded. Raise
+    If a line is too long, only its first ``MAX_LINE_BYTES`` bytes are yielded. Raise
     SessionNotFound if the file cannot be read or uncompressed.
     """
     with open_rollout(path, READ_BUFFER_BYTES) as stream:
@@ -143,7 +144,7 @@ def parse_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> Rol
 
 @contextlib.contextmanager
 def open_rollout(path: str, buffer_bytes: int = -1) -> Iterator[BinaryIO]:
-    """Open a rollout and uncompress it if necessary. Close it at the end of the block.
+    """Open a rollout, uncompressed if necessary, and close it at the end of the block.
 
     ``buffer_bytes`` is the size of the read buffer. Raise SessionNotFound if the file cannot be
     opened.

@@ -24,14 +24,14 @@ _ROLLOUT_NAME = re.compile(
 )
 
 REQUIRED_FIELDS = ("id", "timestamp", "cwd", "originator", "cli_version")
-"""The required fields of a first line. No version of Codex accepts a file in which one is missing.
-"""
+"""The fields that a first line must contain. No version of Codex accepts a file without one of
+them."""
 
 
 class RolloutName(NamedTuple):
     """The ids in the file name of a rollout.
 
-    The first id is the id of the thread, and the last id is the id of the rollout.
+    In the file name, the id of the thread comes first, and the id of the rollout comes last.
     """
 
     thread_id: str
@@ -40,11 +40,11 @@ class RolloutName(NamedTuple):
 
 
 class HistoryBase(NamedTuple):
-    """Where a fork or a rewound thread branches off from an older rollout.
+    """The line at which a fork or a rewound thread branches off from an older rollout.
 
-    The thread continues the lines of the older rollout before the line with the ordinal (line
-    number in the thread) ``end_ordinal``. That line begins at the byte ``end_offset``.
-    ``end_ordinal`` is None if it is unknown.
+    The thread consists of the older rollout's lines before this line, and of its own lines.
+    ``end_ordinal`` is the number of this line in the older thread, or None if it is unknown.
+    ``end_offset`` is the offset of this line's first byte.
     """
 
     rollout_id: str
@@ -55,10 +55,10 @@ class HistoryBase(NamedTuple):
 class ThreadMeta(NamedTuple):
     """The metadata of a rollout. ``payload`` contains all fields of its first line.
 
-    ``forked_from_id`` is the id of the thread from which this thread was forked.
-    ``spawning_thread_id`` is the id of the thread that started this sub-agent. Both are ``""`` if
-    there is none. ``source`` is the name of the front end, for example ``cli``, ``exec`` or
-    ``vscode``.
+    If the thread is a fork, ``forked_from_id`` is the id of the thread from which it was forked. If
+    the thread belongs to a sub-agent, ``spawning_thread_id`` is the id of the thread that started
+    the sub-agent. Otherwise, these ids are ``""``. ``source`` is the name of the front end, for
+    example ``cli``, ``exec`` or ``vscode``.
     """
 
     thread_id: str
@@ -75,7 +75,7 @@ class ThreadMeta(NamedTuple):
 
 
 def parse_rollout_name(path: str) -> RolloutName | None:
-    """Return the ids in the file name of a rollout, or None if Codex would not list a file of this name."""
+    """Return the ids in the file name of a rollout, or None if Codex would not list a file with this name."""
     match = _ROLLOUT_NAME.fullmatch(os.path.basename(path))
     if match is None:
         return None
@@ -102,7 +102,8 @@ def read_meta(path: str) -> ThreadMeta:
 def parse_first_lines(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
     """Return the metadata in the first lines of a rollout.
 
-    The second line is needed because forks by old clients contain the parent's id only there.
+    The second line is needed for forks by old clients, because only that line contains the parent's
+    id.
     """
     lines = [line for line in lines if line.kind == META_LINE]
     meta = parse_meta(lines[0].payload if lines else {}, path)

@@ -1,8 +1,8 @@
 """Find the files of a Codex thread: its newest file, and the older files that it continues.
 
-A thread has several files after a fork or a rewind. The caller provides ``find_rollout``, a
-function that takes a rollout id (the last id in a file's name) and returns the path of the file or
-None.
+A thread has several files after a fork or a rewind. The caller passes the function
+``find_rollout``, which returns the path of the file with a given rollout id (the last id in a
+file's name), or None.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from resume_hooks.parts.codex.transcripts.meta import (
     read_meta,
 )
 
-MAX_SEGMENTS = 1_000  # Maximum number of files of a thread. Only a forged thread has more files.
+MAX_SEGMENTS = 1_000  # The maximum number of files of a thread. Only a forged thread could have more files.
 
 RolloutFinder = Callable[[str], str | None]
 
@@ -43,8 +43,8 @@ class ThreadSegment(NamedTuple):
 def find_segments(path: str, find_rollout: RolloutFinder) -> list[ThreadSegment]:
     """Return the files of the thread whose newest file is ``path``, oldest first.
 
-    Raise SessionNotFound if an older file is missing or too short, and NotATranscript if a file is
-    not a rollout or continues itself.
+    Raise SessionNotFound if an older file is missing or too short. Raise NotATranscript if a file
+    is not a rollout, or if it claims to continue itself.
     """
     segments, parsed_name = [ThreadSegment(path, read_meta(path), None)], parse_rollout_name(path)
     seen_ids = {parsed_name.rollout_id} if parsed_name else set()

@@ -1,10 +1,10 @@
 """Convert the tool calls of Codex to those of Claude Code.
 
-A command becomes ``Bash``, a plan becomes ``TodoWrite``, and a patch becomes ``Edit``,
+A command becomes ``Bash``, and a plan becomes ``TodoWrite``. A patch becomes an ``Edit``,
 ``MultiEdit`` or ``Write`` for each file. A request for the output of a running command contains the
-id of its task. In code mode, Codex runs a script that calls tools. If all inputs of these tools are
-literals, each call in the script is converted. Otherwise the script becomes ``exec`` with its
-``code``. Other tools keep their names.
+id of the command's task. In code mode, Codex runs a script that calls tools. If all inputs of these
+tools are literals, each call in the script is converted. Otherwise, the script becomes ``exec``
+with the script as ``code``. Other tools keep their names.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ _SHELL_PROGRAM = re.compile(r"(?:ba|z|da)?sh")
 
 
 class ToolUse(NamedTuple):
-    """A use of a tool in Claude Code's form: the name of the tool and its input."""
+    """A tool use in Claude Code's form: the tool's name and its input."""
 
     name: str
     arguments: Record
 
 
 def read_tool_uses(item: Record) -> list[ToolUse]:
-    """Return the tool uses that a call of Codex becomes.
+    """Return the tool uses into which a call of Codex is converted.
 
-    A patch becomes a tool use for each file, a script becomes one for each of its calls, and any
-    other call becomes one tool use.
+    A patch is converted into one tool use for each file, and a script into at least one for each of
+    its calls. Any other call is converted into one tool use.
     """
     if item_type(item) in {"local_shell_call", "tool_search_call", *HOSTED_CALL_TYPES}:
         name = item_type(item).removesuffix("_call")
@@ -80,7 +80,7 @@ def read_tool_uses(item: Record) -> list[ToolUse]:
 
 
 def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
-    """Return the tool uses that a call of the Codex tool ``name`` becomes."""
+    """Return the tool uses into which a call of the Codex tool ``name`` is converted."""
     if name in SHELL_TOOLS:
         name, arguments = _convert_shell_use(arguments)
     if name == "apply_patch":
@@ -106,11 +106,11 @@ def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
 
 
 def _convert_script_uses(code: str) -> list[ToolUse]:
-    """Return the tool uses that a script becomes.
+    """Return the tool uses into which a script is converted.
 
-    If the script calls other tools, or if an input of a tool is not a literal, return one tool use
-    with the whole script. A plan becomes the last tool use, because its output is printed after the
-    outputs of the commands.
+    If the script calls a tool that this module does not know, or if an input of a tool is not a
+    literal, return one tool use with the whole script. A plan becomes the last tool use, because
+    its output is printed after the outputs of the commands.
     """
     commands, polls, plan = _parse_commands(code), _parse_polls(code), _parse_plan(code)
     patches = [_parse_literal(text) for text in _PATCH_TEXT.findall(code)]
@@ -153,10 +153,10 @@ def _parse_commands(code: str) -> list[Record]:
 
 
 def _parse_polls(code: str) -> list[Record]:
-    """Return the inputs of the calls in which a script polls a running command.
+    """Return the inputs of the calls in which a script polls running commands.
 
-    An input contains the session of the command and the characters to type. Return [] if a session
-    is not a literal.
+    An input contains the session of the command and the characters to type. Return [] if any of
+    these sessions is not a literal.
     """
     polls: list[Record] = []
     for call in code.split(f"tools.{POLL_TOOL}")[1:]:
@@ -191,9 +191,9 @@ def _parse_literal(text: str) -> str:
 
 
 def _convert_shell_use(arguments: Record) -> ToolUse:
-    """Return a command as a ``Bash`` tool use. Codex stores commands in several formats.
+    """Return a command as a ``Bash`` tool use, whichever format Codex used for the command.
 
-    If the command passes a patch to a shell, the tool use is ``apply_patch``.
+    If the command is a shell command that applies a patch, return an ``apply_patch`` tool use.
     """
     command = arguments.get("cmd", arguments.get("command"))
     if isinstance(command, list):
@@ -222,7 +222,7 @@ def _convert_shell_use(arguments: Record) -> ToolUse:
 
 
 def _read_working_directory(arguments: Record) -> dict[str, str]:
-    """Return the working directory of a call as an input for its tool uses, or {} if it has none."""
+    """Return a call's working directory as an input for its tool uses, or {} if the call has none."""
     folder = get_string(arguments, "workdir")
     if folder:
         return {"workdir": folder}
@@ -230,9 +230,9 @@ def _read_working_directory(arguments: Record) -> dict[str, str]:
 
 
 def _find_shell_line(command_words: list[str]) -> str:
-    """Return the command line that a shell runs, for example ``ls`` for ``bash -lc ls``.
+    """Return the command line that a shell is told to run, for example ``ls`` for ``bash -lc ls``.
 
-    Return ``""`` if ``command_words`` do not start a shell with a single command line.
+    Return ``""`` if ``command_words`` do not start a shell, or pass more than one argument to it.
     """
     if len(command_words) > 2 and all(word.startswith("-") for word in command_words[1:-1]):
         program = command_words[0].replace("\\", "/").rpartition("/")[2].lower()
@@ -284,7 +284,7 @@ def _convert_patch_uses(patch: str) -> Iterator[ToolUse]:
 def _convert_hunks(lines: Sequence[str]) -> list[dict[str, str]]:
     """Return the old and the new text of each part of a file that a patch changes.
 
-    The list contains at least one part.
+    The list has at least one element, even if the patch changes nothing.
     """
     hunks: list[list[str]] = [[]]
     for line in lines:
