@@ -1,6 +1,6 @@
-"""Find secrets, such as API keys, in a session and all copies of it, and remove them.
+"""Find secrets, such as API keys, in a session and in all copies of it, and remove them.
 
-The package ``redaction`` contains the rules by which secrets are recognised.
+The rules for recognising secrets are in the package ``redaction``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """List the secrets in sessions, each with its kind, location and age.
 
-Neither a secret nor its digest is printed or stored. The results are cached in a small file in the
-state folder. If this file is lost or damaged, or if the rules have changed, all files are searched
-again.
+Neither a secret nor its digest is printed or stored. A small file in the state folder caches the
+results for each file. If the cache is lost or damaged, or if the rules have changed, all files are
+searched again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage import state_file
 
 ProgressCallback = Callable[[int, int], None]
-"""Is called with the number of bytes that were searched so far, and the total number of bytes."""
+"""A function that is called with the number of bytes that have been searched, and the total number
+of bytes."""
 
 CACHE_FILE = "audit.json"
 CACHE_VERSION = 2
@@ -67,18 +68,19 @@ MAX_CACHED_SECRETS_PER_FILE = 10_000
 """
 
 _SHARED_FOLDER_KINDS = frozenset({BACKUP, VAULT_COPY, UNPACKED_COPY, TRASHED})
-"""The kinds of folders that can contain the files of any session. If a file there cannot be read,
-the audit of each session reports it."""
+"""The kinds of folders that can contain files of any session. If a file in such a folder cannot be
+read, every audit reports this, whichever sessions it searches."""
 
 
 class Leak(NamedTuple):
     """A secret in a file.
 
-    ``place`` is the kind of the file, for example ``transcript`` or ``trash``. If the secret is
-    part of the folder name that every record contains, ``place`` is ``folder name``, and the secret
-    is reported once per file. ``reference`` is an argument for ``resume-hooks read``, or ``""`` if
-    that verb cannot print the record. ``line`` counts from 0, and ``length`` is the number of bytes
-    in the file. ``time`` is the time of the record or, for other files, of the file.
+    ``place`` is the kind of the file, for example ``transcript`` or ``trash``. If the secret is in
+    the folder name that every record of the file contains, ``place`` is ``folder name``, and the
+    secret is reported once per file. ``reference`` is an argument for ``resume-hooks read``, or
+    ``""`` if ``read`` cannot print the record. ``line`` counts from 0, and ``length`` is the
+    secret's number of bytes in the file. ``time`` is the time of the record or, if the file has no
+    records, of the file.
     """
 
     kind: str
@@ -96,9 +98,9 @@ class Leak(NamedTuple):
 class Audit(NamedTuple):
     """The result of an audit.
 
-    ``leaks`` are the secrets, oldest first. ``file_count`` and ``total_bytes`` measure what was
-    searched. ``unreadable_files`` contains a sentence for each file that could not be read and may
-    contain more secrets.
+    ``leaks`` are the secrets, oldest first. ``file_count`` and ``total_bytes`` are the number and
+    the size of the searched files. ``unreadable_files`` contains a sentence for each file that
+    could not be read. Such a file may contain more secrets.
     """
 
     leaks: list[Leak]
@@ -170,9 +172,9 @@ class AuditCache:
             self._is_changed = True
 
     def save_scans(self, *, is_complete: bool) -> str:
-        """Write the cache to its file. Return a warning if that fails, and otherwise ``""``.
+        """Write the cache to its file. Return a warning if this fails, and otherwise ``""``.
 
-        If ``is_complete`` is true, all files were searched, so the results for deleted files are
+        If all files were searched, ``is_complete`` is true, and the results for deleted files are
         removed.
         """
         if is_complete and self._files.keys() - self._seen_paths:
@@ -210,7 +212,7 @@ class AuditCache:
 
 
 class _AuditRun:
-    """Searches the files of one audit. A file with several hard links is read only once.
+    """Searches the files for one audit. A file with several hard links is read only once.
 
     ``bytes_by_location`` maps each file to its number of bytes.
     """
@@ -229,7 +231,7 @@ class _AuditRun:
         self._scans_by_inode: dict[tuple[int, int], FileScan] = {}
 
     def find_leaks(self, location: Location) -> Iterator[Leak]:
-        """Yield the secrets in a file. If it exists but cannot be read, add it to ``unreadable_files``."""
+        """Yield the secrets in a file. If the file exists but is unreadable, add it to ``unreadable_files``."""
         previous_bytes_read = self.bytes_read
         try:
             scan = self._scan_location(location)
@@ -271,10 +273,10 @@ class _AuditRun:
     def _scan_archived(
         self, location: Location, archived: ArchivedSession | None, last_scan: FileScan | None
     ) -> FileScan:
-        """Search the copy of a session in the vault or trash.
+        """Search a session's copy in the vault or trash.
 
-        If the copy's manifest has not changed since the last search, return the last result. Raise
-        OSError if the copy cannot be read.
+        If the copy's manifest has not changed since the last search, return the result of that
+        search. Raise OSError if the copy cannot be read.
         """
         if archived is None:
             if location.session_id:
@@ -312,7 +314,7 @@ def _find_locations(sessions: Collection[str] | None, where: Where) -> Iterator[
 
 
 def _measure_locations(locations: Iterable[Location]) -> dict[Location, int]:
-    """Return the number of bytes of each file, or of all files in an archived session's folder.
+    """Map each location to its size in bytes. The size of a folder is that of all files in it.
 
     Deleted files are omitted.
     """

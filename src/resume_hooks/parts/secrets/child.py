@@ -1,7 +1,7 @@
 """Plan a child without secrets: a new session with the parent's conversation.
 
-The parent is not changed. Large outputs in separate files are copied without their secrets, and the
-child refers to these copies.
+The parent is not changed. The separate files with the parent's large outputs are copied to the
+child without their secrets, and the child refers to the copies.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class ScrubPlan(ChildPlan):
     copied_record_ids: tuple[str, ...]
 
     def run_checks(self, path: str) -> list[Check]:
-        """Return the results of the usual checks of a child, and of two further checks.
+        """Return the results of the usual checks of a child, and of two additional checks.
 
-        These check that no secret is left in the child and that no record of the conversation is
-        missing.
+        The additional checks require that the child contains no secret and that it contains every
+        record of the conversation.
         """
         copied_ids = set(self.copied_record_ids)
         written_chain = tuple(
@@ -75,7 +75,7 @@ class ScrubPlan(ChildPlan):
     def write_sidecars(self, where: Where) -> Iterator[list[str]]:
         """Write the child's separate files without secrets.
 
-        A backup of a user's file that contains a secret is not written.
+        If a file backup of ``rewind-files`` contains a secret, the backup is not written.
         """
         with ChildPlan.write_sidecars(self, where) as missed_paths:
             with convert_os_error("The session's other files could not be scrubbed"):
@@ -85,7 +85,7 @@ class ScrubPlan(ChildPlan):
             yield missed_paths
 
     def _scrub_sidecars(self, where: Where) -> int:
-        """Remove the secrets from the child's separate files. Delete backups of files that contain secrets.
+        """Remove the secrets from the child's separate files, and delete file backups that contain secrets.
 
         Return the number of deleted backups. Raise OSError or WriteFailed.
         """
@@ -144,10 +144,10 @@ def plan_scrubbed_child(
     )
 
     def clean_line(body: bytes, _: Node | None = None) -> bytes:
-        """Return a line without secrets, in which paths of large outputs are those of the child's files.
+        """Return a line without secrets, with paths of large outputs that lead to the child's files.
 
         A line with thinking keeps the paths of the parent's files, because the signature of the
-        thinking allows no change.
+        thinking does not allow a change.
         """
         cleaned_line = cleaner.clean_record(body).raw
         if b'"thinking"' in cleaned_line:
@@ -178,10 +178,11 @@ def plan_scrubbed_child(
 
 
 class _ThinkingEditCollector:
-    """An observer of a transcript that collects edits for records with a secret in their thinking.
+    """Observes a transcript and collects edits for records whose thinking contains a secret.
 
-    ``edits`` removes the thinking from these records. ``removed_lines`` contains the numbers of the records
-    that are removed, because they have no other content.
+    ``edits`` maps the line number of each such record to a function that removes the thinking. If a
+    record has no other content, the record is removed, and ``removed_lines`` contains its line
+    number.
     """
 
     def __init__(self, cleaner: Cleaner) -> None:

@@ -1,9 +1,9 @@
 """Remove secrets from lines and texts.
 
-These are the secrets that the scanner recognises, and known secrets that were found elsewhere. A
-line remains valid JSON, and only strings that contain a secret change. If thinking contains a
-secret, the whole thinking block is removed, because its signature only fits the original text. A
-line without a secret is returned unchanged.
+A cleaner removes the secrets that the scanner recognises, and secrets that are known from other
+files. A line remains valid JSON, and only strings that contain a secret are changed. If a thinking
+block contains a secret, the whole block is removed, because its signature is valid only for the
+original text. A line without a secret is returned unchanged.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _WORD_CHARACTERS = re.compile(rb"[A-Za-z0-9_-]+")
 class RemovedSecret(NamedTuple):
     """A secret that was removed from a text.
 
-    The first of the ``values`` is the secret as it is written in the text. Each further value has
-    one more level of JSON escapes resolved.
+    The first of the ``values`` is the secret as it is written in the text. For each further value,
+    one more level of JSON escapes has been decoded.
     """
 
     kind: str
@@ -88,7 +88,7 @@ class Cleaner:
         self._literals = literals or Literals({})
         self._scanning = scanning
         self._clean_folder = b""
-        """The last folder name that was scanned, if it contained no secret."""
+        """The folder name that was scanned last among those without a secret."""
 
     def clean_file(self, path: str, *, by_line: bool) -> Iterator[CleanedBytes]:
         """Yield the chunks of a file without their secrets. Raise OSError if the file cannot be read.
@@ -98,7 +98,7 @@ class Cleaner:
         return map(self.clean_chunk, read_file_chunks(path, by_line=by_line))
 
     def file_has_secret(self, path: str, *, by_line: bool) -> bool:
-        """Check whether a file contains a secret that can be removed. Raise OSError if it cannot be read."""
+        """Check whether a file has a secret that can be removed. Raise OSError if the file is unreadable."""
         return any(
             cleaned_chunk.removed_secrets
             for cleaned_chunk in self.clean_file(path, by_line=by_line)
@@ -130,7 +130,8 @@ class Cleaner:
     def has_secret_in_folder_name(self, folder: bytes) -> bool:
         """Check whether the folder name in a record contains a secret of the selected kinds.
 
-        This secret cannot be removed, because the client finds a session by the name of its folder.
+        A secret in a folder name cannot be removed, because the client uses this name to find the
+        session.
         """
         if not self._scanning or folder == self._clean_folder:
             return False
@@ -158,7 +159,7 @@ class Cleaner:
         )
 
     def clean_program_text(self, text: str) -> str:
-        """Return a text of this program, for example a title, without secrets."""
+        """Return a text that this program wrote, for example a title, without secrets."""
         return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode(
             "utf-8", "surrogatepass"
         )
@@ -183,7 +184,7 @@ class Cleaner:
 
     def _clean_line_once(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         first_byte = body.lstrip(b"\xef\xbb\xbf \t")[:1]
-        # The line is not JSON, or it is incomplete.
+        # If the line is not a complete JSON object, clean it like a text.
         if first_byte != b"{" or not body.endswith(b"}"):
             return self._remove_known_secrets(
                 self._remove_scanned_secrets(body, removed_secrets), removed_secrets
@@ -199,7 +200,7 @@ class Cleaner:
         return body
 
     def _clean_names(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
-        """Return a JSON line without the secrets that the scanner finds in keys and names of tools."""
+        """Return a JSON line without the secrets that the scanner finds in its keys and in the names of tools."""
         if next(suspect_positions(body), None) is None:
             return body
         spans = []
@@ -251,7 +252,7 @@ class Cleaner:
     def _remove_selected_secrets(
         self, raw: bytes, secrets: Sequence[Secret], removed_secrets: list[RemovedSecret]
     ) -> bytes:
-        """Return ``raw`` without those of the ``secrets`` that have a selected kind.
+        """Return ``raw`` without those ``secrets`` whose kind is selected.
 
         The removed secrets are appended to ``removed_secrets``.
         """
@@ -292,14 +293,14 @@ class Cleaner:
         return cleaned_text.encode("utf-8", "surrogateescape")
 
     def _may_contain_known_secret(self, raw: bytes) -> bool:
-        """Check whether JSON bytes contain a known secret, or an escape that may be part of one."""
+        """Check whether JSON bytes contain a known secret, or an escape that could be part of a known secret."""
         return self._literals.has_secret_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
     def _remove_secret_thinking(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         """Return a line without the thinking blocks that contain a secret.
 
-        If an answer has no other content, its content becomes an empty list. Claude Code 2.1.42 to
-        2.1.329 skips an empty answer.
+        If an answer consists only of such blocks, its content becomes an empty list. Claude Code
+        2.1.42 to 2.1.329 skips an empty answer.
         """
         record = parse_record(body)
         content_blocks = records.list_blocks(record) if record is not None else []
@@ -313,9 +314,9 @@ class Cleaner:
 
 
 def _find_tool_name_spans(body: bytes) -> dict[int, int]:
-    """Return the start and end of each tool name in the calls of a line.
+    """Map the start of each tool name in the calls of a line to the end of the name.
 
-    These names may be changed, because a client never runs the calls in a transcript.
+    Changing these names is safe, because clients never run the calls in a transcript.
     """
     name_spans = {}
     for leaf in string_leaves(body):
@@ -334,9 +335,9 @@ def _clean_until_stable(raw: bytes, clean_once: Callable[[bytes], bytes]) -> byt
 
 
 def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
-    """Return the secrets, each extended to the end of the word that contains it.
+    """Return the secrets, each extended to the end of its last word.
 
-    A rule of the scanner may recognise only a part of the word.
+    The rule by which the scanner found the secret may have matched only a part of that word.
     """
     next_starts = [secret.start for secret in secrets[1:]] + [len(raw)]
     extended_secrets = []
@@ -354,9 +355,10 @@ def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
 
 
 def _unescape_secret(raw: bytes) -> tuple[str, ...]:
-    """Return the text of a secret with different levels of escapes.
+    """Return a secret's text with different levels of JSON escapes.
 
-    The first text is as written. Each further text has one more level of JSON escapes resolved.
+    The first text is the secret as written. For each further text, one more level of escapes is
+    decoded.
     """
     texts = [raw.decode("utf-8", "replace")]
     while "\\" in texts[-1] and len(texts) < MAX_PASSES:

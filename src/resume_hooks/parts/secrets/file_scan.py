@@ -1,8 +1,8 @@
 """Search a file or an archived session for secrets.
 
-Only the kind, the position and the length of each secret are recorded. If lines were appended to a
-transcript since the last search, only these lines are read. After any other change, the whole file
-is read.
+The result contains only the kind, the position and the length of each secret. If lines were
+appended to a transcript since the last search, only these lines are read. After any other change to
+the transcript, the whole file is read.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_p
 from resume_hooks.transcripts.records import get_string, parse_record
 
 BLOCK_BYTES = 256 * 1024
-"""The number of bytes to search at a time. A block of this size fits into the cache of a processor.
-It is extended to the end of its last line."""
+"""The number of bytes to search at a time. A block of this size fits into the processor's cache.
+Each block is extended to the end of its last line."""
 
 _DIGEST_EDGE_BYTES = 4096
-"""The number of bytes at each end of the searched part of a file from which a digest is made. If
-the digest has not changed, the file was either appended to or not changed."""
+"""The number of bytes from each end of the searched part of a file that go into a digest. If the
+digest is the same as in the last search, the searched part has not been rewritten."""
 
 
 FOLDER_NAME = "folder name"
-"""The kind of place of a secret in the name of a folder. This secret cannot be removed, because the
-client finds a session by the name of its folder."""
+"""The value of ``part`` for a secret in a folder name. Such a secret cannot be removed, because the
+client uses the name of the folder to find the session."""
 
 
 class FoundSecret(NamedTuple):
@@ -52,11 +52,11 @@ class FoundSecret(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """The result of a search in a file.
+    """The result of searching a file.
 
     ``inode``, ``size`` and ``mtime_ns`` identify the state of the file. ``scanned_bytes`` and
-    ``line_count`` are the size and the number of its complete lines. ``edge_digest`` is a digest of
-    the first and the last bytes of these lines.
+    ``line_count`` are the total size and the number of the file's complete lines. ``edge_digest``
+    is a digest of the first and last bytes of these lines.
     """
 
     inode: int
@@ -120,7 +120,7 @@ def scan_file(
 def scan_chunks(chunks: Iterable[FileChunk]) -> Iterator[FoundSecret]:
     """Yield the secrets in chunks of files. Chunks of binary data are skipped.
 
-    The lines of a file must follow each other in their order.
+    The chunks must contain the lines of each file in their original order.
     """
     outputs: dict[str, PrintedOutputs] = {}
     for chunk in chunks:
@@ -133,7 +133,7 @@ def scan_chunks(chunks: Iterable[FileChunk]) -> Iterator[FoundSecret]:
 def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
     """Yield the secrets in a line of a transcript.
 
-    This includes secrets in the output of a command that an earlier line contains.
+    If the line contains the output of a command in an earlier line, the output is searched too.
     """
     line = chunk.raw
     secret_spans = [
@@ -156,8 +156,8 @@ def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecre
 def _find_output_secrets(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[str, bytes]]:
     """Yield the kind and the text of each secret in the output of a command.
 
-    The scanner recognises some of these secrets only with the help of the command, for example the
-    name of the file that the command printed.
+    Some of these secrets can only be recognised if the command is known, for example because it
+    contains the name of the printed file.
     """
     for text in outputs.list_texts(line):
         for secret in find_secrets(text):
@@ -179,9 +179,10 @@ def _scan_text(chunk: FileChunk) -> Iterator[FoundSecret]:
 
 
 class _BlockScanner:
-    """Searches the blocks of one transcript in their order.
+    """Searches the blocks of one transcript in the order of the file.
 
-    Each record contains the name of its folder. A secret in this name is reported only once.
+    Each record contains the name of the session's folder. A secret in this name is reported only
+    once.
     """
 
     def __init__(self) -> None:
@@ -189,7 +190,7 @@ class _BlockScanner:
         self._outputs = PrintedOutputs()
 
     def read_previous_commands(self, stream: BinaryIO, offset: int) -> None:
-        """Read the block before ``offset``, which may contain commands whose output follows in later lines."""
+        """Read the block before ``offset``. It may contain commands whose output is in the following lines."""
         stream.seek(max(0, offset - BLOCK_BYTES))
         for line in stream.read(min(BLOCK_BYTES, offset)).splitlines():
             for _ in self._outputs.list_texts(line):
@@ -211,7 +212,7 @@ class _BlockScanner:
             yield from self._find_secrets_in_folder(line, line_number, offset + start)
 
     def _find_suspect_lines(self, block: bytes) -> Iterator[tuple[int, int]]:
-        """Yield the start and the end of each line that may contain a secret, in their order."""
+        """Yield the start and the end of each line that may contain a secret, in the order of the lines."""
         suspect_offsets = sorted([*suspect_positions(block), *self._outputs.find_offsets(block)])
         end = 0
         for suspect_offset in suspect_offsets:
@@ -236,9 +237,9 @@ class _BlockScanner:
 
 
 def _digest_edges(stream: BinaryIO, offset: int) -> str:
-    """Return a digest of the first bytes of a file and of the bytes before ``offset``.
+    """Return a digest of the first bytes of a file and of the last bytes before ``offset``.
 
-    No secret in these bytes can be found from the digest.
+    A secret in these bytes cannot be recovered from the digest.
     """
     stream.seek(0)
     head = stream.read(min(_DIGEST_EDGE_BYTES, offset))

@@ -1,8 +1,8 @@
 """Find all files that contain secrets, and decide which of them a scrub rewrites.
 
-The secrets are first found in the session, its children and its ancestors. All other files are then
-searched for the text of these secrets, because the scanner may not recognise them there. This
-module changes no files.
+The session, its children and its ancestors are searched first. All other files are then searched
+for the text of the secrets that were found, because the scanner may not recognise the secrets in
+these files. This module changes no files.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ UNCHANGED_STATE, REMOVED_STATE, REMAINING_STATE, EXCLUDED_STATE = (
     "left",
     "outside",
 )
-"""The states of a file with secrets: it was not changed yet, all secrets were removed, secrets
-remain, or the file was not selected."""
+"""The states of a file with secrets. In this order: the file has not been changed yet, all its
+secrets were removed, some secrets remain, or the file was not selected."""
 
 SETTINGS_FILES = (
     ".claude.json",
@@ -89,9 +89,9 @@ UNREMOVABLE_REASON = (
 class SecretsInLocation(NamedTuple):
     """The secrets in a file.
 
-    ``has_unremovable_secret`` is true if a secret cannot be removed, for example from an image or
-    an id. ``printed_secrets`` are secrets in the output of commands that can only be recognised
-    with the help of the command.
+    ``has_unremovable_secret`` is true if the file contains a secret that cannot be removed, for
+    example in an image or an id. ``printed_secrets`` are secrets in the output of commands. The
+    scanner can recognise them only if it knows the command.
     """
 
     secrets: tuple[RemovedSecret, ...]
@@ -142,7 +142,7 @@ def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChun
 
 
 def _read_location_state(location: Location) -> object:
-    """Return a value that differs after each change of a file or of the files in an archived session."""
+    """Return a value that changes whenever a file, or a file of an archived session, is changed."""
     file_states: list[object] = []
     for path in (
         [location.path, *list_regular_files(location.path)]
@@ -159,9 +159,9 @@ def _read_location_state(location: Location) -> object:
 
 
 class ScrubReach(NamedTuple):
-    """Which files a scrub in place changes besides those of the session, its copies and its children.
+    """The files that a scrub in place changes besides those of the session, its copies and children.
 
-    Each field is true if files of this kind are also changed.
+    Each field is true if the scrub also changes files of this kind.
     """
 
     ancestors: bool = False
@@ -190,10 +190,11 @@ class ScrubFindings:
     """The files that contain the secrets of a session, and the cleaners that remove these secrets.
 
     ``relations`` maps the id of each related session to its relation, and ``values`` maps each
-    secret to its kind. ``scanning_cleaner`` removes ``values`` and the secrets that the scanner
-    recognises, and ``literal_cleaner`` only ``values``. ``clean_location_states`` maps each file
-    without secrets to its state, and such a file is read again only after a change. ``title`` is
-    the session's title without secrets. ``short_values`` are too short to be searched for as text.
+    secret to its kind. ``scanning_cleaner`` removes ``values`` and any secrets that the scanner
+    recognises. ``literal_cleaner`` removes only ``values``. ``clean_location_states`` maps each
+    file without secrets to its state. Such a file is read again only if its state has changed.
+    ``title`` is the session's title without secrets. ``short_values`` are secrets that are too
+    short to search for as text.
     """
 
     session: SessionFile
@@ -211,7 +212,7 @@ class ScrubFindings:
 
     @property
     def locations_to_change(self) -> list[LocationWithSecrets]:
-        """The files and archived sessions that the scrub must change, without the search index."""
+        """The files and archived sessions that the scrub must change, except for the search index."""
         return [
             row
             for row in self.rows
@@ -221,8 +222,8 @@ class ScrubFindings:
     def choose_cleaner(self, location: Location) -> Cleaner:
         """Return the cleaner for a file.
 
-        The files of the session, its children and its ancestors are also scanned for unknown
-        secrets.
+        In the files of the session, its children and its ancestors, the cleaner also scans for
+        unknown secrets.
         """
         if location.relation in {OWN_SESSION, CHILD, PARENT} and location.kind != FILE_BACKUP:
             return self.scanning_cleaner
@@ -340,14 +341,14 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
 
 
 def is_within_reach(relation: str, reach: ScrubReach) -> bool:
-    """Check whether a scrub includes the sessions that have this relation to the session."""
+    """Check whether a scrub includes sessions with this relation to the scrubbed session."""
     return {PARENT: reach.ancestors, OTHER_SESSION: reach.other_sessions}.get(relation, True)
 
 
 def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
-    """Return the secrets that can be searched for as text, each with its kind.
+    """Return the secrets that can be searched for as text, and map each of them to its kind.
 
-    Short secrets are omitted, because they could be any word.
+    Short secrets are omitted, because they could be ordinary words.
     """
     kinds_by_text: dict[str, str] = {}
     for secret in secrets:
@@ -382,7 +383,8 @@ def _search_and_classify(
         excluded_reason = _explain_exclusion(
             location,
             reach._replace(other_sessions=True),
-            # The relation of an unreadable file is unknown, so treat other sessions as included.
+            # The file could not be read, so its relation is not known for certain. Therefore, files
+            # of other sessions are not excluded.
         )
         reason_text = f"It could not be read: {why.rstrip('.')}. {excluded_reason}".strip()
         return LocationWithSecrets(
@@ -414,7 +416,7 @@ def _search_and_classify(
 
 
 def _explain_exclusion(location: Location, reach: ScrubReach) -> str:
-    """Return why a scrub does not include a file and which option would include it.
+    """Return the reason why a scrub excludes a file, and the option that would include the file.
 
     Return ``""`` if the scrub includes the file.
     """

@@ -20,11 +20,12 @@ leak_field = FieldDeclarer[audit.Leak]()
 class Leak(StrictModel):
     """A secret in a file.
 
-    ``place`` is the kind of the file, for example ``transcript`` or ``trash``. If the secret is
-    part of the folder name that every record contains, ``place`` is ``folder name``, and the secret
-    is reported once per file. ``reference`` is an argument for ``resume-hooks read``, or ``""`` if
-    that verb cannot print the record. ``line`` counts from 0, and ``length`` is the number of bytes
-    in the file. ``time`` is the time of the record or, for other files, of the file.
+    ``place`` is the kind of the file, for example ``transcript`` or ``trash``. If the secret is in
+    the folder name that every record of the file contains, ``place`` is ``folder name``, and the
+    secret is reported once per file. ``reference`` is an argument for ``resume-hooks read``, or
+    ``""`` if ``read`` cannot print the record. ``line`` counts from 0, and ``length`` is the
+    secret's number of bytes in the file. ``time`` is the time of the record or, if the file has no
+    records, of the file.
     """
 
     kind: str = leak_field(lambda leak: leak.kind)

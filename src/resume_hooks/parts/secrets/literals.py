@@ -1,8 +1,8 @@
-"""Find known secrets in a text: as written, and as encoded in JSON, URLs, HTML, base64 and hex.
+"""Find known secrets in a text, as written or as encoded in JSON, URLs, HTML, base64 or hex.
 
-The scanner recognises a secret by its form and by the words before it. These words may be missing
-in other files. So a secret that was found once is also searched for as text, unless it is short or
-could be any word.
+The scanner recognises a secret by its form and by the words before it. In other files, these words
+may be missing. A secret that was found once is therefore also searched for as text, unless it is
+short or could be an ordinary word.
 """
 
 from __future__ import annotations
@@ -42,22 +42,24 @@ MAX_NAMED_SECRETS = 100
 MAX_NAMED_BYTES = 16 * 1024
 
 MAX_SEPARATE_FORMS = 64
-"""Maximum number of encoded forms that are first searched for one by one. If a text contains none
-of the forms, this is faster than the combined search, a regular expression for all forms."""
+"""The maximum number of encoded forms to search for one by one before the combined search, which
+uses a regular expression for all forms. For a text without any of the forms, the separate searches
+are faster."""
 
 FORM_HEAD_CHARACTERS = 6
 """The number of characters at the beginning of each form that the regular expression compares.
 
-No form is shorter.
+Every form has at least this number of characters.
 """
 
 MIN_BASE64_CHARACTERS = 8
 """Minimum number of characters of a base64 form. A shorter form could occur by chance."""
 
 MIN_PREFIX_FRACTION = 0.6
-"""The minimum fraction of a secret that is removed if a text, such as a title, ends within the secret.
+"""The part of a secret, as a fraction, that a text must end with for this part to be removed.
 
-This fraction must also have at least ``MIN_PREFIX_CHARACTERS`` characters.
+A text such as a title may have been cut within the secret. The part must also have at least
+``MIN_PREFIX_CHARACTERS`` characters.
 """
 
 MIN_PREFIX_CHARACTERS = 20
@@ -68,7 +70,7 @@ _RECORD_ID = re.compile(
 """Matches the ids of records. The removal of an id would break the session."""
 
 _WORD_CHARACTERS = re.compile(r"[A-Za-z0-9_-]*")
-"""Matches the characters with which a secret can continue."""
+"""Matches the characters that can follow a secret's recognised part and belong to the secret."""
 
 _PLACEHOLDER = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 
@@ -128,7 +130,7 @@ def parse_named_secrets(raw: bytes) -> dict[str, str]:
 
 
 def is_distinctive(value: str) -> bool:
-    """Check whether a found secret is long and unusual enough to be removed from all files as text."""
+    """Check whether a secret is so long and unusual that its text can be removed from all files."""
     if (
         len(value) < MIN_TEXT_CHARACTERS
         or _RECORD_ID.fullmatch(value)
@@ -162,9 +164,9 @@ def is_searchable_token(value: str) -> bool:
 
 
 def split_encoded_lines(value: str) -> Iterator[str]:
-    """Yield the lines of a secret with several lines, such as a private key, that are encoded data.
+    """If a secret has several lines, such as a private key, yield those lines that are encoded data.
 
-    Each of these lines is part of the secret, so it must also be removed if it occurs alone.
+    Each of these lines is part of the secret, so it must be removed even if it occurs alone.
     """
     lines = _LINE_ENDS.split(value)
     if len(lines) > 1:
@@ -194,10 +196,10 @@ def encode_secret(value: str) -> Iterator[str]:
 class _EncodedForm(NamedTuple):
     """A form in which a secret may occur in a text.
 
-    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest of the secret.
-    If ``extends_to_word_end`` is true, the letters and digits after the text also belong to the
-    secret, because the scanner may have recognised only a part of a word. If ``is_whole_token`` is
-    true, the form must be a whole word.
+    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest, and as much of
+    it as follows also belongs to the form. If ``extends_to_word_end`` is true, the letters and
+    digits after the text are part of the secret, because the scanner may have recognised only a
+    part of a word. If ``is_whole_token`` is true, the form must be a whole word.
     """
 
     text: str
@@ -207,7 +209,7 @@ class _EncodedForm(NamedTuple):
     is_whole_token: bool = False
 
     def find_end(self, text: str, start: int) -> int:
-        """Return the end of the form in ``text`` if it begins at ``start``, and otherwise 0."""
+        """Return the offset at which the form ends if it begins at ``start`` in ``text``, and otherwise 0."""
         if not text.startswith(self.text, start):
             return 0
         end = start + len(self.text)
@@ -231,8 +233,8 @@ class _EncodedForm(NamedTuple):
 class Literals:
     """Known secrets that are searched for as text.
 
-    ``values`` maps each secret to its kind. ``tokens`` does the same for short secrets, which are
-    only found if they are whole words.
+    ``values`` maps each secret to its kind. ``tokens`` maps short secrets to their kinds. A short
+    secret is found only if it is a whole word.
     """
 
     def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
@@ -254,7 +256,7 @@ class Literals:
                 self._separate_forms.append(text.encode("utf-8", "surrogateescape"))
 
     def __bool__(self) -> bool:
-        """Return whether there is any secret to search for."""
+        """Return whether there are any secrets to search for."""
         return bool(self._forms)
 
     def has_secret_in(self, raw: bytes) -> bool:
@@ -266,7 +268,7 @@ class Literals:
         return any(True for _ in self._find_forms(raw.decode("utf-8", "surrogateescape")))
 
     def replace_secrets(self, text: str) -> tuple[str, list[str]]:
-        """Return a text in which placeholders replace the known secrets, and the kind of each removed secret."""
+        """Return ``text`` with placeholders instead of known secrets, and the kind of each removed secret."""
         parts: list[str] = []
         kinds: list[str] = []
         position = 0
@@ -279,9 +281,9 @@ class Literals:
     def _find_forms(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Yield the start, the end and the kind of each known secret in a text.
 
-        If several forms match at a position, the longest form is yielded. Placeholders are skipped.
-        Each position is compared only with the forms that have the same beginning, so the time does
-        not depend on the number of forms.
+        If several forms match at the same position, only the longest one counts. Placeholders are
+        skipped. At each position, the text is compared only with the forms that begin with the same
+        characters, so the search does not become slower with more forms.
         """
         position = 0
         while head := self._heads.search(text, position):
@@ -313,7 +315,7 @@ def _build_forms(values: Mapping[str, str]) -> Iterator[_EncodedForm]:
 def _build_prefix_pattern(texts: Iterable[str]) -> str:
     """Return a regular expression that matches any of the texts.
 
-    It branches at each character, so that the search does not try the texts one by one.
+    The expression branches at each character, so that the search need not try the texts one by one.
     """
     tree: dict[str, Any] = {}
     for text in texts:
@@ -345,8 +347,9 @@ def _encode_as_json(text: str) -> Iterator[str]:
 def _encode_as_base64(raw: bytes) -> Iterator[str]:
     """Yield the base64 forms of a secret.
 
-    The first and last characters, which depend on the bytes around the secret, are omitted. There
-    are three forms, because the secret can begin at any of three positions in a group of bytes.
+    The first and last characters of a form are omitted if they depend on the bytes around the
+    secret. Three forms are needed, because base64 encodes groups of three bytes, and the secret can
+    begin at any byte of such a group.
     """
     for shift in range(3):
         start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6

@@ -1,9 +1,9 @@
 """List the files that can contain a session's secrets, and read their contents in chunks.
 
-These are the session's own files and their copies, and the files of its children and ancestors. The
-children are included because they contain records of their parent. Deleted sessions are included
-because the vault or the trash may contain them. Files of the client or the user in other folders
-are also searched, but they are only changed if the user asks for it. This module writes no files.
+These are the files and copies of the session, its children and its ancestors. Children are included
+because they contain records of their parent. Deleted sessions are included because copies of them
+may be in the vault or in the trash. Files of the client or the user in other folders are also
+searched, but are changed only if the user asks for it. This module writes no files.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ BACKUP, TRASHED, VAULT_COPY, UNPACKED_COPY, NOTE, INDEXED = (
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
 OWN_SESSION, CHILD, PARENT, OTHER_SESSION = "own", "child", "parent", "other"
-"""The relation of a session to the session that is scrubbed."""
+"""The possible relations of a session to the scrubbed session."""
 
 LINE_FORMAT, TEXT_FORMAT, BINARY_FORMAT = "line", "text", "binary"
-"""The formats of a chunk."""
+"""The possible formats of a chunk."""
 
 RECORD_FILE_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 """The kinds of files that contain one record per line."""
@@ -80,7 +80,7 @@ MAX_FILES_PER_FOLDER = 200_000
 _SKIPPED_CLIENT_FOLDERS = frozenset(
     {"projects", HISTORY_FOLDER, "plugins", "sessions", "local", "node_modules", ".git"}
 )
-"""Folders of the client that contain no conversation, or whose files are searched session by
+"""The client's folders that contain no conversations, or whose files are already searched for each
 session."""
 
 _SKIPPED_STATE_FOLDERS = frozenset(
@@ -104,8 +104,8 @@ class Location(NamedTuple):
     """A file, or the folder of a session in the vault or trash.
 
     ``session_id`` is ``""`` if the session is unknown, and ``relation`` is the session's relation
-    to the scrubbed session. A folder that cannot be listed, and a link, are each a single location.
-    Links are never followed.
+    to the scrubbed session. If a folder cannot be listed or is a link, the whole folder is one
+    location. Links are never followed.
     """
 
     kind: str
@@ -115,11 +115,11 @@ class Location(NamedTuple):
 
 
 def find_session_locations(relations: Mapping[str, str], where: Where) -> list[Location]:
-    """Return the locations of the files of all sessions and of their copies.
+    """Return the locations of the files of all sessions, including the sessions' copies.
 
     ``relations`` maps session ids to their relation to the scrubbed session. The locations are in
-    the order in which a scrub rewrites them. The scrubbed session's own transcript is the last, so
-    that its secrets can be found again after an interruption.
+    the order in which a scrub rewrites them. The scrubbed session's own transcript comes last. If
+    the scrub is interrupted, a new scrub can therefore find the secrets in the transcript again.
     """
     locations = [
         location._replace(
@@ -169,9 +169,8 @@ def list_regular_files(
 ) -> Iterator[str]:
     """Yield the regular files in a folder and its subfolders, sorted by name. Links are not followed.
 
-    If a folder cannot be listed or has too many files, the folder itself is yielded. If the type of
-    a file cannot be read, the file is also yielded. The caller will then fail to read the path and
-    report it.
+    If a folder cannot be listed or has too many files, the folder itself is yielded. A path whose
+    type is unknown is also yielded. The caller then fails to read the path and can report it.
     """
     if os.path.islink(folder):
         return
@@ -193,7 +192,7 @@ def list_regular_files(
 
 
 def _may_be_regular_file(path: str) -> bool:
-    """Check whether a path is a regular file. Return True if this cannot be found out."""
+    """Check whether a path is a regular file. Return True if the type of the path cannot be read."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except FileNotFoundError:
@@ -236,7 +235,7 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
     )
     for path in deleted_ids:
         yield Location(TRASHED, path, _parse_session_id_below(folder, path))
-    # The session of the file is unknown, so the file is treated as a child's file.
+    # It is unknown to which session the file belongs, so it is treated like a file of a child.
     for path in _list_state_files(folder, deleted_ids):
         yield Location(TRASHED, path, _parse_session_id_below(folder, path), CHILD)
     for archived in manifest.list_archived(where):
@@ -246,9 +245,9 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
 
 
 def _list_state_files(folder: str, skipped_folders: Container[str]) -> Iterator[str]:
-    """Yield the files in a subfolder of the state folder, without lock files.
+    """Yield the files in a subfolder of the state folder, except for lock files.
 
-    If the subfolder is a link, yield only its path.
+    If the subfolder is a link, yield only the path of the link.
     """
     paths = (
         [folder]
@@ -264,7 +263,7 @@ def _find_project_locations(where: Where) -> Iterator[Location]:
         for path in list_regular_files(folder):
             first_component, *deeper_components = os.path.relpath(path, folder).split(os.sep)
             last_component = deeper_components[-1] if deeper_components else first_component
-            # The file belongs to a sub-agent of an old client.
+            # An old client has written this file for a sub-agent.
             if first_component.startswith(SUBAGENT_PREFIX):
                 session_id = owning_session(
                     path.removesuffix(".meta.json").removesuffix(TRANSCRIPT_SUFFIX)
@@ -314,7 +313,7 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
         (descendant.row.session_id for descendant in lineage_finder.find_descendants(session_id)),
         CHILD,
     ) | {session_id: OWN_SESSION}
-    # Include sessions that only appear in recorded links, the vault or the trash.
+    # Include sessions that are mentioned only in recorded links, the vault or the trash.
     parent_pairs = []
     for link in read_links(where):
         parent_pairs.append((link.parent_id, link.child_id))
@@ -335,7 +334,7 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
 
 
 def find_document_locations(session: SessionFile, where: Where) -> Iterator[Location]:
-    """Yield the documents about a session that other parts of this program wrote."""
+    """Yield the locations of documents that other parts of this program wrote about a session."""
     for folder_of_documents in seam.find_answers(questions.folder_of_documents):
         for location, ending in folder_of_documents(session, where):
             for path in list_regular_files(location):
@@ -346,8 +345,9 @@ def find_document_locations(session: SessionFile, where: Where) -> Iterator[Loca
 class FileChunk(NamedTuple):
     """A chunk of a file: a line, a text or binary data.
 
-    If the file is archived, ``part_path`` is its path relative to the client's folder. For a line,
-    ``line_number`` counts from 0, and ``offset`` is the offset in the file.
+    If the file is in an archived session, ``part_path`` is the path that the file had in the
+    client's folder. If the chunk is a line, ``line_number`` counts from 0, and ``offset`` is the
+    line's offset in the file.
     """
 
     raw: bytes

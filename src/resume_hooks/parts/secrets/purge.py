@@ -1,14 +1,14 @@
-"""Remove secrets from all files that contain them. A file is changed completely or not at all.
+"""Remove secrets from all files that contain them. Each file is changed completely or not at all.
 
-The session's own transcript is cleaned last. Until then it still contains the secrets, so after an
-interruption the same command finds them again. During the scrub, other processes may create
-children and copies with secrets. These are searched for after the transcript was cleaned, because
-new copies of it then contain no secrets.
+The session's own transcript is cleaned last. Until then, it contains the secrets, so the same
+command can find them again after an interruption. While the files are being cleaned, other
+processes may create children and copies with secrets. A further search finds these files after the
+transcript has been cleaned, when new copies of the transcript no longer contain secrets.
 
-A file is rewritten like in a trim in place: the new content is written to a new file, checked, and
-moved over the old file. Other hard links to the old file keep the old content. For the checks, the
-old content is copied to a separate folder, and the copy is always removed. If the scrub is killed,
-the next scrub removes the copy.
+A file is rewritten as in a trim in place: the new content is written to a new file, checked, and
+moved over the old file. Other hard links to the old file keep the old content. The checks need the
+old content, which is therefore copied to a separate folder. The copy is always removed afterwards.
+If the scrub is killed, the next scrub removes the copy.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ from resume_hooks.transcripts.invariants import Check, check_same_structure
 from resume_hooks.transcripts.transcript import scan_transcript
 
 MAX_SEARCH_ROUNDS = 5
-"""Maximum number of searches for copies that other processes created."""
+"""The maximum number of searches for files that other processes created during the scrub."""
 
 SCRUB_FOLDER = "scrub"
-"""The name of the folder in the state folder for copies of files that are being rewritten.
+"""The name of the folder, in the state folder, with copies of the files that are being rewritten.
 
-The folder only exists during a scrub.
+The folder exists only during a scrub.
 """
 
 RETRY_HINT = "Run the command once more."
@@ -82,8 +82,8 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSec
     location_order: dict[Location, None] = {}
     for _ in range(MAX_SEARCH_ROUNDS):
         location_order |= dict.fromkeys(row.location for row in findings.rows)
-        # The index is changed after the files from which it is built, and the session's transcript
-        # last.
+        # The search index is rewritten after the files from which it is built. The session's
+        # transcript comes last.
         rows = sorted(
             findings.rows,
             key=lambda row: (
@@ -115,16 +115,16 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSec
 def _must_rewrite(
     row: LocationWithSecrets, rewritten_rows: Mapping[Location, LocationWithSecrets]
 ) -> bool:
-    """Check whether a file still contains secrets to remove. After a failure, a file is not tried again."""
+    """Check whether a file contains secrets that must be removed now. A failed rewrite is not repeated."""
     return row.state == UNCHANGED_STATE and (
         row.location not in rewritten_rows or rewritten_rows[row.location].state == REMOVED_STATE
     )
 
 
 def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[LocationWithSecrets]:
-    """Wait until no other process archives a session with secrets.
+    """Wait until no other process is archiving a session that has secrets.
 
-    Return the archived sessions for which this takes too long.
+    If another process takes too long, the result contains the session that it is archiving.
     """
     seen_ids: set[str] = set()
     busy_rows = []
@@ -144,7 +144,7 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[LocationW
                     )
                 )
             except ResumeHooksError:
-                continue  # The next search reports the reason.
+                continue  # The next search will report this error.
     return busy_rows
 
 
@@ -165,7 +165,7 @@ def _choose_final_state(
 
 
 def remove_scrub_leftovers(where: Where) -> None:
-    """Remove what a killed scrub left: copies of files, and archived files that no manifest mentions."""
+    """Remove the files that a killed scrub left: copies, and archived files that no manifest mentions."""
     folder = os.path.join(where.state, SCRUB_FOLDER)
     if not os.path.islink(folder):
         remove_stale_temporaries(folder)
@@ -239,9 +239,9 @@ def _remove_secrets_from_location(location: Location, cleaner: Cleaner, where: W
 
 
 def _rebuild_index(row: LocationWithSecrets, where: Where) -> LocationWithSecrets:
-    """Rebuild the index from the current files.
+    """Rebuild the search index from the current files.
 
-    A search in another process may have built the index while the files still contained secrets.
+    Another process may have built the index for a search while the files still contained secrets.
     """
     if row.state == REMAINING_STATE:
         return row
@@ -258,10 +258,10 @@ def _rebuild_index(row: LocationWithSecrets, where: Where) -> LocationWithSecret
 
 
 def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> None:
-    """Replace a file by a copy without its secrets. A file without secrets is not changed.
+    """Replace a file with a copy without secrets. A file without secrets is not changed.
 
-    Raise OSError, WriteFailed or CheckFailed. The file is then unchanged, except if the error
-    message says that it was changed.
+    Raise OSError, WriteFailed or CheckFailed. After such an error, the file is unchanged, unless
+    the error message says that it was changed.
     """
     folder = make_private_folder(os.path.join(where.state, SCRUB_FOLDER), where)
     copy_path = temporary_path(folder)
@@ -297,7 +297,7 @@ def _replace_by_scrubbed_copy(
         invariants.require_all_checks([secret_check, *shape_checks], location.path)
 
     chunks = (cleaned_chunk.raw for cleaned_chunk in cleaner.clean_file(copy_path, by_line=by_line))
-    remove_links(location.path, where)  # A hard link to the old file would keep the secrets.
+    remove_links(location.path, where)  # A hard link to the old file would preserve the secrets.
     replace_session(location.path, original, copy_path, chunks, check_written_file)
     if cleaner.file_has_secret(location.path, by_line=by_line):
         raise WriteFailed(

@@ -1,4 +1,4 @@
-"""Export a session as a single file, and import this file or any transcript as a new session."""
+"""Export a session as a single file, and import such a file or any transcript as a new session."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ session_field = FieldDeclarer[ImportedSession]()
 
 
 class ImportFacts(StrictModel):
-    """The file that was imported, and the number of its records."""
+    """The imported file, and the numbers of its lines and records."""
 
     source: str = import_field(lambda plan: plan.source.name, "the path, or: the standard input")
     bytes: int = import_field(lambda plan: plan.source.size, "unpacked")
@@ -81,10 +81,10 @@ class BundleRow(StrictModel):
 
 
 class ImportSchema(ReceiptSchema):
-    """The result of an import. For a bundle, it describes the last session.
+    """The result of an import. For a bundle, it describes the bundle's last session.
 
     An imported session has no parent. If the same file was imported before, the parent fields
-    contain the session from that import.
+    describe the session that this earlier import created.
     """
 
     imported: ImportFacts | None = Field(description="null for a bundle")

@@ -81,8 +81,8 @@ class GoalTracker:
 def parse_goal_notice(goal_notice: Record) -> tuple[str, str]:
     """Return the text and the status of a goal from Codex's notice that the user changed the goal.
 
-    A notice contains either a text or a status. The missing value is ``""``. The status is
-    ``clear``, ``paused`` or ``active``.
+    A notice contains either a text or a status, and the other value is returned as ``""``. The
+    status is ``clear``, ``paused`` or ``active``.
     """
     text = codex_items.item_text(goal_notice)
     if objective := _GOAL_TEXT.search(text):

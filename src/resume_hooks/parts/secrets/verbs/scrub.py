@@ -1,4 +1,4 @@
-"""Run ``scrub``: write a child without secrets, remove secrets from all files, or list them."""
+"""Run ``scrub``: write a child without secrets, remove the secrets from all files, or list them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 MAX_LISTED_SECRETS = (
     200  # Maximum number of secrets in the text output. ``--json`` lists all secrets.
 )
-MAX_LISTED_LOCATIONS = 40  # Maximum number of files to list for each state.
+MAX_LISTED_LOCATIONS = 40  # The maximum number of files to list for each state.
 _STATE_HEADINGS = {
     UNCHANGED_STATE: "Found in:",
     REMOVED_STATE: "Removed from:",
@@ -70,7 +70,7 @@ _SHORT_VALUES_NOTE = (
 def scrub_session(options: ScrubOptions) -> int:
     """Run ``scrub``, and return the exit code.
 
-    It is 1 if secrets remain after a scrub in place, or if ``--list`` found any.
+    The exit code is 1 if secrets remain after a scrub in place, or if ``--list`` has found secrets.
     """
     _refuse_scrub_options(options)
     if options.listed:
@@ -106,7 +106,7 @@ def scrub_session(options: ScrubOptions) -> int:
 
 def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int:
     receipt = None
-    # Without this condition, a child would be written for a session that has no secrets.
+    # If the session has no secrets, no child is needed.
     if any(row.location.relation == OWN_SESSION for row in scrub_findings.locations_to_change):
         plan = child.plan_scrubbed_child(
             scrub_findings.session,
@@ -162,7 +162,7 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
 
 
 def _collect_part_notes(rewritten_ids: list[str], where: Where) -> list[str]:
-    """Return notes for the user from other parts about the rewritten sessions, for example from the team."""
+    """Return the notes of other parts about the rewritten sessions, for example from the team part."""
     notes = []
     for notes_after_scrub in seam.find_answers(questions.notes_after_scrub):
         notes += notes_after_scrub(rewritten_ids, where)
@@ -239,7 +239,7 @@ def _format_counts_by_kind(kinds: dict[str, int] | Counter[str]) -> str:
 
 
 def _read_named_secrets() -> bytes:
-    """Return the secrets from stdin. If stdin is a terminal, ask for one secret without showing it."""
+    """Return the secrets from stdin. On a terminal, ask for one secret without echoing it."""
     if sys.stdin.isatty():
         return str(click.prompt("Secret", hide_input=True, err=True)).encode()
     return sys.stdin.buffer.read(literals.MAX_NAMED_BYTES + 1)
@@ -248,7 +248,7 @@ def _read_named_secrets() -> bytes:
 def _refuse_scrub_options(options: ScrubOptions) -> None:
     """Raise UsageError for options that cannot be combined.
 
-    Also raise it if a scrub in place must ask for confirmation and the user cannot answer.
+    Also raise UsageError if a scrub in place must ask for confirmation but there is no terminal.
     """
     if not options.listed and (
         list_only_option := next(filter(options.is_given, ("all_sessions", "project", "since")), "")
@@ -279,7 +279,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
 
 
 def list_secrets(options: ScrubOptions) -> int:
-    """Print the locations of secrets. Return 1 if any file contains secrets or cannot be read."""
+    """Print where secrets were found. Return 1 if a file has secrets or cannot be read."""
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project can't be combined", "Give one of them.")
     sessions, scope = _select_sessions(options)
@@ -301,7 +301,7 @@ def list_secrets(options: ScrubOptions) -> int:
 
 
 def format_audit(audit_result: Audit, scope: str = "") -> str:
-    """Return the secrets as text, oldest first, followed by counts by kind and by next steps.
+    """Return the secrets as text, oldest first, followed by the number of each kind and by next steps.
 
     ``scope`` is a phrase that describes the searched sessions, for example ``of all sessions``.
     """

@@ -1,8 +1,8 @@
 """Format a document as Markdown for GitHub.
 
 Each turn has a heading, and calls are folded. Code is in fences that are longer than any fence in
-it. The model's own Markdown is kept, except for markup that could break the layout or load a
-resource, which is escaped.
+the code. The model's own Markdown is kept, but markup that could break the layout or load a
+resource is escaped.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _format_text(part: parts.TextPart) -> str:
         return f"{heading}\n\n{restrict_markdown(part.text)}"
     if part.speaker == SUMMARY:
         return _format_details_element(SPEAKERS[part.speaker], restrict_markdown(part.text))
-    # A tab in a quote is narrower than elsewhere, so a text with tabs could start a fence.
+    # A tab stop in a quote is at a different column, so text with tabs could become a fence.
     quoted_lines = restrict_markdown(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{heading}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted_lines)
 
@@ -123,7 +123,7 @@ def _format_call(call: CallPart) -> Iterator[str]:
 
 
 def _format_input(call: CallPart) -> str:
-    """Return the input of a call in a fence. For an edit, return the changed lines."""
+    """Return the input of a call in a fence. For an edit, the fence shows old and new lines."""
     differences = []
     for edit in list_objects(call.arguments.get("edits")) or [call.arguments]:
         old_text, new_text = edit.get("old_string"), edit.get("new_string")
@@ -155,7 +155,7 @@ def _format_details_element(title: str, body: str) -> str:
 
 
 def fence_text(text: str, language: str = "") -> str:
-    """Return a text in a Markdown fence with more backticks than any run of backticks in the text."""
+    """Return a text in a Markdown fence that is longer than any run of backticks in the text."""
     content = plain_text(text)
     longest_run = max((len(run) for run in _BACKTICKS.findall(content)), default=0)
     fence = "`" * max(3, longest_run + 1)
@@ -172,13 +172,13 @@ def _escape_html(text: str) -> str:
 
 
 def restrict_markdown(text: str) -> str:
-    """Return Markdown that cannot change the text around it.
+    """Return Markdown that cannot change the formatting of the text around it.
 
     The result has no HTML and no images, its links lead only to web or mail addresses, and every
-    fence is closed. Text in a fence is kept unchanged if the fence begins at the first column,
-    outside lists and quotes. In a list or quote, text after the end of the fence could otherwise
-    become active. All text is escaped before the fences are searched for, so that HTML cannot move
-    them.
+    fence is closed. All text is first escaped, so that HTML cannot affect where a fence begins or
+    ends. Then the original text is restored in each fence that begins at the first column, outside
+    lists and quotes. In a list or quote, text after the end of a fence could become active if the
+    original text were restored.
     """
     original_lines = plain_text(text).split("\n")
     lines = [_restrict_line(line) for line in original_lines]
@@ -215,13 +215,13 @@ def _restrict_line(line: str) -> str:
     """Return a line outside a fence with all active markup escaped.
 
     If a code span contains active markup, it becomes a ``<code>`` element with escaped content. The
-    result is safe even if a parser sees other code spans than this function, for example in a
-    table.
+    result is safe even if a Markdown parser finds other code spans than this function, for example
+    in a table.
     """
-    # Some parsers read a fence line with a vertical bar as the head of a table.
+    # Some parsers treat a fence line that contains a vertical bar as the head of a table.
     if _FENCE.fullmatch(line):
         return _escape_active_markup(line).replace("|", "&#124;")
-    # Some parsers may read this line as a fence, so its code spans are also escaped.
+    # Some parsers may treat this line as a fence, so its code spans are escaped too.
     if "```" in line:
         return _escape_active_markup(line)
     safe_spans, position = [], 0

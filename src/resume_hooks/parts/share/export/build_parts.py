@@ -1,8 +1,8 @@
 """Build the parts of a document, such as messages and calls, in the order of the conversation.
 
-Records are read and redacted one by one. The part of a call includes its result, even if other
-records are between them. The conversation of a sub-agent belongs to the call that started it. Text
-that the client added, such as reminders and the output of hooks, is omitted.
+Records are read and redacted one by one. A call and its result form one part, even if there are
+other records between them. A sub-agent's conversation belongs to the call that started the
+sub-agent. Text that the client added, such as reminders and the output of hooks, is omitted.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _CLIENT_TAG = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
 class PartBuilder:
     """Builds the parts of conversations. Each sub-agent appears only once in the document.
 
-    With ``with_thinking``, the parts include the model's thinking.
+    If ``with_thinking`` is true, the parts include the model's thinking.
     """
 
     def __init__(self, redactor: ExportRedactor, *, with_thinking: bool) -> None:
@@ -76,7 +76,7 @@ class PartBuilder:
         self._agents: set[str] = set()
 
     def build_turn_part(self, conversation: ExportConversation, line_number: int) -> TurnHeader:
-        """Return the header of the turn whose prompt is in the line with this number."""
+        """Return the header of the turn whose prompt is in line ``line_number``."""
         turn = conversation.turns_by_line[line_number]
         return TurnHeader(
             number=turn.number,
@@ -144,8 +144,7 @@ class PartBuilder:
 class _ConversationBuilder:
     """Builds the parts of one conversation.
 
-    ``agents`` contains the sub-agents whose call has not been found yet, by the id of the
-    sub-agent.
+    ``agents`` maps ids to sub-agents. A sub-agent is removed from it when its call has been found.
     """
 
     def __init__(
@@ -186,7 +185,7 @@ class _ConversationBuilder:
             yield self._build_text_part(SUMMARY, record_text(record), record)
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._build_user_parts(record)
-        elif kind not in records.CHAIN_KINDS:  # The record was written by a plain export.
+        elif kind not in records.CHAIN_KINDS:  # A program that exports plain messages wrote the record.
             yield from self._build_note_parts(
                 get_string(message, "role") or kind, record_text(record)
             )
@@ -255,7 +254,7 @@ class _ConversationBuilder:
         )
 
     def _build_call_result(self, call_id: str) -> tuple[ResultPart | None, AgentPart | None]:
-        # Each result is shown once, even if the conversation contains its call twice.
+        # If the conversation contains a call twice, its result is shown only once.
         node = self._answer_nodes.pop(call_id, None) if call_id in self._call_ids else None
         if node is None:
             return None, None

@@ -1,7 +1,7 @@
 """Plan a document of one or more sessions, and then write it.
 
-Each file is scanned once to select its records, before anything is written. Only the positions of
-the records are kept in memory, not their texts.
+Before anything is written, each file is scanned once to select its records. Only the positions of
+the records, and not their texts, are kept in memory.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from resume_hooks.transcripts.transcript import Observer
 
 WRITE_CHARACTERS = 64 * 1024  # Number of characters to write in one step.
 MAX_FILE_NAME_CHARACTERS = 60  # Maximum number of characters of the title in a file name.
-# Maximum number of characters of a folder's path, and maximum number of models, in a session's
-# header.
+# The maximum number of characters of a folder's path, and the maximum number of models, in the
+# header of a session.
 MAX_FOLDER_CHARACTERS, MAX_MODELS = 4_096, 20
 
 _UNSAFE_CHARACTERS = re.compile(r"[^\w]+|_+")
 
 
 class DocumentOptions(NamedTuple):
-    """The format of a document, and which records and how much of each text it contains."""
+    """The format of a document, the records that it contains, and how much of each text it shows."""
 
     format: str
     redact: bool
@@ -52,11 +52,11 @@ class DocumentOptions(NamedTuple):
 
 
 class Document:
-    """A document of one or more sessions, which can be written once.
+    """A document of one or more sessions. It can be written only once.
 
     ``folders`` are the home folders of the sessions. The counts, for example ``removed_secrets``,
-    are complete after the document was written. Raise SessionNotFound if a session cannot be read,
-    and NotATranscript if a file belongs to another program.
+    are complete only after the document has been written. The constructor raises SessionNotFound if
+    a session cannot be read, and NotATranscript if a file belongs to another program.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Document:
         )
 
     def _clean_title(self, ends: HeadTail) -> str:
-        """Return the title of a session without secrets. It is redacted before and after it is shortened."""
+        """Return a session's title without secrets. It is redacted once before and once after it is shortened."""
         return self._export_redactor.redact_line(
             plain_line(ends.make_title(self._export_redactor.redact_line))
         )
@@ -146,13 +146,13 @@ class Document:
 
     @property
     def cut_count(self) -> int:
-        """The number of texts that were cut because they were too long. Each of them ends with a notice."""
+        """The number of texts that were too long and were therefore cut. Each of them ends with a notice."""
         return self._export_redactor.cut_text_count
 
     def chunks(self, embedded_session: EmbeddedSession | None = None) -> Iterator[bytes]:
         """Yield the bytes of the document.
 
-        A page can contain a session as a bundle for import (``embedded_session``). Raise
+        If ``embedded_session`` is given, the page ends with this bundle for import. Raise
         SessionNotFound if a file has changed since its records were selected.
         """
         if self.options.format == JSON:
@@ -189,7 +189,7 @@ class Document:
 
 
 def format_file_name(title: str, session_id: str, format_name: str) -> str:
-    """Return the default file name of a document: words of the title, and the session id.
+    """Return the default file name of a document, made of words from the title and of the session id.
 
     The name is valid on every file system.
     """

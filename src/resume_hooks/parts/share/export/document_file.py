@@ -44,7 +44,7 @@ class ChunkCounter:
 
 
 def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
-    """Return the number of bytes and the digest of chunks, without writing the chunks."""
+    """Return the number of bytes and the digest of chunks without writing them."""
     counter = ChunkCounter()
     for _ in counter.count_chunks(chunks):
         pass
@@ -54,8 +54,8 @@ def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
 def check_replaceable(path: str, *, force: bool) -> os.stat_result | None:
     """Return the state of the file at ``path``, or None if no file exists.
 
-    Raise WriteFailed if the file exists and ``force`` is false, if it is a link, or if its folder
-    is missing.
+    Raise WriteFailed if the file exists and ``force`` is false, if the file is a link, or if its
+    folder does not exist.
     """
     if not os.path.isdir(os.path.dirname(path)):
         raise WriteFailed(
@@ -75,7 +75,7 @@ def write_document(
 ) -> WrittenFile:
     """Write a document to ``path``, and return the size and digest of the file.
 
-    ``replaced_status`` is the state of the file to replace, or None if there must be no file. After
+    ``replaced_status`` is the state of the file to replace, or None if no file may exist yet. After
     WriteFailed or CheckFailed, an existing file is unchanged, and no new file remains.
     """
     counter = ChunkCounter()

@@ -1,7 +1,7 @@
-"""Define the parts of a document, such as messages and calls. Every text in them is already redacted.
+"""Define the parts of a document, such as messages and calls. Their texts are already redacted.
 
 All formats use the same parts and the same phrases, for example those in ``header_phrases``. The
-texts are not escaped. The module for each format escapes them.
+texts in the parts are not escaped, because the module of each format escapes them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.records import Record, get_string, list_objects
 
 USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
-"""The speakers of messages. A summary is a text that the model wrote for a compaction or handoff.
-"""
+"""The speakers of messages. The speaker of a text that the model wrote for a compaction or handoff
+is ``SUMMARY``."""
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 PLACE_DESCRIPTIONS = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
@@ -58,10 +58,10 @@ class TurnHeader(NamedTuple):
 
 
 class SessionPart(NamedTuple):
-    """The header of a session, with the turns for the list of turns.
+    """The header of a session. ``turns`` contains the entries for the list of turns.
 
-    ``repeated_record_count`` is the number of records that an earlier session of the document
-    already contains.
+    ``repeated_record_count`` is the number of records that are omitted because an earlier session
+    of the document already contains them.
     """
 
     session_id: str
@@ -81,7 +81,7 @@ class SessionPart(NamedTuple):
 
     @property
     def header_rows(self) -> list[tuple[str, str]]:
-        """What is known about the session, as pairs of a name and a value."""
+        """The known facts about the session, as pairs of a label and a value."""
         candidate_facts = [
             ("Session", self.session_id),
             ("Project", self.project),
@@ -132,8 +132,8 @@ class NotePart(NamedTuple):
 class MediaPart(NamedTuple):
     """An image or document.
 
-    ``data`` is its content in base64, or ``""`` if the content was omitted or is not in the
-    session.
+    ``data`` is the content in base64. It is ``""`` if the content was omitted or if the session
+    does not contain it.
     """
 
     kind: str
@@ -150,7 +150,7 @@ class ResultPart(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The result as text, in which a description replaces each image."""
+        """The result as text, with a description in place of each image."""
         return "\n".join(
             part if isinstance(part, str) else f"[{part.description}]" for part in self.parts
         )
@@ -165,7 +165,10 @@ class AgentPart(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """A tool call with its result. ``arguments`` is its input, and ``description`` is one line."""
+    """A tool call with its result.
+
+    ``arguments`` is the input of the call, and ``description`` is a line of text about the call.
+    """
 
     tool: str
     description: str
@@ -175,7 +178,7 @@ class CallPart(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the tool, or a description if the session contains only the result."""
+        """The name of the tool. If the session contains only the result, a phrase that says so."""
         return self.tool or "Result without its call"
 
     @property
@@ -197,10 +200,11 @@ class CallPart(NamedTuple):
 
 
 class EndPart(NamedTuple):
-    """The end of the document, which states what was removed.
+    """The end of the document, which lists what was removed.
 
-    ``removed_secrets`` maps each kind of secret to a number, or is None if nothing was removed.
-    ``folder_count`` is the number of replaced paths of home folders, or 0 if they were not counted.
+    ``removed_secrets`` maps each kind of secret to the number of removed secrets. It is None if the
+    document was not redacted. ``folder_count`` is the number of replaced paths of home folders, or
+    0 if they were not counted.
     """
 
     removed_secrets: dict[str, int] | None
@@ -239,10 +243,10 @@ class EndPart(NamedTuple):
 
 
 class EmbeddedSession(NamedTuple):
-    """The session that a page contains, as markup.
+    """The session that is embedded in a page.
 
-    ``markup_rows`` are the lines of the markup, and ``end_part`` counts what was removed from the
-    session.
+    ``markup_rows`` are the lines of the session's markup, and ``end_part`` contains the numbers of
+    secrets and other contents that were removed from the session.
     """
 
     end_part: EndPart

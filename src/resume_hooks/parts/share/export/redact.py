@@ -1,7 +1,7 @@
-"""Redact a document. Every text is redacted once in this module before it is formatted.
+"""Redact a document. This module redacts every text once, before the text is formatted.
 
-Placeholders replace secrets, and ``~`` replaces home folders. A text that is too long is cut, and a
-notice is added. Texts are cut after they are redacted, so that no part of a secret remains.
+Placeholders replace secrets, and ``~`` replaces home folders. A text that is too long is cut and
+gets a notice. It is redacted before it is cut, so that no part of a secret remains at the cut.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
 
 LOOKAHEAD_CHARACTERS = 16_384
-"""The number of characters after a cut that are also searched for secrets. No private key is
+"""The number of characters after a cut that are also searched for secrets. Private keys are not
 longer."""
 
-# The maximum nesting depth at which the input of a tool keeps its structure. A deeper value becomes
-# text.
+# The maximum depth at which nested values in a tool's input keep their structure. A deeper value is
+# shown as text.
 MAX_NESTING_DEPTH = 40
-# A value with more characters is not treated as a secret only because of its key, such as
-# ``password``.
+# A key such as ``password`` makes its value a secret only if the value has no more than this number
+# of characters.
 MAX_KEYED_SECRET_CHARACTERS = 500
 
 
 class ExportRedactor:
     """Redacts texts, and counts the removed secrets by kind in ``removed_secrets``.
 
-    ``redactor`` knows the secrets in the sessions, which are removed from every text. If it is
-    None, secrets and home folders are kept. ``max_characters`` is the maximum length of a text, or
-    0 for no limit. ``cut_text_count`` is the number of texts that were cut.
+    ``redactor`` knows the secrets in the sessions and removes them from every text. If it is None,
+    secrets and home folders are kept. ``max_characters`` is the maximum length of a text, or 0 for
+    no limit. ``cut_text_count`` is the number of texts that were cut.
     """
 
     def __init__(
@@ -50,15 +50,16 @@ class ExportRedactor:
         self._home_folders = HomeFolders(where, folders) if redactor else None
 
     def redact_and_cut_text(self, text: str) -> str:
-        """Return a text without secrets, cut after the maximum number of characters."""
+        """Return a text without secrets. If it is too long, cut it after the maximum number of characters."""
         text_length = len(text)
         if not 0 < self._max_characters < text_length:
             return self._clean_text(text, self.removed_secrets)
         clean_text = self._clean_text(
             text[: self._max_characters + LOOKAHEAD_CHARACTERS], self.removed_secrets
         )
-        # A secret may begin before the end of the searched text and continue after it. So no text
-        # near that end is shown, even if redaction has shortened the text before it.
+        # The last characters of the searched text may be the beginning of a secret, which is only
+        # partly in that text. These characters are therefore never shown, not even if redaction has
+        # made the text before them shorter.
         if text_length > self._max_characters + LOOKAHEAD_CHARACTERS:
             end_position = min(self._max_characters, len(clean_text) - LOOKAHEAD_CHARACTERS)
         else:
@@ -89,7 +90,7 @@ class ExportRedactor:
         return clean_text
 
     def redact_block(self, block: Record) -> Record:
-        """Return a content block, or a whole message, in which every text is redacted."""
+        """Return a content block or a whole message with every text in it redacted."""
         redacted_block = self._redact_value(block, 0)
         if isinstance(redacted_block, dict):
             return redacted_block
@@ -101,7 +102,8 @@ class ExportRedactor:
         if isinstance(value, (dict, list)) and depth > MAX_NESTING_DEPTH:
             return self.redact_and_cut_text(format_fields({"": value}))
         if isinstance(value, dict):
-            # The value is the data of an image. The format's module checks that it is not text.
+            # The value is the data of an image. The module of the format checks that the data is
+            # really base64.
             if value.get("type") == "base64":
                 return value
             return {
@@ -115,7 +117,7 @@ class ExportRedactor:
     def _redact_field(self, key: str, value: object, depth: int) -> object:
         """Redact a value together with its key.
 
-        A key such as ``password`` may be the only sign that the value is a secret.
+        Sometimes only the key, such as ``password``, shows that the value is a secret.
         """
         if (
             isinstance(value, str)

@@ -1,8 +1,8 @@
 """Select and sort the records of a session for a document, in one scan before the document is written.
 
-By default, all records that led to the session's end are selected, including records before a
-compaction. The user can choose only the records that a resume would send, or the records of all
-branches. The content of the records is read later.
+By default, all records that led to the session's end are selected, including those before a
+compaction. Instead, the user can choose only the records that a resume would send, or the records
+of all branches. The content of the records is read later.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
 CONVERSATION, LIVE_ONLY, ALL_RECORDS = "whole", "live", "all"
-"""Which records a document contains: those that led to the session's end, only those that a resume
-would send, or the records of all branches."""
+"""The values for selecting the records of a document. In this order: those that led to the
+session's end, only those that a resume would send, or the records of all branches."""
 
-# Maximum number of compactions whose earlier records are shown. Only a forged file has more
-# compactions, and each of them takes time.
+# The maximum number of compactions whose earlier records are shown. Each compaction takes time, and
+# only a forged file has more of them.
 MAX_SHOWN_COMPACTIONS = 200
 
 
@@ -36,8 +36,8 @@ class ExportConversation(NamedTuple):
 
     ``turns_by_line`` maps the line number of a prompt to its turn. ``states_by_line`` maps the line
     number of a record to ``live``, ``compacted`` or ``branch``. ``repeated_record_count`` is the
-    number of records that were omitted because the document already contains them. A record without
-    a uuid has the id ``""``.
+    number of records that were omitted because the document already contains them. The uuid of a
+    record without a uuid is ``""``.
     """
 
     path: str
@@ -77,7 +77,8 @@ def select_conversation(
         if known_ids & record_scan.record_ids(node.number):
             continue
         new_nodes.append(node)
-        # If the records have no links, or if they form a separate chain, all of them are live.
+        # If there are no live lines, the records have no links or form a separate chain. All of
+        # them are then live.
         if node.number in live_lines or not live_lines:
             states_by_line[node.number] = LIVE
         elif node.number in earlier_lines:
@@ -104,13 +105,12 @@ def _select_nodes(
     earlier_nodes: Sequence[Node],
     record_range: str,
 ) -> list[Node]:
-    """Return the records that ``record_range`` selects, each of them once.
+    """Return the records that ``record_range`` selects, without duplicates.
 
     ``earlier_nodes`` are the records before the compactions.
     """
     if not live_nodes:
-        # The file of a sub-agent contains a single chain, whose records are all marked as a side
-        # chain.
+        # A sub-agent's file contains a single chain, whose records are all marked as a side chain.
         nodes = transcript.nodes
     elif record_range == ALL_RECORDS:
         nodes = [node for node in transcript.nodes if not node.is_sidechain]
@@ -126,9 +126,9 @@ def _select_nodes(
 
 
 class _RecordIdCollector:
-    """An observer of a transcript that collects the uuids of all records.
+    """Observes a transcript and collects the uuids of all records.
 
-    It also collects the records without a uuid that have content.
+    It also collects records that have content but no uuid.
     """
 
     def __init__(self) -> None:
@@ -150,14 +150,15 @@ class _RecordIdCollector:
         self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))
 
     def record_ids(self, number: int) -> frozenset[str]:
-        """Return the uuid of the record in a line, and the uuid of the record from which it was copied."""
+        """Return the uuid of the record in a line. For a copied record, also return the original's uuid."""
         return self._ids.get(number, frozenset())
 
 
 def _find_compacted_nodes(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
-    """Yield the records before each compaction, beginning with the last compaction.
+    """Yield the records before each compaction, starting with the last compaction.
 
-    Each tuple contains the records since the previous compaction, in the order of the conversation.
+    Each tuple contains the records between a compaction and the previous one, in the order of the
+    conversation.
     """
     chain: Sequence[Node] = transcript.chain
     for _ in range(MAX_SHOWN_COMPACTIONS):

@@ -1,9 +1,10 @@
 """Write and read a page that contains its session.
 
 The same file can be read in a browser and imported with ``import``. The session is a bundle at the
-end of the page, compressed with gzip and encoded as base64. It is in a script element that browsers
-neither run nor show, after its digest. Secrets and home folders are removed from the page and from
-the bundle. An import unpacks the bundle into a private file and rejects a changed bundle.
+end of the page, compressed with gzip and encoded as base64. The bundle follows its digest in a
+script element that browsers neither run nor show. Secrets and home folders are removed from the
+page and from the bundle. An import unpacks the bundle into a private file, and rejects a bundle
+that does not match its digest.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ PAGE_OPTIONS = DocumentOptions(
 BUNDLE_START = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
 """The text before the digest of the bundle.
 
-A conversation on the page cannot contain this text, because the page's text is escaped.
+The conversation on the page cannot contain this text, because all text on the page is escaped.
 """
 
 BUNDLE_DATA_START = '">'
@@ -51,14 +52,14 @@ BUNDLE_END = "</script>"
 RESEND_REMEDY = "Ask for the file again, sent unchanged."
 
 _SHA256_DIGEST = re.compile(rb"[0-9a-f]{64}")
-_ROW_BYTES = 3 * 1024  # Number of bytes per line of base64, before the encoding.
+_ROW_BYTES = 3 * 1024  # The number of bytes that are encoded in each line of base64.
 _GZIP_WINDOW_BITS = 31  # The value of zlib's ``wbits`` for the gzip format.
 
 
 class PackedBundle(NamedTuple):
-    """The compressed bundle of a session, in a temporary file without a name.
+    """The compressed bundle of one or more sessions, in a temporary file without a name.
 
-    ``redactor`` counts what was removed from the session.
+    ``redactor`` counts the secrets and other contents that were removed from the sessions.
     """
 
     stream: BinaryIO
@@ -109,7 +110,7 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
             stream.writelines(counter.count_chunks([compressor.flush()]))
             stream.flush()
         except OSError as error:
-            # The buffer is still full, so closing the file fails as well.
+            # The buffer could not be written, so closing the file fails as well.
             with contextlib.suppress(OSError):
                 stack.close()
             raise WriteFailed(
@@ -123,10 +124,10 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 def unpack_embedded_bundle(
     staged: StagedFile, max_bytes: int, where: Where
 ) -> Iterator[StagedFile]:
-    """Unpack the bundle in a page for the duration of the block. Yield any other file unchanged.
+    """Unpack the bundle in a page for the duration of the block. Any other file is yielded unchanged.
 
-    Raise ImportFailed if the bundle was truncated or changed, or if it unpacks to more than
-    ``max_bytes`` bytes.
+    Raise ImportFailed if the bundle was truncated or changed, or if it has more than ``max_bytes``
+    bytes after unpacking.
     """
     if not is_web_page(staged.path):
         yield staged
@@ -167,7 +168,7 @@ def _read_packed_chunks(page: mmap.mmap, start: int) -> Iterator[bytes]:
 
 
 def _decode_rows(page: mmap.mmap, start: int, end: int) -> Iterator[bytes]:
-    """Yield the decoded bytes of the lines of base64 between two offsets. Raise ImportFailed.
+    """Yield the bytes that base64 lines between two offsets encode. Raise ImportFailed.
 
     The line ends are ignored, because a mail program may have changed them.
     """

@@ -59,7 +59,7 @@ def export_session(options: ExportOptions) -> None:
 
 
 def _build_document_options(options: ExportOptions) -> DocumentOptions:
-    """Return the options of the document. Raise UsageError if the user's options cannot be combined."""
+    """Return the options of the document. Raise UsageError if the given options cannot be combined."""
     options.refuse_combination("everything", "live")
     if options.as_json and options.output == STDOUT_NAME:
         raise UsageError(
@@ -88,7 +88,7 @@ def select_sessions(
 ) -> tuple[list[SessionFile], list[str]]:
     """Return the sessions to export, oldest first, and notes for the user about deleted ancestors.
 
-    With ``--lineage``, the session's ancestors are included.
+    The option ``--lineage`` adds the session's ancestors.
     """
     if not options.lineage or subagent_name(session.path) is not None:
         return [session], []
@@ -99,8 +99,8 @@ def select_sessions(
 def resolve_output_path(output: str | None, file_name: str) -> str:
     """Return the absolute path of the file to write.
 
-    ``output`` is a file, a folder or None. If it is not a file, ``file_name`` is the name of the
-    file.
+    ``output`` is the path of a file, the path of a folder, or None. Unless it is the path of a
+    file, the file is named ``file_name``.
     """
     path = os.path.join(current_folder(), os.path.expanduser(output or ""))
     return os.path.abspath(

@@ -54,7 +54,8 @@ def import_transcript(options: ImportOptions) -> None:
     with _open_source(options.source, options.max_bytes) as source:
         if is_bundle(source.path):
             sessions, warnings = _import_bundle(source, spec, caller)
-            # The last session of a bundle is the one that the user exported.
+            # The last session of a bundle is the session that was exported. The sessions before it
+            # are its ancestors.
             receipt = sessions[-1].receipt
             receipt = receipt._replace(warnings=(*receipt.warnings, *warnings))
             fields = {"imported": None, "bundle": sessions}
@@ -78,7 +79,7 @@ def import_transcript(options: ImportOptions) -> None:
 
 
 def import_file(source: str, home: str) -> tuple[Receipt, str]:
-    """Import a file into the folder ``home``, and return the receipt and the text of the result.
+    """Import a file into the folder ``home``. Return the receipt, and the text that describes the result.
 
     This function answers ``questions.import_file``. The receipt for a bundle describes its last
     session.
@@ -174,7 +175,7 @@ def _format_import(outcome: ImportOutcome) -> str:
 def _import_bundle(
     source: ImportSource, spec: ImportSpec, caller: Caller
 ) -> tuple[list[ImportedSession], list[str]]:
-    """Import all sessions of a bundle. Return them, and notes for the user about the bundle."""
+    """Import all sessions of a bundle. Return the imported sessions, and notes for the user."""
     with unpack_bundle(source.path, caller.where) as bundled_sessions:
         imported_sessions = import_sessions(bundled_sessions, source.name, spec, caller)
         damaged_count = sum(session.checksums.damaged for session in bundled_sessions)

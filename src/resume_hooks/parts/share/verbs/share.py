@@ -37,7 +37,7 @@ REPOSITORY_NOTE = "The file is in the repository {root}: take care not to commit
 
 
 def share_session(options: ShareOptions) -> None:
-    """Show what will be removed, ask for confirmation, and write the file."""
+    """Show what will be removed, ask for confirmation, and write the file to share."""
     is_asking = options.must_ask("Sharing")
     session = options.locate_session()
     sessions, warnings = select_sessions(session, options)
@@ -80,14 +80,14 @@ def share_session(options: ShareOptions) -> None:
         (
             "to go on",
             f"resume-hooks import {quote_word(path.rpartition('/')[2])}",
-        ),  # The command is for the shell of the recipient.
+        ),  # The recipient runs this command in a shell.
     ]
     closing_text = "" if is_confirmed else "\n\nNothing was written."
     options.print_answer(receipt_data, lambda: facts_table(facts) + closing_text, warnings)
 
 
 def _count_removed_content(bundle: PackedBundle) -> list[tuple[str, object]]:
-    """Return rows with the number of removed secrets, home folders and images."""
+    """Return table rows that count removed secrets, replaced home folders and images."""
     redactor = bundle.redactor
     rows: list[tuple[str, object]] = [
         ("secrets", format_removed_secrets(dict(redactor.counts_by_kind))),

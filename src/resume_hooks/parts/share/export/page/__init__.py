@@ -1,9 +1,9 @@
-"""Format a document as one HTML file that works offline and without scripts.
+"""Format a document as one HTML file that works offline and can be read without its script.
 
 The page is written in this order: the head with the content security policy, the list of turns, the
-turns, the end. The page loads nothing. Images are embedded, and the policy names the only style and
-the only script by their digests. Turns can be unfolded without the script. Only searching, copying
-and the switches need it.
+turns, the end. The page loads nothing. Images are embedded. The policy identifies the only style
+and the only script by their digests. Turns can be unfolded without the script. The script is needed
+only for searching, for copying and for the switches.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ from resume_hooks.transcripts.records import (
 )
 
 SHELL_TOOLS = frozenset({"Bash", "PowerShell"})
-# The tool inputs that are prose, such as a plan or a sub-agent's task.
+# The tool inputs that contain prose, such as a plan or a sub-agent's task.
 PROSE_KEYS = ("plan", "prompt")
-MAX_UNFOLDED_LINES = 60  # An edit with fewer changed lines is unfolded.
-# A note with fewer characters is on the same line as its heading.
+MAX_UNFOLDED_LINES = 60  # An edit is unfolded if it has fewer changed lines.
+# The text of a note is on the same line as its heading if it has fewer characters.
 MAX_UNFOLDED_NOTE_CHARACTERS = 200
-MAX_UNFOLDED_TURNS = 3  # The turns of a page with at most this number of turns are unfolded.
+MAX_UNFOLDED_TURNS = 3  # If a page has no more than this number of turns, all turns are unfolded.
 EMBEDDED_SESSION_NOTICE = (
     "This file also contains the session. To continue it, in the folder of the project: "
     "resume-hooks import FILE."
@@ -78,8 +78,9 @@ def build_page(
 ) -> Iterator[str]:
     """Yield the markup of a page.
 
-    ``document`` contains the parts of the page, and ``sessions`` the session headers for the list
-    of turns. ``embedded_session`` is a bundle at the end of the page.
+    ``document`` contains the parts of the page. ``sessions`` contains the headers of the sessions,
+    from which the list of turns is made. ``embedded_session`` is a bundle to include at the end of
+    the page.
     """
     session_heads = list(sessions)
     yield from _build_page_head(session_heads)
@@ -166,7 +167,7 @@ def _build_button(name: str, label: str, title: str) -> Html:
 
 
 def _build_turn_list(session_heads: list[SessionPart]) -> Html:
-    """Return the list of turns as markup, with one list for each session."""
+    """Return the lists of turns as markup. There is one list for each session."""
     turn_lists = []
     for index, head in enumerate(session_heads):
         rows = []
@@ -204,7 +205,8 @@ def _format_turn_anchor(session_index: int, turn: TurnHeader) -> str:
 def _build_document_markup(document: Iterable[Part], *, is_unfolded: bool) -> Iterator[str]:
     """Yield the markup of the parts.
 
-    The element of a turn is closed before the next turn, before the next session and at the end.
+    The element of a turn contains the turn's parts, so it is closed before the next turn, before
+    the next session and at the end.
     """
     session, in_turn = -1, False
     for part in document:
@@ -338,7 +340,7 @@ def _build_call_markup(call: CallPart) -> Iterator[str]:
 def _read_edits(call: CallPart) -> list[tuple[str, str]]:
     """Return the pairs of old and new text in the input of an edit.
 
-    If the call wrote a whole file, the old text is empty.
+    If the call writes a whole file, the result is one pair whose old text is empty.
     """
     inputs = call.arguments
     edits = inputs.get("edits")

@@ -16,14 +16,14 @@ _CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-"""Matches control characters, and characters that reorder or hide text. Joiners are excluded,
-because scripts and emoji need them."""
+"""Matches control characters, and characters that reorder or hide text. It does not match joiners,
+because some scripts and emoji need them."""
 
 _VOID_ELEMENTS = frozenset({"br", "hr", "img", "input", "meta"})
 
 
 class Html(str):
-    """Markup, in which all foreign text is escaped. Only this package creates it."""
+    """Markup in which all text from outside this package is escaped. Only this package creates it."""
 
     __slots__ = ()
 
@@ -31,31 +31,31 @@ class Html(str):
 def show_control_characters(text: str) -> str:
     """Return a text in which every character is visible.
 
-    Colour codes are removed, and other control characters become their code points, such as
-    ``[U+0007]``.
+    Colour codes are removed, and each other control character is replaced with its code point, such
+    as ``[U+0007]``.
     """
     lines = remove_escape_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL_CHARACTERS.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
 
 
 def escape_html(text: str) -> Html:
-    """Return a text as markup that is safe as the content of an element and in double-quoted attributes."""
+    """Return a text as markup that is safe inside an element and inside a double-quoted attribute."""
     if isinstance(text, Html):
         return text
     return Html(html.escape(show_control_characters(text), quote=True))
 
 
 def join_markup(parts: Iterable[str]) -> Html:
-    """Return the parts as one markup. Each part that is not ``Html`` is escaped."""
+    """Join the parts into one piece of markup. Each part that is not ``Html`` is escaped."""
     return Html("".join([escape_html(part) for part in parts]))
 
 
 def build_start_tag(name: str, /, **attributes: str | bool) -> Html:
     """Return the start tag of an element.
 
-    In the names of attributes, a trailing underscore is removed and other underscores become
-    hyphens. An attribute with the value True is written without a value, and one with the value
-    False is omitted.
+    In the name of an attribute, a trailing underscore is removed and other underscores become
+    hyphens. An attribute whose value is True is written without its value, and an attribute whose
+    value is False is omitted.
     """
     attribute_texts = []
     for key, value in attributes.items():

@@ -1,9 +1,9 @@
 """Format code and prose for the page.
 
-Pygments colours code if its language is known and the code is short. Each code box has a copy
-button. markdown-it parses the model's prose, and only the elements in a fixed table reach the page.
-HTML in the prose is shown as text, images become text links, and links lead only to web or mail
-addresses.
+Pygments colours code if it knows the language and the code is short. Each code box has a copy
+button. The model's prose is parsed by markdown-it, and only elements from a fixed table appear on
+the page. HTML in the prose is shown as text, images become text links, and links lead only to web
+or mail addresses.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 MAX_COLOURED_CHARACTERS, MAX_COLOURED_LINES, MAX_COLOURED_LINE_CHARACTERS = 8_000, 300, 400
 """The maximum number of characters, of lines, and of characters per line in coloured code.
 
-Some lexers are slow with longer texts. For example, they can take seconds for a long run of the
-same character.
+Longer code is not coloured, because some lexers would be slow. For example, a long run of the same
+character can take seconds.
 """
 
 LEXERS_BY_LANGUAGE = {
@@ -68,7 +68,8 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The types of images that contain only pixels and no code."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
-# Maximum number of lines per text to compare. In a longer text, every line is shown as changed.
+# The maximum number of lines of a text that is compared line by line. If one of two texts is
+# longer, all lines are shown as changed.
 MAX_COMPARED_LINES = 400
 CONTEXT_LINES = 3  # The number of unchanged lines that are shown before and after a change.
 DIFFERENCE_SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
@@ -82,8 +83,8 @@ ELEMENTS_BY_TAG = {
     "table": "table", "thead": "thead", "tbody": "tbody", "tr": "tr", "th": "th", "td": "td",
     "h1": "h4", "h2": "h4", "h3": "h5", "h4": "h5", "h5": "h6", "h6": "h6",
 }  # fmt: skip
-"""Maps each element of the parser to an HTML element. Headings are smaller than the page's own
-headings."""
+"""Maps each of the parser's tags to an HTML element. Headings become smaller than the headings of
+the page."""
 
 _ALLOWED_LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
 
@@ -128,7 +129,7 @@ def _colour_code(text: str, lexer_name: str) -> str:
 
 
 def build_picture_markup(picture: MediaPart) -> Html:
-    """Return an image as markup, or its description if it has no data or an unsafe type."""
+    """Return an image as markup. If it has no data or an unsafe type, return its description instead."""
     if (
         picture.kind == IMAGE
         and picture.media_type in IMAGE_TYPES
@@ -159,7 +160,7 @@ def count_changed_lines(old_text: str, new_text: str) -> tuple[int, int]:
     return kinds.count("del"), kinds.count("ins")
 
 
-@lru_cache(maxsize=8)  # Cached because a call first needs the counts and then the lines.
+@lru_cache(maxsize=8)  # Cached because the page first needs the counts for a call and then the lines.
 def _compare_lines(old_text: str, new_text: str) -> tuple[tuple[str, str], ...]:
     return tuple(
         _compute_difference_rows(
@@ -202,7 +203,7 @@ def build_prose_markup(text: str) -> Html:
 
 
 def build_verbatim_markup(text: str) -> Html:
-    """Return the markup for a text that is shown as it was typed."""
+    """Return the markup for a text that must be shown exactly as it was typed."""
     return build_element("div", text, class_="typed", dir="auto")
 
 
@@ -216,7 +217,7 @@ def _build_prose_parser() -> MarkdownIt:
 
 
 def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
-    """Return the markup for tokens of the parser. An unknown token becomes its text."""
+    """Return the markup for the parser's tokens. For an unknown token, the markup contains only its text."""
     parts: list[Html] = []
     for token in tokens:
         if token.type == "inline":
@@ -227,7 +228,7 @@ def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
             )
         elif token.type == "code_inline":
             parts.append(build_element("code", token.content))
-        # A link to another target is shown as text without an href.
+        # A link that does not lead to a web or mail address is shown as text, without an href.
         elif token.type == "link_open":
             target = str(token.attrGet("href") or "")
             attributes = {
