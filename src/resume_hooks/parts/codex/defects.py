@@ -64,7 +64,7 @@ ENCRYPTED_SUMMARY = DefectKind(
     "summary-encrypted", "note", "Only the model's provider can read the summary.", repairable=False
 )
 
-_CONTENT_LOSS_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, PARTLY_WRITTEN_LINE, LONG_LINE})
+_CONTENT_LOSS_DEFECTS = frozenset({MISSING_BASE, UNREADABLE_LINE, PARTLY_WRITTEN_LINE, LONG_LINE})
 """The kinds of defects that mean a loss of content. A repair cannot restore the lost content."""
 
 
@@ -96,7 +96,7 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
 
 def is_content_loss(kind: DefectKind) -> bool:
     """Check whether a defect of this kind means that content is lost even after a repair."""
-    return kind in _CONTENT_LOSS_KINDS
+    return kind in _CONTENT_LOSS_DEFECTS
 
 
 def _find_line_defects(path: str) -> Iterator[Defect]:

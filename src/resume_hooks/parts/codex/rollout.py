@@ -100,7 +100,7 @@ class RolloutBody(ChildBody):
         with open(path, "rb") as stream:
             line_count = sum(1 for _ in stream)
         meta, name = read_meta(path), parse_rollout_name(plan.draft.path)
-        sent_payloads = [item.payload for item in history.items]
+        received_items = [item.payload for item in history.items]
         return [
             Check("every line is a complete record", next_line_number == len(kinds) == line_count),
             Check(
@@ -120,7 +120,7 @@ class RolloutBody(ChildBody):
             ),
             Check(
                 "the model receives exactly the planned items",
-                sent_payloads == list(self.sent_items),
+                received_items == list(self.sent_items),
             ),
             Check("it has no token counts of the parent", not history.has_client_count),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),

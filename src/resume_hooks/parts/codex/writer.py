@@ -292,7 +292,7 @@ class CodexWriter:
         for index in item_indexes:
             item, origin = parent.items[index], trimmed_origins[index]
             original = originals.get((origin.session_id, origin.uuid))
-            if original is None or _read_stable_fields(original) != _read_stable_fields(
+            if original is None or _read_untrimmed_fields(original) != _read_untrimmed_fields(
                 item.payload
             ):
                 if original is None:
@@ -426,6 +426,6 @@ def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple
     return originals
 
 
-def _read_stable_fields(item: Record) -> tuple[str, object, str]:
+def _read_untrimmed_fields(item: Record) -> tuple[str, object, str]:
     """Return the type, role and call id of an item, which a trim does not change."""
     return codex_items.item_type(item), item.get("role"), codex_items.call_id(item)

@@ -86,8 +86,8 @@ class Cleaner:
     ) -> None:
         self._kinds = frozenset(kinds)
         self._literals = literals or Literals({})
-        self._scanning = scanning
-        self._clean_folder = b""
+        self._scans_for_secrets = scanning
+        self._last_clean_folder = b""
         """The folder name that was scanned last among those without a secret."""
 
     def clean_file(self, path: str, *, by_line: bool) -> Iterator[CleanedBytes]:
@@ -133,13 +133,13 @@ class Cleaner:
         A secret in a folder name cannot be removed, because the client uses this name to find the
         session.
         """
-        if not self._scanning or folder == self._clean_folder:
+        if not self._scans_for_secrets or folder == self._last_clean_folder:
             return False
         has_secret = any(
             not self._kinds or secret.kind in self._kinds
             for secret in find_secrets_in_bytes(folder)
         )
-        self._clean_folder = self._clean_folder if has_secret else folder
+        self._last_clean_folder = self._last_clean_folder if has_secret else folder
         return has_secret
 
     def clean_text(self, raw: bytes) -> CleanedBytes:
@@ -191,9 +191,9 @@ class Cleaner:
             )
         if _THINKING_TYPE in body:
             body = self._remove_secret_thinking(body, removed_secrets)
-        secrets = find_secrets_in_line(body) if self._scanning else []
+        secrets = find_secrets_in_line(body) if self._scans_for_secrets else []
         body = self._remove_selected_secrets(body, secrets, removed_secrets)
-        if self._scanning:
+        if self._scans_for_secrets:
             body = self._clean_names(body, removed_secrets)
         if self._may_contain_known_secret(body):
             return self._clean_strings(body, removed_secrets)
@@ -226,13 +226,13 @@ class Cleaner:
         Keys are included because some of them contain text, for example the client's questions.
         """
         name_spans = _find_tool_name_spans(body)
-        kept_starts = {
+        exempt_starts = {
             leaf.start for leaf in string_leaves(body) if is_exempt_from_redaction(body, leaf)
         } - name_spans.keys()
         parts, position = [], 0
         for string in json_strings(body):
             quoted_string = body[string.start - 1 : string.end + 1]
-            if string.start not in kept_starts and self._may_contain_known_secret(quoted_string):
+            if string.start not in exempt_starts and self._may_contain_known_secret(quoted_string):
                 cleaned_string = self._clean_string(quoted_string, removed_secrets)
                 is_tool_name = string.start in name_spans
                 parts += [
@@ -245,7 +245,7 @@ class Cleaner:
         return b"".join([*parts, body[position:]])
 
     def _remove_scanned_secrets(self, raw: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
-        if self._scanning:
+        if self._scans_for_secrets:
             return self._remove_selected_secrets(raw, find_secrets_in_bytes(raw), removed_secrets)
         return raw
 

@@ -24,7 +24,7 @@ BLOCK_BYTES = 256 * 1024
 """The number of bytes to search at a time. A block of this size fits into the processor's cache.
 Each block is extended to the end of its last line."""
 
-_DIGEST_EDGE_BYTES = 4096
+_DIGESTED_EDGE_BYTES = 4096
 """The number of bytes from each end of the searched part of a file that go into a digest. If the
 digest is the same as in the last search, the searched part has not been rewritten."""
 
@@ -242,6 +242,8 @@ def _digest_edges(stream: BinaryIO, offset: int) -> str:
     A secret in these bytes cannot be recovered from the digest.
     """
     stream.seek(0)
-    head = stream.read(min(_DIGEST_EDGE_BYTES, offset))
-    stream.seek(max(0, offset - _DIGEST_EDGE_BYTES))
-    return blake2b(head + stream.read(min(_DIGEST_EDGE_BYTES, offset)), digest_size=16).hexdigest()
+    head = stream.read(min(_DIGESTED_EDGE_BYTES, offset))
+    stream.seek(max(0, offset - _DIGESTED_EDGE_BYTES))
+    return blake2b(
+        head + stream.read(min(_DIGESTED_EDGE_BYTES, offset)), digest_size=16
+    ).hexdigest()

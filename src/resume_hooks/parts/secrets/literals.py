@@ -56,11 +56,8 @@ MIN_BASE64_CHARACTERS = 8
 """Minimum number of characters of a base64 form. A shorter form could occur by chance."""
 
 MIN_PREFIX_FRACTION = 0.6
-"""The part of a secret, as a fraction, that a text must end with for this part to be removed.
-
-A text such as a title may have been cut within the secret. The part must also have at least
-``MIN_PREFIX_CHARACTERS`` characters.
-"""
+"""The minimum fraction of a secret that is removed if the rest is missing, for example in a cut title.
+This part must also have at least ``MIN_PREFIX_CHARACTERS`` characters."""
 
 MIN_PREFIX_CHARACTERS = 20
 
@@ -249,7 +246,9 @@ class Literals:
         self._forms: dict[str, list[_EncodedForm]] = {}
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
             self._forms.setdefault(form.text[:FORM_HEAD_CHARACTERS], []).append(form)
-        self._heads = re.compile(f"{_PLACEHOLDER.pattern}|{_build_prefix_pattern(self._forms)}")
+        self._form_head_pattern = re.compile(
+            f"{_PLACEHOLDER.pattern}|{_build_prefix_pattern(self._forms)}"
+        )
         self._separate_forms: list[bytes] = []
         for text in forms if len(forms) <= MAX_SEPARATE_FORMS else ():
             with contextlib.suppress(UnicodeEncodeError):
@@ -286,7 +285,7 @@ class Literals:
         characters, so the search does not become slower with more forms.
         """
         position = 0
-        while head := self._heads.search(text, position):
+        while head := self._form_head_pattern.search(text, position):
             if _PLACEHOLDER.fullmatch(head[0]):
                 position = head.end()
             else:

@@ -121,7 +121,7 @@ class Codex:
 
     @contextlib.contextmanager
     def open_temporary_path(self, path: str) -> Iterator[str]:
-        """Yield the path of a thread's copy. If the block created the copy, remove it at the end of the block.
+        """Yield the path of a thread's copy. If the copy did not exist before, remove it after the block.
 
         A command that reads every thread would otherwise leave a copy of each thread on the disk.
         """

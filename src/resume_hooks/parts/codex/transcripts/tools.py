@@ -42,7 +42,7 @@ _POLL_CALL = re.compile(
 _PLAN_STEP = re.compile(
     r'\{\s*"?step"?\s*:\s*("(?:[^"\\]|\\.)*+")\s*,\s*"?status"?\s*:\s*("\w{1,20}")'
 )
-_WORKDIR = re.compile(r'\bworkdir"?\s*:\s*("(?:[^"\\]|\\.)*+")')
+_WORKDIR_ARGUMENT = re.compile(r'\bworkdir"?\s*:\s*("(?:[^"\\]|\\.)*+")')
 _PATCH_TEXT = re.compile(r'"\*\*\* Begin Patch(?:[^"\\]|\\.)*+"')
 _FILE_HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _MOVE_HEADER = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
@@ -75,18 +75,18 @@ def read_tool_uses(item: Record) -> list[ToolUse]:
             name = get_string(item, "name")
     arguments = call_arguments(item)
     if name == SCRIPT_TOOL and "input" in arguments:
-        return _convert_script_uses(get_string(arguments, "input"))
-    return _convert_tool_uses(name, arguments)
+        return _convert_script(get_string(arguments, "input"))
+    return _convert_call(name, arguments)
 
 
-def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
+def _convert_call(name: str, arguments: Record) -> list[ToolUse]:
     """Return the tool uses into which a call of the Codex tool ``name`` is converted."""
     if name in SHELL_TOOLS:
-        name, arguments = _convert_shell_use(arguments)
+        name, arguments = _convert_shell_call(arguments)
     if name == "apply_patch":
         patch = get_string(arguments, "input") or get_string(arguments, "patch")
         uses = []
-        for use in _convert_patch_uses(patch):
+        for use in _convert_patch(patch):
             uses.append(ToolUse(use.name, {**use.arguments, **_read_working_directory(arguments)}))
         return uses or [ToolUse(name, arguments)]
     if name == PLAN_TOOL:
@@ -105,7 +105,7 @@ def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
     return [ToolUse(name, arguments)]
 
 
-def _convert_script_uses(code: str) -> list[ToolUse]:
+def _convert_script(code: str) -> list[ToolUse]:
     """Return the tool uses into which a script is converted.
 
     If the script calls a tool that this module does not know, or if an input of a tool is not a
@@ -127,12 +127,12 @@ def _convert_script_uses(code: str) -> list[ToolUse]:
         return [ToolUse(SCRIPT_TOOL, {"code": code})]
     uses: list[ToolUse] = []
     for command in commands:
-        uses += _convert_tool_uses("exec_command", command)
+        uses += _convert_call("exec_command", command)
     for patch in patches:
-        uses += _convert_tool_uses("apply_patch", {"input": patch})
+        uses += _convert_call("apply_patch", {"input": patch})
     uses += [ToolUse(POLL_TOOL, poll) for poll in polls]
     if plan:
-        uses += _convert_tool_uses(PLAN_TOOL, {"plan": plan})
+        uses += _convert_call(PLAN_TOOL, {"plan": plan})
     return uses
 
 
@@ -144,7 +144,7 @@ def _parse_commands(code: str) -> list[Record]:
         command = _parse_literal(command_match[1]) if command_match else ""
         if not command:
             return []
-        folder_match = _WORKDIR.search(call)
+        folder_match = _WORKDIR_ARGUMENT.search(call)
         if folder_match is None:
             commands.append({"cmd": command})
         else:
@@ -190,7 +190,7 @@ def _parse_literal(text: str) -> str:
     return ""
 
 
-def _convert_shell_use(arguments: Record) -> ToolUse:
+def _convert_shell_call(arguments: Record) -> ToolUse:
     """Return a command as a ``Bash`` tool use, whichever format Codex used for the command.
 
     If the command is a shell command that applies a patch, return an ``apply_patch`` tool use.
@@ -252,7 +252,7 @@ def _split_words(command: str) -> list[str]:
         return []
 
 
-def _convert_patch_uses(patch: str) -> Iterator[ToolUse]:
+def _convert_patch(patch: str) -> Iterator[ToolUse]:
     headers = list(_FILE_HEADER.finditer(patch))[:MAX_PATCH_FILES]
     for index, match in enumerate(headers):
         if index + 1 < len(headers):

@@ -160,12 +160,12 @@ class _ConversationBuilder:
         self._redactor = builder.redactor
         self._stream = stream
         self._depth = depth
-        self._answer_nodes: dict[str, Node] = {}
+        self._result_nodes: dict[str, Node] = {}
         for node in reversed(conversation.nodes):
-            self._answer_nodes.update(dict.fromkeys(node.results, node))
+            self._result_nodes.update(dict.fromkeys(node.results, node))
         self._call_ids: set[str] = set()
         for node in conversation.nodes:
-            self._call_ids |= self._answer_nodes.keys() & set(node.calls)
+            self._call_ids |= self._result_nodes.keys() & set(node.calls)
         self._last_record: tuple[int, Record] = (-1, {})
 
     def build_record_parts(self, node: Node) -> Iterator[Part]:
@@ -185,7 +185,9 @@ class _ConversationBuilder:
             yield self._build_text_part(SUMMARY, record_text(record), record)
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._build_user_parts(record)
-        elif kind not in records.CHAIN_KINDS:  # A program that exports plain messages wrote the record.
+        elif (
+            kind not in records.CHAIN_KINDS
+        ):  # A program that exports plain messages wrote the record.
             yield from self._build_note_parts(
                 get_string(message, "role") or kind, record_text(record)
             )
@@ -255,7 +257,7 @@ class _ConversationBuilder:
 
     def _build_call_result(self, call_id: str) -> tuple[ResultPart | None, AgentPart | None]:
         # If the conversation contains a call twice, its result is shown only once.
-        node = self._answer_nodes.pop(call_id, None) if call_id in self._call_ids else None
+        node = self._result_nodes.pop(call_id, None) if call_id in self._call_ids else None
         if node is None:
             return None, None
         record = self._read_record(node)

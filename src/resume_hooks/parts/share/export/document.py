@@ -72,8 +72,8 @@ class Document:
         self._where = where
         self.redactor = find_secrets_in_sessions(sessions) if options.redact else None
         self._bundle_redactor = BundleRedactor(self.redactor) if self.redactor else None
-        heads_tails = [HeadTail(session.path) for session in sessions]
-        self.folders = [home_folder(ends, where) for ends in heads_tails]
+        session_ends = [HeadTail(session.path) for session in sessions]
+        self.folders = [home_folder(ends, where) for ends in session_ends]
         self._export_redactor = ExportRedactor(
             where, self.folders, self.redactor, max_characters=options.max_text_characters
         )
@@ -81,17 +81,17 @@ class Document:
         self._session_parts: list[tuple[SessionPart, ExportConversation]] = []
         lineage_finder, known_ids = LineageFinder(where), set[str]()
         inputs = (
-            zip(sessions, heads_tails, self.folders, strict=True) if options.format != JSON else ()
+            zip(sessions, session_ends, self.folders, strict=True) if options.format != JSON else ()
         )
         for session, ends, folder in inputs:
             conversation = select_conversation(session, options.record_range, known_ids, observers)
             head = self._build_session_part(session, ends, folder, conversation, lineage_finder)
             self.turns += len(head.turns)
             self._session_parts.append((head, conversation))
-        title = self._clean_title(heads_tails[-1])
+        title = self._clean_title(session_ends[-1])
         # Redact the form of the title that the file name will contain.
-        plain_letters = self._export_redactor.redact_line(unicodedata.normalize("NFKC", title))
-        self.name = format_file_name(plain_letters, sessions[-1].session_id, options.format)
+        redacted_title = self._export_redactor.redact_line(unicodedata.normalize("NFKC", title))
+        self.name = format_file_name(redacted_title, sessions[-1].session_id, options.format)
 
     def _build_session_part(
         self,

@@ -118,11 +118,11 @@ def _select_nodes(
         nodes = list(live_nodes)
     else:
         nodes = [*earlier_nodes, *live_nodes]
-    shown_nodes: dict[int, Node] = {}
+    selected_nodes: dict[int, Node] = {}
     for node in nodes:
         if not node.is_copied or record_range == LIVE_ONLY:
-            shown_nodes[node.number] = node
-    return list(shown_nodes.values())
+            selected_nodes[node.number] = node
+    return list(selected_nodes.values())
 
 
 class _RecordIdCollector:
