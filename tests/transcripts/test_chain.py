@@ -93,7 +93,7 @@ def test_the_chain_starts_at_the_boundary(tmp_path: Path) -> None:
 
 
 def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
-    """The chain does not end at a record of a sub-agent, even if a last-prompt record names it."""
+    """The chain does not end at a sub-agent's record, even if a last-prompt record names that record."""
     aside = [user("of a sub-agent", uuid="s", parent="r3", isSidechain=True), last_prompt("s")]
     assert chain_ids(write_session(tmp_path, SESSION, [*conversation(2), *aside])) == [
         "r0",
@@ -104,7 +104,7 @@ def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
 
 
 def test_metadata_alone_makes_no_chain(tmp_path: Path) -> None:
-    """A file without linked records, such as an empty one, has an empty chain and no turns."""
+    """If a file has no linked records, for example if it is empty, it has an empty chain and no turns."""
     for content in ([], [last_prompt("x")], [progress(uuid="p", parent=None)], [b"garbage", b""]):
         transcript = scan_transcript(write_session(tmp_path, SESSION, content))
         assert (transcript.chain, transcript.turns, transcript.call_results) == ([], [], {})
@@ -113,7 +113,7 @@ def test_metadata_alone_makes_no_chain(tmp_path: Path) -> None:
 def test_real_sessions_have_as_many_calls_as_the_client_sends() -> None:
     """The chains of real sessions have as many calls as client 2.1.329 sends on resume.
 
-    Calls without a result count only at the end.
+    A call without a result is counted only at the end of a chain.
     """
     rows = [
         found
@@ -131,9 +131,9 @@ def test_real_sessions_have_as_many_calls_as_the_client_sends() -> None:
 
 
 def _open_calls_at_end(transcript: Transcript) -> int:
-    """Return the number of calls of the last answer that have no result.
+    """Return the number of calls in the last answer that have no result.
 
-    The client repairs these calls and drops all others without a result.
+    The client repairs these calls and drops all other calls without a result.
     """
     count = 0
     for node in reversed(transcript.chain):
@@ -144,9 +144,9 @@ def _open_calls_at_end(transcript: Transcript) -> int:
 
 
 def test_results_of_the_same_time_are_in_file_order() -> None:
-    """Results of parallel calls with the same time are in the order of the file, as in the client.
+    """Results of parallel calls with equal timestamps are in the order of the file, as in the client.
 
-    The SDK orders them by call.
+    The SDK orders such results by call.
     """
     path = corpus() / SAME_TIME_TRANSCRIPT
     chain = scan_transcript(str(path)).chain

@@ -1,4 +1,4 @@
-"""Tests of the live chain with the real client: the requests that it sends on resume."""
+"""Tests that compare the live chain with the requests that the real client sends on resume."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the messages of a request as words, as in chain_cases.py.
 
-    The client's own texts are omitted, and so is everything from the new prompt on.
+    The client's own texts, the new prompt and everything after it are omitted.
     """
     for message in messages:
         content = message["content"]

@@ -1,4 +1,4 @@
-"""Tests of ``HeadTail``, which reads facts from both ends of a file."""
+"""Tests of ``HeadTail``, which reads a session's values from both ends of its file."""
 
 from __future__ import annotations
 
@@ -138,9 +138,10 @@ def head_tail_of_records(
     ],
 )
 def test_the_best_kind_of_title_is_used(tmp_path: Path, records: list[Record], title: str) -> None:
-    """The title is the last custom one, else a generated one, a summary, or the first prompt.
+    """The title is the last custom title, or else a generated title, a summary, or the first prompt.
 
-    It is one line. A title that ``/clear`` copied gets the ending "· clear" or "· handoff".
+    The title is a single line. A title that ``/clear`` copied gets the ending "· clear" or "·
+    handoff".
     """
     assert head_tail_of_records(tmp_path, records).title == title
 
@@ -162,7 +163,7 @@ def test_a_handoff_in_parts_gives_the_title(tmp_path: Path) -> None:
 
 
 def hook_success(context: str, number: int) -> Record:
-    """Return the record that clients write about a hook at the start after ``/clear``."""
+    """Return the record that clients write for a hook that ran at the start after ``/clear``."""
     output = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}
     row = attachment("", uuid=f"s{number}", parent=None)
     del row["rendered"]
@@ -176,9 +177,9 @@ def hook_success(context: str, number: int) -> Record:
 
 
 def test_an_answer_before_long_client_records_is_found(tmp_path: Path) -> None:
-    """The model is found although the client writes a long record after the first answer.
+    """The model is found even if the client writes a long record after the first answer.
 
-    Client 2.1.330 writes 67 KB with the names of models there.
+    Client 2.1.330 writes a record of 67 KB there, with the names of models.
     """
     snapshot = attachment('"model": ' * 8_000, uuid="p", parent="a1")
     end = head_tail_of_records(
@@ -189,18 +190,18 @@ def test_an_answer_before_long_client_records_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("recorded", "shown"), [("HEAD", ""), ("", ""), ("main", "main")])
 def test_no_branch_is_shown_outside_a_repository(tmp_path: Path, recorded: str, shown: str) -> None:
-    """A branch HEAD, which the client records outside a repository, is not shown.
+    """The branch HEAD, which the client records outside a repository, is not shown.
 
-    ``recorded_branch`` keeps it for a new session.
+    ``recorded_branch`` returns it nevertheless, for use in a new session.
     """
     found = head_tail_of_records(tmp_path, [user("a", uuid="a", ts=1, gitBranch=recorded)])
     assert (found.branch, found.recorded_branch) == (shown, recorded)
 
 
 def test_each_value_is_read_from_the_right_end(tmp_path: Path) -> None:
-    """The beginning of a file gives the folder and the start, and its end the other values.
+    """The folder and the start time come from the beginning of a file, and the other values from its end.
 
-    The other values are branch, version, tag and end.
+    The other values are the branch, the version, the tag and the end time.
     """
     first = user(
         "a", uuid="a", ts=1, version="2.1.1", gitBranch="old", cwd="/first", entrypoint="cli"
@@ -225,9 +226,9 @@ def test_each_value_is_read_from_the_right_end(tmp_path: Path) -> None:
 
 
 def test_a_file_without_dates_has_the_time_of_the_file(tmp_path: Path) -> None:
-    """A file without valid times has the time of the file itself.
+    """If a file contains no valid times, the time of the file itself is used.
 
-    Other ISO forms are converted.
+    Other ISO forms of a time are converted.
     """
     assert head_tail_of_records(tmp_path, [TITLE], mtime=0).created == "1970-01-01T00:00:00.000Z"
     odd = [
@@ -241,7 +242,7 @@ def test_a_file_without_dates_has_the_time_of_the_file(tmp_path: Path) -> None:
 def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
     """A session ends with its last message, and not before its start.
 
-    A record that was copied after the last message does not count.
+    A record that was copied after the last message is ignored.
     """
     link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": iso_time(1)}
     found = head_tail_of_records(
@@ -257,7 +258,7 @@ def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
 
 
 def test_a_first_line_longer_than_the_head_is_read(tmp_path: Path) -> None:
-    """Fields at the start of a very long first line are found."""
+    """Fields at the start of a very long first line are found, even if the line is longer than the head."""
     found = head_tail_of_records(
         tmp_path,
         [user("x" * 3 * END_BYTES, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
@@ -273,7 +274,7 @@ def test_a_first_line_longer_than_the_head_is_read(tmp_path: Path) -> None:
     [END_BYTES - 1, END_BYTES, END_BYTES + 1, END_BYTES + 2, 2 * END_BYTES, 2 * END_BYTES + 1],
 )
 def test_first_and_last_record_are_read_at_any_file_size(tmp_path: Path, size: int) -> None:
-    """At any file size the first and the last record are complete, and no record is read in part."""
+    """Whatever the size of a file is, its first and last record are read, and no record is read in part."""
     ends = [custom_title("first"), {**custom_title("last"), "type": "ai-title", "aiTitle": "last"}]
     room = size - len(session_bytes(ends)) - len(line({"pad": ""})) - 1
     found = head_tail_of_records(tmp_path, [ends[0], {"pad": "x" * room}, ends[1]])
@@ -284,7 +285,7 @@ def test_first_and_last_record_are_read_at_any_file_size(tmp_path: Path, size: i
 
 
 def test_a_record_that_fills_the_tail_is_found(tmp_path: Path) -> None:
-    """A record that exactly fills the read end of the file is found."""
+    """A record that exactly fills the part read from the end of the file is found."""
     title = line(custom_title("Exact")) + b"\n"
     filling = b'{"pad":"' + b"x" * (END_BYTES - len(title) - 11) + b'"}\n'
     assert len(title + filling) == END_BYTES
@@ -294,9 +295,9 @@ def test_a_record_that_fills_the_tail_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [0, 60_000, 1_200_000])
 def test_an_answer_before_large_attachments_is_found(tmp_path: Path, before: int) -> None:
-    """Model and tokens are found before a long attachment at the end, and each prompt is counted once.
+    """The model and the tokens are found before a long attachment, and each prompt is counted once.
 
-    Client 2.1.330 writes such a first turn.
+    Client 2.1.330 writes such a long attachment in the first turn.
     """
     path = tmp_path / f"{SESSION}.jsonl"
     rows = [
@@ -348,13 +349,13 @@ def test_damaged_lines_hide_no_record(tmp_path: Path) -> None:
 def test_was_continued_is_true_only_after_a_new_prompt(
     tmp_path: Path, records: list[Record], own_turns: bool, touched: bool
 ) -> None:
-    """``was_continued`` is true for an original with a prompt, and for a child with a new prompt."""
+    """``was_continued`` is true for an original session with a prompt, and for a child with a new prompt."""
     found = head_tail_of_records(tmp_path, records)
     assert (found.has_own_turns, found.was_continued) == (own_turns, touched)
 
 
 def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
-    """``all_records`` has each record of a small file once; for a larger file it is None."""
+    """``all_records`` contains each record of a small file once. For a larger file, it is None."""
     for size in (
         100,
         END_BYTES,
@@ -387,9 +388,9 @@ def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
 def test_sessions_without_an_own_message_are_not_listed(
     tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int
 ) -> None:
-    """``is_listed`` is false for sub-agents, for runs of one question, and without a message.
+    """``is_listed`` is false for sub-agents, runs of one question, and sessions without a message.
 
-    A long file is assumed to have a message.
+    A long file is assumed to contain a message.
     """
     found = head_tail_of_records(tmp_path, records)
     assert (found.is_listed, found.is_headless_run, found.prompt_count) == (listed, helper, prompts)
@@ -440,9 +441,9 @@ def test_a_missing_file_raises_session_not_found(tmp_path: Path) -> None:
 
 
 def test_collapse_line_collapses_white_space() -> None:
-    """``collapse_line`` replaces white space by single spaces and shortens the line with an ellipsis.
+    """``collapse_line`` replaces white space with single spaces and shortens the line with an ellipsis.
 
-    No space precedes the ellipsis.
+    There is no space before the ellipsis.
     """
     assert collapse_line(" a\n\u2028 b\u00a0c ", 80) == "a b c"
     assert collapse_line("ab cdef", 4) == "ab\u2026"
@@ -450,9 +451,9 @@ def test_collapse_line_collapses_white_space() -> None:
 
 
 def test_a_child_with_a_future_date_counts_as_continued(tmp_path: Path) -> None:
-    """A child whose creation time is in the future counts as continued.
+    """A child whose creation time is in the future is treated as continued.
 
-    Its later messages can't be told from the copied ones.
+    Its new messages can't be distinguished from the copied messages.
     """
     head = {"continue_metadata": {"continued_at": "9999-01-01T00:00:00.000Z"}, "type": "system"}
     path = tmp_path / f"{SESSION}.jsonl"

@@ -1,6 +1,6 @@
 """Tests of the linear order of a conversation.
 
-Each record follows the previous one, and each call has one result in the next user turn.
+Each record follows the previous record, and each call has one result in the user's next turn.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from tests.builders import assistant, attachment, call, result, system, user
 def chain_of_story(story: str) -> list[Node]:
     """Return the nodes that a story describes.
 
-    Its words: ``u`` prompt, ``m`` remark, ``s`` note, ``+`` attachment, ``1:a,b`` an answer with
-    message id 1 that calls a and b, ``1:`` an answer in text, ``=a,b`` the results of a and b.
+    The words of a story are: ``u`` prompt, ``m`` remark, ``s`` note, ``+`` attachment, ``1:a,b`` an
+    answer with message id 1 and the calls a and b, ``1:`` a text answer, ``=a,b`` the results of a
+    and b.
     """
     nodes = []
     for number, word in enumerate(story.split()):
@@ -76,7 +77,7 @@ EXPECTED_ORDERS = {
 
 @pytest.mark.parametrize("name", EXPECTED_ORDERS)
 def test_results_follow_their_answer(name: str) -> None:
-    """The records of an answer come first, then the results of its calls with later remarks."""
+    """The records of an answer are followed by the results of its calls, and then by later remarks."""
     story, wanted = EXPECTED_ORDERS[name]
     assert linear_order(story) == wanted
 
@@ -110,7 +111,7 @@ DROPPED_CALLS = {
 def test_records_that_no_api_accepts_are_dropped(name: str) -> None:
     """Calls without a result and results without a call are dropped.
 
-    Calls in the last answer stay, as open calls.
+    Calls in the last answer are kept as open calls.
     """
     story, gone, waiting = DROPPED_CALLS[name]
     row = linearize_chain(chain_of_story(story))
@@ -133,9 +134,9 @@ LARGEST_COUNTS = {
 
 @pytest.mark.parametrize("name", LARGEST_COUNTS)
 def test_largest_valid_count_excludes_open_calls(name: str) -> None:
-    """``largest_valid_count`` returns how many first records are valid as a conversation of their own.
+    """``largest_valid_count`` returns how many records at the start form a valid conversation.
 
-    No call is open then, and no answer is cut.
+    In a valid conversation, no call is open and no answer is cut.
     """
     story, counts = LARGEST_COUNTS[name]
     row = linearize_chain(chain_of_story(story))

@@ -1,6 +1,6 @@
 """Tests of reading lines.
 
-Together the lines have the file's bytes. Memory is limited by the longest line.
+The lines together contain the file's bytes. Reading needs memory for the longest line only.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ MEGABYTE = 1024 * 1024
 def test_the_body_of_a_line_lacks_its_ending(
     raw: bytes, offset: int, body: bytes, torn: bool
 ) -> None:
-    """The body of a line lacks LF or CRLF and, at the start of the file, the byte order mark."""
+    """A line's body has no LF or CRLF and, on the file's first line, no byte order mark."""
     line = Line(0, offset, raw)
     assert (line.body, line.is_torn) == (body, torn)
 
 
 def test_the_lines_of_every_corpus_file_join_to_its_bytes() -> None:
-    """The lines of every file of the corpus join to its bytes, and ``read_tail`` returns the last ones."""
+    """The lines of each corpus file join to its bytes, and ``read_tail`` returns the file's last lines."""
     files = sorted(corpus().rglob("*.jsonl"))
     assert len(files) > 100
     for file in files:
@@ -67,7 +67,7 @@ def test_the_lines_of_every_corpus_file_join_to_its_bytes() -> None:
 
 
 def test_memory_is_limited_by_the_longest_line(tmp_path: Path) -> None:
-    """Reading a file with lines of 60 MB needs less memory than four of these lines."""
+    """Reading a file with lines of 60 MB needs less memory than four such lines."""
     path = tmp_path / "huge.jsonl"
     with path.open("wb") as stream:
         for _ in range(8):
@@ -106,7 +106,7 @@ def read_all_lines(content: bytes) -> list[Line]:
 
 @given(LINE_BYTES, st.data())
 def test_reading_backwards_gives_the_same_lines(content: bytes, data: st.DataObject) -> None:
-    """Reading backwards from any byte gives the lines before it; a line is cut at that byte."""
+    """Reading backwards from any byte returns the lines before the byte. The last line may be cut there."""
     end = data.draw(st.integers(0, len(content)))
     found = list(read_lines_backwards(io.BytesIO(content), end))[::-1]
     assert [line[1:] for line in found] == [line[1:] for line in read_all_lines(content[:end])]
@@ -128,9 +128,9 @@ def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
 
 @given(LINE_BYTES, st.data())
 def test_the_last_line_with_a_word_is_found(content: bytes, data: st.DataObject) -> None:
-    """``find_last_line_with`` returns the start of the last line with a word between two offsets.
+    """``find_last_line_with`` returns the start of the last line between two offsets that contains a word.
 
-    ``find_line_start`` returns the start of the line at an offset.
+    ``find_line_start`` returns the start of the line that contains an offset.
     """
     floor = data.draw(st.integers(0, len(content)))
     end = data.draw(st.integers(floor, len(content)))
@@ -183,7 +183,7 @@ def test_a_truncated_or_missing_file_is_reported(tmp_path: Path) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=60) | st.text("\na", max_size=60).map(str.encode))
 def test_measure_longest_line_equals_reading_all_lines(tmp_path: Path, content: bytes) -> None:
-    """``measure_longest_line`` returns the length of the longest line; 0 for an empty file."""
+    """``measure_longest_line`` returns the length of the longest line, or 0 for an empty file."""
     path = tmp_path / "file"
     path.write_bytes(content)
     assert measure_longest_line(str(path)) == max(map(len, content.split(b"\n")))

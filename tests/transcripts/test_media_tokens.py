@@ -1,4 +1,4 @@
-"""Tests of the token cost of images, which depends on pixels, and of documents, by pages.
+"""Tests of token costs: an image's cost depends on its pixels, and a document's cost on its pages.
 
 Damaged data has the maximum cost.
 """
@@ -26,7 +26,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480) + b"\x
 GIF = b"GIF89a" + struct.pack("<HH", 640, 480) + b"\0\0\0"
 JPEG = (
     b"\xff\xd8\xff\xe0\x00\x10JFIF" + b"\0" * 10
-    + b"\xff\xe1\x00\x14Exif\0\0\xff\xd8\xff\xc0\x00\x0b\x08\0\x10\0\x10\0"  # A thumbnail with a size of its own.
+    + b"\xff\xe1\x00\x14Exif\0\0\xff\xd8\xff\xc0\x00\x0b\x08\0\x10\0\x10\0"  # A thumbnail that has its own size.
     + b"\xff\xc2\x00\x0b\x08" + struct.pack(">HH", 480, 640) + b"\x03\0\0\0"
 )  # fmt: skip
 VP8X = (
@@ -56,7 +56,7 @@ def media_block(data: bytes, kind: str = "image") -> Record:
 
 @pytest.mark.parametrize("form", IMAGES_BY_FORMAT)
 def test_the_size_of_each_image_format_is_read(form: str) -> None:
-    """The size of an image is read from its first bytes. 640 x 480 pixels cost 410 tokens."""
+    """The size of an image is read from its first bytes. An image of 640 x 480 pixels costs 410 tokens."""
     assert image_size(IMAGES_BY_FORMAT[form] + b"rest") == ImageSize(640, 480)
     assert media_tokens(media_block(IMAGES_BY_FORMAT[form] + b"rest")) == 410
 
@@ -75,7 +75,7 @@ def test_truncated_images_have_the_maximum_cost(form: str) -> None:
      (ImageSize(8_000, 8_000), 1_600), (ImageSize(0, 0), 0), (ImageSize(4_294_967_295, 1), 0)],
 )  # fmt: skip
 def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None:
-    """Images are scaled to at most 1,568 pixels a side and about 1,600 tokens, as the API does."""
+    """Images are scaled to at most 1,568 pixels per side and about 1,600 tokens, as by the API."""
     assert image_tokens(size) == tokens
 
 
@@ -83,7 +83,7 @@ def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None
     ("form", "end"), [("png", 20), ("jpeg", 40), ("webp extended", 25), ("webp lossless", 20)]
 )
 def test_the_size_of_a_truncated_image_is_none(form: str, end: int) -> None:
-    """The size of an image is None if the number for it is cut off."""
+    """The size of an image is None if the image ends before the numbers for its size."""
     assert image_size(IMAGES_BY_FORMAT[form][:end]) is None
 
 
@@ -106,7 +106,7 @@ def test_the_cost_of_a_document_depends_on_its_pages() -> None:
     "source", [None, "x", {}, {"type": "url", "url": "https://x"}, {"data": 5}, {"data": "\u00e4!"}]
 )
 def test_invalid_sources_are_accepted(source: object) -> None:
-    """An invalid source of an image or document has a cost and raises no error."""
+    """An image or document with an invalid source has a cost, and no error is raised."""
     assert media_tokens({"type": "image", "source": source}) in {0, MAX_IMAGE_TOKENS}
     assert media_tokens({"type": "document", "source": source}) in {0, TOKENS_PER_PAGE}
 
@@ -118,5 +118,5 @@ def test_invalid_sources_are_accepted(source: object) -> None:
     rest=st.binary(max_size=90),
 )
 def test_any_bytes_have_a_finite_cost(start: bytes, rest: bytes) -> None:
-    """Any bytes after the beginning of an image have a cost within the limits."""
+    """Whatever bytes follow the beginning of an image, the cost is within the limits."""
     assert 0 <= media_tokens(media_block(start + rest)) <= MAX_IMAGE_TOKENS

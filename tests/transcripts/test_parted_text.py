@@ -1,6 +1,6 @@
-"""Tests of a text that is split into parts, so that each part fits the output of one hook.
+"""Tests of a text that is split so that each part fits into the output of one hook.
 
-Together the parts are exactly the text.
+Joining the parts gives exactly the text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def test_parts_join_to_the_original_text(text: str, random: object) -> None:
 
 
 def test_a_single_part_has_no_number() -> None:
-    """A text that fits one part is unchanged, up to the last UTF-16 unit."""
+    """A text that fits into one part is unchanged, even if it fills the part to the last UTF-16 unit."""
     assert split_into_parts("x" * MAX_PART_UNITS) == ["x" * MAX_PART_UNITS]
     assert len(split_into_parts("x" * (MAX_PART_UNITS + 1))) == 2
 
@@ -52,7 +52,7 @@ def test_a_single_part_has_no_number() -> None:
 def test_each_part_has_its_number() -> None:
     """Each part has its number, and no line is cut.
 
-    In the first part the number follows the first line, which marks an opening.
+    In the first part, the number is after the first line, which is the marker of an opening.
     """
     head = f"{AFTER_CLEAR_BEGINNING}that left this:"
     lines = [f"{number:04} {'word ' * 20}" for number in range(250)]
@@ -68,7 +68,7 @@ def test_each_part_has_its_number() -> None:
 
 @pytest.mark.parametrize("letter", ["x", "ü", "\U0001f680"])
 def test_a_line_longer_than_a_part_is_cut(letter: str) -> None:
-    """A line longer than a part is cut after a sentence or a word, never inside a character."""
+    """A line that is longer than a part is cut after a sentence or word, and never inside a character."""
     line = letter * (15_000 // utf16_length(letter))
     assert "".join(part.split("\n", 1)[1] for part in split_into_parts(line)) == line
     first, second = split_into_parts("a b c. " * 2_000)
@@ -84,7 +84,7 @@ def test_long_lines_are_cut_if_there_are_too_few_parts() -> None:
 
 
 def test_parts_join_without_a_missing_one() -> None:
-    """The parts are joined even if one is missing. A quoted part is not joined."""
+    """The parts are joined even if one of them is missing. A quoted part is not joined."""
     parts = split_into_parts("\n".join(f"line {number:05}" for number in range(2_000)))
     assert len(parts) == 3
     (text,) = join_parts([parts[2], parts[0]])

@@ -52,7 +52,7 @@ AICHAT_PLACEHOLDERS = {
 
 
 def test_placeholders_have_the_documented_wording() -> None:
-    """A placeholder names tool and size, then the reference of the original, and a reason if any."""
+    """A placeholder names the tool and size, then the original's reference, and a reason if there is one."""
     assert placeholders.result_placeholder("Read", 12_345, ORIGINAL) == (
         "[Results from Read tool suppressed - original content was 12,345 characters; original: 5e12a303:42]"
     )
@@ -66,7 +66,7 @@ def test_placeholders_have_the_documented_wording() -> None:
 
 @pytest.mark.parametrize("kind", PLACEHOLDER_MAKERS)
 def test_each_kind_of_placeholder_is_recognized(kind: str) -> None:
-    """Each kind of placeholder is recognized, alone and within a paste or a command.
+    """Each kind of placeholder is recognized on its own and within a paste or a command.
 
     No placeholder is shorter than ``MIN_PLACEHOLDER_CHARACTERS``.
     """
@@ -82,7 +82,7 @@ def test_each_kind_of_placeholder_is_recognized(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", AICHAT_PLACEHOLDERS)
 def test_placeholders_of_another_tool_are_recognized(kind: str) -> None:
-    """Placeholders of aichat are recognized, so they are not trimmed again."""
+    """Placeholders of aichat are recognized so that they are not trimmed again."""
     assert contains_placeholder(AICHAT_PLACEHOLDERS[kind])
     assert was_trimmed(AICHAT_PLACEHOLDERS[kind])
 
@@ -110,7 +110,7 @@ def test_false_placeholders_are_not_recognized(text: str) -> None:
     "behind", ["\nprinted behind it", " printed behind it", "\n]", "x" * 2_000 + "]"]
 )
 def test_a_placeholder_with_text_after_it_is_not_recognized(behind: str) -> None:
-    """A placeholder followed by other text is not recognized, because a program may have printed it."""
+    """A placeholder with text after it is not recognized, because a program may have printed it."""
     assert not is_placeholder(
         f"{placeholders.result_placeholder('Bash', 12_345, ORIGINAL)}{behind}"
     )
@@ -126,7 +126,7 @@ def test_any_tool_name_gives_a_valid_placeholder(name: str) -> None:
 
 
 def test_placeholders_of_answers_are_distinguished() -> None:
-    """``is_response_placeholder`` is true only for placeholders of the model's texts."""
+    """``is_response_placeholder`` returns true only for placeholders that replace the model's texts."""
     assert is_response_placeholder(placeholders.response_placeholder(900, ORIGINAL))
     assert is_response_placeholder(AICHAT_PLACEHOLDERS["answer"])
     assert not is_response_placeholder(placeholders.result_placeholder("Read", 900, ORIGINAL))

@@ -1,6 +1,6 @@
 """Tests of the first line of a child, which names its parent.
 
-All variants are read, and one is written.
+Every variant of this line can be read. Only one variant is written.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ def write_bytes_as_session(folder: Path, data: bytes) -> str:
 @pytest.mark.parametrize("form", FIRST_LINE_FORMS)
 @pytest.mark.parametrize("variant", METADATA_VARIANTS)
 def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form: str) -> None:
-    """Each variant of metadata names the parent, in a line of its own or in the first record.
+    """Each variant of metadata names the parent, whether on its own line or in the first record.
 
-    The encoding and the line ends do not matter.
+    The encoding and the line endings make no difference.
     """
     metadata, parent = METADATA_VARIANTS[variant]
     assert read_parent(write_bytes_as_session(tmp_path, FIRST_LINE_FORMS[form](metadata))) == parent
@@ -151,7 +151,7 @@ def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form:
     ],
 )
 def test_wrong_types_and_quotations_name_no_parent(tmp_path: Path, first: dict[str, Any]) -> None:
-    """Metadata of a wrong type, or inside another field or text, names no parent."""
+    """Metadata of a wrong type and metadata inside another field or text name no parent."""
     assert read_parent(write_bytes_as_session(tmp_path, line(first) + b"\n")) is None
 
 
@@ -164,7 +164,7 @@ def test_damaged_first_lines_name_no_parent(tmp_path: Path, data: bytes) -> None
 
 
 def test_metadata_on_a_later_line_names_no_parent(tmp_path: Path) -> None:
-    """Metadata in a later line names no parent, because it may be part of a quoted transcript."""
+    """Metadata on a later line names no parent, because it may belong to a quoted transcript."""
     assert (
         read_parent(
             write_bytes_as_session(
@@ -180,14 +180,14 @@ def test_metadata_on_a_later_line_names_no_parent(tmp_path: Path) -> None:
     "lead", [b"", b"\xef\xbb\xbf", b'{"type":"summary","summary":"x","leafUuid":"y"}\n', b"torn\n"]
 )
 def test_a_fork_names_its_parent_on_its_records(tmp_path: Path, lead: bytes) -> None:
-    """A fork's parent is read from the first record with ``forkedFrom``, whatever precedes it."""
+    """A fork's parent is read from the first record with ``forkedFrom``, whatever comes before it."""
     forked = user("hi", uuid="a", forkedFrom={"sessionId": PARENT_ID, "messageUuid": "m"})
     parent = read_parent(write_bytes_as_session(tmp_path, lead + line(forked) + b"\r\n"))
     assert parent == Parent(PARENT_ID, "", "continued", "fork", "2026-01-31T09:30:00.000Z")
 
 
 def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
-    """``forkedFrom`` inside a tool's output is ignored, and a later record names the parent."""
+    """``forkedFrom`` inside a tool's output is ignored, and the parent is read from a later record."""
     quoted = user(
         "hi",
         uuid="a",
@@ -205,7 +205,7 @@ def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
     "fork", [None, [], {}, {"sessionId": 5}, {"sessionId": "../../etc"}, PARENT_ID]
 )
 def test_a_malformed_fork_names_no_parent(tmp_path: Path, fork: object) -> None:
-    """A ``forkedFrom`` of a wrong type or with an invalid id names no parent."""
+    """A ``forkedFrom`` with a wrong type or an invalid id names no parent."""
     assert (
         read_parent(write_bytes_as_session(tmp_path, line(user("hi", uuid="a", forkedFrom=fork))))
         is None
@@ -217,7 +217,7 @@ paths = st.text(st.characters(codec=None), max_size=60)
 
 @given(file=paths, kind=st.sampled_from(["handoff", "rollover", "trim"]))
 def test_the_written_line_has_no_key_that_programs_search(file: str, kind: str) -> None:
-    """The written line has no keys such as ``cwd``, for which programs search in its text."""
+    """The written line has no keys, such as ``cwd``, that programs search for in its text."""
     written = make_first_line(
         parent_id=PARENT_ID,
         parent_file=f'{file}"cwd":"/x"',

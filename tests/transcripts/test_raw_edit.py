@@ -26,7 +26,7 @@ NEW_FIELDS = {"parentUuid": "p1", "sessionId": "s1"}
 
 
 def relinked_line(body: bytes) -> bytes:
-    """Return the line with a new parent and session."""
+    """Return the line with a new parent and a new session id."""
     return set_fields(body, OLD_FIELDS, NEW_FIELDS)
 
 
@@ -72,7 +72,7 @@ LINES_BEFORE_AND_AFTER = {
 
 @pytest.mark.parametrize("name", LINES_BEFORE_AND_AFTER)
 def test_set_fields_keeps_all_other_bytes(name: str) -> None:
-    """``set_fields`` changes only the two values, whatever else the line contains."""
+    """``set_fields`` changes only the values of the two fields, whatever else the line contains."""
     before, after = LINES_BEFORE_AND_AFTER[name]
     assert relinked_line(before) == after
 
@@ -82,7 +82,7 @@ def test_set_fields_keeps_all_other_bytes(name: str) -> None:
     [b'{"parentUuid": "p0", "sessionId": "s0", "x": [1, 2]}', b'{"x":[1,2],"sessionId":"s0"}'],
 )
 def test_a_record_in_another_format_is_encoded_again(body: bytes) -> None:
-    """A record with spaces, or without one of the fields, is written again in compact form."""
+    """A record that contains spaces or lacks one of the fields is encoded again in compact form."""
     record = orjson.loads(body)
     old = {key: record.get(key) for key in OLD_FIELDS}
     assert parse_record(set_fields(body, old, NEW_FIELDS)) == {**record, **NEW_FIELDS}
@@ -101,7 +101,7 @@ def test_a_missing_field_is_not_confused_with_a_nested_one() -> None:
 
 
 def test_a_hostile_line_is_parsed_only_a_few_times() -> None:
-    """A line with thousands of nested fields is encoded again after a few tries to find the right one."""
+    """A line with thousands of nested fields is encoded again after a few tries to find the right field."""
     inner = b",".join([b'{"sessionId":"s0"}'] * 5_000)
     body = b'{"parentUuid":"p0","data":[%s],"sessionId":"s0"}' % inner
     record = parse_record(relinked_line(body))
@@ -131,7 +131,7 @@ def test_only_the_named_fields_of_a_record_change(record: dict[str, Any], spaced
 
 
 def test_clear_usage_sets_counts_to_zero() -> None:
-    """``clear_usage`` sets the token counts of an answer to zero and keeps all else."""
+    """``clear_usage`` sets an answer's token counts to zero and changes nothing else."""
     body = line(assistant([{"type": "text", "text": '"input_tokens":5'}], uuid="a", tokens=9_000))
     record = parse_record(clear_usage(body))
     assert record is not None
@@ -142,7 +142,7 @@ def test_clear_usage_sets_counts_to_zero() -> None:
 
 @pytest.mark.parametrize("place", ["input", "before", "spaced"])
 def test_clear_usage_keeps_other_counts(place: str) -> None:
-    """``clear_usage`` keeps a tool input that is called "usage", in any position."""
+    """``clear_usage`` does not change a tool input named "usage", wherever it is in the line."""
     given = {"usage": {"input_tokens": 5}}
     row = assistant(
         [{"type": "tool_use", "id": "t", "name": "x", "input": given}], uuid="a", tokens=9_000
@@ -158,7 +158,7 @@ def test_clear_usage_keeps_other_counts(place: str) -> None:
 
 
 def test_clear_usage_keeps_lines_without_counts() -> None:
-    """``clear_usage`` keeps the line of a prompt, of an answer without usage, and invalid JSON."""
+    """``clear_usage`` does not change a prompt's line, an answer's line without usage, or invalid JSON."""
     for body in (line(user("hi", uuid="u")), line(assistant("x", uuid="a")), b"{torn"):
         assert clear_usage(body) == body
 
@@ -170,7 +170,7 @@ def test_encoding_is_compact_and_never_fails() -> None:
 
 
 def test_endless_nesting_is_refused() -> None:
-    """A record that is nested too deep raises ``TooDeep``."""
+    """A record that is nested too deeply raises ``TooDeep``."""
     deep: Any = "end"
     for _ in range(5_000):
         deep = [deep]
@@ -180,7 +180,7 @@ def test_endless_nesting_is_refused() -> None:
 
 @pytest.mark.parametrize("depth", [900, 1_015])
 def test_set_field_in_a_deeply_nested_line(depth: int) -> None:
-    """``set_field`` works in a line of the maximum depth and keeps all other bytes."""
+    """``set_field`` works in a line that is nested to the maximum depth, and keeps all other bytes."""
     body = b'{"input":%s1%s,"cwd":"/a b"}' % (b"[" * depth, b"]" * depth)
     record = parse_record(body)
     assert record is not None
@@ -201,7 +201,7 @@ def test_clear_usage_keeps_counts_after_the_usage() -> None:
 
 
 def test_the_outer_field_is_changed_in_any_format() -> None:
-    """``set_fields`` changes the field at the top level, even if a nested one looks like the client's."""
+    """``set_fields`` changes the top-level field, even if a nested field looks like the client's."""
     body = b'{"sessionId": "old", "data":{"sessionId":"old"}, "n": 1}'
     changed = parse_record(set_fields(body, {"sessionId": "old"}, {"sessionId": "new"}))
     assert changed == {"sessionId": "new", "data": {"sessionId": "old"}, "n": 1}

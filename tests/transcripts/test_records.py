@@ -1,4 +1,4 @@
-"""Tests of reading typed values from records, which raises no error for any JSON."""
+"""Tests that reading typed values from records raises no error, whatever JSON the records contain."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ COMPLETE_USAGE = {
 def test_both_parsers_accept_what_the_client_accepts(
     body: bytes, expected: object, standard_parser_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both parsers accept what the client accepts, and return None for other lines.
+    """Both parsers accept the lines that the client accepts, and return None for other lines.
 
     A parsed record can be written again.
     """
@@ -68,7 +68,7 @@ def test_both_parsers_accept_what_the_client_accepts(
 def test_the_standard_parser_reads_the_first_lines(
     monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool
 ) -> None:
-    """Short lines are read with the standard parser, unless the process has loaded the faster one."""
+    """Short lines are read with the standard parser, unless the faster parser is already loaded."""
     if not is_loaded:
         monkeypatch.delitem(sys.modules, "orjson")
     choice = records._ParserChoice()
@@ -138,9 +138,10 @@ def test_the_prompt_text_of_a_command_is_what_the_user_typed() -> None:
 
 
 def test_characters_are_those_that_reach_the_api() -> None:
-    """A record's characters are those that reach the API.
+    """Only characters that reach the API are counted as a record's characters.
 
-    Texts, thinking, tool inputs, results and attachments count. Images and tool metadata do not.
+    Texts, thinking, tool inputs, results and attachments are counted. Images and tool metadata are
+    not.
     """
 
     def characters_of_record(record: dict[str, Any]) -> int:
@@ -180,7 +181,7 @@ def test_characters_are_those_that_reach_the_api() -> None:
     ],
 )
 def test_counted_tokens_adds_four_counts(usage: Any, expected: int) -> None:
-    """``counted_tokens`` adds the four counts of an answer and ignores invalid values."""
+    """``counted_tokens`` adds an answer's four counts and ignores invalid values."""
     record = assistant("x", uuid="a")
     record["message"]["usage"] = usage
     assert records.counted_tokens(record)[1] == expected
@@ -188,7 +189,7 @@ def test_counted_tokens_adds_four_counts(usage: Any, expected: int) -> None:
 
 
 def test_the_input_is_counted_without_the_answer() -> None:
-    """``counted_tokens`` also returns the tokens without those of the answer itself."""
+    """``counted_tokens`` also returns the number of tokens without those of the answer itself."""
     assert records.counted_tokens(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
 
 
@@ -207,14 +208,14 @@ def test_the_input_is_counted_without_the_answer() -> None:
     ],
 )
 def test_times_are_converted_to_one_form(text: object, expected: str) -> None:
-    """``normalize_timestamp`` converts any ISO time to one form; the result for other values is empty."""
+    """``normalize_timestamp`` converts any ISO time to one form, and any other value to an empty text."""
     assert clock.normalize_timestamp(text) == expected
     assert (clock.to_milliseconds(text) is None) == (not expected)
 
 
 @pytest.mark.parametrize("seconds", [-1e20, -1.0, 0, 1.5, 1e12, 1e20])
 def test_any_file_time_can_be_written(seconds: float) -> None:
-    """Any time of a file can be written, if necessary as the nearest valid one."""
+    """Any file time can be written as a timestamp, if necessary as the nearest valid one."""
     assert clock.parse_timestamp(clock.timestamp_from_epoch(seconds)) is not None
 
 

@@ -1,4 +1,4 @@
-"""Tests of records that are twice in a file, after a compaction that a plugin answered."""
+"""Tests of records that a file contains twice after a compaction that a plugin performed."""
 
 from __future__ import annotations
 
@@ -126,9 +126,10 @@ def boundary_at_noon(**metadata: Any) -> Record:
     ],
 )
 def test_records_older_than_the_boundary_are_copies(rows: list[Record], copied: str) -> None:
-    """Records after a boundary that are older than it are copies, until the conversation continues.
+    """Records after a boundary that are older than the boundary are copies.
 
-    The client's own compactions, with a summary or kept messages, make no copies.
+    This holds until the conversation continues. The client's own compactions, which have a summary
+    or kept messages, make no copies.
     """
     copies = CopyDetector()
     assert "".join(str(at) for at, record in enumerate(rows, 1) if copies.is_copy(record)) == copied

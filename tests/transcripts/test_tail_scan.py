@@ -1,6 +1,6 @@
 """Tests of ``scan_live_part``.
 
-It returns the same conversation as a scan of the whole file, but reads less.
+It returns the same conversation as a scan of the whole file, but reads less of the file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LONG_OLD_PART = [*conversation(2), *FILLER_RECORDS]
 
 
 def compare_scans(path: str) -> tuple[list[Any], list[Any], bool]:
-    """Return the chain of a whole scan, that of ``scan_live_part``, and whether the latter read less."""
+    """Return the chain of a whole scan, the chain of ``scan_live_part``, and whether the latter read less."""
     whole = scan_transcript(path)
     part, (observer,) = scan_live_part(path, lambda: (_Collector(),))
     assert observer.numbers == [node.number for node in part.nodes]
@@ -103,9 +103,9 @@ COMPACTION_CASES: dict[str, tuple[list[Record], bool]] = {
 
 @pytest.mark.parametrize("name", COMPACTION_CASES)
 def test_the_live_part_equals_the_whole_scan(name: str, tmp_path: Path) -> None:
-    """``scan_live_part`` returns the chain of the whole scan.
+    """``scan_live_part`` returns the same chain as the whole scan.
 
-    If the end of the file is not enough for this, it reads the whole file.
+    If the end of the file is not sufficient, it reads the whole file.
     """
     records, less = COMPACTION_CASES[name]
     path = write_session(tmp_path, SESSION, records)
@@ -118,7 +118,7 @@ def test_the_live_part_equals_the_whole_scan(name: str, tmp_path: Path) -> None:
 def test_a_small_file_is_read_completely(tmp_path: Path) -> None:
     """A small file is read completely.
 
-    In files up to five mebibytes, clients also read what is before a compaction.
+    In files of up to five mebibytes, clients also read the records before a compaction.
     """
     row = [
         boundary(uuid="b", before="r3", ts=10),
@@ -142,7 +142,7 @@ def test_generated_sessions_have_the_same_live_part(tmp_path: Path) -> None:
 def test_the_size_of_the_live_part_is_compared_with_a_limit(tmp_path: Path) -> None:
     """``is_live_part_at_most`` checks whether the live part has at most ``limit`` bytes.
 
-    Without a compaction, the whole file is live.
+    If there was no compaction, the whole file is the live part.
     """
     path = write_session(tmp_path, SESSION, long_compacted_session(*LATER_TURN))
     size = Path(path).stat().st_size

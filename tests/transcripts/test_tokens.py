@@ -1,7 +1,4 @@
-"""Tests of measuring a session's tokens: the API's counts and the context window.
-
-Reading only the end of the file gives the same result.
-"""
+"""Return two turns of 150,000 tokens, a compaction, and the records in ``more``."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ from tests.needs import corpus
 
 PADDING = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 2_000}}
 FIRST_REQUEST_TOKENS = (
-    1_088  # Number of tokens of the first request of these sessions without its prompt.
+    1_088  # Number of tokens in the first request of these sessions, without its prompt.
 )
 KEPT_SEGMENT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 
@@ -65,12 +62,12 @@ def records_after_compaction(*more: Record, segment: Record | None = None) -> li
 
 @pytest.fixture(autouse=True)
 def use_short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read only a few kilobytes, so that small files have a part that is not read."""
+    """Limit reads to a few kilobytes so that a part of a small file is not read."""
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_500, 6_000))
 
 
 def measure_context_both_ways(path: str) -> ContextSize:
-    """Return the size of the context, after checking that both ways to measure it agree."""
+    """Return the size of the context, after checking that both ways of measuring it agree."""
     recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
     assert recent == sure
     return recent
@@ -79,9 +76,9 @@ def measure_context_both_ways(path: str) -> ContextSize:
 def test_the_end_of_every_corpus_file_gives_the_size_of_the_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """For every file of the corpus, the end gives the same size as the whole file.
+    """For every corpus file, the end of the file gives the same size as the whole file.
 
-    This is true for any amount that is read.
+    This holds for any number of bytes read.
     """
     files = [file for file in corpus().rglob("*.jsonl") if file.stat().st_size]
     for file in files:
@@ -148,13 +145,13 @@ def test_the_end_of_every_corpus_file_gives_the_size_of_the_whole(
 def test_a_misleading_end_of_a_file_gives_the_right_size(
     records: list[Record], expected: int, tmp_path: Path
 ) -> None:
-    """Branches, hints, gaps and compactions near the end give the same size as the whole file."""
+    """The size is right even if there are branches, hints, gaps or compactions near the end of a file."""
     found = measure_context_both_ways(write_session(tmp_path, SESSION, records))
     assert abs(found.tokens - expected) <= 3
 
 
 def test_a_childs_stated_size_counts_until_its_own_compaction(tmp_path: Path) -> None:
-    """The size in a child's first line is valid until the child itself is compacted.
+    """The size in a child's first line is used until the child itself is compacted.
 
     A boundary that the child copied is older than the child.
     """
@@ -187,9 +184,9 @@ def test_a_childs_stated_size_counts_until_its_own_compaction(tmp_path: Path) ->
 def test_after_a_trim_in_place_the_size_is_the_stated_one(
     remark: str, expected: int, tmp_path: Path
 ) -> None:
-    """After a trim in place, the size is the one in this plugin's remark.
+    """After a trim in place, the size in this plugin's remark is used.
 
-    It is valid until the next answer or compaction.
+    It is used until the next answer or compaction.
     """
     rows = [
         boundary(uuid="b", ts=1),
@@ -240,7 +237,10 @@ def without_estimate(context: ContextSize) -> ContextSize:
 def test_the_end_of_generated_sessions_gives_the_size_of_the_whole(
     tmp_path: Path, chance: random.Random
 ) -> None:
-    """For random sessions, the end gives the same size as the whole file, up to the last count."""
+    """For random sessions, the end of a file gives the same size as the whole file.
+
+    The estimate for the text after the last count is not compared.
+    """
     records: list[Record] = []
     known: list[str] = []
     counts: dict[str, int] = {}
@@ -288,7 +288,7 @@ def test_the_end_of_generated_sessions_gives_the_size_of_the_whole(
 
 
 def test_big_files_skip_compacted_records(tmp_path: Path) -> None:
-    """In files above 5 MiB, a parent before the compaction is ignored, as in the client."""
+    """In files larger than 5 MiB, a parent before the compaction is ignored, as it is in the client."""
     big = {**PADDING, "snapshot": {"padding": "x" * 6_000_000}}
     records = records_after_compaction(user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING] * 9)
     assert measure_context_both_ways(write_session(tmp_path, SESSION, [big, *records])).tokens == 10
@@ -304,12 +304,12 @@ def test_a_deleted_file_raises_session_not_found(tmp_path: Path) -> None:
     ("count", "expected"), [(0, 200_000), (200_000, 200_000), (200_001, 1_000_000)]
 )
 def test_the_window_is_a_million_for_larger_contexts(count: int, expected: int) -> None:
-    """The window is 200,000 tokens, or a million for a larger context."""
+    """The window is 200,000 tokens, or a million tokens if the context is larger than that."""
     assert default_window(count) == expected
 
 
 def test_a_given_window_has_precedence(tmp_path: Path) -> None:
-    """A window that is given replaces the one that follows from the session."""
+    """A window that is given as an argument replaces the window that is derived from the session."""
     path = write_session(tmp_path, SESSION, conversation(1))
     assert measure_tail(path, 400_000) == ContextSize(1_100, 400_000)
     assert measure_chain(path, scan_transcript(path).chain, window=400_000)[0].window == 400_000
@@ -339,7 +339,7 @@ def test_a_trimmed_child_has_the_window_of_its_parent(
 
 
 def test_the_percentage_excludes_the_reserve() -> None:
-    """The percentage is that of the window without a reserve.
+    """The percentage refers to the window without the reserve.
 
     ``compacts_at_once`` is true above 167,000 of 200,000 tokens.
     """
@@ -351,7 +351,7 @@ def test_the_percentage_excludes_the_reserve() -> None:
 def test_the_ratio_compares_characters_and_tokens(tmp_path: Path) -> None:
     """The ratio is the growth in characters divided by the growth in tokens.
 
-    The growth is that between the first and the last count.
+    Both are measured between the first and the last count.
     """
     records = [
         user("x" * 9_999, uuid="u1"),
@@ -369,7 +369,7 @@ def test_the_ratio_compares_characters_and_tokens(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("added", [100, 1_000_000])
 def test_the_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
-    """The ratio is limited to 1.5 to 8, because images or a cut would distort it."""
+    """The ratio is kept between 1.5 and 8, because images or a cut would distort it."""
     records = [
         assistant("y", uuid="a1", ts=1, tokens=20_000),
         user("x" * added, uuid="u2", parent="a1", ts=2),

@@ -1,6 +1,6 @@
 """Tests of ``scan_transcript``.
 
-Defects of real files are tolerated and counted. Turns and calls are those of the live chain.
+Defects of real files are tolerated and counted. Turns and calls are those in the live chain.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def live_ids(content: bytes, folder: Path) -> list[str]:
     ],
 )  # fmt: skip
 def test_defects_are_tolerated(content: bytes, bad: list[int], torn: bool, tmp_path: Path) -> None:
-    """A defect leaves the conversation complete, and the invalid lines are counted."""
+    """A defect does not shorten the conversation, and invalid lines are counted."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(content)
     transcript = scan_transcript(str(path))
@@ -155,7 +155,7 @@ def test_turns_start_at_prompts(tmp_path: Path) -> None:
 
 
 def test_each_call_is_joined_with_its_result(tmp_path: Path) -> None:
-    """``call_results`` has the record with the result of each call, or None."""
+    """``call_results`` maps each call to the record that contains its result, or to None."""
     records = [
         user("one", uuid="u1"),
         assistant([call("c1"), call("c2"), call("c3")], uuid="a1", parent="u1", ts=1),
@@ -188,7 +188,7 @@ def test_a_shorter_chain_has_its_own_turns_and_calls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_scan_restores_the_garbage_collector(tmp_path: Path, enabled: bool) -> None:
-    """The garbage collector has its former state after a scan, even after an error."""
+    """After a scan, even after a failed one, the garbage collector is in its former state."""
     path = write_session(tmp_path, SESSION, [CODEX_RECORD])
     was = gc.isenabled()
     (gc.enable if enabled else gc.disable)()
@@ -201,7 +201,7 @@ def test_a_scan_restores_the_garbage_collector(tmp_path: Path, enabled: bool) ->
 
 
 def test_a_limited_scan_reads_the_end(tmp_path: Path) -> None:
-    """A scan with a limit reads complete lines at the end of the file."""
+    """A scan with a limit reads only complete lines at the end of the file."""
     path = write_session(tmp_path, SESSION, TURNS)
     size = os.path.getsize(path)
     last = len(line(TURNS[-1])) + 1
@@ -220,7 +220,7 @@ def test_a_limited_scan_reads_the_end(tmp_path: Path) -> None:
 
 
 def test_queued_prompts_have_the_id_of_their_message(tmp_path: Path) -> None:
-    """A queued prompt has the uuid under which it was sent, unless an earlier record has it.
+    """A queued prompt has the uuid with which it was sent, unless an earlier record has that uuid.
 
     Twenty thousand queued prompts are scanned quickly.
     """

@@ -1,4 +1,4 @@
-"""Tests of turns: the records that start one, and the ranges that a user types."""
+"""Tests of turns: the records that start a turn, and the ranges of turns that a user types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_only_a_prompt_starts_a_turn() -> None:
 
 
 def test_prompts_of_a_sub_agent_start_turns() -> None:
-    """In the file of a sub-agent, a prompt starts a turn, although it is marked as a side chain."""
+    """In a sub-agent's file, a prompt starts a turn although it is marked as a side chain."""
     assert opens_turn(user("look", uuid="u", isSidechain=True), subagent=True)
     assert not opens_turn(assistant("seen", uuid="a", isSidechain=True), subagent=True)
 
@@ -46,7 +46,7 @@ def test_prompts_of_a_sub_agent_start_turns() -> None:
     ],
 )
 def test_turn_ranges_are_parsed(text: str, count: int, numbers: list[int]) -> None:
-    """A range is one turn, several, those up to the end, or the last ones.
+    """A range is a single turn, several turns, all turns from one to the end, or the last turns.
 
     A range beyond the end is shortened.
     """
@@ -73,7 +73,7 @@ def test_invalid_turn_ranges_are_refused(text: str) -> None:
     ],
 )
 def test_missing_turns_are_reported(text: str, count: int, there: str) -> None:
-    """A turn that does not exist raises ``UsageError`` with the existing turns."""
+    """A turn that does not exist raises ``UsageError``, which states the existing turns."""
     with pytest.raises(UsageError) as caught:
         parse_turns(text).list_turn_numbers(count)
     assert caught.value.remedy == there

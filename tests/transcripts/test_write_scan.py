@@ -1,6 +1,6 @@
 """Tests of ``WriteObserver``, which scans a transcript before a child is written.
 
-It finds messages that the API would refuse, and the messages of file snapshots.
+It finds messages that the API would refuse, and the message to which each file snapshot belongs.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ def test_only_messages_are_repaired(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_belongs_to_its_own_message(tmp_path: Path) -> None:
-    """A snapshot belongs to its own message rather than to the message that updated it.
+    """A snapshot belongs to its own message, not to the message that updated it.
 
-    A delta belongs to the message of its snapshot.
+    A delta belongs to the same message as its snapshot.
     """
     first: Record = {
         "type": "file-history-snapshot",

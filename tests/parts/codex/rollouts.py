@@ -1,4 +1,4 @@
-"""Codex rollouts for tests: the real ones of the corpus, and functions that make invented lines."""
+"""Codex rollouts for tests: the real rollouts in the corpus, and functions that make invented lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def codex_rollouts() -> list[Path]:
 
 
 def find_in_corpus(rollout_id: str) -> str | None:
-    """Return the rollout of the corpus whose file name ends with an id."""
+    """Return the rollout in the corpus whose file name ends with an id, or None."""
     return next((str(path) for path in codex_rollouts() if path.stem.endswith(rollout_id)), None)
 
 
@@ -90,14 +90,14 @@ def call_line(call_id: str, command: str, second: int = 0) -> Line:
 def output_line(
     call_id: str, told: object, second: int = 0, kind: str = "function_call_output"
 ) -> Line:
-    """Return a line that contains the output of a call: a text, or a list of parts."""
+    """Return a line that contains a call's output, which is a text or a list of parts."""
     return item_line(kind, second, call_id=call_id, output=told)
 
 
 def work_lines(rounds: int, told: object, *, asks: bool = False) -> list[Line]:
-    """Return calls ``make 0``, ``make 1`` and so on, each with its output.
+    """Return the calls ``make 0``, ``make 1`` and so on, each with its output.
 
-    With ``asks``, each call is in a turn of its own with a question and an answer.
+    If ``asks`` is true, each call is in its own turn, with a question and an answer.
     """
     lines: list[Line] = []
     for n in range(rounds):
@@ -155,11 +155,11 @@ def compaction_line(items: Sequence[Line], second: int = 0) -> Line:
 
 
 LATER_TURNS = [message_line(role, "later") for _ in range(4) for role in ("user", "assistant")]
-"""Turns after the content that a trim may remove."""
+"""Turns that follow the content that a trim may remove."""
 
 
 def number_lines(lines: Iterable[Line], start: int = 0) -> list[Line]:
-    """Return the lines with ordinals, as in a paginated thread."""
+    """Return the lines with ordinal numbers, as in a paginated thread."""
     return [one | {"ordinal": number} for number, one in enumerate(lines, start)]
 
 
@@ -181,7 +181,7 @@ def write_rollout(
 
 
 def effective_items(lines: Iterable[RolloutLine]) -> list[Item]:
-    """Return the history that the model gets from the lines of a thread."""
+    """Return the items that Codex sends to the model for the lines of a thread."""
     history = History()
     for one in lines:
         history.add_line(one)

@@ -1,4 +1,4 @@
-"""Tests of children of Codex sessions, without the client: their items, their parents and refusals."""
+"""Tests of children of Codex sessions without the client: their items, parents and refusals."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def lines_of_rollout(path: str) -> list[dict[str, Any]]:
 def test_children_of_a_real_rollout_have_its_items(rollout: Path, where: Where) -> None:
     """A fork of a real rollout has the parent's items.
 
-    A trim is shorter and changes no call id and no encrypted content.
+    A trimmed child is shorter, but its call ids and encrypted contents are unchanged.
     """
     folder = codex_home_of(where) / "sessions" / "2026" / "01" / "01"
     folder.mkdir(parents=True)
@@ -170,7 +170,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
 
 
 def test_a_new_child_is_not_open_and_mentions_no_plugin_agent(where: Where) -> None:
-    """A new child does not count as open until a line is added, and does not mention the plugin's agent."""
+    """A new child is not treated as open until a line is added. It does not mention the plugin's agent."""
     lines = [
         rollouts.meta_line(),
         rollouts.message_line("user", "Fix the test", 1),
@@ -192,9 +192,9 @@ def test_a_new_child_is_not_open_and_mentions_no_plugin_agent(where: Where) -> N
 
 @pytest.mark.parametrize("status", ["paused", "complete"])
 def test_a_goal_is_redacted_shortened_and_not_copied_to_a_fork(status: str, where: Where) -> None:
-    """A goal in a digest is shortened and has no secret.
+    """A goal in a digest is shortened and contains no secret.
 
-    A fork warns that Codex does not pursue the goal there, unless it is complete.
+    A fork warns that Codex does not pursue the goal in the fork, unless the goal is complete.
     """
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     objective = f"use {secret} " + "and all of this " * 300
@@ -232,7 +232,7 @@ def test_the_refusal_of_a_sub_agent_names_its_thread(where: Where) -> None:
 
 
 def test_a_cut_fork_ends_after_the_turn(where: Where) -> None:
-    """A cut fork has no item after its turn and no ``turn_context``. A whole fork has both."""
+    """A fork that was cut after a turn has no later items and no ``turn_context``. A whole fork has both."""
     talk = [
         rollouts.message_line(role, f"{role} {n}", n)
         for n in range(3)
@@ -251,7 +251,7 @@ def test_a_cut_fork_ends_after_the_turn(where: Where) -> None:
 
 
 def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
-    """A fork has the last settings event of its parent, with its own id."""
+    """A fork has its parent's last settings event, in which the fork's own id is used."""
     older, newest = (
         rollouts.event_line("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n})
         for n in "12"
@@ -275,7 +275,7 @@ def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
 
 
 def test_an_encrypted_summary_is_reported(where: Where) -> None:
-    """In a child for Claude Code, a sentence replaces an encrypted summary."""
+    """In a child for Claude Code, an encrypted summary is replaced with a sentence."""
     left = [
         rollouts.message_line("user", "begin"),
         rollouts.item_line("compaction", encrypted_content="x" * 99),
@@ -301,10 +301,10 @@ def test_an_encrypted_summary_is_reported(where: Where) -> None:
 
 
 def test_unsupported_children_are_refused(where: Where) -> None:
-    """Unsupported children are refused with an error.
+    """Children of unsupported kinds are refused with an error.
 
-    They are a child of a sub-agent, a cut for another agent, another home, and an untrim of an
-    untrimmed item.
+    Examples are a child of a sub-agent, a cut for another agent, a different home, and an untrim of
+    an item that is not trimmed.
     """
     talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "done")]
     rollouts.write_rollout(codex_home_of(where), [rollouts.meta_line(), *talk])
@@ -323,7 +323,7 @@ def test_unsupported_children_are_refused(where: Where) -> None:
 
 
 def test_untrim_can_restore_one_item(where: Where) -> None:
-    """An untrim of one item, named by its line, keeps the other placeholders.
+    """If one item is named by its line, an untrim restores only this item and keeps other placeholders.
 
     A later untrim restores the contents of these placeholders.
     """
@@ -409,9 +409,9 @@ def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
 
 @pytest.mark.part("marks")
 def test_a_rewind_continues_at_the_mark(where: Where) -> None:
-    """A rewind has the items up to the mark, followed by the report.
+    """A rewind contains the items up to the mark, followed by the report.
 
-    If the mark is gone, it has only the report.
+    If the mark is gone, the rewind contains only the report.
     """
     from resume_hooks.parts.marks import plan_back
     from resume_hooks.parts.marks import state as marks
@@ -440,7 +440,7 @@ def test_a_rewind_continues_at_the_mark(where: Where) -> None:
 @pytest.mark.part("marks")
 @pytest.mark.parametrize("by", ["us", "an old Codex", "Codex"])
 def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str) -> None:
-    """A rewound fork has the items that it shares with its parent, and a report about its own work."""
+    """A rewound fork contains the items that it shares with its parent, and a report on its own work."""
     from resume_hooks.parts.marks import fork_point, plan_back
 
     talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "gone", 1)]
@@ -485,7 +485,7 @@ def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str
 def test_a_repeated_handoff_returns_the_existing_child(where: Where) -> None:
     """A second handoff with the same next step returns the existing child.
 
-    After the child or its parent continues, the existing child is not returned.
+    If the child or its parent was continued, the existing child is not returned.
     """
     path = rollouts.write_rollout(
         codex_home_of(where), [rollouts.meta_line(), rollouts.message_line("user", "go")]
@@ -534,7 +534,7 @@ def test_a_trigger_accepts_a_size_before_the_next_step(
 ) -> None:
     """``>handoff 4k`` makes a handoff of that size, and ``>handoff all`` makes a fork.
 
-    A repeated ``>handoff 4k`` only says that the session was already handed off.
+    A second ``>handoff 4k`` only says that the session was already handed off.
     """
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     path = rollouts.write_rollout(
@@ -585,7 +585,10 @@ def test_a_crash_leaves_a_complete_child_or_none(where: Where) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_damaged_rollout_gives_a_valid_child_or_a_clear_error(seed: int, where: Where) -> None:
-    """A child of a damaged rollout passes its checks, or an error is raised. The rollout is unchanged."""
+    """If a rollout is damaged, either a child passes its checks or an error is raised.
+
+    The rollout is unchanged.
+    """
     chance = random.Random(seed)
     talk = rollouts.work_lines(8, LONG_OUTPUT, asks=True)
     for _ in range(4):

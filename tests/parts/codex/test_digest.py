@@ -1,4 +1,4 @@
-"""Tests of the digests of Codex sessions, for example of polled commands and rejected patches."""
+"""Tests of digests of Codex sessions, for example with polled commands and rejected patches."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def poll_line(call_id: str, session: int) -> Line:
 
 
 def script_lines(call_id: str, code: str, *printed: str) -> list[Line]:
-    """Return a script in code mode and the parts that it printed."""
+    """Return a script in code mode and the output parts that it printed."""
     parts = [{"type": "input_text", "text": text} for text in (SCRIPT_OUTPUT_HEADER, *printed)]
     return [
         item_line("custom_tool_call", name="exec", input=code, call_id=call_id),
@@ -69,7 +69,7 @@ def script_of_command(command: str) -> str:
 
 
 def lines_of_polling_scripts(command: str, *polls: str) -> list[Line]:
-    """Return a command that scripts run and poll, without an exit status."""
+    """Return a command that scripts start and poll, without an exit status."""
     started = f"const r = await tools.exec_command({{cmd:{json.dumps(command)}}}); text(r.output);"
     lines = script_lines("s0", started, "", "SESSION_ID=77")
     for number, printed in enumerate(polls, 1):
@@ -79,7 +79,7 @@ def lines_of_polling_scripts(command: str, *polls: str) -> list[Line]:
 
 
 def test_a_missing_file_is_a_failure_if_the_exit_status_is_unknown(where: Where) -> None:
-    """A command without an exit status failed if its output says that a file is missing."""
+    """If a command has no exit status and its output says that a file is missing, the command failed."""
     made = digest_of_lines(
         where, lines_of_polling_scripts("make test", "rg: 'a b': No such file or directory\n")
     )
@@ -90,7 +90,7 @@ def test_a_missing_file_is_a_failure_if_the_exit_status_is_unknown(where: Where)
 def test_the_last_poll_decides_whether_a_command_succeeded(
     where: Where, status: int, listed: list[str]
 ) -> None:
-    """The exit status in the last poll of a command decides whether the command succeeded."""
+    """The exit status in the last poll of a command determines whether the command succeeded."""
     running = "Process running with session ID 5\nOutput:\n1 of 2"
     lines = [
         call_line("1", "make test"),
@@ -113,9 +113,9 @@ def test_a_polled_command_without_an_exit_status_is_not_a_success(where: Where) 
 
 
 def test_a_check_can_pass_in_a_script_with_another_failure(where: Where) -> None:
-    """A check that passed in a script counts as passed, although a formatter failed in the same script.
+    """A check that passed in a script counts as passed, even if a formatter failed in the same script.
 
-    If the check itself failed, it does not count as passed.
+    If the check itself failed, it is not listed as passed.
     """
     passed = "running 6 tests\ntest result: ok. 6 passed; 0 failed\n"
     first = "cargo fmt\ncargo fmt --check\ncargo test a::b\n"
@@ -134,7 +134,7 @@ def test_a_check_can_pass_in_a_script_with_another_failure(where: Where) -> None
 
 
 def test_a_failure_in_the_last_poll_fails_the_command(where: Where) -> None:
-    """A failure in the last poll of a command marks the command as failed, even after a task's name."""
+    """A failure in a command's last poll marks the command as failed, even if a task name precedes it."""
     made = digest_of_lines(
         where, lines_of_polling_scripts("make test", "1 of 2\n", "[test] ERROR task failed\n")
     )
@@ -143,7 +143,10 @@ def test_a_failure_in_the_last_poll_fails_the_command(where: Where) -> None:
 
 
 def test_a_running_command_continues_as_another_task(where: Where) -> None:
-    """A command whose session id a still running script prints later is followed to its failure."""
+    """If a running script later prints a command's session id, the command includes polls of that id.
+
+    In this test the last poll shows a failure, so the command is not listed as successful.
+    """
     lines = [
         *script_lines("0", 'text(await tools.exec_command({cmd:"make test"}));'),
         item_line("function_call", name="wait", arguments='{"cell_id":"4"}', call_id="1"),
@@ -186,7 +189,7 @@ def test_a_rejected_patch_is_not_a_change(where: Where) -> None:
 
 
 def test_only_the_last_poll_of_a_series_is_shown(where: Where) -> None:
-    """Of several polls of a command, only the last is among the latest calls, marked as the latest."""
+    """If a command was polled several times, only the last poll is shown, and it is marked as the latest."""
     lines = lines_of_polling_scripts("gh run watch 1", *(f"job {n} failed" for n in range(9)))
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
@@ -201,7 +204,7 @@ def test_only_the_last_poll_of_a_series_is_shown(where: Where) -> None:
 
 
 def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Where) -> None:
-    """A polled command is shown only with its last poll, any other command with its start."""
+    """A polled command is shown only with its last poll. Any other command is shown with its start."""
     running = "Process running with session ID %d\nOutput:\n1 of 2"
     lines = [
         call_line("1", "make test"),
@@ -253,7 +256,7 @@ def test_a_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
 
 
 def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where: Where) -> None:
-    """A text before a call is not the answer to a request that came in the middle of the turn."""
+    """A text earlier in a turn is not the answer to a request that arrives in the middle of the turn."""
     lines = [
         message_line("assistant", "I stay on the run and then do one final sweep"),
         call_line("1", "make test"),
@@ -264,7 +267,7 @@ def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where:
 
 
 def test_a_long_command_template_is_shortened(where: Where) -> None:
-    """The long template of an answered command is shortened, and the user's own text is kept in full."""
+    """The template of an answered command is shortened if it is long. The user's own text is kept in full."""
     template = "## Outline\n\n1. Run `setup.sh` from the root.\n" + "2. Follow the rules.\n" * 200
     prompt = (
         "\n## User Input\n\n```text\nmake it red\n```\n\n"
@@ -300,7 +303,7 @@ def test_rules_in_a_command_template_are_not_user_constraints(where: Where) -> N
 
 
 def test_attached_files_follow_the_request(where: Where) -> None:
-    """Files that the user attached are listed after the request, without the editor's other additions."""
+    """Files that the user attached are listed after the request. The editor's other additions are omitted."""
     prompt = (
         "# Context from my IDE setup:\n\n## Active file: a.py\n\n# Files mentioned by the user:\n\n"
         "## The plan: /p/pasted-text.txt\n\n## My request for Codex:\ni want this\n"
@@ -311,7 +314,10 @@ def test_attached_files_follow_the_request(where: Where) -> None:
 
 
 def test_an_approved_plan_is_shown_once(where: Where) -> None:
-    """An approved plan is shown once, and the prompt that repeats it refers to it."""
+    """An approved plan is shown once, in the prompt that repeats it.
+
+    The message that proposed the plan refers to the prompt.
+    """
     plan = "# Move the parser\n\n1. Write a test that fails.\n2. Move it."
     lines = [
         message_line("assistant", f"<proposed_plan>\n{plan}\n</proposed_plan>"),
@@ -326,7 +332,10 @@ def test_an_approved_plan_is_shown_once(where: Where) -> None:
 
 
 def test_an_aborted_command_is_not_a_success(where: Where) -> None:
-    """A command that the user aborted is neither successful nor failed, and its request may be unfinished."""
+    """A command that the user aborted is listed neither as successful nor as failed.
+
+    The digest says that its request may be unfinished.
+    """
     event = rollout_line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
     lines = [
         call_line("1", "make test"),
@@ -374,7 +383,7 @@ def test_the_last_collaboration_mode_decides_about_plan_mode(
 def test_the_last_sandbox_is_stated_if_it_allows_no_changes(
     where: Where, mode: str, shown: list[str]
 ) -> None:
-    """The last sandbox is stated if it is read-only, whichever field names it."""
+    """If the last sandbox is read-only, the digest states this, whichever field names the sandbox."""
     lines: list[Line] = []
     for key, value in (("type", "read-only"), ("type", "workspace-write"), ("mode", mode)):
         context = {"approval_policy": "on-request", "sandbox_policy": {key: value}}
@@ -440,7 +449,7 @@ def test_a_command_that_the_sandbox_denied_is_a_failure(where: Where, subject: s
 
 @pytest.mark.parametrize("folder", ["/p/lib", ""])
 def test_paths_of_a_shell_patch_are_relative_to_its_folder(where: Where, folder: str) -> None:
-    """The paths of a patch in a shell command are relative to the folder of the call or of a ``cd``."""
+    """Paths in a shell command's patch are relative to the folder of the call or of a ``cd``."""
     patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch\nEOF"
     command = f"{'' if folder else 'cd /p/lib && '}apply_patch <<'EOF'\n{patch}"
     arguments = json.dumps({"command": ["bash", "-lc", command], "workdir": folder})
@@ -455,7 +464,7 @@ def test_paths_of_a_shell_patch_are_relative_to_its_folder(where: Where, folder:
 def test_a_watch_before_the_answer_is_not_reported_as_running(
     where: Where, command: str, *, is_told: bool
 ) -> None:
-    """A command that only watches is not reported as running after an answer, but a server is."""
+    """A command that only watches is not reported as running after an answer. A server is reported."""
     lines = [
         call_line("1", command),
         output_line("1", "Process running with session ID 5\nOutput:\n"),
@@ -482,7 +491,7 @@ def test_a_script_without_an_exit_status_does_not_count_as_status_0(where: Where
 
 
 def test_a_branch_of_another_folder_is_not_the_session_branch(where: Where) -> None:
-    """A branch in another folder is listed with that folder, not as the session's branch."""
+    """A branch in another folder is listed with that folder, and not as the session's branch."""
     lines = [
         call_line("1", "git -C /elsewhere status && cd /elsewhere && git switch -c x"),
         output_line("1", "Process exited with code 0\nOutput:\nSwitched to a new branch 'x'"),
@@ -528,7 +537,7 @@ def test_short_instructions_are_quoted_in_full(where: Where) -> None:
 
 
 def test_an_omitted_item_of_a_quoted_list_is_marked(where: Where) -> None:
-    """If an item of a quoted list is left out, the row before it ends with an ellipsis."""
+    """If an item of a quoted list is omitted, the previous row ends with an ellipsis."""
     given = instructions_message(
         "# Guide\n\n## Config loading\n",
         "1. The global file of the user\n2. `p.toml`\n3. The local file, which git ignores",
@@ -541,7 +550,7 @@ def test_an_omitted_item_of_a_quoted_list_is_marked(where: Where) -> None:
 
 
 def test_steps_for_a_special_purpose_are_not_rules(where: Where) -> None:
-    """The steps of a list for a special purpose are not quoted as rules."""
+    """Steps in a list for a special purpose are not quoted as rules."""
     given = instructions_message(
         "## Testing\n\nAlways run the whole suite.\n\nTo add a new builtin with tests:\n",
         "1. Use the maker in the table",
@@ -555,7 +564,7 @@ def test_steps_for_a_special_purpose_are_not_rules(where: Where) -> None:
 
 
 def test_the_headings_of_instructions_without_rules_are_listed(where: Where) -> None:
-    """The digest of instructions without rules lists their headings."""
+    """If instructions contain no rules, the digest lists their headings."""
     given = instructions_message("# Guide\n\n## Status of runs\n\nThe script prints it.\n")
     rows = entry_texts(
         digest_of_lines(where, [given, message_line("user", "go on")]), "instructions"
@@ -575,7 +584,7 @@ def test_a_list_of_skills_is_not_an_instruction(where: Where) -> None:
 
 
 def test_long_instructions_are_shortened_to_relevant_rules(where: Where) -> None:
-    """Of long instructions, the digest quotes general rules and rules about the changed files and request.
+    """The digest of long instructions quotes general rules and rules on the changed files and the request.
 
     It lists the other headings, and each rule follows its heading.
     """
@@ -640,7 +649,7 @@ def test_only_user_preferences_apply_to_a_project_without_work(
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_an_interrupted_turn_is_one_interruption(where: Where, *, is_told: bool) -> None:
-    """An interrupted turn is mentioned once, whether or not Codex also told the model."""
+    """An interrupted turn is mentioned once, even if Codex also told the model about the interruption."""
     note = message_line(
         "user", "<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>"
     )
@@ -689,7 +698,7 @@ def test_an_interrupted_watch_is_not_a_failure(where: Where) -> None:
 
 
 def test_a_check_in_a_shell_script_closes_a_failure(where: Where) -> None:
-    """A check that ran within ``sh -c`` closes the failure of the same check."""
+    """If a check passed within ``sh -c``, the failure of the same check is closed."""
     lines = [
         call_line("1", 'PATH="$PWD/x:$PATH" ./target/hk test --step a'),
         output_line("1", "Process exited with code 1\nOutput:\nError: 3 tests failed"),
@@ -720,9 +729,9 @@ def test_a_command_stopped_with_ctrl_c_is_not_a_failure(
 
 
 def test_a_run_by_another_path_follows_up_a_missing_program(where: Where) -> None:
-    """If a missing program was run again by another path, the later run decides.
+    """If a missing program was run again by another path, the entry shows the result of the later run.
 
-    Here it failed for another reason.
+    In this test, the later run failed for a different reason.
     """
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     lines = [
@@ -738,7 +747,7 @@ def test_a_run_by_another_path_follows_up_a_missing_program(where: Where) -> Non
 
 
 def test_the_row_of_a_failed_request_begins_with_its_program(where: Where) -> None:
-    """The row of a failed request begins with the request's program, not with the command before it."""
+    """The entry of a failed request begins with the request's program, not with the preceding command."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     query = "gh api graphql -f query='mutation { close(name: %s) { id } }' --jq '.data.close.id'"
     read_before = f"sed -n '1,9p' /{'x' * 150}/SKILL.md\n"
@@ -792,9 +801,9 @@ def test_a_preference_counts_as_a_rule(where: Where, rule: str) -> None:
 def test_a_failed_project_command_is_marked(
     where: Where, command: str, printed: str, note: str
 ) -> None:
-    """A command of the instructions has a note if its last run failed or was stopped.
+    """A command in the instructions has a note if its last run failed or was stopped.
 
-    It has no note if another command of its chain may have failed.
+    It has no note if a different command in its chain may have failed.
     """
     given = instructions_message("```bash\nmake test # all tests\n```\n\n- `make lint` or `make l`")
     made = digest_of_lines(
@@ -815,7 +824,7 @@ def test_a_failed_project_command_is_marked(
 
 @pytest.mark.parametrize("prefix", ["", "# Files mentioned by the user:\n\n## a.txt: /p/a.txt\n\n"])
 def test_a_summary_does_not_repeat_the_conversation(where: Where, prefix: str) -> None:
-    """A summary after a compaction is shown without the user's messages, and not if it is encrypted."""
+    """A summary after a compaction is shown without the user's messages. An encrypted summary is omitted."""
     heading = "## My request for Codex:\n" if prefix else ""
     request = message_line("user", f"{prefix}{heading}sort it")
     hidden = item_line("compaction", encrypted_content="xxx")

@@ -1,4 +1,4 @@
-"""Tests that only an automatic compaction in Codex that a trigger started is stopped."""
+"""Tests that an automatic compaction in Codex is stopped only if a trigger started it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TURN_START_SECOND = 1_795_917_887
 
 
 def turn_start_line(turn: str = TURN_ID, at: int = TURN_START_SECOND, by: str = "user") -> Line:
-    """Return the line with which a turn starts."""
+    """Return the line that marks the start of a turn."""
     return rollouts.event_line(
         "task_started", turn_id=turn, started_at=at, turn_attribution={"turn_trigger": by}
     )
 
 
 def history_entry(text: str, at: int = TURN_START_SECOND, thread: str = THREAD) -> dict[str, Any]:
-    """Return the entry of a prompt in Codex's history."""
+    """Return the entry for a prompt in Codex's history."""
     return {"session_id": thread, "ts": at, "text": text}
 
 

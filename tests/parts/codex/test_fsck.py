@@ -117,7 +117,7 @@ def test_each_defect_is_found_and_repaired(
 ) -> None:
     """Each defect is found with its code and line.
 
-    The repaired child has all usable items and no defect, and the session is unchanged.
+    The repaired child contains all usable items and no defects. The session is unchanged.
     """
     lines, expected, items = ROLLOUTS_WITH_FINDINGS[name]
     path = write_rollout(codex_folder, lines)
@@ -149,7 +149,7 @@ HARMLESS_CODES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", 
 def test_fsck_of_an_unreadable_session_is_an_error(
     codex_folder: Path, cli: Cli, document: Document
 ) -> None:
-    """``fsck`` of a session that can't be read raises an error. With ``--all`` it lists a finding."""
+    """``fsck`` of an unreadable session raises an error. ``fsck --all`` lists a finding instead."""
     write_rollout(codex_folder, [rollout_line("event_msg", {"type": "x"}), *TALK_LINES])
     assert "is not a Codex rollout" in document("fsck", THREAD, code=1)["error"]["message"]
     (found,) = document_of_run(cli("fsck", "--all", "--json"), 1)["sessions"]

@@ -1,4 +1,4 @@
-"""Tests of Codex as the model, with a script in its place: its failures and its answer's schema."""
+"""Tests of Codex as the model, with a script that replaces Codex: failures and the answer's schema."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def item_line(kind: str, text: str = "") -> str:
 
 
 def ask_stand_in(folder: Path, lines: list[str], *, more: str = "", settings: str = "") -> Summary:
-    """Return the answer of a script that prints these lines in Codex's place."""
+    """Return the answer of a script that replaces Codex and prints these lines."""
     (folder / "out").write_text("\n".join(lines))
     (folder / "config.toml").write_text(settings)
     program = folder / "codex"
@@ -64,7 +64,7 @@ def test_an_invalid_answer_of_the_model_is_reported(why: str, tmp_path: Path) ->
 
 
 def test_the_last_message_is_the_answer(tmp_path: Path) -> None:
-    """The last message is the answer. Codex gets the text on stdin, and its servers are disabled."""
+    """The last message is the answer. Codex gets the text on stdin, and its MCP servers are disabled."""
     lines = [
         item_line("reasoning"),
         item_line("agent_message", "first"),
@@ -92,7 +92,7 @@ def test_the_schema_is_strict() -> None:
 
 
 def test_the_client_of_the_session_is_asked_first(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The session's own client is asked first, and the other client if only that is installed."""
+    """The session's own client is asked first. The other client is asked if it is the only one installed."""
 
     def names_of_models(*programs: str) -> list[str]:
         for name in ("claude", "codex"):

@@ -1,4 +1,4 @@
-"""Tests of Codex threads as sessions: finding them, listing them, and making readable copies."""
+"""Tests of Codex threads as sessions: they are found, listed and copied to readable records."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_context_percent_uses_the_window_of_the_session(
 
 @pytest.mark.parametrize("by", ["Codex", "us"])
 def test_a_new_fork_has_its_parents_window(by: str, home: Path, config_home: ConfigHome) -> None:
-    """A new fork without a token count has its parent's window, whether Codex or the plugin made it."""
+    """A new fork without a token count has its parent's window, whether Codex or the plugin made the fork."""
     write_rollout(home, number_lines(THREAD_LINES))
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 0}
     if by == "Codex":
@@ -141,7 +141,7 @@ def test_a_missing_codex_home_hides_the_agent(config_home: ConfigHome) -> None:
 
 
 def test_codex_home_sets_the_folder_of_threads(config_home: ConfigHome, tmp_path: Path) -> None:
-    """``CODEX_HOME`` sets the folder of the threads, and ``CODEX_THREAD_ID`` the current session."""
+    """``CODEX_HOME`` sets the folder for threads, and ``CODEX_THREAD_ID`` sets the current session."""
     path = write_rollout(tmp_path / "elsewhere", THREAD_LINES)
     where = Where(
         {
@@ -194,9 +194,9 @@ def test_a_model_may_name_only_rollouts_by_path(config_home: ConfigHome, home: P
 
 
 def test_titles_come_from_the_database(config_home: ConfigHome, home: Path) -> None:
-    """A thread's title comes from the index file, or from the database, or else from the first prompt.
+    """A thread's title comes from the index file, else from the database, else from the first prompt.
 
-    A database with another schema is ignored.
+    A database with a different schema is ignored.
     """
     write_rollout(home, THREAD_LINES)
     (agent,) = registry.list_other_agents(config_home.where)
@@ -219,7 +219,7 @@ def test_titles_come_from_the_database(config_home: ConfigHome, home: Path) -> N
 
 
 def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -> None:
-    """After a new scan, a thread has the name that was given to it since the first scan."""
+    """After a new scan, a thread has the name that it was given after the first scan."""
     write_rollout(home, THREAD_LINES)
     (agent,) = registry.list_other_agents(config_home.where)
     path = agent.store.sessions()[0].path
@@ -232,9 +232,9 @@ def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -
 
 
 def test_a_thread_of_several_files_is_one_session(config_home: ConfigHome, home: Path) -> None:
-    """A thread of several files is one session with the newest file, and archived threads are listed.
+    """A thread with several files is one session, whose file is the newest of them.
 
-    Symbolic links and foreign files are not listed.
+    Archived threads are listed. Symbolic links and foreign files are not.
     """
     first = write_rollout(
         home,
@@ -278,9 +278,9 @@ def test_a_thread_of_several_files_is_one_session(config_home: ConfigHome, home:
 def test_a_copy_is_private_and_has_the_time_of_its_thread(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """A copy has mode 0600 in a folder of mode 0700, and is made again only after the thread grew.
+    """A copy has mode 0600 in a folder with mode 0700, and is renewed only if the thread has grown.
 
-    Without the thread's file, the copy is removed.
+    If the thread's file is deleted, the copy is removed.
     """
     path = write_rollout(home, THREAD_LINES)
     copy = find_thread(config_home).path
@@ -338,9 +338,9 @@ def test_a_read_only_state_folder_raises_a_clear_error(config_home: ConfigHome, 
 
 
 def test_the_lineage_of_a_fork_has_its_parent(config_home: ConfigHome, home: Path) -> None:
-    """The lineage of a fork has its parent, and its copy has the parent's messages.
+    """The lineage of a fork contains its parent, and the fork's copy contains the parent's messages.
 
-    Without the parent's file, the copy has a note.
+    If the parent's file is missing, the copy contains a note.
     """
     parent = write_rollout(home, number_lines(THREAD_LINES))
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
@@ -376,9 +376,9 @@ def test_the_lineage_of_a_fork_has_its_parent(config_home: ConfigHome, home: Pat
 def test_the_second_line_of_an_old_fork_names_its_parent(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """The parent of an old fork is named in its second line.
+    """The second line of an old fork names its parent.
 
-    Clients such as 0.36 had no field for the parent, but copied its first line.
+    Clients such as 0.36 had no field for the parent, but copied the parent's first line.
     """
     write_rollout(home, THREAD_LINES)
     write_rollout(
@@ -391,7 +391,7 @@ def test_the_second_line_of_an_old_fork_names_its_parent(
 
 
 def test_a_locked_thread_is_open(config_home: ConfigHome, home: Path) -> None:
-    """A thread with a lock, or one that was written seconds ago, is open."""
+    """A thread is open if it has a lock or was written a few seconds ago."""
     path = write_rollout(home, THREAD_LINES)
     (agent,) = registry.list_other_agents(config_home.where)
     (session,) = agent.store.sessions()
@@ -412,7 +412,7 @@ def test_a_locked_thread_is_open(config_home: ConfigHome, home: Path) -> None:
 def test_an_archived_thread_is_marked_and_must_be_unarchived(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """An archived thread is marked, and its resume commands unarchive it first."""
+    """An archived thread is marked, and its resume commands unarchive the thread first."""
     path = write_rollout(home, THREAD_LINES)
     (home / "archived_sessions").mkdir()
     moved = path.rename(home / "archived_sessions" / path.name)
@@ -428,7 +428,7 @@ def test_an_archived_thread_is_marked_and_must_be_unarchived(
 def test_the_base_size_of_a_thread_is_its_first_request(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """The base size of a thread includes the messages with instructions, but not the prompt."""
+    """A thread's base size includes the messages that contain instructions, but not the prompt."""
     rules = message_line("user", f"<environment_context>{'r' * 8_000}</environment_context>", 1)
     rows = [
         meta_line(),
@@ -451,7 +451,7 @@ def test_the_first_request_is_found_after_long_lines(
 ) -> None:
     """The first request is found after very long lines.
 
-    If answers that a fork copied precede the first request, the usual base size is used.
+    If a fork copied answers before the first request, the usual base size is used.
     """
     rules = message_line("user", f"<environment_context>{'r' * 70_000}</environment_context>", 1)
     rows = [
@@ -475,7 +475,7 @@ def test_the_first_request_is_found_after_long_lines(
 def test_compressed_threads_are_read_with_the_optional_package(
     config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compressed threads are read with the optional package, and only counted without it."""
+    """Compressed threads are read if the optional package is installed. Otherwise they are only counted."""
     path = write_rollout(home, THREAD_LINES)
     packed = path.with_suffix(".jsonl.zst")
     if can_decompress():
@@ -512,7 +512,7 @@ def _thread_with_long_lines() -> list[Line]:
 
 
 def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None:
-    """A list of threads reads title, folder, model and tokens from the ends of the files.
+    """To list threads, title, folder, model and tokens are read from both ends of the files.
 
     The first prompt is found after long instructions.
     """
@@ -552,7 +552,7 @@ def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None
 def test_title_and_folder_are_the_same_in_ends_and_copy(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """The title and the folder of a real rollout are the same in its ends and in its copy."""
+    """The title and the folder of a real rollout are the same whether read from its ends or its copy."""
     for path in codex_rollouts():
         (home / "sessions").mkdir(exist_ok=True)
         (home / "sessions" / path.name).write_bytes(path.read_bytes())
@@ -576,7 +576,7 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
 
 
 def test_a_tail_without_a_message_has_an_end_time(home: Path) -> None:
-    """If a very long line hides the last messages, the end time is that of the line after it."""
+    """If a very long line hides the last messages, the end time comes from the line after it."""
     talk = [
         *THREAD_LINES,
         message_line("assistant", "x" * 200_000, 2_900),

@@ -1,4 +1,4 @@
-"""Tests of verbs on Codex sessions: reading verbs work, and unsupported verbs refuse."""
+"""Tests of verbs with Codex sessions: reading verbs work, and unsupported verbs are refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ UNSUPPORTED_COMMANDS = [
 
 @pytest.fixture
 def rollout(config_home: ConfigHome) -> Path:
-    """Write a session of each agent in the same folder, and return the rollout."""
+    """Write one session of each agent in the same folder, and return the rollout."""
     talk = [
         message_line("user", "Tune the parser", 1),
         message_line("assistant", f"Tuned. {API_KEY}", 2),
@@ -85,7 +85,7 @@ def test_list_shows_both_agents(rollout: Path, cli: Cli, document: Document) -> 
 
 
 def test_info_describes_the_rollout(rollout: Path, document: Document) -> None:
-    """``info`` describes the rollout, not its copy."""
+    """``info`` describes the rollout, not the readable copy."""
     info, lines = document("info", THREAD)["data"], rollout.read_bytes().splitlines()
     assert (info["session_file"], info["size"], info["lines"]) == (
         str(rollout),
@@ -138,9 +138,9 @@ def test_an_unsupported_verb_is_refused(rollout: Path, cli: Cli, words: list[str
 
 @pytest.mark.part("secrets")
 def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Document) -> None:
-    """``scrub`` makes a child in which messages, calls and outputs have no secret.
+    """``scrub`` makes a child whose messages, calls and outputs contain no secret.
 
-    The encrypted part of a thought with a secret is removed.
+    If a thought contains a secret, its encrypted part is removed.
     """
     plain, told = (
         item_line(
@@ -170,7 +170,7 @@ def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Docum
     child = Path(data["receipt"]["file"]).read_bytes()
     assert API_KEY.encode() not in child
     assert child.count(b'"encrypted_content"') == 1
-    # An event contains the answer too, so its secret is removed twice.
+    # An event also contains the answer, so the answer's secret is removed twice.
     assert child.count(b"[secret removed: ") == 4
     assert rollout.read_bytes() == before
     assert b"is not rewritten" in cli("scrub", THREAD, "--in-place", "--yes").stderr
@@ -253,7 +253,7 @@ def test_verbs_make_children_in_either_agent(rollout: Path, cli: Cli, document: 
 
 @pytest.mark.part("marks")
 def test_a_rewind_makes_a_separate_session(rollout: Path, document: Document) -> None:
-    """``back`` makes a session of its own, and the rollout is unchanged."""
+    """``back`` makes a separate session, and the rollout is unchanged."""
     before = rollout.read_bytes()
     assert document("mark", THREAD, "-g", "try")["data"]["file"] == str(rollout)
     made = document("back", THREAD, "--report", "it was slower")["data"]
@@ -264,7 +264,7 @@ def test_a_rewind_makes_a_separate_session(rollout: Path, document: Document) ->
 def test_a_session_without_a_folder_continues_in_codex(
     rollout: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """The child for Codex of a session without a folder gets the current folder."""
+    """If a session has no folder, its child for Codex gets the current folder."""
     rows = [{key: value for key, value in row.items() if key != "cwd"} for row in conversation(2)]
     write_session(config_home.project("/gone"), OTHER_THREAD, rows)
     for verb in ("fork", "handoff"):
@@ -274,7 +274,7 @@ def test_a_session_without_a_folder_continues_in_codex(
 
 
 def test_a_rollover_to_codex_has_the_summary(config_home: ConfigHome, rollout: Path) -> None:
-    """A rollover in Codex gets the model's summary in the same file."""
+    """A rollover in Codex adds the model's summary to the child's file."""
     parent = resolve_locator(THREAD, "/", config_home.where, foreign=True)
     begun = summary.plan_rollover(parent, config_home.where)
     written = summary.write_rollover(begun, config_home.where)
@@ -288,9 +288,9 @@ def test_a_rollover_to_codex_has_the_summary(config_home: ConfigHome, rollout: P
 
 
 def test_doctor_reports_on_codex(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Doctor counts Codex's sessions and names the command that installs the plugin.
+    """Doctor counts Codex sessions and names the command that installs the plugin in Codex.
 
-    If Codex has the plugin, doctor names no command.
+    If the plugin is already installed in Codex, doctor names no command.
     """
     monkeypatch.setenv("HOME", str(config_home.root))
     monkeypatch.delenv("CODEX_HOME", raising=False)
@@ -314,7 +314,7 @@ def test_doctor_reports_on_codex(config_home: ConfigHome, monkeypatch: pytest.Mo
 
 
 def test_a_reply_to_codex_has_only_two_keys() -> None:
-    """A blocking reply to Codex has only the keys "decision" and "reason" and names Codex."""
+    """A blocking reply to Codex contains only the keys "decision" and "reason" and mentions Codex."""
     host = host_of_event({"turn_id": "t", "model": "gpt-5"})
     card = "To confirm, type >trim yes in Claude Code"
     found = json.loads(block_reply(card, host))
@@ -386,7 +386,7 @@ def test_the_picker_lists_codex_sessions(terminal_home: TerminalHome) -> None:
 def test_doctor_does_not_require_claude_code_for_codex_users(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Doctor reports a missing Claude Code as a problem only if there is a Claude Code session."""
+    """Doctor reports a missing Claude Code as a problem only if Claude Code sessions exist."""
     monkeypatch.setenv("PATH", "/nowhere")
     write_rollout(config_home.root / ".codex", [meta_line(), message_line("user", "go")])
 

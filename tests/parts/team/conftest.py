@@ -1,4 +1,4 @@
-"""Fixtures for the tests of teams: a PostgreSQL server, a database per test, and members' homes."""
+"""Fixtures for the team tests: a PostgreSQL server, a database for each test, and members' homes."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ import psycopg
 from resume_hooks.parts.team.connect import read_schema_sql
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-"""A test's own connection to the database. No code of the engine filters what it reads."""
+"""A test's own connection to the database, whose results no code of the engine filters."""
 
 PEOPLE = ("admin", "alice", "bob", "mallory")
-"""Roles that may log in. Mallory is a member of the team too, but hostile."""
+"""Roles that may log in. Mallory is a hostile member of the team."""
 
 STRANGER = "stranger"
 """A role that may log in to the server but is not a member of the team."""
@@ -34,7 +34,7 @@ def find_programs() -> Path | None:
     return found[-1].parent if found else Path(on_path).parent if on_path else None
 
 
-# The server's folder is in memory if there is 1 GiB free, because a disk is much slower.
+# The server's folder is in memory if 1 GiB is free there, because a disk is much slower.
 MEMORY_FOLDER = "/dev/shm"
 MIN_FREE_BYTES = 1 << 30
 

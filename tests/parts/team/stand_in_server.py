@@ -1,7 +1,7 @@
 """A stand-in for a PostgreSQL server, which answers every query with values that a test chooses.
 
-It only speaks PostgreSQL's protocol and has no database. Therefore it can send values of any type
-and length and any number of rows, even those that a real server cannot send.
+The stand-in only speaks PostgreSQL's protocol and has no database. It can therefore send values of
+any type and length and any number of rows, including ones that a real server cannot send.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from pathlib import Path
 
 Value = bytes | None
 Answer = Callable[[str], Iterable[list[Value]]]
-"""A function that gets a query and returns the rows that the server answers."""
+"""A function that takes a query and returns the rows with which the server answers."""
 
 _SSL, _GSS = 80877103, 80877104
 
 
 class Refusal(Exception):
-    """Raised by an answer function to make the server report an error with this text."""
+    """Raised by an answer function so that the server reports an error with this text."""
 
 
 class StandInServer:
     """A server that listens on the loopback address until it is closed, and records the queries.
 
-    ``asides`` are bytes of protocol messages that it sends before each answer without a request.
+    ``asides`` are the bytes of unrequested protocol messages that the server sends before each
+    answer.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -115,7 +116,7 @@ def _row(values: list[Value]) -> bytes:
 
 
 def notification(payload: bytes) -> bytes:
-    """Return a protocol message that notifies the client, as PostgreSQL sends it after NOTIFY."""
+    """Return a notification to the client, as PostgreSQL sends it after NOTIFY."""
     return _message(b"A", struct.pack("!i", 1) + b"channel\x00" + payload + b"\x00")
 
 

@@ -1,6 +1,6 @@
-"""Tests of searching on the team's server.
+"""Tests of searches on the team's server.
 
-The search uses its index, is quick for common words, and ignores forged rows.
+A search uses the index, is quick for frequent words, and ignores forged rows.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def test_a_phrase_is_searched_in_every_turn_with_its_words(
 ) -> None:
     """A phrase is found even if 260 newer turns contain its words separately.
 
-    If the search stops before it has read all these turns, the result has the number of turns it
+    If the search stops before it has read all these turns, the result states how many turns it
     read.
     """
     talk = [user("the rule is: go test ./... before a push", uuid="p", ts=1)]
@@ -166,7 +166,7 @@ def test_no_known_secret_is_in_any_column(
 
 
 def is_unknown_to_scanner(each: PlantedSecret) -> bool:
-    """Check whether the scanner leaves a secret in the text. Another benchmark counts these misses."""
+    """Check whether the scanner misses a secret in the text. Another benchmark counts these misses."""
     clean = redact_line(each.raw)[0] if each.place in LINE_PLACES else redact_bytes(each.raw)[0]
     return any(form in clean for form in forms_of_secret(each.secret))
 
@@ -213,7 +213,7 @@ def test_a_forged_shared_row_does_not_break_a_search(
 
 
 def test_many_damaged_turns_hide_no_hit(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """A search finds the user's own session behind 120 newer turns whose data is damaged."""
+    """A search finds the user's own session even if 120 newer turns contain damaged data."""
     push_from_machine(alice, write_on_machine(alice))
     turns = [
         user(f"prompt {number}", uuid=f"u{number}", ts=100_000 + number) for number in range(120)
@@ -243,7 +243,7 @@ def test_many_damaged_turns_hide_no_hit(alice: Machine, mallory: Machine, root: 
 def test_turns_with_forged_words_hide_no_hit(
     alice: Machine, mallory: Machine, root: Connection, turns: int, at: str
 ) -> None:
-    """A search finds the user's own session behind pages of newer turns with forged search words.
+    """A search finds the user's own session after pages of newer turns with forged search words.
 
     The texts of these turns lack the words. The search counts the turns as refused and adds a note.
     """
@@ -258,9 +258,9 @@ def test_turns_with_forged_words_hide_no_hit(
 def test_forged_shared_sessions_do_not_hide_own_sessions(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """A search finds the user's own session behind 8,000 forged rows of four shared sessions.
+    """A search finds the user's own session even if four shared sessions have 8,000 forged rows.
 
-    A search never reads as many rows.
+    The rows are more than a search ever reads.
     """
     push_from_machine(alice, write_on_machine(alice))
     for number in range(5, 9):
@@ -274,7 +274,10 @@ def test_forged_shared_sessions_do_not_hide_own_sessions(
 def test_a_piece_of_line_feeds_is_searched_quickly(
     alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search reads few lines of a piece that unpacks to 500,000 line feeds and claims to have 40 turns."""
+    """A search reads only a few lines of a piece that unpacks to 500,000 line feeds.
+
+    The piece claims to have 40 turns.
+    """
     push_from_machine(alice, write_on_machine(alice))
     body = b"\n" * 500_000
     lines = 0
@@ -301,7 +304,7 @@ def test_a_piece_of_line_feeds_is_searched_quickly(
 def test_a_session_of_empty_lines_is_refused(
     alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch, records: int
 ) -> None:
-    """A pull refuses a session that has more lines than its row states or than an import allows."""
+    """A pull refuses a session with more lines than its row states or than an import allows."""
     monkeypatch.setattr(fetching, "MAX_LINES", 1_000)
     _forge_session(
         mallory,
@@ -321,8 +324,8 @@ def test_one_shared_session_does_not_displace_other_hits(
 ) -> None:
     """A shared session with 150 matching turns dated in the future does not displace other hits.
 
-    The answer still contains hits of the user and of a third member. If only that session matches,
-    the search returns as many of its hits as requested.
+    The answer still contains hits of the user and of a third member. If no other session matches,
+    the search returns as many hits from the shared session as requested.
     """
     bob = Machine(tmp_path / "bobs", "bob")
     push_from_machine(alice, write_on_machine(alice))
@@ -348,10 +351,10 @@ def test_one_shared_session_does_not_displace_other_hits(
 def _forge_session(
     member: Machine, body: bytes, records: int, turns: list[tuple[int, str]]
 ) -> None:
-    """Share a session that a member uploads with her own SQL.
+    """Share a session that a member uploads with SQL that she wrote herself.
 
-    The session has one piece, ``body``. ``turns`` has the record number of each turn and the search
-    words that the member claims for it.
+    ``body`` is the session's only piece. ``turns`` has the record number of each turn and the
+    search words that the member claims for the turn.
     """
     words = [" ".join(f"'{word}':1A" for word in said.split()) for _, said in turns]
     places = [record for record, _ in turns]

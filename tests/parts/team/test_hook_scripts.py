@@ -29,7 +29,8 @@ from tests.test_import_budget import HEAVY_MODULES, add_packages, loaded_modules
 def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) -> None:
     """If the user has joined a team, the Stop hook passes the event to the engine and does not wait.
 
-    It calls no engine if the team's file ``push`` is missing or if the client is not interactive.
+    The hook does not call the engine if the team's file ``push`` is missing or the client is not
+    interactive.
     """
     body = stop_event(write_transcript(plugin, conversation(2)))
     mark = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team" / "push"
@@ -60,7 +61,7 @@ def test_the_start_hook_calls_the_engine_after_a_failed_push(plugin: PluginCopy)
 
 
 def join_team(plugin: PluginCopy) -> Path:
-    """Join a team, and return the file that exists in the venv once the driver is installed."""
+    """Join a team, and return the path of a file that exists in the venv when the driver is installed."""
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
     folder.mkdir(parents=True)
     team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": []}
@@ -71,7 +72,7 @@ def join_team(plugin: PluginCopy) -> Path:
 def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> None:
     """The next start after a user joins a team installs the driver into the existing venv.
 
-    A rebuilt venv has the driver, too. If the driver can't be installed, the new venv works without
+    A rebuilt venv also has the driver. If the driver can't be installed, the new venv works without
     it.
     """
     run_installer(quick_plugin)
@@ -104,7 +105,7 @@ def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> N
 def test_the_launcher_adds_the_driver_to_the_venv(quick_plugin: PluginCopy) -> None:
     """``hooks/engine --install --team`` adds the driver, and a later ``--install`` keeps it.
 
-    This also works for a venv that uv made, which has no pip.
+    This also works for a venv that was made by uv and therefore has no pip.
     """
     assert quick_plugin.run_engine("--install", "--team").returncode == 0
     assert (quick_plugin.data / "venv" / "requirements-team.lock").exists()
@@ -127,7 +128,7 @@ def test_the_model_may_only_search_a_team(plugin: PluginCopy, verb: str) -> None
 def test_a_failed_push_is_reported_once(
     config_home: ConfigHome, run_hook: RunHook, any_python: str
 ) -> None:
-    """The next interactive start reports a failed push: how many sessions wait, since when and why.
+    """The next interactive start reports a failed push: how many sessions wait, since when, why.
 
     Later starts do not repeat the report.
     """
@@ -157,7 +158,7 @@ def test_a_failed_push_is_reported_once(
 def test_a_start_and_a_prompt_never_contact_the_server(
     config_home: ConfigHome, run_hook: RunHook, tmp_path: Path
 ) -> None:
-    """The hooks of a start and of a prompt do not connect to the team's server."""
+    """The hooks that run at a start and at a prompt do not connect to the team's server."""
     team = Team("silent", "alice", "11111111-2222-4333-8444-555555555555", ("local/proj",))
     record_team(team, config_home.where)
     write_session(config_home.project(), SESSION, conversation(2))

@@ -1,7 +1,8 @@
 """Tests with a hostile server, which answers queries with any values.
 
 Its answers must not change other files, control the terminal or exhaust the memory. The stand-in
-server has no database, so its values can have any type. Its hostile rows surround a good row.
+server has no database, so its values can have any type. Its hostile rows are sent before and after
+a good row.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ HOSTILE_VALUES: list[Value] = [
     b"true", b"t", b"[]", b'["\\u001b[2J"]', b"[" * 100_000, b"9" * 70_000, b"subagents/../../x.jsonl",
     zlib.compress(bytes(1 << 24)), b"2147483647", session_id(9).upper().encode(),
 ]  # fmt: skip
-"""Values with which a hostile server replaces the value of any column."""
+"""Values with which a hostile server replaces the value in any column."""
 
 
 REQUEST_NAMES = (
@@ -114,7 +115,7 @@ READ_REQUESTS = ("listed", "search")
 """Functions that must find the good row among any hostile rows."""
 
 VERSION_QUERIES = ("select version::text", "select least::text")
-"""Queries of a single value. If the server sends a wrong one, nothing else is read."""
+"""Queries for a single value. If the server sends a wrong value, nothing else is read."""
 
 _OTHER_IDS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
 
@@ -126,7 +127,7 @@ def good_row(query: str) -> list[Value] | None:
 
 @pytest.fixture
 def member_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """Return the home of a member of the stand-in's team, with a folder of precious files near it."""
+    """Return the home of a member of the stand-in server's team, near a folder of precious files."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "work.txt").write_text("the only copy")
     root = tmp_path / "a" / "b"
@@ -224,7 +225,7 @@ def test_hostile_values_do_no_harm_in_any_column(
         row = good_row(query)
         if row is None:
             return []
-        # The hostile row has another id than the good one.
+        # The hostile row has a different id from the good row.
         bad = [_OTHER_IDS.get(cell or b"", cell) for cell in row]
         bad[column % len(bad)] = value
         return [bad, row, bad] if "about" not in query else [row]
@@ -247,9 +248,9 @@ def test_hostile_values_do_no_harm_in_any_column(
 
 
 def test_the_stand_in_knows_prepared_queries(member_home: ConfigHome) -> None:
-    """The stand-in server answers a prepared query correctly after other queries.
+    """The stand-in server answers a prepared query correctly, even after other queries.
 
-    The driver prepares a query that is run often.
+    The driver prepares queries that are run often.
     """
     ours = {"select 'a'": b"a", "select 'b'": b"b"}
     with connection_with_answers(
@@ -316,7 +317,7 @@ def test_a_search_of_endless_pages_ends(member_home: ConfigHome, step: float) ->
 def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: str) -> None:
     """A search and a lineage stop when the time for all answers together is over.
 
-    They return what has arrived, with a note that the server took too long.
+    They return the data received so far, with a note that the server took too long.
     """
     connections: list[Database] = []
     count = 0
@@ -352,7 +353,7 @@ def has_good_session(told: object) -> bool:
 
 
 def _result_among_hostile_rows(home: ConfigHome, act: str, begin: str, column: int) -> object:
-    """Return the result of a request whose answer has hostile rows around the good one.
+    """Return the result of a request whose answer has hostile rows before and after the good row.
 
     If the request fails, return its error message.
     """
@@ -376,7 +377,7 @@ def _result_among_hostile_rows(home: ConfigHome, act: str, begin: str, column: i
 def test_no_value_of_a_server_is_used_as_a_path(
     member_home: ConfigHome, tmp_path: Path, value: bytes
 ) -> None:
-    """No id that the server sends makes a request change or remove a file that isn't ours (TC1)."""
+    """Whatever id the server sends, no request changes or removes a file that isn't ours (TC1)."""
     answers: dict[str, list[Value]] = {
         "select gone::text": [value],
         "select gone from team.expire": [value],
@@ -403,7 +404,7 @@ def test_no_value_of_a_server_is_used_as_a_path(
 
 
 def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
-    """Ids that the server sends without a request change no local file, even if they are valid (TC1)."""
+    """Ids that the server sends without being asked change no local file, even if they are valid (TC1)."""
     other = session_id(4)
     write_cursor(other, Cursor(9, 0), member_home.where)
 
@@ -456,7 +457,7 @@ def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> No
 def test_fetching_a_session_has_limits(
     member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
 ) -> None:
-    """The fetch of a session stops at its limits of size and time, and leaves no temporary file."""
+    """Fetching a session stops at the limits on size and time, and leaves no temporary file."""
     monkeypatch.setattr(fetching, limit, -1)
     with (
         pytest.raises(TeamFailed, match=said),
@@ -494,7 +495,7 @@ def test_the_sdk_store_has_a_time_limit(
 def test_a_late_answer_ends_the_connection(
     member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If an answer is late, the connection is closed, so that the answer can't be used for another query.
+    """If an answer is late, the connection is closed so that a later query can't receive that answer.
 
     The error says that the database does not answer. The queue of deletions is kept.
     """
@@ -523,16 +524,17 @@ def test_a_late_answer_ends_the_connection(
 def test_a_push_has_a_limit(
     member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, is_background: bool
 ) -> None:
-    """A push stops after its time limit, even if each answer of the server arrives in time.
+    """A push stops after its time limit, even if each answer from the server arrives in time.
 
-    In the background, the reason is recorded and the session waits for the next push.
+    For a push in the background, the reason is recorded, and the session waits for the next push.
     """
     names: list[str] = []
 
     def slow(query: str) -> list[list[Value]]:
         names.append(query)
         time.sleep(0.2)
-        # The state on the server always differs from the file, so the push would never end.
+        # The state on the server always differs from the file, so the push would never end without
+        # a limit.
         if query.startswith("select c.first::text, c.records"):
             return [[b"0", b"1", bytes(32), bytes(32)]]
         row = good_row(query)
@@ -652,7 +654,7 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
             return [[size.get(value or b"", value) for value in packed]] * 20
         if how == "a value":
             return [[*row[:-1], b"x" * HUGE_VALUE_BYTES]]
-        # "many rows" exceed the limit of an answer, and "rows that fit" do not.
+        # The answer "many rows" exceeds the limit on an answer, and "rows that fit" does not.
         divisor = 4 if how == "many rows" else 16
         return [row] * (
             HUGE_VALUE_BYTES // divisor // max(1, sum(len(value or b"") for value in row))
@@ -672,7 +674,7 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
 
 
 def test_notifications_are_dropped(member_home: ConfigHome) -> None:
-    """Notifications from the server are not kept. The driver would collect them without a limit."""
+    """Notifications from the server are dropped. The driver would collect them without a limit."""
 
     def answer(query: str) -> Iterable[list[Value]]:
         row = good_row(query)
@@ -691,7 +693,7 @@ def test_notifications_are_dropped(member_home: ConfigHome) -> None:
 def test_only_one_module_reads_raw_values() -> None:
     """Only ``rows.py`` reads values from a cursor, a result or the driver's connection.
 
-    ``sdk_store.py`` may execute statements without answers.
+    ``sdk_store.py`` may execute statements that return no rows.
     """
     raw = {
         "execute",

@@ -1,6 +1,6 @@
-"""Tests of random actions on three machines, including kills of a push.
+"""Tests of random actions on three machines, including kills during a push.
 
-After each action, the server must have each machine's redacted file.
+After each action, the server must have each machine's file in redacted form.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
 
 class _KilledError(BaseException):
-    """Raised at the point at which a kill would end the process."""
+    """Raised where a kill would end the process."""
 
 
 class Machines(RuleBasedStateMachine):
@@ -53,7 +53,7 @@ class Machines(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        """Empty the database and write a new session file on each machine."""
+        """Empty the database, and write a new file of the session on each machine."""
         self.folder = Path(tempfile.mkdtemp(dir=self.root))
         with self.server.superuser(self.database) as root:
             root.execute("truncate team.machine, team.forgotten, team.audit cascade")
@@ -106,7 +106,7 @@ class Machines(RuleBasedStateMachine):
 
     @rule(where=CHOSEN_MACHINE, after=st.integers(0, 3), before=st.booleans())
     def kill_push(self, where: str, after: int, before: bool) -> None:
-        """Push, but kill the process before or after sending a piece, or before it stores its cursor."""
+        """Push, but kill the process before or after it sends a piece, or before it stores its cursor."""
         left = after
         real = pushing._SessionPush._append_chunk
 
@@ -146,9 +146,9 @@ class Machines(RuleBasedStateMachine):
 
     @invariant()
     def the_server_has_what_was_pushed(self) -> None:
-        """Check that the server has exactly what each machine pushed.
+        """Check that the server has exactly the data that each machine pushed.
 
-        The server has no secret, and no data of a forgotten session.
+        The server must have no secrets and no data of a forgotten session.
         """
         with self.server.superuser(self.database) as root:
             there = server_state(root)
@@ -162,9 +162,9 @@ class Machines(RuleBasedStateMachine):
 def test_any_order_of_actions_keeps_every_file(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
 ) -> None:
-    """The server keeps each machine's file, in whatever order three machines act.
+    """The server keeps each machine's file, in whatever order the three machines act.
 
-    The machines append, rewrite, are killed, lose the cursor, push again and forget the session.
+    The machines append, rewrite, get killed, lose the cursor, push again, and forget the session.
     """
     monkeypatch.setattr(chunks, "MAX_CHUNK_BYTES", 700)
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))

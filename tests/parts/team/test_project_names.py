@@ -1,4 +1,4 @@
-"""Tests of the name of a project in a team, which is its Git remote without credentials."""
+"""Tests of a project's name in a team, which is its Git remote without credentials."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from resume_hooks.parts.team.membership import read_project_name
     ],
 )
 def test_the_project_name_has_no_credentials(tmp_path: Path, remote: str, name: str) -> None:
-    """A project's name contains no user, no password and no text after the path of the remote.
+    """A project's name contains no user, no password and no text after the remote's path.
 
     A token in the path is redacted.
     """
@@ -43,9 +43,9 @@ def test_the_project_name_has_no_credentials(tmp_path: Path, remote: str, name: 
 
 
 def test_a_long_remote_is_shortened(tmp_path: Path) -> None:
-    """The name of a project with a very long remote is made in a short time.
+    """The name of a project with a very long remote is made quickly.
 
-    The remote is shortened first because redaction takes quadratic time.
+    The remote is shortened first, because redaction takes quadratic time.
     """
     remote = f"https://h.example.com/acme/{'a' * 1_900}{'/' * 200_000}x"
     (tmp_path / ".git").mkdir()

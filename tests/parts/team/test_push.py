@@ -66,7 +66,7 @@ def push_from_machine(machine: Machine, path: Path, **more: bool) -> PushResult:
 
 
 def server_state(root: Connection, login: str = "alice") -> dict[str, bytes]:
-    """Return the content of a member's only session on the server for each of the member's machines.
+    """Return the content of a member's only session on the server, by the member's machine.
 
     The function also checks the digests and the record numbers of the pieces.
     """
@@ -99,7 +99,7 @@ def append_records(path: Path, *records: object) -> None:
 
 
 def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
-    """A push first sends all records and later only the appended ones.
+    """The first push sends all records, and later pushes send only the appended records.
 
     If the cursor is lost, the next push sends no record twice.
     """
@@ -129,9 +129,9 @@ def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
 
 
 def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connection) -> None:
-    """A push sends the last line even if it lacks its line feed, as in an export.
+    """A push sends the last line even if its line feed is missing, as in an export.
 
-    Records that are appended after it are sent by the next push.
+    The next push sends records that are appended after that line.
     """
     path = write_on_machine(alice)
     whole = path.read_bytes()
@@ -160,7 +160,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
 
 
 def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) -> None:
-    """A push of a rewritten file creates a new generation and keeps the old one, which is not live.
+    """A push of a rewritten file creates a new generation. The old generation is kept but no longer live.
 
     A push of a file that became shorter changes nothing on the server.
     """
@@ -207,7 +207,7 @@ def test_secrets_and_images_are_not_pushed(
 ) -> None:
     """A push redacts secrets in lines, titles, sub-agents and large outputs.
 
-    It replaces an image by a short text and does not push binary files.
+    It replaces an image with a short text and does not push binary files.
     """
     secret = "ghp_" + chars(random.Random(3), 36)
     image = {
@@ -271,9 +271,9 @@ def test_a_failing_scanner_stops_the_push(
 def test_a_forgotten_session_is_removed_everywhere(
     alice: Machine, desk: Machine, root: Connection
 ) -> None:
-    """``forget`` removes a session of both machines from every table, and later pushes are refused.
+    """``forget`` removes both machines' copies of a session from every table. Later pushes are refused.
 
-    The next pull removes the copies of the session.
+    The next pull removes the local copies of the session.
     """
     path = write_on_machine(alice)
     push_from_machine(alice, path)
@@ -310,10 +310,10 @@ def test_a_deletion_during_an_outage_reaches_the_server(alice: Machine, root: Co
 def test_a_scrub_applies_to_all_machines_of_a_user(
     alice: Machine, desk: Machine, root: Connection
 ) -> None:
-    """After a scrub on one machine, the server refuses the unscrubbed copies of the user's other machines.
+    """After a scrub on one machine, the server refuses unscrubbed copies from the user's other machines.
 
-    It refuses a copy under another id, too. The other machine can push again after a scrub there
-    (TH7).
+    It also refuses a copy under another id. After a scrub on the other machine, that machine can
+    push again (TH7).
     """
     here, there = (
         write_on_machine(alice),
@@ -345,9 +345,9 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
 def test_an_expired_session_expires_on_the_server(
     alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session that was deleted on this machine is removed from the server by the employer's retention.
+    """If a session was deleted on this machine, the employer's retention removes it from the server.
 
-    It may be pushed again. The same session of another machine stays on the server.
+    The session may be pushed again. A copy that another machine pushed stays on the server.
     """
     path, whole = write_on_machine(alice), write_on_machine(alice).read_bytes()
     push_from_machine(alice, path)
@@ -368,7 +368,7 @@ def test_an_expired_session_expires_on_the_server(
     assert root.execute(left).fetchall() == [(SESSION, "desk"), (CHILD_ID, "laptop")]
     path.write_bytes(whole)
     assert push_from_machine(alice, path).result == "sent"
-    # If a scrubbed session has no file on this machine, its copy on the server is removed.
+    # If a scrubbed session has no file on this machine, the copy on the server is removed.
     path.unlink()
     assert sharing.queue_replacement(SESSION, alice.where)
     with connect_to_team("alice") as db:

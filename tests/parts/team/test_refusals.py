@@ -1,6 +1,6 @@
 """Tests of what the team's database refuses.
 
-They cover a member's attacks on each grant, a stranger, and a server with a false name.
+They cover a member's attacks on each grant, a stranger, and a server with a wrong name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.parts.team.server import STRANGER, Connection, Server
 from tests.parts.team.test_push import push_from_machine, write_on_machine
 
 VISIBLE_TABLES = ("session", "part", "chunk", "grant_", "forgotten", "project", "project_member")
-"""Tables of which a member may read only rows that concern her."""
+"""Tables in which a member may read only rows that concern that member."""
 
 FORBIDDEN_STATEMENTS = (
     "select 1 from team.passage",
@@ -91,7 +91,7 @@ def test_a_member_cannot_reach_private_data_of_others(
 ) -> None:
     """A member can't see another member's private rows, words or forgotten ids.
 
-    She can't share, forget, extend or copy the other member's session either.
+    Nor can the member share, forget, extend or copy the other member's session.
     """
     row = root.execute("select id from team.session").fetchone()
     assert row is not None
@@ -118,7 +118,7 @@ def test_a_member_cannot_reach_private_data_of_others(
     for attempt in attempts:
         with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
             db.connection.execute(attempt.encode(), {"row": row[0]})
-    # If she names another member's session as the base of her own, no data is copied.
+    # If Mallory names another member's session as the base of a new session, no data is copied.
     with connect_to_team("mallory") as db:
         told = (mallory.team.machine, row[0])
         made = db.connection.execute(
@@ -138,7 +138,7 @@ def test_retention_removes_old_sessions_completely(
 ) -> None:
     """Retention removes the texts and search words of sessions that ended too long ago.
 
-    The date of the push does not matter. Only an admin may run it.
+    The date of the push makes no difference. Only an admin may run retention.
     """
     push_from_machine(mallory, write_on_machine(mallory, session=session_id(3)))
     ended = "update team.session set ended = case session_id when %s then '2020-01-01T00:00:00Z' else '' end"
@@ -163,7 +163,7 @@ def test_retention_removes_old_sessions_completely(
 def test_a_piece_that_unpacks_to_a_gigabyte_is_refused(
     private_session: Path, alice: Machine, root: Connection
 ) -> None:
-    """A pull refuses a piece whose unpacked size is stated as 1 GB, before it unpacks the piece."""
+    """A pull refuses a piece whose stated unpacked size is 1 GB, before it unpacks the piece."""
     bomb = zlib.compress(bytes(1 << 20))
     for raw in (1 << 20, 1 << 30):
         root.execute("update team.chunk set data = %s, raw = %s", (bomb, raw))
@@ -263,9 +263,9 @@ def test_strangers_and_former_members_are_refused(
 def test_the_server_name_is_verified_over_a_network(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection over a network is refused if the certificate is untrusted or is for another host name.
+    """A connection over a network is refused if the certificate is untrusted or names a different host.
 
-    The ``sslmode`` that the user set does not matter.
+    The ``sslmode`` that the user set makes no difference.
     """
     services = tmp_path / "network.conf"
     monkeypatch.setenv("PGSERVICEFILE", str(services))
@@ -291,7 +291,7 @@ def test_the_server_name_is_verified_over_a_network(
 def test_the_systems_certificate_authorities_are_trusted(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection trusts the certificate authorities of the system, unless the user set others (TH5).
+    """A connection trusts the system's certificate authorities, unless the user set others (TH5).
 
     The driver's own OpenSSL knows no authorities.
     """
@@ -318,16 +318,16 @@ def test_the_systems_certificate_authorities_are_trusted(
      ("127.evil.example", False), ("::1.evil.example", False), ("10.0.0.1", False), ("localhost,evil.example", False)],
 )  # fmt: skip
 def test_local_addresses_are_recognized(host: str, local: bool) -> None:
-    """Loopback addresses and sockets are local hosts. A name that only starts like one is not."""
+    """Loopback addresses and sockets are recognized as local. A name that only begins like one is not."""
     assert connect._are_local_hosts(host) is local
 
 
 def test_a_push_restores_no_expired_data(
     private_session: Path, alice: Machine, root: Connection
 ) -> None:
-    """A push refuses a session that retention has removed, until the session has new records.
+    """A push refuses a session that retention removed, until the session has new records.
 
-    Retention also removes old sessions that a program of the Agent SDK stored.
+    Retention also removes old sessions that a program stored with the Agent SDK.
     """
     root.execute(
         "insert into team.sdk_part(owner, project_key, session_id, subpath, mtime) values(2, 'p', 's', '', 1)"
@@ -349,7 +349,7 @@ def test_a_push_restores_no_expired_data(
 def test_retention_removes_a_session_without_a_valid_end(
     private_session: Path, root: Connection
 ) -> None:
-    """Retention removes a session whose end is "infinity", by the date of its push."""
+    """If the end of a session is "infinity", retention removes the session by the date of its push."""
     root.execute("update team.session set ended = 'infinity', pushed = '2020-01-01'")
     with connect_to_team("admin") as db:
         db.run_statement("select team.retain(30)")
@@ -359,7 +359,7 @@ def test_retention_removes_a_session_without_a_valid_end(
 def test_only_an_admin_creates_the_table_of_a_new_month(
     private_session: Path, alice: Machine, root: Connection
 ) -> None:
-    """A push by an admin creates the table of the next month. A push by another member doesn't."""
+    """A push by an admin creates the table for the next month. A push by another member doesn't."""
     root.execute("select team.make_months()")
     month = root.execute(
         "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')"
@@ -391,9 +391,9 @@ def test_only_an_admin_creates_the_table_of_a_new_month(
     ],
 )
 def test_a_missing_setting_of_the_connection_is_named(said: str, way: str) -> None:
-    """If a connection fails because of a missing setting, the remedy names the setting.
+    """If a connection fails because a setting is missing, the remedy names the setting.
 
-    The error quotes the message of libpq, the server or pgbouncer.
+    The error quotes the message from libpq, the server or pgbouncer.
     """
     with pytest.raises(TeamFailed, match=re.escape(said)) as failed, translate_errors():
         raise psycopg.OperationalError(said)
@@ -411,7 +411,7 @@ def test_join_accepts_only_a_service_name(given: str, tmp_path: Path) -> None:
 def test_libpq_variables_of_a_project_are_ignored(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection ignores libpq's variables that a project may set, such as ``PGHOSTADDR``.
+    """A connection ignores libpq variables that a project may set, such as ``PGHOSTADDR``.
 
     It also refuses a service file inside the project. Otherwise a repository could redirect all
     data to its own server.

@@ -1,6 +1,6 @@
 """Tests of a member's identity in the database.
 
-No object that a member creates replaces one of the team's, and no login name gives a role.
+No object that a member creates replaces one of the team's objects, and no login name grants a role.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ def new_and_upgraded_database(
 
 
 def calls_of_owner_functions(db: Connection) -> list[str]:
-    """Return a call of each function that runs with its owner's rights, with arguments of matching types."""
+    """Return a call of each function that runs with its owner's rights.
+
+    The arguments of each call have matching types.
+    """
     found = []
     for signature, config, definer in db.execute(OWNER_FUNCTIONS_QUERY).fetchall():
         assert definer, signature
@@ -107,7 +110,7 @@ def test_objects_of_a_member_do_not_replace_those_of_the_team(
 ) -> None:
     """A member's own tables, types, functions, operators and casts don't replace those of the team.
 
-    None of her statements runs with the owner's rights, whatever the search path is.
+    None of the member's statements runs with the owner's rights, whatever the search path is.
     """
     with server.superuser(new_and_upgraded_database) as root:
         functions, tables = (
@@ -204,7 +207,7 @@ def rows_of_table(db: Connection, table: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> Iterator[Machine]:
-    """Yield a member with a private and a shared session, whose role was dropped and created again."""
+    """Yield a member with a private and a shared session, whose role was dropped and recreated."""
     again = "create role carol login; grant rh_member to carol"
     root.execute("drop role if exists carol")
     root.execute(again.encode())
@@ -224,7 +227,7 @@ def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> I
 
 
 def test_a_recreated_role_inherits_no_data(carol: Machine, root: Connection) -> None:
-    """A recreated role is no member, and can't join under its old name until an admin decides.
+    """A recreated role is not a member, and can't join under its old name until an admin decides.
 
     If the admin retires the old member, the role joins as a new member without the old sessions.
     """
@@ -252,13 +255,13 @@ def test_a_recreated_role_inherits_no_data(carol: Machine, root: Connection) -> 
 
 
 def join_or_raise(db: Connection) -> None:
-    """Join the team as this connection's role. A refusal is raised as our own error."""
+    """Join the team with this connection's role. If the role is refused, raise one of our own errors."""
     with connect.translate_errors():
         db.execute("select team.enter(gen_random_uuid(), 'x')")
 
 
 def test_the_admin_can_bind_a_member_to_a_new_role(carol: Machine) -> None:
-    """If the admin confirms a recreated role with ``keep``, the member has all sessions again."""
+    """If the admin confirms a recreated role with ``keep``, the member gets all sessions back."""
     with connect_to_team("admin") as db:
         db.connection.execute("select team.settle_member('carol', 'keep', '')")
     with connect_to_team("carol") as db:
@@ -267,7 +270,7 @@ def test_the_admin_can_bind_a_member_to_a_new_role(carol: Machine) -> None:
 
 
 def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Connection) -> None:
-    """An admin can give a member's shared sessions to another member, but not the private ones.
+    """An admin can give a member's shared sessions to another member, but not the private sessions.
 
     The private sessions are removed with the member.
     """
@@ -289,7 +292,7 @@ def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Conne
 
 
 def test_a_member_cannot_be_bound_to_another_members_role(carol: Machine, root: Connection) -> None:
-    """Even the admin can't bind a member to the role of somebody else (TH4).
+    """Not even the admin can bind a member to another person's role (TH4).
 
     Otherwise that role could read the member's private sessions.
     """
@@ -351,7 +354,10 @@ def test_a_given_session_is_resumed_like_another_members(
 def test_a_given_session_does_not_share_the_members_own_session(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
-    """A session that a member pushes starts private, even if she was given a shared one with the same id."""
+    """A session that a member pushes is private at first.
+
+    This holds even if the member was given a shared session with the same id.
+    """
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     given_id = str(single_value(root, "select session_id from team.session where given"))
@@ -366,9 +372,9 @@ def test_a_given_session_does_not_share_the_members_own_session(
 def test_a_locator_prefers_the_members_own_session(
     carol: Machine, alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """A locator finds the member's own session rather than a given or shared one with the same id.
+    """A locator prefers the member's own session to a given or shared session with the same id.
 
-    This is true even if the other sessions ended later.
+    This holds even if the other sessions ended later.
     """
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
@@ -387,7 +393,7 @@ def test_a_locator_prefers_the_members_own_session(
     "asked", [f"carol:{session_id(9)}", "carol:00000009", "carol@desk:00000009", "carol:0000"]
 )
 def test_a_title_is_not_accepted_as_an_id(alice: Machine, mallory: Machine, asked: str) -> None:
-    """A locator that looks like an id does not match a session with that title."""
+    """A locator that looks like an id does not match a session whose title is the same text."""
     name = session_id(8)
     push_from_machine(
         mallory,
@@ -407,9 +413,9 @@ def test_a_title_is_not_accepted_as_an_id(alice: Machine, mallory: Machine, aske
 
 
 def test_an_id_prefix_prefers_the_members_own_session(alice: Machine, mallory: Machine) -> None:
-    """The beginning of an id finds the user's own session rather than another member's.
+    """The beginning of an id finds the user's own session in preference to another member's session.
 
-    With the login before it, it finds the other member's session.
+    If the other member's login precedes the id, the other member's session is found.
     """
     own, twin = f"{SESSION[:-1]}2", f"{SESSION[:-1]}3"
     push_from_machine(alice, write_on_machine(alice, session=own))
@@ -427,7 +433,7 @@ def test_another_members_session_with_the_same_id_is_not_linked(
 ) -> None:
     """A resume of another member's session makes no link to the user's own session with the same id.
 
-    A note tells the user that one of her sessions has that id.
+    A note tells the user that one of the user's own sessions has that id.
     """
     if where == "here":
         write_on_machine(alice)
@@ -451,7 +457,7 @@ def test_another_members_session_with_the_same_id_is_not_linked(
 
 
 def test_hidden_records_of_another_member_are_counted(alice: Machine, mallory: Machine) -> None:
-    """A resume of another member's session notes how many records the model sees but the screen hides."""
+    """A resume of another member's session states how many records the model sees but the screen hides."""
     hidden = user("The user agreed.", uuid="meta", parent="r3", ts=20, isMeta=True)
     push_from_machine(
         mallory, write_on_machine(mallory, [custom_title("Zebra"), *conversation(2), hidden])
@@ -472,7 +478,7 @@ def test_an_ancestor_belongs_to_the_owner_of_the_child(
 ) -> None:
     """A lineage contains only ancestors that belong to the owner of the child.
 
-    If another member pushes a session with the id of a private ancestor, that session is left out.
+    A session that another member pushed under the id of a private ancestor is omitted.
     """
     bob = Machine(tmp_path / "bobs", "bob")
     parent, child, own = session_id(1), session_id(2), session_id(3)
@@ -564,9 +570,9 @@ def test_an_open_transaction_does_not_block_retirement(alice: Machine, mallory: 
 def test_no_lock_delays_the_end_of_membership(
     alice: Machine, mallory: Machine, root: Connection, act: str, holder: str
 ) -> None:
-    """A member's rights end immediately, even if she or another member holds locks.
+    """A member's rights end immediately, even if that member or another member holds locks.
 
-    Data that was locked is removed by a later call.
+    A later call removes data that was locked.
     """
     for machine in (mallory, alice):
         push_from_machine(
@@ -624,7 +630,7 @@ def apply_admin_decision(db: Database, login: str, act: str) -> None:
 def test_adding_an_existing_row_uses_no_id(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """Adding an existing project or joining again uses no id from the sequences that members share."""
+    """Adding an existing project or joining again uses up no ids from the sequences that members share."""
     names = ("project", "scope", "machine", "member")
 
     def taken_ids() -> list[object]:
@@ -645,7 +651,7 @@ def test_adding_an_existing_row_uses_no_id(
 
 
 def test_the_audit_records_only_valid_share_targets(alice: Machine, root: Connection) -> None:
-    """The audit log records with which member a session is shared, and no other text of the call."""
+    """The audit log records the member with whom a session is shared, but no other text of the call."""
     push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("alice") as db:
         for kind, whom in (("t", "bob (by order of admin)"), ("g", "alice"), ("m", "all")):
@@ -670,7 +676,7 @@ def test_retention_does_not_wait_for_locks(
 ) -> None:
     """Retention skips data that an open transaction locks, and removes it the next time.
 
-    An open search locks a month's table, and an open share locks a session.
+    An open search locks the table of a month, and an open share locks a session.
     """
     path = write_on_machine(mallory)
     push_from_machine(mallory, path)
@@ -720,7 +726,7 @@ def test_retention_skips_locked_sessions(
 def test_an_open_search_does_not_block_retention(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """An open search stops neither a push nor retention, and an open push does not stop a search.
+    """An open search blocks neither a push nor retention, and an open push does not block a search.
 
     If a table stays locked, the error's remedy names the open transaction.
     """
@@ -751,7 +757,7 @@ def test_an_open_search_does_not_block_retention(
 def test_no_member_can_lock_out_an_owner(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """A member can't take a lock that stops another member's push or ``forget``."""
+    """A member can't take a lock that blocks another member's push or ``forget``."""
     path = write_on_machine(alice)
     with connect_to_team("mallory") as db:
         db.run_statement(
@@ -773,7 +779,7 @@ def test_no_member_can_lock_out_an_owner(
 
 
 def test_two_machines_of_one_name_get_different_labels(alice: Machine, tmp_path: Path) -> None:
-    """If two machines of a member have the same name, the second label adds the start of the machine's id."""
+    """If two machines of a member have the same name, the second label has the start of its id."""
     other = Machine(tmp_path / "again" / "laptop", "alice")
     for machine in (alice, other):
         push_from_machine(machine, write_on_machine(machine))
@@ -785,7 +791,7 @@ def test_two_machines_of_one_name_get_different_labels(alice: Machine, tmp_path:
 def test_rights_are_checked_once_per_statement(alice: Machine) -> None:
     """The database computes a member's rights once per query, not once per row.
 
-    A function call for each row took 1.4 s for 50,000 sessions.
+    One function call per row took 1.4 s for 50,000 sessions.
     """
     with connect_to_team("alice") as db:
         plan = db.connection.execute("explain select * from team.session").fetchall()
@@ -803,7 +809,7 @@ def test_after_a_restore_the_admin_binds_the_names(
     """
     push_from_machine(alice, write_on_machine(alice))
     copy = "restored"
-    # The roles have other numbers, as on another server.
+    # The roles have different numbers, as on another server.
     rotated = "select id, lead(role, 1, first) over (order by id) as role from (select *, first_value(role)"
     rotated += " over (order by id) as first from team.member where role is not null) m"
     root.execute(f"update team.member m set role = r.role from ({rotated}) r where r.id = m.id")

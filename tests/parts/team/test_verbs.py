@@ -78,7 +78,7 @@ class Person:
         return self.home.where
 
     def files(self) -> dict[str, Path]:
-        """Return the files of the sessions in this home by session id."""
+        """Return the files of the sessions in this home, by session id."""
         return {
             path.stem: path for path in sorted((self.home.config / "projects").glob("*/*.jsonl"))
         }
@@ -149,9 +149,10 @@ def test_team_without_a_verb_shows_the_help(cli: Cli) -> None:
 
 
 def test_a_command_below_a_client_counts_as_run_by_the_model(people: dict[str, Person]) -> None:
-    """A command in a shell below a client counts as run by the model, which may not search the team.
+    """A command in a shell below a client is treated as run by the model, which may not search the team.
 
-    The environment of the command does not mention the client. Its parent process is listed as a client.
+    The command's environment does not mention the client, but its parent process is listed as a
+    client.
     """
     laptop = people["laptop"]
     laptop.team("join", "alice")
@@ -165,7 +166,7 @@ def test_a_command_below_a_client_counts_as_run_by_the_model(people: dict[str, P
 
 
 def push_with_a_bug(session: str) -> Callable[..., object]:
-    """Return a push function that fails with a bug for this session."""
+    """Return a push function with a bug that makes it fail for this session."""
 
     def failing(each: SessionFile, *given: Any) -> object:
         return 1 // 0 if each.session_id == session else pushing.push_session(each, *given)
@@ -178,14 +179,14 @@ def test_a_push_that_fails_is_reported(
 ) -> None:
     """``status`` and ``doctor`` report a push that failed because of a missing driver or a bug.
 
-    The other session is pushed despite the bug. A later push that succeeds clears the report.
+    Despite the bug, the other session is pushed. A later successful push clears the report.
     """
     laptop = people["laptop"]
     laptop.team("join", "alice")
     session_with_child(laptop, git)
     laptop.team("projects", "add")
     mark = Path(team_folder_path(laptop.where)) / PUSH_MARK_FILE
-    # The driver is missing, as in a venv that was rebuilt without it.
+    # The driver is missing, as in a venv that was rebuilt without the driver.
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "psycopg", None)
         background.push_unsent(laptop.where, lambda: False)
@@ -209,7 +210,7 @@ def test_a_push_that_fails_is_reported(
 
 @pytest.mark.part("codex")
 def test_codex_sessions_are_not_pushed(people: dict[str, Person], git: Any) -> None:
-    """A push sends no Codex sessions, and warns how to push a fork if the project has any."""
+    """A push sends no Codex sessions. If the project has any, a warning says how to push a fork."""
     from tests.parts.codex import rollouts
 
     laptop = people["laptop"]
@@ -238,10 +239,10 @@ def test_codex_sessions_are_not_pushed(people: dict[str, Person], git: Any) -> N
 def test_a_session_moves_between_the_machines_of_a_user(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
-    """A session that was pushed can be found and continued on the user's other machine.
+    """A pushed session can be found and continued on the user's other machine.
 
-    Its paths are adapted, and a push from there sends only the new records. Another member sees
-    nothing.
+    Its paths are adapted, and a push from that machine sends only the new records. Other members do
+    not see the session.
     """
     laptop, desk, bobs = people["laptop"], people["desk"], people["bobs"]
     assert laptop.team("status", code=1)["message"] == "No team was joined"
@@ -312,7 +313,7 @@ def test_a_session_moves_between_the_machines_of_a_user(
 def test_a_session_is_shared_with_a_colleague(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
-    """A colleague continues a shared session as a new session of his own.
+    """A colleague continues a shared session as a new session.
 
     The owner can unshare, forget and delete the session. The model may not search the team unless
     the user allows it.
@@ -385,9 +386,9 @@ def test_a_session_is_shared_with_a_colleague(
 
 
 def test_adding_a_project_shows_who_added_it_first(people: dict[str, Person], git: Any) -> None:
-    """``projects add`` says who added the project first, and whether that owner admitted the member.
+    """``projects add`` says who added the project first, and whether that person admitted the member.
 
-    Before a share with the project, ``share`` says who can read the session.
+    Before a session is shared with the project, ``share`` says who can read the session.
     """
     laptop, bobs = people["laptop"], people["bobs"]
     session_with_child(laptop, git)
@@ -421,9 +422,9 @@ def test_adding_a_project_shows_who_added_it_first(people: dict[str, Person], gi
 def test_sessions_in_an_open_transaction_are_reported(
     people: dict[str, Person], git: Any, tmp_path: Path
 ) -> None:
-    """If an open transaction locks sessions of a removed member, ``member remove`` says how many.
+    """If an open transaction locks sessions of a removed member, ``member remove`` states how many.
 
-    It also prints the member's new name, with which a later call removes them.
+    It also prints the member's new name. A later call with this name removes the sessions.
     """
     bobs, admins = people["bobs"], Person(tmp_path / "office", "admin", people["bobs"]._server)
     session_with_child(bobs, git)
@@ -448,7 +449,7 @@ def test_sessions_in_an_open_transaction_are_reported(
 def test_removed_data_is_removed_on_the_server(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
-    """After a scrub, a push removes the earlier generations of every rewritten session from the server."""
+    """After a scrub, a push removes the earlier generations of all rewritten sessions from the server."""
     laptop, secret = people["laptop"], "AKIA" + "QWERTYUIOPASDFGH"
     session_with_child(laptop, git)
     for name, path in laptop.files().items():
@@ -484,7 +485,7 @@ def test_removed_data_is_removed_on_the_server(
 def test_a_removed_session_is_not_pulled_again(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
-    """A pull does not bring back a copy that the user removed, unless the user names the session.
+    """A pull does not restore a copy that the user removed, unless the user names the session.
 
     The server keeps a deleted session that another machine pushed.
     """
@@ -518,9 +519,9 @@ def test_a_removed_session_is_not_pulled_again(
 def test_init_creates_a_team_once(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer
 ) -> None:
-    """``team init`` creates a team once, and needs no superuser. ``--sql`` prints the statements.
+    """``team init`` creates a team once and needs no superuser. ``--sql`` prints the statements.
 
-    A database with a newer schema is refused unless it says that older engines may use it.
+    A database with a newer schema is refused, unless the schema says that older engines may use it.
     """
     name = f"fresh_{os.getpid()}"
     with server.superuser("postgres") as db:
@@ -584,7 +585,10 @@ def bobs_session(machine: str, own: str = SESSION) -> TeamSession:
 
 
 def test_a_locator_finds_the_latest_of_two_machines() -> None:
-    """A locator finds the session of the machine that continued it last, unless it names a machine."""
+    """If two machines have a session, a locator finds the copy that was continued last.
+
+    A locator that names a machine finds that machine's copy.
+    """
     both = [bobs_session("desk"), bobs_session("laptop")]
     assert choose_team_session(SESSION[:8], both).machine == "desk"
     assert choose_team_session(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"
@@ -612,7 +616,7 @@ def doctor_finding(cwd: Path) -> Finding:
 def test_doctor_reports_the_state_of_the_team(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``doctor`` reports whether the user is in a team, and a missing driver or a failed push."""
+    """``doctor`` reports whether the user is in a team, whether the driver is missing, and a failed push."""
     assert doctor_finding(tmp_path).code == "team-none"
     team = {
         "version": 1,

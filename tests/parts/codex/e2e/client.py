@@ -24,7 +24,7 @@ VERSIONS = (OLDEST, "0.125.0", "0.144.6", "0.156.1", "0.169.0", NEWEST)
 PROVIDER = "mock"
 PROBE_PROMPT = "PROBE: go on"
 COMPACTION_REQUEST_START = "CONTEXT CHECKPOINT COMPACTION"
-"""Codex begins with these words when it asks for a compaction of a session that is too long."""
+"""The first words of Codex's request for the compaction of a session that is too long."""
 
 _CONFIG = """\
 model = "gpt-5"
@@ -63,7 +63,7 @@ class CodexHome:
     """A temporary HOME with a CODEX_HOME and one trusted project folder, for one version of Codex."""
 
     def __init__(self, root: Path, api: MockResponses, version: str, more: str = "") -> None:
-        """Make the folders under ``root``. ``more`` is text for the top of ``config.toml``."""
+        """Make the folders under ``root``. ``more`` is text to insert at the top of ``config.toml``."""
         self.root, self.api, self.version = root.resolve(), api, version
         self.binary = find_codex(version)
         self.codex, self.cwd = self.root / ".codex", self.root / "project"
@@ -75,7 +75,7 @@ class CodexHome:
     def env(self) -> dict[str, str]:
         """Return the client's whole environment, which inherits only PATH.
 
-        Every proxy is the mock, which refuses connections.
+        Every proxy variable leads to the mock, which refuses proxy connections.
         """
         proxied = dict.fromkeys(
             ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), self.api.address
@@ -94,15 +94,15 @@ class CodexHome:
         }
 
     def rollouts(self) -> list[Path]:
-        """Return the session files, sorted by name and so by time."""
+        """Return the session files sorted by name, which is also the order of time."""
         return sorted(
             (self.codex / "sessions").rglob("rollout-*.jsonl"), key=lambda path: path.name
         )
 
     def add_rollout(self, source: Path, cwd: Path | None = None) -> Path:
-        """Copy a rollout to the sessions, with the mock as its provider, and return its path.
+        """Copy a rollout to the sessions, with the mock as its provider, and return the path of the copy.
 
-        Codex 0.169 lets no session change its provider. ``cwd`` replaces the session's folder.
+        In Codex 0.169, no session can change its provider. ``cwd`` replaces the session's folder.
         """
         day = re.match(r"rollout-(\d{4})-(\d\d)-(\d\d)", source.name)
         assert day, source.name
@@ -146,7 +146,7 @@ class CodexHome:
         return sent[0]
 
     def end_processes(self) -> None:
-        """Kill every process that still runs with this home."""
+        """Kill every process that is still running with this home."""
         end_processes_with_setting(f"HOME={self.root}")
 
 

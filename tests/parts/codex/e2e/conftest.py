@@ -1,4 +1,4 @@
-"""Fixtures of the tests with Codex, which choose the versions on which each test runs."""
+"""Fixtures for the tests with Codex, which choose the versions for each test."""
 
 from __future__ import annotations
 

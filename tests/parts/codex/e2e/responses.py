@@ -1,4 +1,4 @@
-"""A local mock of the Responses API for Codex. It keeps every request body."""
+"""A local mock of the Responses API for Codex, which records every request body."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Item = dict[str, Any]
 Script = Callable[[dict[str, Any]], list[Item] | None]
 
 _FIELDS_OF_CLIENT = ("id", "metadata", "status", "internal_chat_message_metadata_passthrough")
-"""Fields that Codex adds to an item and that the model does not see."""
+"""Fields that Codex adds to an item and does not show to the model."""
 
 
 def strip_item(item: Item) -> Item:
@@ -55,7 +55,7 @@ class MockResponses:
         """Prepare the API. The port is bound when the ``with`` block starts."""
         self.requests: list[dict[str, Any]] = []
         self.script = script
-        self.tokens = 1000  # The number of input tokens that each reply states.
+        self.tokens = 1000  # The number of input tokens that each reply reports.
         self._lock = threading.Lock()
         self._server: LoopbackServer | None = None
 

@@ -1,4 +1,4 @@
-"""Tests of children of real rollouts: the requests of the real Codex show that they are correct."""
+"""Tests of children of real rollouts, in which the real Codex's requests show that they are correct."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def where(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
 
 
 def add_corpus(client: CodexHome, most: int | None = None) -> list[Path]:
-    """Copy all real rollouts, or the first ``most`` of them, to a home and return their paths."""
+    """Copy all real rollouts, or the first ``most`` of them, to a home and return the paths of the copies."""
     found = codex_rollouts()[:most]
     require_for_test(
         "the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts"
@@ -56,7 +56,7 @@ def thread_file(path: Path, where: Where) -> SessionFile:
 
 
 def request_or_none(client: CodexHome, thread: str) -> list[Item] | None:
-    """Return the request of a resume, or None if this version refuses the session."""
+    """Return the first request after a resume, or None if this version refuses the session."""
     try:
         return client.resume(thread)
     except AssertionError:
@@ -64,7 +64,7 @@ def request_or_none(client: CodexHome, thread: str) -> list[Item] | None:
 
 
 def is_read_completely(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
-    """Check whether this version reads a whole session and continues it without a compaction."""
+    """Check whether this version reads the whole session and continues it without a compaction."""
     knows = (
         tuple(map(int, client.version.split(".")[:2])) >= PAGINATED_SINCE
         or read_meta(str(path)).base is None
@@ -75,8 +75,8 @@ def is_read_completely(client: CodexHome, path: Path, sent: list[Item] | None) -
 def comparable_items(path: Path, sent: list[Item]) -> list[Item]:
     """Return the items of a request that can be compared with those of another request.
 
-    After a compaction by an old client, environment messages are left out, because they are sent
-    again.
+    After a compaction by an old client, environment messages are omitted, because the client sends
+    them again.
     """
     lines = path.read_bytes().splitlines()
     old = any(
@@ -94,7 +94,7 @@ def comparable_items(path: Path, sent: list[Item]) -> list[Item]:
 
 
 def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
-    """Check whether the items that differ in two requests are placeholders in the second."""
+    """Check whether all items that differ between two requests are placeholders in the second request."""
     changed = [json.dumps(new) for old, new in zip(before, after, strict=True) if old != new]
     return all(
         " suppressed - original " in text or " trimmed - original " in text for text in changed
@@ -109,7 +109,8 @@ def child_receipt(plan: ChildPlan, where: Where) -> Receipt:
 
 
 ROLLOUT_STEP = 1 if os.environ.get("RUN_ALL") == "1" else 12
-"""Every twelfth rollout is tested, or all with RUN_ALL=1, which takes a minute for each version."""
+"""Every twelfth rollout is tested. With RUN_ALL=1, all are tested, which takes a minute per
+version."""
 
 
 def test_children_of_every_rollout_send_the_parents_request(
@@ -156,9 +157,9 @@ def untrim_all(trim: Receipt, where: Where) -> Receipt:
 def test_a_handoff_starts_with_lineage_digest_and_next_step(
     every_codex: CodexHome, where: Where
 ) -> None:
-    """The first request of a handoff has the lineage, the next step and Codex's environment.
+    """The first request of a handoff contains the lineage, the next step and Codex's environment.
 
-    The request of the handoff's own handoff names both earlier sessions.
+    The first request of a second handoff, made from the first, names both earlier sessions.
     """
     client = every_codex
     parent = thread_file(add_corpus(client, 1)[0], where)

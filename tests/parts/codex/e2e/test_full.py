@@ -25,8 +25,8 @@ def test_a_trigger_cancels_the_compaction_of_a_full_session(
 ) -> None:
     """A trigger in a nearly full session is answered without a request to the model.
 
-    Codex compacts the session at the next real prompt. The user is told once how full the session
-    is.
+    Codex compacts the session at the next real prompt. The user is told once that the session is
+    nearly full.
     """
     client = install_plugin(codex, tmp_path)
     client.api.tokens = tokens
@@ -38,7 +38,7 @@ def test_a_trigger_cancels_the_compaction_of_a_full_session(
         tui.wait_until_idle(3)
         before = len(
             client.api.requests
-        )  # The answer and the request with which the screen names the session were sent before.
+        )  # The answer and the request for the session's name on the screen were sent before the trigger.
         tui.enter(">session")
         tui.wait_for("resume-hooks · session id")
         tui.wait_until_idle(3)

@@ -44,9 +44,9 @@ def report_goal_as_blocked(request: dict[str, Any]) -> list[Item] | None:
 def test_a_handoff_states_the_goal_and_a_fork_does_not_pursue_it(
     codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A handoff states the parent's goal with its status.
+    """A handoff states the parent's goal and its status.
 
-    A fork sends its parent's items and warns that Codex does not pursue the goal there.
+    A fork sends its parent's items and warns that Codex does not pursue the goal in the fork.
     """
     client, api = codex, codex.api
     api.script = report_goal_as_blocked

@@ -27,7 +27,9 @@ SUMMARY_ANSWER = {
     **{key: [] for key in list(Summary.model_fields)[2:]},
 }
 HARMLESS_TOOLS = {"update_plan", "request_user_input", "view_image"}
-"""The tools that remain. ``view_image`` shows a picture to the same model in clients before 0.150.
+"""The tools that remain available.
+
+In clients before 0.150, ``view_image`` shows a picture to the same model.
 """
 
 
@@ -72,9 +74,9 @@ def verb_document(verb: str, *words: str) -> Any:
 def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
     every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Codex, asked for a summary, runs no call, server, hook or notification, and stores no session.
+    """When Codex is asked for a summary, it runs no calls, servers, hooks or notifications.
 
-    The child contains the answer.
+    It stores no session, and the child contains its answer.
     """
     client, api = every_codex, every_codex.api
     (tmp_path / "bin").mkdir()

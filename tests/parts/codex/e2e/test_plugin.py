@@ -1,4 +1,4 @@
-"""Tests of the plugin installed in Codex: it answers triggers, and other prompts go to the model."""
+"""Tests of the plugin in Codex: the plugin answers triggers, and other prompts go to the model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def install_plugin(client: CodexHome, folder: Path) -> CodexHome:
 
 
 def update_plugin(client: CodexHome, clone: Path) -> None:
-    """Put another version into the clone, and update the client's plugin as docs/codex.md describes."""
+    """Put a new version into the clone, and update the client's plugin as docs/codex.md describes."""
     for name in ("plugin.json", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json"):
         manifest = clone / name
         manifest.write_text(
@@ -62,9 +62,9 @@ def hashes_of_files(folder: Path) -> dict[str, str]:
 
 
 def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> None:
-    """An ordinary prompt goes to the model unchanged, and triggers are answered on the screen.
+    """An ordinary prompt is sent to the model unchanged. Triggers are answered on the screen.
 
-    The command that the card of a handoff shows continues the handoff.
+    The command on a handoff's card continues the handoff.
     """
     client = with_plugin
     plugins = client.codex / "plugins"
@@ -132,7 +132,7 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
 
 
 def test_exec_blocks_only_triggers(with_plugin: CodexHome) -> None:
-    """``codex exec`` does not send a trigger to the model, but sends a prompt that only begins like one."""
+    """``codex exec`` does not send a trigger to the model. A prompt that only begins like one is sent."""
     client = with_plugin
     for prompt, passes in ((">session", False), (">resume the work", True), ("hello", True)):
         before = len(client.api.requests)
@@ -146,7 +146,7 @@ def test_exec_blocks_only_triggers(with_plugin: CodexHome) -> None:
 
 @pytest.fixture
 def sandboxed_codex(responses: MockResponses) -> Iterator[CodexHome]:
-    """Yield a home in /tmp, which Codex's sandbox shows because the sandbox has its own ``/dev``."""
+    """Yield a home in /tmp, which is visible in Codex's sandbox. The sandbox has its own ``/dev``."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         client = CodexHome(Path(folder) / "codex-home", responses, NEWEST)
         yield client
@@ -154,7 +154,7 @@ def sandboxed_codex(responses: MockResponses) -> Iterator[CodexHome]:
 
 
 def install_engine(client: CodexHome) -> CodexHome:
-    """Install an engine in the folder of Codex's hooks, which is not on the model's PATH."""
+    """Install an engine in Codex's hooks folder, which is not on the model's PATH."""
     venv = client.codex / "plugins" / "data" / "resume-hooks-resume-hooks" / "venv"
     (venv / "bin").mkdir(parents=True)
     (venv.parent / "install.json").write_text("{}")
@@ -176,7 +176,7 @@ def test_the_model_can_run_every_command_it_reads(
 ) -> None:
     """The model's shell can run every command in a digest, a rewind and the skill, without PATH.
 
-    This is so in a read-only sandbox too, and after an update that removed the plugin's old
+    This also holds in a read-only sandbox, and after an update that removed the plugin's old
     version.
     """
     client = install_engine(install_plugin(request.getfixturevalue(home), tmp_path))
@@ -222,7 +222,7 @@ def test_the_model_can_run_every_command_it_reads(
     ways = []
     for child in client.rollouts()[
         -2:
-    ]:  # These are the children of ``>handoff`` and ``>back``, in any order if they have the same second.
+    ]:  # These are the children of ``>handoff`` and ``>back``. Their order is not fixed if their times are equal.
         told = join_input_texts(ask("go on", "resume", thread_id_of_path(child))[0])
         commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
         ways.append(len(commands))

@@ -1,4 +1,4 @@
-"""Tests that the real Codex resumes a repaired session which it refused before."""
+"""Tests that the real Codex resumes a session that it refused before the session was repaired."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_codex_resumes_a_repaired_thread(
 ) -> None:
     """Codex resumes a repaired thread with its readable items, and the original is unchanged.
 
-    The clients that refuse the thread are those for which the finding is listed.
+    The clients that refuse the original thread are exactly those for which the finding is listed.
     """
     client = every_codex
     for key, folder in (

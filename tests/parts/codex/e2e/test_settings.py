@@ -1,4 +1,4 @@
-"""Tests that the requests of a child have the settings of its parent's thread."""
+"""Tests that a child's requests have the settings of its parent's thread."""
 
 from __future__ import annotations
 

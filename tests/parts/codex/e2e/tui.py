@@ -1,4 +1,4 @@
-"""Codex in a terminal, controlled like Claude Code in the other tests, with Codex's prompt sign."""
+"""Codex in a terminal. It is controlled like Claude Code in other tests, but has its own prompt sign."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.harness.versions import ClientVersion
 from tests.parts.codex.e2e.client import CodexHome
 
 PROMPT_SIGN = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
-"""The sign before the input box and before each prompt that was sent."""
+"""The sign before the input box and before each sent prompt."""
 
 READY_PATTERN = rf"^{PROMPT_SIGN} Ask Codex to do anything"
 
@@ -24,7 +24,7 @@ class CodexTui(Tui):
     def __init__(self, home: CodexHome) -> None:
         """Prepare the terminal. The client starts with ``run``."""
         version = ClientVersion(f"codex {home.version}", (str(home.binary),))
-        # The terminal uses only the folder of the home and nothing of the API.
+        # The terminal uses only the home's folder and does not use the API.
         super().__init__(version, cast("ClientHome", home), cast("MockApi", home.api))
 
     def run(self, *words: str, extra_env: Mapping[str, str] | None = None) -> Self:
@@ -37,7 +37,7 @@ class CodexTui(Tui):
     def enter(self, line: str) -> None:
         """Type a line into the empty box, wait, and press Enter.
 
-        Codex takes an immediate Enter as part of a paste.
+        Codex treats an immediate Enter as part of a paste.
         """
         self.wait_for(READY_PATTERN)
         self.type(line)

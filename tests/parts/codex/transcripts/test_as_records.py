@@ -63,7 +63,7 @@ PATCH = """*** Begin Patch
 
 
 def convert_rollout(path: Path, target: Path) -> Transcript:
-    """Convert a rollout and return the result as a transcript that our reader has opened."""
+    """Convert a rollout, and return the transcript that our reader opens from the result."""
     found = convert_lines(read_thread_lines(str(path), find_in_corpus), THREAD)
     target.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in found))
     return scan_transcript(str(target))
@@ -175,8 +175,8 @@ def test_messages_have_the_right_speaker(tmp_path: Path) -> None:
 def test_compactions_and_rollbacks_are_converted(tmp_path: Path) -> None:
     """After the conversion, the live records are those that Codex keeps after a compaction and a rollback.
 
-    Prompts that were compacted or rolled back are also converted. An encrypted summary becomes
-    ``ENCRYPTED_SUMMARY_TEXT``.
+    Prompts that were compacted or rolled back are also converted. ``ENCRYPTED_SUMMARY_TEXT``
+    replaces an encrypted summary.
     """
     left = [
         message_line("developer", "rules"),
@@ -204,7 +204,7 @@ def test_compactions_and_rollbacks_are_converted(tmp_path: Path) -> None:
 
 
 def test_tool_calls_are_converted_to_those_of_claude_code(tmp_path: Path) -> None:
-    """The calls of Codex's tools become calls of Claude Code's tools, for example ``shell`` becomes Bash.
+    """Calls of Codex's tools become calls of Claude Code's tools. For example, ``shell`` becomes Bash.
 
     A patch becomes Write and Edit calls. A script that runs one known tool becomes a call of that
     tool, and other scripts stay ``exec`` calls. Exit codes, lists of texts and images stay in the
@@ -282,7 +282,7 @@ def test_tool_calls_are_converted_to_those_of_claude_code(tmp_path: Path) -> Non
 
 
 def test_a_command_in_a_script_has_its_folder_and_exit_status(tmp_path: Path) -> None:
-    """A script's command becomes a Bash call with its working folder, and its result has the exit code.
+    """A command in a script becomes a Bash call with its working folder. Its result has the exit code.
 
     The exit code is found even if the script prints the tool's whole JSON answer.
     """
@@ -327,7 +327,7 @@ OUTPUT_HEADER = (
 def test_a_converted_output_lacks_the_header_of_codex(
     tmp_path: Path, parts: list[str], text: str, status: int | None
 ) -> None:
-    """The converted output lacks the header that Codex writes, but has the exit status.
+    """The header that Codex writes is removed from a converted output, but the exit status is kept.
 
     The status is found even if only the script printed it.
     """
@@ -406,7 +406,7 @@ def test_a_damaged_rollout_is_converted_or_refused(tmp_path: Path) -> None:
         assert all(transcript.read_record(node)["uuid"] == node.uuid for node in transcript.chain)
 
 
-# Maximum growth of the peak memory in bytes. Reading a line of 64 MB needs about as much.
+# Maximum growth of peak memory in bytes. Reading a line of 64 MB needs about this much.
 MAX_MEMORY_GROWTH_BYTES = 200 * 1024 * 1024
 
 
@@ -465,7 +465,7 @@ def test_items_match_the_reference(rollout: Path) -> None:
 
 
 def test_an_old_compaction_keeps_prompts_and_its_summary(tmp_path: Path) -> None:
-    """After a compaction by an old client, the history has the earlier prompts and the summary.
+    """After a compaction by an old client, the history contains the earlier prompts and the summary.
 
     The conversion joins them in one record that is marked as a summary.
     """
@@ -491,10 +491,10 @@ def test_an_old_compaction_keeps_prompts_and_its_summary(tmp_path: Path) -> None
 
 
 def test_forks_and_rewinds_include_lines_of_their_parent(tmp_path: Path) -> None:
-    """A fork or a rewind starts with the lines of its parent that precede the ordinal in ``history_base``.
+    """A fork or a rewind starts with the lines of its parent before the ordinal in ``history_base``.
 
-    The parent's items have the same ids in the fork. The parent's token count is not used. The read
-    fails if the parent is missing, is shorter than stated or continues itself.
+    The parent's items keep their ids in the fork. The parent's token count is not used. Reading
+    fails if the parent is missing, is shorter than stated, or is its own parent.
     """
     first = number_lines(
         [
@@ -570,7 +570,7 @@ def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
 def test_rolled_back_turns_are_removed(tmp_path: Path) -> None:
     """A rollback removes the stated number of turns from the history.
 
-    A turn starts with a message of the user. Messages of the harness start no turn.
+    A turn starts with a message of the user, not with a message of the harness.
     """
     lines = [
         meta_line(),
@@ -589,9 +589,9 @@ def test_rolled_back_turns_are_removed(tmp_path: Path) -> None:
 
 
 def test_compressed_rollouts_need_the_optional_package(tmp_path: Path) -> None:
-    """A compressed rollout has the same lines as a plain one if ``zstandard`` is installed.
+    """If ``zstandard`` is installed, a compressed rollout has the same lines as a plain rollout.
 
-    Without the package, reading it raises an error that says that the rollout is compressed.
+    Without the package, reading a compressed rollout raises an error that says so.
     """
     plain = write_rollout(tmp_path, [meta_line(), message_line("user", "one")])
     packed = plain.with_suffix(".jsonl.zst")
@@ -629,7 +629,7 @@ def test_a_large_rollout_is_read_with_little_memory(tmp_path: Path) -> None:
                 json.dumps(compaction_line([message_line("user", f"left {number}")])).encode()
                 + b"\n"
             )
-        # The hole in the file reads as a line of NUL bytes.
+        # The hole in the file is read as a line of NUL bytes.
         stream.seek(200 * 1024 * 1024, 1)
         stream.write(b"\n" + json.dumps(output_line("1", "end")).encode() + b"\n")
     script = (
@@ -651,10 +651,10 @@ def test_a_large_rollout_is_read_with_little_memory(tmp_path: Path) -> None:
 
 
 def test_a_goal_becomes_a_command_and_a_state() -> None:
-    """The conversion turns a change of the goal into a ``/goal`` command and a record of the goal's state.
+    """A change of the goal becomes a ``/goal`` command and a record of the goal's state.
 
-    The command has the text that the user typed. The state follows what the user set or the model
-    reported, until the user clears the goal.
+    The command contains the text that the user typed. The state follows what the user set or the
+    model reported, until the user clears the goal.
     """
     reported = [
         item_line(
@@ -691,7 +691,7 @@ def test_a_goal_becomes_a_command_and_a_state() -> None:
 def test_every_form_of_arguments_and_outputs_is_read() -> None:
     """Tool arguments are returned as a dictionary, and outputs as text, in every form that Codex writes.
 
-    The text of a request does not include what the editor added. A summary is not a prompt.
+    The text of a request does not include the editor's additions. A summary is not a prompt.
     """
     assert items.call_arguments(call_line("1", "ls")["payload"]) == {"cmd": "ls"}
     assert items.call_arguments(

@@ -1,7 +1,7 @@
 """Tests of a team with the real client.
 
-The end of a turn pushes the session, and a user continues the session on another machine. A
-colleague takes the session over.
+The session is pushed at the end of a turn. Its user continues it on another machine, and a
+colleague takes it over.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
 @pytest.fixture
 def other_machines(tmp_path: Path) -> Iterator[list[ClientHome]]:
-    """Yield the user's second machine, whose project has another path, and a colleague's machine."""
+    """Yield the user's second machine, where the project has a different path, and a colleague's machine."""
     homes = [
         ClientHome(tmp_path / "desk", project="moved"),
         ClientHome(tmp_path / "bobs", project="elsewhere"),
@@ -72,8 +72,8 @@ def test_the_server_has_every_record_after_a_clients_end(
 ) -> None:
     """After the client ends, the server gets every record of the session.
 
-    The client ends after ``-p``, by ``/exit`` or because its terminal is closed. If the client is
-    killed, its next start pushes the missing records.
+    The client ends after ``-p``, by ``/exit``, or because its terminal is closed. If it is killed,
+    the next start of the client pushes the missing records.
     """
     team_data(home, "join", "alice")
     team_data(home, "projects", "add")
@@ -90,7 +90,7 @@ def test_the_server_has_every_record_after_a_clients_end(
         with Tui(client, home, api) as tui:
             tui.start(plugin_dir=plugin, extra_env=env)
             assert wait_until(lambda session=session: is_complete_on_server(root, session))  # type: ignore[misc]
-            # The new time of the file delays the push at the end of the next turn.
+            # The file's new time delays the push at the end of the next turn.
             os.utime(pushes)
             tui.submit(f"the last before {ending}")
             tui.wait_for(rf"the last before {ending}(?:.*\n)+?.*Mock reply")
@@ -114,10 +114,10 @@ def test_a_session_continues_on_another_machine(
     plugin: Path,
     root: Connection,
 ) -> None:
-    """A session that was pushed continues on the user's other machine, where the project has another path.
+    """A pushed session continues on the user's other machine, where the project has a different path.
 
-    The model there gets the whole conversation, without secrets. A colleague with whom a fork is
-    shared can also continue it.
+    The model on that machine gets the whole conversation without secrets. If a fork is shared with
+    a colleague, the colleague can also continue it.
     """
     desk, bobs = other_machines
     team_data(home, "join", "alice")
