@@ -316,7 +316,7 @@ def test_a_strategy_is_recommended_below_the_usual_level(config_home: ConfigHome
     assert recommend_strategy(path, config_home.where).strategy == TRIM
 
 
-def test_a_compaction_that_is_near_is_reported(config_home: ConfigHome) -> None:
+def test_an_imminent_compaction_is_reported(config_home: ConfigHome) -> None:
     """A session that the client is about to compact gets advice.
 
     The client reserves space for an answer, so it compacts at 168,000 of 200,000 tokens.

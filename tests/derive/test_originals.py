@@ -179,7 +179,7 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
     assert find_original_of(config_home, trimmed_record(dotted, original_session_id=PARENT)) is None
 
 
-def test_a_trimmed_record_with_an_invalid_path_finds_nothing(config_home: ConfigHome) -> None:
+def test_an_invalid_path_leads_to_no_original(config_home: ConfigHome) -> None:
     """If the path in a trimmed record is invalid, no original is found and no error is raised."""
     for odd in (
         "\0.jsonl",
@@ -237,7 +237,7 @@ def test_a_linked_backup_is_not_opened(
     )
 
 
-def test_fields_of_another_tool_find_the_original(config_home: ConfigHome, parent: str) -> None:
+def test_fields_of_another_tool_lead_to_the_original(config_home: ConfigHome, parent: str) -> None:
     """If another tool stored a path and a line, they lead to the original if the record has the same uuid."""
     said = {
         **record_with_notice("cut"),
@@ -257,7 +257,7 @@ def test_fields_of_another_tool_find_the_original(config_home: ConfigHome, paren
         "First 6 chars: the wh... [truncated]\nSee line 1 of {} for full content (original was 16 chars).",
     ],
 )
-def test_a_notice_of_another_tool_finds_the_original(
+def test_a_notice_of_another_tool_leads_to_the_original(
     config_home: ConfigHome, parent: str, notice: str
 ) -> None:
     """The file and the line in another tool's notice lead to the original. Its lines are counted from 1."""
@@ -295,7 +295,9 @@ def test_an_original_is_found_in_a_backup_of_another_tool(
     )
 
 
-def test_a_text_that_resembles_a_notice_finds_nothing(config_home: ConfigHome, parent: str) -> None:
+def test_a_text_that_resembles_a_notice_leads_to_no_original(
+    config_home: ConfigHome, parent: str
+) -> None:
     """A text that only resembles a notice leads to no original.
 
     Examples are a notice that is not at the end, a notice that names line 0, and a notice about a
@@ -317,7 +319,7 @@ def test_an_original_may_end_like_a_notice(config_home: ConfigHome) -> None:
     assert find_original_of(config_home, trimmed_record(parent)) == f"{parent}:0"
 
 
-def test_a_reference_to_a_placeholder_finds_the_original(
+def test_a_reference_to_a_placeholder_leads_to_the_original(
     config_home: ConfigHome, parent: str
 ) -> None:
     """A reference to a placeholder leads to its original. Any other reference leads to the record itself."""

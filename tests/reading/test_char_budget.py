@@ -105,7 +105,7 @@ def test_messages_precede_tool_outputs() -> None:
     assert any(line.startswith("… ") for line in lines)
 
 
-def test_a_message_keeps_its_beginning_and_a_result_both_ends() -> None:
+def test_a_message_keeps_its_start_and_a_result_keeps_both_ends() -> None:
     """A message is cut at its end, and a tool result in its middle.
 
     If there is too little space, only a notice is left.

@@ -44,7 +44,7 @@ def has_all_claims(sentence: str, text: str) -> bool:
         ('A "dry run" is no quote; nothing to look up and/or to find here.', []),
     ],
 )
-def test_which_words_are_claims(sentence: str, claims: list[str]) -> None:
+def test_names_numbers_and_quotes_are_claims(sentence: str, claims: list[str]) -> None:
     """Names, files, commands, numbers, quotes and addresses are claims.
 
     Prose, small or round numbers, and line numbers are not.

@@ -82,7 +82,7 @@ def _write_mixed_session(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @settings(max_examples=20)
 @given(st.integers(1, 20))
-def test_pages_have_every_event_once(limit: int) -> None:
+def test_pages_show_every_record_once(limit: int) -> None:
     """Pages of any size together contain each record with content once and in order."""
     assert page_through(MIXED_SESSIONS[0], limit) == [
         0,
@@ -102,7 +102,7 @@ def test_pages_have_every_event_once(limit: int) -> None:
     ]
 
 
-def test_pages_of_real_sessions_have_every_event_once(real_session: RealSession) -> None:
+def test_pages_of_real_sessions_show_every_record_once(real_session: RealSession) -> None:
     """Pages of a real session together contain each record with content once and in order."""
     rows = map(records.parse_record, real_session.lines)
     there = [number for number, record in enumerate(rows) if record and has_content(record)]

@@ -169,7 +169,7 @@ def test_hostile_heads_stay_on_one_line() -> None:
         ({}, False),
     ],
 )
-def test_which_records_are_passages(record: Record, there: bool) -> None:
+def test_messages_and_results_are_passages(record: Record, there: bool) -> None:
     """Messages and results are passages. Metadata, empty thinking and logs are not."""
     assert has_content(record) is there
 

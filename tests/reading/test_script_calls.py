@@ -162,7 +162,7 @@ def test_the_text_of_a_result_without_text_is_found(gave: object, shown: str) ->
     assert render_record(record, {}).text == shown
 
 
-def test_the_text_of_a_result_is_shown() -> None:
+def test_the_text_of_a_result_is_not_replaced() -> None:
     """If a tool result has text, ``toolUseResult`` does not replace it."""
     record = user([result("c", "given")], uuid="u", toolUseResult={"stdout": "noted", "stderr": ""})
     assert add_result_text(record) is record

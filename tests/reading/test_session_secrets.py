@@ -47,7 +47,7 @@ def test_a_value_is_recognized_by_the_command_that_printed_it(
 @pytest.mark.parametrize(
     "output", ["done", "12 passed", "src/tokens.py", "build_tokenizer", "https://example.com/key"]
 )
-def test_an_output_that_is_not_a_secret_stays(tmp_path: Path, output: str) -> None:
+def test_an_output_without_a_secret_is_kept(tmp_path: Path, output: str) -> None:
     """A name, path, word or address in the output of such a command is not treated as a secret."""
     redactor = redactor_of_output(
         tmp_path, "cat tokens.txt | cut -c1-80", [{"type": "text", "text": output}]

@@ -17,7 +17,7 @@ SENTENCES = [
     "the firewall drops the connection when the certificate is exhausted",
 ]
 
-FOUND_BY_QUERY = {
+SESSIONS_BY_QUERY = {
     "recieve": [1],
     "shedule": [1],
     "shipement": [1],
@@ -55,13 +55,13 @@ def home_with_sentences(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
-@pytest.mark.parametrize("query", FOUND_BY_QUERY)
+@pytest.mark.parametrize("query", SESSIONS_BY_QUERY)
 def test_words_in_another_form_are_found(home_with_sentences: ConfigHome, query: str) -> None:
     """A query with another form of a word finds the word's sessions, best first.
 
     Umlauts match without dots and as two letters: the query "GROESSERE" finds "größere".
     """
-    assert session_numbers(search_home(home_with_sentences, query)) == FOUND_BY_QUERY[query]
+    assert session_numbers(search_home(home_with_sentences, query)) == SESSIONS_BY_QUERY[query]
 
 
 @pytest.mark.parametrize(

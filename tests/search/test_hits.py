@@ -175,7 +175,7 @@ def _rewrite_file(path: Path) -> None:
     beside.replace(path)
 
 
-def _replace_by_pipe(path: Path) -> None:
+def _replace_with_pipe(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
 
@@ -186,7 +186,7 @@ FILE_CHANGES: dict[str, Callable[[Path], object]] = {
     "rewritten": _rewrite_file,
     "shifted": lambda path: path.write_bytes(b'{"x":1}\n' + path.read_bytes()),
     "a link": lambda path: path.symlink_to(path.rename(path.with_name("copy"))),
-    "a pipe": _replace_by_pipe,
+    "a pipe": _replace_with_pipe,
     "garbage": lambda path: path.write_bytes(os.urandom(path.stat().st_size)),
 }
 

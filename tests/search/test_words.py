@@ -27,7 +27,7 @@ SENTENCES = [
     "日本語のテスト and \u0130stanbul \U0001f389",
 ]
 
-FOUND_LINES = {
+SENTENCES_BY_QUERY = {
     '"connection pool"': {0},
     '"CONNECTION POOL"': {0},
     '"pool connection"': set(),
@@ -101,13 +101,13 @@ def home_with_sentences(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
     return made
 
 
-@pytest.mark.parametrize("query", FOUND_LINES)
+@pytest.mark.parametrize("query", SENTENCES_BY_QUERY)
 def test_exactly_the_matching_records_are_found(
     home_with_sentences: ConfigHome, query: str
 ) -> None:
     """A query finds exactly the sentences with its words, whatever their inflection, case and accents."""
     found = search_home(home_with_sentences, query)
-    assert lines_of_hits(found) == [(line + 1, 0) for line in sorted(FOUND_LINES[query])]
+    assert lines_of_hits(found) == [(line + 1, 0) for line in sorted(SENTENCES_BY_QUERY[query])]
     assert found.total == len(found.hits)
 
 

@@ -253,7 +253,7 @@ def manifest_path(home: ConfigHome, number: int) -> str:
     return os.path.join(archive_folder(session_id(number), home.where), MANIFEST_NAME)
 
 
-def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None:
+def test_a_copy_that_cannot_be_opened_is_reported(config_home: ConfigHome) -> None:
     """If an archived copy cannot be unpacked, a locator of the session raises an error with the reason."""
     kept = archive_and_remove(write_titled_session(config_home), config_home.environ)
     pack = Path(kept.folder, kept.transcript.where)

@@ -200,7 +200,7 @@ def test_a_cycle_through_paths_or_links_ends(config_home: ConfigHome) -> None:
     assert session_numbers(find_lineage(config_home, three)) == [4, 3]
 
 
-def test_a_link_gives_the_parent_without_metadata(config_home: ConfigHome) -> None:
+def test_a_link_names_the_parent_if_metadata_is_missing(config_home: ConfigHome) -> None:
     """A recorded link gives the parent of a session that the client started, for example by ``/clear``."""
     write_continued_session(config_home, 1)
     path = write_continued_session(config_home, 2)
@@ -211,7 +211,7 @@ def test_a_link_gives_the_parent_without_metadata(config_home: ConfigHome) -> No
 
 
 @pytest.mark.parametrize(("present", "expected"), [({1}, 1), ({3}, 3), ({1, 3}, 1), (set(), 1)])
-def test_the_existing_one_of_two_named_parents_is_chosen(
+def test_the_existing_parent_of_two_named_parents_is_chosen(
     config_home: ConfigHome, present: set[int], expected: int
 ) -> None:
     """If a session's file and a link name different parents, the parent that exists is used.

@@ -136,7 +136,7 @@ The entries are those of client 2.1.329, unless the key says otherwise.
 
 
 @pytest.mark.parametrize("case", CLIENT_ENTRIES)
-def test_the_entry_of_a_running_client_decides(
+def test_a_running_clients_entry_marks_a_session_as_open(
     config_home: ConfigHome, old_session: SessionFile, ended_process: int, case: str
 ) -> None:
     """A session is open if a running client's entry names the session. Other files are skipped."""

@@ -283,7 +283,7 @@ def test_a_session_deleted_before_the_write_gets_no_title(
     assert target.read_bytes() == b"theirs\n"
 
 
-def test_an_unfinished_last_line_is_ended_first(
+def test_a_line_break_is_added_to_an_unfinished_last_line(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """A line break is added to an unfinished last line before the title is written."""

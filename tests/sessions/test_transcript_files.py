@@ -61,7 +61,7 @@ def session_with_subagents(config_home: ConfigHome) -> Path:
     return path
 
 
-def test_subagents_of_a_session_are_found_in_every_place(session_with_subagents: Path) -> None:
+def test_subagents_of_a_session_are_found_in_every_folder(session_with_subagents: Path) -> None:
     """The sub-agents of a session are found in every folder. Links and other files are ignored."""
     found = subagents_of_session(str(session_with_subagents))
     assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]

@@ -68,7 +68,7 @@ def counted_answer(uuid: str, parent: str, ts: float, usage: Record, **more: Any
     return assistant("answer", uuid=uuid, parent=parent, ts=ts, tokens=usage, **more)
 
 
-def test_a_session_without_an_answer_has_default_facts(config_home: ConfigHome) -> None:
+def test_a_session_without_an_answer_has_default_values(config_home: ConfigHome) -> None:
     """A session without an answer has default values: a cold cache and one request per turn."""
     found = traffic_of_records(config_home, [user("hello", uuid="u")])
     assert found == RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0)
@@ -180,7 +180,7 @@ def test_the_typical_turn_is_the_median_of_recent_turns(config_home: ConfigHome)
     assert (found.requests_per_turn, found.tokens_per_turn) == (3, 1_200)
 
 
-def test_a_partially_read_turn_does_not_count(
+def test_a_partially_read_turn_is_not_counted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the read part of a file begins within a turn, that turn is not counted."""
@@ -204,7 +204,7 @@ def test_the_whole_file_is_read_if_its_end_shows_no_request(
     assert traffic_of_records(config_home, rows).last_ms == START + 3_000
 
 
-def test_sub_agents_and_synthetic_answers_do_not_count(config_home: ConfigHome) -> None:
+def test_sub_agents_and_synthetic_answers_are_not_counted(config_home: ConfigHome) -> None:
     """Answers of sub-agents and synthetic answers are not counted as requests."""
     rows = [
         *conversation(1),

@@ -103,7 +103,7 @@ def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
     ]
 
 
-def test_metadata_alone_makes_no_chain(tmp_path: Path) -> None:
+def test_a_file_with_only_metadata_has_no_chain(tmp_path: Path) -> None:
     """If a file has no linked records, for example if it is empty, it has an empty chain and no turns."""
     for content in ([], [last_prompt("x")], [progress(uuid="p", parent=None)], [b"garbage", b""]):
         transcript = scan_transcript(write_session(tmp_path, SESSION, content))
@@ -125,12 +125,12 @@ def test_real_sessions_have_as_many_calls_as_the_client_sends() -> None:
     for name, _sent_messages, sent in (row.groups() for row in rows):
         transcript = scan_transcript(str(corpus_folder() / name))
         answered = sum(answer is not None for _, answer in transcript.call_results.values())
-        if answered + _open_calls_at_end(transcript) != int(sent):
+        if answered + _count_open_calls_at_end(transcript) != int(sent):
             wrong.append(name)
     assert wrong == []
 
 
-def _open_calls_at_end(transcript: Transcript) -> int:
+def _count_open_calls_at_end(transcript: Transcript) -> int:
     """Return the number of calls in the last answer that have no result.
 
     The client repairs these calls and drops all other calls without a result.

@@ -83,7 +83,7 @@ def test_long_lines_are_cut_if_there_are_too_few_parts() -> None:
     assert join_parts(split_into_parts(text)) == [text]
 
 
-def test_parts_join_without_a_missing_one() -> None:
+def test_parts_join_even_if_one_is_missing() -> None:
     """The parts are joined even if one of them is missing. A quoted part is not joined."""
     parts = split_into_parts("\n".join(f"line {number:05}" for number in range(2_000)))
     assert len(parts) == 3

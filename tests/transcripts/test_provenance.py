@@ -216,7 +216,7 @@ paths = st.text(st.characters(codec=None), max_size=60)
 
 
 @given(file=paths, kind=st.sampled_from(["handoff", "rollover", "trim"]))
-def test_the_written_line_has_no_key_that_programs_search(file: str, kind: str) -> None:
+def test_the_written_line_has_no_key_that_programs_search_for(file: str, kind: str) -> None:
     """The written line has no keys, such as ``cwd``, that programs search for in its text."""
     written = make_first_line(
         parent_id=PARENT_ID,

@@ -137,7 +137,7 @@ def test_the_prompt_text_of_a_command_is_what_the_user_typed() -> None:
     assert records.prompt_text(user("plain", uuid="u")) == "plain"
 
 
-def test_characters_are_those_that_reach_the_api() -> None:
+def test_only_characters_that_reach_the_api_are_counted() -> None:
     """Only characters that reach the API are counted as a record's characters.
 
     Texts, thinking, tool inputs, results and attachments are counted. Images and tool metadata are
@@ -219,7 +219,7 @@ def test_any_file_time_can_be_written(seconds: float) -> None:
     assert clock.parse_timestamp(clock.timestamp_from_epoch(seconds)) is not None
 
 
-def test_strings_in_value_are_in_order() -> None:
+def test_iterate_strings_keeps_the_order() -> None:
     """``iterate_strings`` yields the strings of a value in order, without keys, at any depth."""
     value = {"a": "one", "b": [2, {"c": "two"}, None, "three"], "d": True}
     assert list(records.iterate_strings(value)) == ["one", "two", "three"]

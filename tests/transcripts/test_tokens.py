@@ -150,7 +150,7 @@ def test_a_misleading_end_of_a_file_gives_the_right_size(
     assert abs(found.tokens - expected) <= 3
 
 
-def test_a_childs_stated_size_counts_until_its_own_compaction(tmp_path: Path) -> None:
+def test_a_childs_stated_size_is_used_until_its_own_compaction(tmp_path: Path) -> None:
     """The size in a child's first line is used until the child itself is compacted.
 
     A boundary that the child copied is older than the child.
@@ -181,7 +181,7 @@ def test_a_childs_stated_size_counts_until_its_own_compaction(tmp_path: Path) ->
         ("another plugin: 96,344 tokens before, about 93,235 now.", USUAL_BASE_TOKENS + 1),
     ],
 )
-def test_after_a_trim_in_place_the_size_is_the_stated_one(
+def test_the_stated_size_is_used_after_a_trim_in_place(
     remark: str, expected: int, tmp_path: Path
 ) -> None:
     """After a trim in place, the size in this plugin's remark is used.
@@ -287,7 +287,7 @@ def test_the_end_of_generated_sessions_gives_the_size_of_the_whole(
         assert without_estimate(recent) == without_estimate(sure)
 
 
-def test_big_files_skip_compacted_records(tmp_path: Path) -> None:
+def test_large_files_skip_compacted_records(tmp_path: Path) -> None:
     """In files larger than 5 MiB, a parent before the compaction is ignored, as it is in the client."""
     big = {**PADDING, "snapshot": {"padding": "x" * 6_000_000}}
     records = records_after_compaction(user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING] * 9)

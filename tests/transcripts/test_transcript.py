@@ -98,7 +98,7 @@ def test_a_node_reads_its_record_again(tmp_path: Path) -> None:
     assert transcript.read_record(transcript.chain[-1])["message"]["content"] == "\ufffd\ufffd"
 
 
-def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
+def test_a_changed_file_raises_session_not_found(tmp_path: Path) -> None:
     """``read_record`` raises ``SessionNotFound`` if the file was changed or deleted."""
     path = write_session(tmp_path, SESSION, TURNS)
     transcript = scan_transcript(path)

@@ -24,25 +24,25 @@ MOVED_PATHS = {
 
 
 @pytest.mark.parametrize("path", MOVED_PATHS)
-def test_a_path_below_the_old_home_is_moved(path: str) -> None:
+def test_a_path_below_the_old_folder_is_moved(path: str) -> None:
     """A path below the old folder is moved. A path that only begins with the same characters is kept."""
     assert plan_relocation("/old/proj", "/new").relocate_path(path) == MOVED_PATHS[path]
 
 
 @pytest.mark.parametrize("old", ["", "/", "relative", "/a\0b"])
-def test_an_unknown_old_home_moves_no_paths(old: str) -> None:
+def test_an_unknown_old_folder_moves_no_paths(old: str) -> None:
     """If the old folder is empty, relative, invalid or the root, no path is moved."""
     assert plan_relocation(old, "/new").relocate_path("/home/user") == "/home/user"
     assert plan_relocation(old, "/new").relocate_path("") == ""
 
 
-def test_a_home_on_windows_is_moved() -> None:
+def test_a_windows_folder_is_moved() -> None:
     """A Windows path with backslashes is moved."""
     move = plan_relocation("C:\\Users\\me\\proj", "/new")
     assert move.relocate_path("C:\\Users\\me\\proj\\src\\a.py") == "/new/src/a.py"
 
 
-def test_a_linked_old_home_is_moved_by_its_real_path(tmp_path: Path) -> None:
+def test_a_linked_old_folder_is_moved_by_its_real_path(tmp_path: Path) -> None:
     """If the old folder is a symbolic link, paths below its target are moved too."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -68,7 +68,7 @@ MOVED_LINES = {
 
 
 @pytest.mark.parametrize("name", MOVED_LINES)
-def test_only_the_folder_of_a_line_changes(name: str) -> None:
+def test_only_the_folder_in_a_line_changes(name: str) -> None:
     """In each line, only the folder of the record itself is changed. All other bytes are kept."""
     before, after = MOVED_LINES[name]
     assert plan_relocation("/old/proj", "/new").relocate_line(before) == after
@@ -77,7 +77,7 @@ def test_only_the_folder_of_a_line_changes(name: str) -> None:
 @pytest.mark.parametrize(
     "body", [b'{"cwd":"/tmp"}', b'{"a":1}', b'{"cwd":7}', b'{"cwd":"/old/proj"}']
 )
-def test_the_first_line_names_the_new_home(body: bytes) -> None:
+def test_the_first_line_names_the_new_folder(body: bytes) -> None:
     """The first line names the new folder, even if the line had no folder before."""
     assert (
         json.loads(plan_relocation("/old/proj", "/new").relocate_line(body, first=True))["cwd"]
@@ -108,7 +108,7 @@ MOVED_SNAPSHOTS: dict[str, tuple[Record, Record]] = {
 
 
 @pytest.mark.parametrize("name", MOVED_SNAPSHOTS)
-def test_a_snapshot_names_the_files_in_the_new_home(name: str) -> None:
+def test_a_snapshot_names_files_in_the_new_folder(name: str) -> None:
     """A file snapshot names files in the new folder. A damaged snapshot is unchanged."""
     before, after = MOVED_SNAPSHOTS[name]
     assert plan_relocation("/old/proj", "/new").relocate_snapshot(before) == after

@@ -347,7 +347,7 @@ def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, said: str
     assert join_text_blocks(child_records(tmp_path, rows)[1]) == said
 
 
-def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
+def test_a_prompt_sent_with_another_uuid_gets_that_uuid(tmp_path: Path) -> None:
     """If a prompt was sent with a different uuid, it gets that uuid, and its answer stays linked to it."""
     rows = [
         user("go", uuid="own", sentAsUuid="sent"),

@@ -520,7 +520,7 @@ def test_a_repeated_import_finds_the_session_with_the_new_id(
     assert (forced.existed_before, forced.session_id == first.session_id) == (False, False)
 
 
-def test_an_imported_child_counts_as_imported(
+def test_an_imported_child_is_recorded_as_an_import(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """An imported child is recorded as an import, even if the bundle records it as made by ``back``."""

@@ -281,7 +281,7 @@ def test_implausible_costs_are_ignored(tmp_path: Path) -> None:
     assert (reply.cost_usd, reply.tokens_in, reply.tokens_out, reply.model) == (None, 0, 0, "haiku")
 
 
-def test_a_slow_client_is_ended(tmp_path: Path) -> None:
+def test_a_slow_client_is_stopped(tmp_path: Path) -> None:
     """A client that does not answer in time is stopped with its children.
 
     The error names the option for a longer limit.
@@ -294,7 +294,7 @@ def test_a_slow_client_is_ended(tmp_path: Path) -> None:
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
-def test_a_hanging_child_of_the_client_is_ended(tmp_path: Path) -> None:
+def test_a_hanging_child_of_the_client_is_stopped(tmp_path: Path) -> None:
     """If the client leaves a child running, the answer is returned and the child is stopped."""
     assert (
         ask_stand_in(

@@ -112,7 +112,7 @@ def test_the_first_trim_adds_a_lineage_block(config_home: ConfigHome) -> None:
     assert (first["parentUuid"], first["isMeta"], join_text_blocks(first)) == (None, True, block)
 
 
-def test_a_second_trim_renews_the_lineage_block(config_home: ConfigHome) -> None:
+def test_a_second_trim_replaces_the_lineage_block(config_home: ConfigHome) -> None:
     """A second trim replaces the lineage with one that names both ancestors."""
     child = trim_file(config_home, write_parser_session(config_home))
     again = trim_file(config_home, child, threshold=200)

@@ -281,7 +281,7 @@ CUT_CASES = [
 
 
 @pytest.mark.parametrize("row", KEPT_CASES, ids=lambda row: f"{row.rule}: {row.why}")
-def test_a_rule_leaves_a_session_alone(config_home: ConfigHome, row: KeptCase) -> None:
+def test_a_rule_leaves_a_session_unchanged(config_home: ConfigHome, row: KeptCase) -> None:
     """The rule chooses nothing in this session, although no turn is protected."""
     path = write_project_session(config_home, row.chain())
     assert plan_trim_of_file(config_home, path, only=(row.rule,), **row.options).choices == ()
@@ -366,7 +366,7 @@ def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
     assert ("Write" in {choice.tool for choice in choices}) is not stays
 
 
-def test_a_block_after_a_removed_one_is_trimmed(config_home: ConfigHome) -> None:
+def test_a_block_after_a_removed_block_is_trimmed(config_home: ConfigHome) -> None:
     """A block that follows removed blank texts is trimmed at its correct position."""
     blank: Record = {"type": "text", "text": " "}
     chain = Chain().ask().answer([blank, builders.call("t1", "Bash", command="c" * 900)])

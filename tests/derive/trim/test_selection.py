@@ -66,7 +66,7 @@ def test_only_the_last_results_of_a_long_turn_are_protected(config_home: ConfigH
     assert trimmed_calls(plan_chain(config_home, chain, keep_recent=1)) == []
 
 
-def test_client_remarks_do_not_count_as_turns(config_home: ConfigHome) -> None:
+def test_client_remarks_are_not_counted_as_turns(config_home: ConfigHome) -> None:
     """Outputs of local commands and remarks of the client are not counted as turns."""
     chain = (
         turns_with_outputs(2)
@@ -161,7 +161,7 @@ def test_only_and_skip_select_rules(config_home: ConfigHome) -> None:
     assert applied_rules(only=("media",), skip=("media",)) == set()
 
 
-def test_a_trimmed_content_counts_for_its_first_rule(config_home: ConfigHome) -> None:
+def test_trimmed_content_is_counted_for_its_first_rule(config_home: ConfigHome) -> None:
     """If two rules apply to the same content, the content is counted only for the first rule."""
     chain = Chain().ask().tool("t1", "Read", file_path="/a").tool("t2", "Read", file_path="/a")
     assert [choice.rule for choice in plan_chain(config_home, chain).choices] == [

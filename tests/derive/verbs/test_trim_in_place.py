@@ -404,7 +404,7 @@ def test_a_removed_lock_is_held_by_one_process(config_home: ConfigHome, tmp_path
 
 
 @pytest.mark.parametrize("how", ["shrunk", "rewritten", "replaced", "removed", "a link"])
-def test_a_trim_in_place_refuses_a_file_that_changes_meanwhile(
+def test_a_trim_in_place_refuses_a_changing_file(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """If the file changes during a trim in place, the trim is refused and the changed file is kept."""

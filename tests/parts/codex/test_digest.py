@@ -87,7 +87,7 @@ def test_a_missing_file_is_a_failure_if_the_exit_status_is_unknown(where: Where)
 
 
 @pytest.mark.parametrize(("status", "listed"), [(0, ["make test"]), (2, [])])
-def test_the_last_poll_decides_whether_a_command_succeeded(
+def test_the_last_poll_determines_whether_a_command_succeeded(
     where: Where, status: int, listed: list[str]
 ) -> None:
     """The exit status in the last poll of a command determines whether the command succeeded."""
@@ -362,7 +362,7 @@ def test_an_aborted_run_does_not_close_a_failure(where: Where) -> None:
 
 
 @pytest.mark.parametrize(("mode", "is_on"), [("plan", True), ("default", False)])
-def test_the_last_collaboration_mode_decides_about_plan_mode(
+def test_the_last_collaboration_mode_determines_plan_mode(
     where: Where, mode: str, *, is_on: bool
 ) -> None:
     """The mode of the last prompt decides whether the digest says that plan mode is on."""
@@ -474,7 +474,7 @@ def test_a_watch_before_the_answer_is_not_reported_as_running(
     assert any("still running" in text for text in shown) is is_told
 
 
-def test_a_script_without_an_exit_status_does_not_count_as_status_0(where: Where) -> None:
+def test_a_script_without_an_exit_status_is_not_a_success(where: Where) -> None:
     """A command in a script without an exit status has the note "exit status not recorded".
 
     It has this note whether or not it printed an error.
@@ -774,7 +774,7 @@ def test_a_description_is_not_a_rule(where: Where) -> None:
 
 
 @pytest.mark.parametrize("rule", ["Use uv to run the tests.", "We prefer short names for values."])
-def test_a_preference_counts_as_a_rule(where: Where, rule: str) -> None:
+def test_a_preference_is_quoted_as_a_rule(where: Where, rule: str) -> None:
     """An imperative or a preference in the instructions is quoted as a rule."""
     made = digest_of_lines(where, [instructions_message(rule), message_line("user", "go on")])
     assert entry_texts(made, "instructions") == ["AGENTS.md of /p", rule]

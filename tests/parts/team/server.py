@@ -78,7 +78,7 @@ class Server:
             "UTF8",
             "--locale=C",
         )
-        self._certify()
+        self._create_certificate()
         self.start()
         with self.superuser("postgres") as db:
             for name in (*PEOPLE, STRANGER):
@@ -178,7 +178,7 @@ class Server:
             [*self._as, self.bin / program, *words], check=True, capture_output=True, cwd="/"
         )
 
-    def _certify(self) -> None:
+    def _create_certificate(self) -> None:
         """Create a self-signed certificate for the host name ``team.test``.
 
         Clients that trust the server use the certificate file ``root.crt``.

@@ -41,7 +41,7 @@ def test_changed_files_are_read_from_a_report(report: str, files: list[str]) -> 
     assert list(find_changed_files(report)) == files
 
 
-def test_files_named_only_in_a_report_are_uncommitted(config_home: ConfigHome) -> None:
+def test_files_mentioned_only_in_a_report_are_uncommitted(config_home: ConfigHome) -> None:
     """A file that only a sub-agent reports as changed is listed as not committed.
 
     This holds even if the session read the file before.

@@ -53,7 +53,7 @@ def test_a_search_without_results_is_not_listed(config_home: ConfigHome, command
     assert command.startswith(row)
 
 
-def test_an_empty_list_of_a_forge_is_not_listed(config_home: ConfigHome) -> None:
+def test_a_gh_command_with_an_empty_list_is_not_listed(config_home: ConfigHome) -> None:
     """A ``gh`` command that printed the empty list ``[]`` is not listed."""
     talk = Talk().prompt("go").runs("gh pr list --json number", "[]")
     assert entry_texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == [
@@ -68,13 +68,13 @@ def test_a_request_to_a_local_server_is_listed(config_home: ConfigHome) -> None:
     assert entry_texts(digest, "others") == [command]
 
 
-def test_an_error_of_mise_behind_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
+def test_a_mise_error_before_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
     """An error that mise prints marks the command as failed, although ``tail`` sets the exit status 0."""
     talk = Talk().prompt("go").runs("mise run test 2>&1 | tail -5", "mise ERROR no tasks defined")
     assert entry_texts(talk.digest(config_home), "commands") == []
 
 
-def test_an_error_of_a_forge_before_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
+def test_a_gh_error_before_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
     """An error that ``gh`` prints marks the command as failed, although ``head`` sets the exit status 0."""
     error = "none of the git remotes configured for this repository point to a known GitHub host"
     talk = Talk().prompt("go").runs("gh workflow run ci.yml --json x 2>&1 | head -5", error)
@@ -217,7 +217,7 @@ def test_a_run_of_selected_tests_is_replaced_by_a_wider_check(
     assert selected in entry_texts(again.digest(config_home), "commands")
 
 
-def test_a_command_on_a_temporary_file_is_not_listed_among_the_others(
+def test_a_command_that_reads_a_temporary_file_is_not_listed(
     config_home: ConfigHome,
 ) -> None:
     """A command that reads a temporary file is not listed, because the file may no longer exist.
@@ -384,7 +384,7 @@ def test_an_output_that_mentions_errors_is_not_a_failure(
     assert entry_notes(digest, "commands") == {"make test": ""}
 
 
-def test_a_clean_run_is_preferred_to_a_later_one_with_errors(
+def test_a_clean_run_is_preferred_to_a_later_run_with_errors(
     config_home: ConfigHome,
 ) -> None:
     """The entry of a command refers to its last run that printed no error.
@@ -608,7 +608,7 @@ def test_a_build_is_proved_by_checks_of_the_same_code(
     assert bool(entry_texts(digest, "errors") + entry_texts(digest, "failures")) is is_open
 
 
-def test_another_successful_request_to_a_forge_closes_a_failed_one(
+def test_a_successful_gh_query_closes_a_failed_query(
     config_home: ConfigHome,
 ) -> None:
     """A successful ``gh`` query closes the failure of an earlier ``gh`` query.
@@ -657,7 +657,7 @@ def test_the_failure_of_a_server_tool_is_open_until_it_works(config_home: Config
         ("cp -r /home/user/wt /home/user/copy && rm notes.md", True),
     ],
 )
-def test_a_command_into_a_removed_folder_is_not_listed(
+def test_a_command_in_a_removed_folder_is_not_listed(
     config_home: ConfigHome, removal: str, is_listed: bool
 ) -> None:
     """A command is not listed if the folder in which it ran was removed later.
@@ -669,7 +669,7 @@ def test_a_command_into_a_removed_folder_is_not_listed(
     assert entry_texts(talk.runs("cd /home/user/wt && make test").digest(config_home), "commands")
 
 
-def test_a_worktree_of_codex_is_not_a_temporary_folder(config_home: ConfigHome) -> None:
+def test_a_codex_worktree_is_not_a_temporary_folder(config_home: ConfigHome) -> None:
     """Checks that ran in a Codex worktree are listed. Checks in Codex's other folders are not."""
     script = "make test\nmake lint\ngit diff --check"
     codex = "/home/user/.codex"
@@ -730,7 +730,7 @@ def test_commands_named_in_the_last_request_are_first(config_home: ConfigHome) -
         "git push origin fix", "make test && git push", "pwsh -Command '(Get-Page https://host/spec-driven.md).Content'",
     ],
 )  # fmt: skip
-def test_pushes_and_reading_commands_are_not_listed_to_run_again(
+def test_pushes_and_reading_commands_are_not_listed_as_checks(
     config_home: ConfigHome, command: str
 ) -> None:
     """A push or a command that only reads is listed among the other commands, not among the checks.
@@ -809,7 +809,7 @@ def test_checks_between_headings_are_listed_alone(config_home: ConfigHome) -> No
         ('cd a && echo "=== test ==="; cd ../b; go test ./$NAME/', "ok"),
     ],
 )
-def test_checks_that_can_not_be_repeated_alone_are_not_listed(
+def test_checks_that_cannot_be_repeated_alone_are_not_listed(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
     """Checks between ``echo`` headings are not listed if one failed or if they can't be repeated alone.

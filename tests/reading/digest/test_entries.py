@@ -139,7 +139,7 @@ def test_a_digest_without_talk_still_shows_its_prompts() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "9", -1, 1.5, True, [], 2**63])
-def test_invalid_counts_are_zero(value: object) -> None:
+def test_invalid_counts_are_replaced(value: object) -> None:
     """An invalid count in a digest record is replaced with a number from 0 to ``MAX_COUNT``."""
     found = entries.parse_digest(
         digest_record(omitted={"todos": value}, unread=value, passed_over=value)

@@ -90,7 +90,7 @@ def test_a_file_that_a_diff_no_longer_lists_is_not_called_uncommitted(
         ("git diff HEAD", "64004dd5", False),
     ],
 )
-def test_a_file_with_the_content_of_the_head_is_committed(
+def test_a_file_whose_content_is_in_head_is_committed(
     config_home: ConfigHome, command: str, content: str, *, is_committed: bool
 ) -> None:
     """A file is listed as committed if a diff shows that ``HEAD`` contains the result of its last edit.
@@ -170,7 +170,7 @@ def test_a_failed_commit_includes_no_file(config_home: ConfigHome) -> None:
     )
 
 
-def test_a_commit_in_another_repository_does_not_count(config_home: ConfigHome) -> None:
+def test_a_commit_in_another_repository_changes_no_state(config_home: ConfigHome) -> None:
     """A commit in another repository does not change the state of files in the session's repository."""
     talk = _talk_with_edit("lib/a.py", "a.py").runs("git status --short", " M a.py\n?? lib/\n")
     elsewhere = f"{COMMIT_OUTPUT} create mode 100644 a.py\n delete mode 100644 lib/a.py\n"
@@ -180,7 +180,7 @@ def test_a_commit_in_another_repository_does_not_count(config_home: ConfigHome) 
 
 
 @pytest.mark.parametrize("commit", ["git commit -am x", "git add -u && git commit -m x"])
-def test_a_commit_of_all_excludes_new_files(config_home: ConfigHome, commit: str) -> None:
+def test_git_commit_all_excludes_new_files(config_home: ConfigHome, commit: str) -> None:
     """``git commit -a`` doesn't commit a new file. The file is committed after ``git add`` names it."""
     new = {"file_path": f"{CWD}/new.py", "content": "x"}
     talk = _talk_with_edit("a.py", "listed.py").runs(
@@ -258,7 +258,7 @@ def test_the_commit_of_a_file_is_not_guessed(config_home: ConfigHome) -> None:
     assert _note_on_file(talk, config_home) == "committed"
 
 
-def test_a_commit_that_moved_to_a_new_branch_names_it(config_home: ConfigHome) -> None:
+def test_a_moved_commit_is_listed_with_its_new_branch(config_home: ConfigHome) -> None:
     """If the old branch was reset, a moved commit is listed with its new branch."""
     talk = _talk_with_edit("a.py").runs("git add a.py && git commit -m x", COMMIT_OUTPUT)
     talk.fails("git push origin main", "remote: error: GH006: Protected branch update failed")
@@ -334,7 +334,7 @@ def test_a_failed_status_is_ignored(config_home: ConfigHome) -> None:
     assert _note_on_file(talk, config_home) == "not committed"
 
 
-def test_the_last_git_status_decides(config_home: ConfigHome) -> None:
+def test_the_last_git_status_determines_the_state(config_home: ConfigHome) -> None:
     """A file's state comes from the last ``git status``, even if the status is the last part of a chain."""
     talk = _talk_with_edit("lib/a.py", "new/b.py", "c.py").runs(
         "git commit -am x", COMMIT_OUTPUT, cwd=CWD
@@ -347,7 +347,7 @@ def test_the_last_git_status_decides(config_home: ConfigHome) -> None:
     assert _note_on_file(talk, config_home, "lib/a.py") == "committed in 1234567"
 
 
-def test_a_commit_on_another_branch_names_it(config_home: ConfigHome) -> None:
+def test_a_commit_on_another_branch_is_listed_with_the_branch(config_home: ConfigHome) -> None:
     """A file that was committed on a branch other than the current one is listed with that branch."""
     talk = _talk_with_edit("a.py").runs("git commit -am x", "[fix 1234567] x\n")
     talk.runs("git checkout main", "Switched to branch 'main'")
@@ -533,7 +533,7 @@ def test_a_deleted_file_is_removed(config_home: ConfigHome) -> None:
     assert _note_on_file(talk.edits(f"{CWD}/a.py"), config_home) == "not committed"
 
 
-def test_an_output_that_was_cut_is_not_the_whole_status(config_home: ConfigHome) -> None:
+def test_a_shortened_output_is_not_the_whole_status(config_home: ConfigHome) -> None:
     """A long ``git status`` whose output was shortened proves nothing about files that it doesn't show."""
     rows = "".join(f" M docs/page_{number}.md\n" for number in range(600))
     talk = _talk_with_edit("a.py").runs("git status -s", rows, cwd=CWD)
@@ -570,7 +570,7 @@ def test_a_file_of_a_removed_worktree_names_the_worktree(config_home: ConfigHome
     assert not any("proj-fix" in entry.text for entry in digest.section_entries("now"))
 
 
-def test_a_call_runs_in_its_named_folder(config_home: ConfigHome) -> None:
+def test_a_call_runs_in_its_workdir(config_home: ConfigHome) -> None:
     """A commit by a call with ``workdir`` changes only the state of files in that folder."""
     talk = _talk_with_edit("a.py").calls(
         "Bash",
@@ -643,7 +643,7 @@ def test_files_in_another_repository_have_their_own_state(config_home: ConfigHom
     assert _note_on_file(talk, config_home, f"{other}/lib/c.py") == "committed in 7654321"
 
 
-def test_git_paths_in_a_worktree_of_codex_are_found(config_home: ConfigHome) -> None:
+def test_git_paths_in_a_codex_worktree_are_resolved(config_home: ConfigHome) -> None:
     """In a Codex worktree, which is one folder deeper, the paths that git prints are resolved correctly."""
     tree = "/home/user/.codex/worktrees/98e4/proj"
     talk = Talk().prompt("go").edits(f"{tree}/a.py")

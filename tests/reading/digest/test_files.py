@@ -57,7 +57,7 @@ def test_an_unsuccessful_edit_changes_no_file(
     assert entry_texts(digest, "changed") == []
 
 
-def test_a_read_beyond_the_end_of_a_file_does_not_count(config_home: ConfigHome) -> None:
+def test_a_read_beyond_the_end_of_a_file_is_not_listed(config_home: ConfigHome) -> None:
     """A read that starts beyond the end of a file is not listed, because the client prints only a warning."""
     warning = (
         "<system-reminder>Warning: the file exists but is shorter than the provided offset (500). "
@@ -216,7 +216,7 @@ def test_a_removed_folder_is_one_entry(config_home: ConfigHome) -> None:
     assert entry_notes(digest, "changed")["plans/"] == "removed with 2 files"
 
 
-def test_a_commit_is_found_in_a_log_after_it(config_home: ConfigHome) -> None:
+def test_a_commit_without_output_is_found_in_a_log(config_home: ConfigHome) -> None:
     """If ``git commit`` prints nothing, the commit is read from ``git log`` in the same command."""
     command = "git commit -qF m.txt && echo === && git log --oneline -1"
     digest = Talk().prompt("go").runs(command, "===\n1a2b3c4 Fix it\n").digest(config_home)

@@ -23,7 +23,7 @@ def _talk_with_edited_files() -> Talk:
     return talk.edits(f"{CWD}/a.py").edits(f"{CWD}/b.py").runs("git add a.py", "", cwd=CWD)
 
 
-def test_commits_that_appear_in_a_later_log_are_the_users(config_home: ConfigHome) -> None:
+def test_commits_that_appear_in_a_later_log_belong_to_the_user(config_home: ConfigHome) -> None:
     """Commits that a later ``git log`` adds at the top are listed as not made by the session.
 
     Uncommitted files may be in these commits. A file that is edited afterwards is not committed.

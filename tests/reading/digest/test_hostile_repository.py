@@ -156,7 +156,7 @@ def test_no_program_in_the_configuration_is_started(
     assert not Path(f"{hostile_script}.trace").exists()
 
 
-def test_a_filter_behind_a_byte_order_mark_is_not_started(repo: Path, hostile_script: Path) -> None:
+def test_a_filter_after_a_byte_order_mark_is_not_started(repo: Path, hostile_script: Path) -> None:
     """A filter that follows a byte order mark in the configuration file is not run."""
     apply_filter_to_all_files(repo)
     (repo / ".git" / "config").write_text(

@@ -199,7 +199,7 @@ def test_the_digest_of_a_trimmed_child_uses_the_originals(config_home: ConfigHom
 
 
 @pytest.mark.parametrize("new_ids", [False, True])
-def test_copied_records_of_a_fork_count_once(config_home: ConfigHome, new_ids: bool) -> None:
+def test_copied_records_of_a_fork_are_counted_once(config_home: ConfigHome, new_ids: bool) -> None:
     """A record that a fork copied from its parent counts once, whether its uuid is kept or new."""
     talk = talk_with_every_section()
     path = talk.write(config_home)
@@ -408,7 +408,7 @@ def test_sub_agents_beyond_the_budget_are_counted(
     assert found.unread_count == 1
 
 
-def test_linked_sub_agents_of_a_child_count_for_the_parent(
+def test_linked_transcripts_of_sub_agents_belong_to_the_parent(
     config_home: ConfigHome,
 ) -> None:
     """If a child's folder links to the transcript of a sub-agent, the transcript belongs to the parent."""
@@ -431,7 +431,7 @@ def test_linked_sub_agents_of_a_child_count_for_the_parent(
     assert (found.text, found.ref, found.note) == ("sub.py", f"{SESSION}/agent-a1:0", "")
 
 
-def test_omitted_entries_stay_counted(config_home: ConfigHome) -> None:
+def test_omitted_entries_are_still_counted(config_home: ConfigHome) -> None:
     """Files that the parent's digest counted without listing are also counted in the child's digest."""
     talk = Talk().prompt("go")
     for number in range(900):

@@ -106,7 +106,7 @@ def test_work_that_the_user_put_off_is_a_next_step(config_home: ConfigHome) -> N
     assert entry_lines(talk.digest(config_home), "next") == {row: at}
 
 
-def test_a_step_that_a_call_carried_out_is_not_the_next_one(config_home: ConfigHome) -> None:
+def test_a_step_that_a_call_carried_out_is_not_a_next_step(config_home: ConfigHome) -> None:
     """A step that was announced and then done by a tool call is not listed as a next step."""
     talk = Talk().prompt("go").says("Let me write the table tests.").edits("/home/user/proj/a.py")
     assert entry_texts(talk.digest(config_home), "next") == []

@@ -87,9 +87,7 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("folder", ["/home/user/.claude/plans", "/home/user/proj/docs"])
-def test_the_plan_of_plan_mode_is_not_outdated_by_a_copy(
-    config_home: ConfigHome, folder: str
-) -> None:
+def test_a_copy_does_not_make_the_plan_outdated(config_home: ConfigHome, folder: str) -> None:
     """The plan written in plan mode is named as the only file that may be edited, even if it was copied.
 
     When plan mode has ended, the digest no longer says this.
@@ -447,7 +445,7 @@ def test_a_new_folder_is_replaced_by_the_sessions_files(config_home: ConfigHome)
     assert "git status also lists: old" in present_state(talk.digest(config_home)).split("\n")
 
 
-def test_a_push_of_another_branch_does_not_count(
+def test_a_push_of_another_branch_is_not_mentioned(
     config_home: ConfigHome,
 ) -> None:
     """After a switch to another branch, the digest does not mention the push of the earlier branch."""
@@ -586,7 +584,7 @@ def test_files_in_an_older_status_may_be_outdated(
     assert "git status also lists" not in present_state(talk.digest(config_home))
 
 
-def test_a_push_counts_after_work_in_another_checkout(
+def test_a_push_is_mentioned_after_work_in_another_checkout(
     config_home: ConfigHome,
 ) -> None:
     """A git command in another checkout doesn't hide a push from the session's own checkout."""

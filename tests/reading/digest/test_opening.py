@@ -328,7 +328,7 @@ def test_a_listed_message_is_not_repeated_in_the_talk() -> None:
     assert shown.omitted_count == 0
 
 
-def test_open_work_is_one_block() -> None:
+def test_open_work_has_one_heading() -> None:
     """All open work is listed under one heading. Each entry begins with the heading of its section."""
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     shown = format_opening(Digest(rows, prompts_with_answers(3)), MOST).text
@@ -772,7 +772,7 @@ def test_a_failed_run_of_a_check_that_passed_later_is_shortened(config_home: Con
     assert len(text) < 900
 
 
-def test_a_check_that_passed_in_another_folder_did_not_work_later(config_home: ConfigHome) -> None:
+def test_a_check_that_passed_in_another_folder_is_not_marked(config_home: ConfigHome) -> None:
     """A failed check in one folder is not marked "it worked later" if it passed in a different folder.
 
     It is marked if a later run without a folder in its command passed.
@@ -931,7 +931,7 @@ def test_a_long_call_is_shortened(config_home: ConfigHome) -> None:
     assert message.text.count("characters ...]") == 2
 
 
-def test_rows_of_progress_are_left_out(config_home: ConfigHome) -> None:
+def test_progress_lines_are_left_out(config_home: ConfigHome) -> None:
     """Progress lines are removed from an output so that the build's error after them is shown."""
     rows = "".join(f"   Compiling part-{number} v1.{number}.0\n" for number in range(200))
     talk = (
@@ -1008,7 +1008,7 @@ def _store_and_read(digest: Digest) -> Digest:
     return known
 
 
-def _without_control_characters(text: str) -> str:
+def _remove_control_characters(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
@@ -1018,9 +1018,9 @@ _DIGESTS = st.builds(
             sections,
             tuple(
                 one._replace(
-                    text=_without_control_characters(one.text),
+                    text=_remove_control_characters(one.text),
                     superseded=tuple(
-                        (_without_control_characters(text), ref) for text, ref in one.superseded
+                        (_remove_control_characters(text), ref) for text, ref in one.superseded
                     ),
                 )
                 for one in talk
@@ -1093,11 +1093,11 @@ def test_an_opening_is_valid_for_any_text(
     """An opening is valid for any text in prompts, answers and outputs."""
     talk = Talk()
     for prompt in prompts:
-        talk.prompt(_without_control_characters(prompt)).runs(
-            f"cat x # {_without_control_characters(answer)[:50]}",
-            _without_control_characters(answer),
+        talk.prompt(_remove_control_characters(prompt)).runs(
+            f"cat x # {_remove_control_characters(answer)[:50]}",
+            _remove_control_characters(answer),
         )
-        talk.says(_without_control_characters(answer))
+        talk.says(_remove_control_characters(answer))
     digest = talk.digest(config_home)
     session = session_file(str(talk.write(config_home)))
     for room in (LEAST, 8_000, 48_000):

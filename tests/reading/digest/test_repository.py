@@ -204,7 +204,7 @@ def test_ignored_files_are_not_listed(repo: Path) -> None:
     assert git_state_without_time_limit(repo).dirty_paths == {"x.three"}
 
 
-def test_a_file_mode_counts_only_if_it_is_tracked(repo: Path) -> None:
+def test_a_file_mode_is_listed_only_if_modes_are_tracked(repo: Path) -> None:
     """A changed file mode is listed only if the repository is configured to track file modes."""
     git(repo, "config", "core.fileMode", "false")
     (repo / "a").chmod(0o755)
@@ -315,7 +315,7 @@ def test_a_bare_repository_has_no_state(tmp_path: Path) -> None:
     assert git_state_without_time_limit(tmp_path).description == "no answer"
 
 
-def test_a_hanging_git_is_ended(repo: Path, tmp_path: Path) -> None:
+def test_a_hanging_git_process_is_stopped(repo: Path, tmp_path: Path) -> None:
     """A git process that hangs is stopped together with its children."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -343,7 +343,7 @@ def _is_running(pid: str) -> bool:
         return False
 
 
-def test_an_abandoned_query_is_ended(repo: Path) -> None:
+def test_an_abandoned_query_stops_git(repo: Path) -> None:
     """A query that is left early ends its git processes."""
     with GitQuery(str(repo), LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
         question._query_thread.join()

@@ -202,7 +202,7 @@ def test_a_prompt_sent_before_a_queued_command_is_a_request(config_home: ConfigH
     assert request_texts(talk.digest(config_home)) == ["go", "the tests first"]
 
 
-def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: ConfigHome) -> None:
+def test_a_prompt_that_was_delivered_as_an_attachment_appears_once(config_home: ConfigHome) -> None:
     """A queued prompt that newer clients also record as an attachment appears once in the talk."""
     talk = (
         Talk()
@@ -258,7 +258,7 @@ def test_a_broken_chain_loses_no_prompt(config_home: ConfigHome, parent: str | N
     assert request_texts(talk.digest(config_home)) == ["one", "two"]
 
 
-def test_messages_before_a_compaction_count(config_home: ConfigHome) -> None:
+def test_messages_before_a_compaction_are_included(config_home: ConfigHome) -> None:
     """The digest includes messages and changes before a compaction, and shows the client's summary apart."""
     talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
     talk.add(boundary(uuid="b", before=talk.next_parent, ts=10)).add(
@@ -505,7 +505,7 @@ def test_the_end_of_a_turn_is_shown_in_full(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("said", ["Yes", "ok, go ahead", "👍", "네, 진행해", "3"])
-def test_an_agreement_counts_as_a_message(config_home: ConfigHome, said: str) -> None:
+def test_a_short_agreement_is_in_the_talk(config_home: ConfigHome, said: str) -> None:
     """A user's short agreement is in the talk, after the text with which the user agreed."""
     digest = Talk().prompt("fix it").says("Shall I?").prompt(said).digest(config_home)
     own = [strip_answered_words(message.text) for message in digest.talk]
@@ -664,7 +664,7 @@ def test_work_that_also_needs_a_document_is_a_rule(config_home: ConfigHome) -> N
     assert entry_texts(digest, "constraints") == [said]
 
 
-def test_rules_of_a_note_below_are_not_constraints(config_home: ConfigHome) -> None:
+def test_rules_in_an_answered_note_are_not_constraints(config_home: ConfigHome) -> None:
     """Rules in a note that the user is replying to are not constraints."""
     said = (
         "Responding to the note below, why that?\nI thought not:\n\nThe services must never stop."

@@ -56,7 +56,7 @@ def test_the_open_boxes_of_a_plan_are_listed(config_home: ConfigHome) -> None:
     }
 
 
-def test_each_edit_of_a_multi_edit_counts(config_home: ConfigHome) -> None:
+def test_each_edit_of_a_multi_edit_is_examined(config_home: ConfigHome) -> None:
     """Each edit of a ``MultiEdit`` call is examined for checked boxes of a plan and for TODO comments."""
     plan = "# Tasks\n\n- [ ] cut it\n- [ ] glue it\n- [ ] paint it\n"
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", plan)
@@ -84,7 +84,7 @@ def test_boxes_of_a_plan_that_a_script_changed_are_not_listed(config_home: Confi
     assert entry_texts(talk.digest(config_home), "todos") == []
 
 
-def test_boxes_of_a_plan_that_is_known_in_part_are_not_listed(config_home: ConfigHome) -> None:
+def test_boxes_of_a_partly_known_plan_are_not_listed(config_home: ConfigHome) -> None:
     """If the session edited a plan that it did not write, the plan's boxes are not listed."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/tasks.md", "- [ ] a step", "- [ ] another step")
     assert entry_texts(talk.digest(config_home), "todos") == []

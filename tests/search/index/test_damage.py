@@ -226,7 +226,7 @@ def test_an_index_without_its_table_or_words_is_rebuilt(config_home: ConfigHome,
 
 
 FLIP_COUNT = 60 if os.environ.get("RUN_ALL") == "1" else 16
-FLIP_SCRIPT = """
+BYTE_CHANGE_SCRIPT = """
 import random, sys
 from pathlib import Path
 from resume_hooks.paths import Where
@@ -277,7 +277,11 @@ def test_any_changed_byte_of_the_words_is_repaired(config_home: ConfigHome) -> N
         shutil.rmtree(state)
         shutil.copytree(kept, state)
         done = run_python(
-            config_home, FLIP_SCRIPT, str(seed), str(index_words_folder(config_home)), str(path)
+            config_home,
+            BYTE_CHANGE_SCRIPT,
+            str(seed),
+            str(index_words_folder(config_home)),
+            str(path),
         )
         assert done.returncode in (0, -signal.SIGABRT), done.stderr
         ended += done.returncode != 0

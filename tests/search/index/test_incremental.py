@@ -143,7 +143,7 @@ def test_invalid_bytes_without_a_line_feed_are_read_once(config_home: ConfigHome
     ],
     ids=["cut", "same size", "garbage"],
 )
-def test_a_file_with_other_contents_is_read_again(
+def test_a_file_with_changed_content_is_read_again(
     config_home: ConfigHome, change: Callable[[bytes], bytes], left: set[str], *, renamed: bool
 ) -> None:
     """A file whose content was changed or replaced is read again.
@@ -167,7 +167,7 @@ def test_a_file_with_other_contents_is_read_again(
     assert read_index(config_home).words() == left
 
 
-def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> None:
+def test_a_moved_file_is_found_at_its_new_path(config_home: ConfigHome) -> None:
     """A file that was moved to another project is found in that project, and not at its old path."""
     path = write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
@@ -247,7 +247,7 @@ def test_a_large_file_is_read_in_parts(
     assert rest.outcome.read_bytes < (config_home.project() / FILE_NAME).stat().st_size
 
 
-def test_a_turn_over_several_parts_has_one_number(
+def test_a_turn_in_several_parts_has_one_number(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A turn that is read in several parts has one number and is found by the words of each part."""
@@ -289,7 +289,7 @@ def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
     assert read_index(config_home, max_seconds=0).notes == []
 
 
-def test_a_later_answer_has_the_tool_of_its_call(config_home: ConfigHome) -> None:
+def test_a_later_result_has_the_tool_of_its_call(config_home: ConfigHome) -> None:
     """A tool result has its tool's name even if an earlier update indexed the call."""
     path = write_session_file(
         config_home,

@@ -214,7 +214,7 @@ def test_a_command_that_only_mentions_our_engine_is_indexed(
     assert {"zymurgi", "hook"} <= read_index(config_home).words()
 
 
-def test_our_output_is_omitted_only_in_a_shells_output(
+def test_our_output_is_omitted_only_if_a_shell_printed_it(
     config_home: ConfigHome,
 ) -> None:
     """Text that looks like this plugin's output is indexed unless it came from a shell.

@@ -291,7 +291,7 @@ def test_a_search_without_an_index_names_sessions(
     assert "no match" not in text
 
 
-def test_the_asking_session_is_not_listed_as_provisional(
+def test_the_searching_session_is_not_listed_as_provisional(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The session in which a search is started is not listed as provisional.

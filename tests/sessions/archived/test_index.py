@@ -173,7 +173,7 @@ def test_a_rewritten_archived_copy_is_read_again(config_home: ConfigHome) -> Non
     assert find_hits(config_home, "striped")
 
 
-def test_a_session_that_left_the_vault_is_dropped(config_home: ConfigHome) -> None:
+def test_a_session_that_was_deleted_from_the_vault_is_dropped(config_home: ConfigHome) -> None:
     """The index drops a session whose archived copy was deleted."""
     kept = archive_and_remove(write_session_with_subagent(config_home), config_home.environ)
     assert find_hits(config_home, "zebra")
