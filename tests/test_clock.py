@@ -54,6 +54,6 @@ def test_a_very_long_duration_ends_at_the_epoch() -> None:
 @pytest.mark.parametrize(
     "text", ["", "h", "soon", "-1h", "1.5h", "12345h", "²h", "1x", "2026-13-01"]
 )
-def test_other_text_is_not_a_time(text: str) -> None:
+def test_invalid_text_is_not_a_time(text: str) -> None:
     """``parse_user_time`` returns None for text that is not a date, a time or a duration."""
     assert clock.parse_user_time(text) is None

@@ -53,6 +53,6 @@ def test_the_home_does_not_exist_by_default() -> None:
         os.makedirs(home)
 
 
-def test_our_code_finds_the_home_of_a_test(config_home: ConfigHome) -> None:
+def test_the_engine_uses_the_home_of_the_test(config_home: ConfigHome) -> None:
     """The engine uses the home of the fixture ``config_home``, whether or not a caller passes its paths."""
     assert paths.Where().config == config_home.where.config == str(config_home.config)

@@ -238,7 +238,7 @@ def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome
     assert index_status(config_home.where).state == "ready"
 
 
-def test_a_hard_linked_log_of_links_is_replaced_by_a_copy(config_home: ConfigHome) -> None:
+def test_a_hard_linked_links_file_is_replaced_by_a_copy(config_home: ConfigHome) -> None:
     """If the file of links is a hard link, it is replaced by a copy before a row is added.
 
     The other name of the file still leads to the old rows.

@@ -209,7 +209,7 @@ def test_deep_nesting_does_not_crash() -> None:
 
 
 @pytest.mark.parametrize("odd", [{}, [], {"a": 1}, [1], None, 5, True, 1.5])
-def test_a_type_that_is_not_text_counts_as_unknown(config_home: ConfigHome, odd: object) -> None:
+def test_a_type_that_is_not_a_string_is_unknown(config_home: ConfigHome, odd: object) -> None:
     """If the type of a record or block is not a string, the other records are still read."""
     rows: list[Any] = [
         {"type": odd, "uuid": "x", "sessionId": SESSION},

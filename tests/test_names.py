@@ -148,7 +148,8 @@ def test_no_sentence_has_an_awkward_phrase(path: Path) -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    assert [text for text in texts if AWKWARD_PHRASES.search(text) and "(?" not in text] == []
+    awkward = [text for text in texts if AWKWARD_PHRASES.search(" ".join(text.split()))]
+    assert [text for text in awkward if "(?" not in text] == []
 
 
 def test_every_docstring_names_its_subject() -> None:

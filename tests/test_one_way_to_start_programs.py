@@ -92,7 +92,7 @@ def test_python_starts_programs_in_one_place(path: Path) -> None:
         "import click\nclick.edit()",
     ],
 )
-def test_the_check_finds_other_ways_in_python(source: str) -> None:
+def test_the_check_finds_forbidden_ways_in_python(source: str) -> None:
     """The check finds each of these examples, which start a program in a forbidden way."""
     assert any(FORBIDDEN_CALLS.fullmatch(name) for name in dotted_names(source))
 
@@ -160,7 +160,7 @@ def test_scripts_start_programs_in_one_way(path: Path) -> None:
         "if PATH=x uv; then",
     ],
 )
-def test_the_check_finds_other_ways_in_a_script(line: str) -> None:
+def test_the_check_finds_forbidden_ways_in_a_script(line: str) -> None:
     """The check finds each of these lines, which start a program in a forbidden way."""
     assert lines_with_forbidden_launches(line)
 

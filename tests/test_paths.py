@@ -29,7 +29,7 @@ BASIC_PLANE_TEXTS = st.text(
 )
 
 
-def key_of_sdk(folder: str) -> str:
+def sdk_key(folder: str) -> str:
     """Return the key that the official SDK computes for a folder."""
     # Imported here because the import takes a second in each worker.
     from claude_agent_sdk import project_key_for_directory
@@ -38,7 +38,7 @@ def key_of_sdk(folder: str) -> str:
 
 
 @given(BASIC_PLANE_TEXTS)
-def test_a_project_key_equals_that_of_the_sdk(name: str) -> None:
+def test_a_project_key_equals_the_sdks_key(name: str) -> None:
     """The engine computes the same key for a project's folder as the SDK.
 
     This includes long paths and composed accents. Characters beyond the basic plane are excluded,
@@ -49,7 +49,7 @@ def test_a_project_key_equals_that_of_the_sdk(name: str) -> None:
         and all(character <= "\uffff" for character in unicodedata.normalize("NFC", name))
     )
     folder = f"/nowhere/{name}"
-    assert project_key(folder) == key_of_sdk(folder)
+    assert project_key(folder) == sdk_key(folder)
 
 
 @pytest.mark.parametrize(
@@ -74,27 +74,27 @@ def test_a_project_key_has_only_letters_digits_and_dashes(folder: str, key: str)
     assert project_key(folder) == key
 
 
-def test_the_key_of_an_emoji_differs_from_that_of_the_sdk() -> None:
+def test_the_key_of_an_emoji_differs_from_the_sdks_key() -> None:
     """For a folder with an emoji, the engine computes the client's key, which differs from the SDK's key.
 
     The client counts UTF-16 units.
     """
     assert project_key("/x/\U0001f680") == "-x---"
-    assert key_of_sdk("/x/\U0001f680") == "-x--"
+    assert sdk_key("/x/\U0001f680") == "-x--"
 
 
 def test_long_keys_are_cut_and_hashed() -> None:
     """A key with more than 200 characters is cut, followed by a dash and a hash of the whole path."""
     assert len(LONG_PATH) > 200
     key = project_key(LONG_PATH)
-    assert key == key_of_sdk(LONG_PATH)
+    assert key == sdk_key(LONG_PATH)
     assert key[:200] == "".join(c if c.isalnum() else "-" for c in LONG_PATH)[:200]
     assert key[200] == "-"
     assert project_key(LONG_PATH + "x")[:201] == key[:201]
     assert project_key(LONG_PATH + "x") != key
 
 
-def test_the_key_of_a_link_is_that_of_its_target(tmp_path: Path) -> None:
+def test_a_link_has_the_key_of_its_target(tmp_path: Path) -> None:
     """The key of a link to a folder is the same as the folder's key."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -147,7 +147,7 @@ def test_a_variable_may_name_the_project_folder(name: str, config: str, *, named
     assert paths.project_folder_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
 
 
-def test_a_long_key_without_a_folder_uses_our_hash(config_home: ConfigHome) -> None:
+def test_a_long_key_without_a_folder_ends_with_the_engines_hash(config_home: ConfigHome) -> None:
     """If a long path has no folder yet, its key ends with the hash that the engine computes."""
     expected = [str(config_home.config / "projects" / project_key(LONG_PATH))]
     assert project_folders(LONG_PATH, config_home.where) == expected
@@ -187,7 +187,7 @@ def test_a_variable_overrides_the_home_folder(environ: dict[str, str], expected:
     ["", "x", "1" * 36, "-" * 36, "../" + SESSION[3:], None, 7, b"x", [SESSION], SESSION[:-1], SESSION + "1",
      SESSION.replace("1", "A"), SESSION.replace("-", "_"), SESSION[:-1] + "\n", SESSION[:-1] + "\u0661"],
 )  # fmt: skip
-def test_other_texts_are_not_session_ids(text: object) -> None:
+def test_text_that_is_not_a_uuid_is_not_a_session_id(text: object) -> None:
     """Only a lower-case UUID is a session id, so that no other text becomes part of a path."""
     assert not is_session_id(text)
 

@@ -37,7 +37,7 @@ def write_recording(path: Path, *rows: Record) -> Path:
     return path
 
 
-def test_mutants_are_reproducible() -> None:
+def test_damaged_copies_are_reproducible() -> None:
     """Damaged copies are the same in each run, and every kind of damage occurs in them.
 
     Most of the copies differ from their session.
@@ -62,7 +62,7 @@ def test_sessions_of_every_size_are_chosen() -> None:
     assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)
 
 
-def test_differences_of_one_kind_are_one_entry(
+def test_differences_of_one_kind_are_printed_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Differences of the same kind are printed once, with the number of them and an example."""

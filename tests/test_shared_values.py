@@ -6,7 +6,7 @@ from resume_hooks.shared_values import COLD_TOKENS, MODEL_MINUTES, MODEL_TIME
 from tests.needs import REPO
 
 
-def test_the_time_limit_of_a_model_in_words_and_numbers_agrees() -> None:
+def test_the_models_time_limit_agrees_in_words_and_minutes() -> None:
     """The time limit for a model is the same in words and in minutes."""
     assert {1: "a minute", 2: "two minutes", 3: "three minutes"}[MODEL_MINUTES] == MODEL_TIME
 

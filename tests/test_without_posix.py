@@ -154,7 +154,7 @@ def test_only_single_processes_are_ended_without_groups(monkeypatch: pytest.Monk
     ("handle", "error", "waited", "runs"),
     [(7, 0, 0x102, True), (7, 0, 0, False), (0, 5, 0, True), (0, 87, 0, False)],
 )
-def test_a_process_of_windows_is_checked_by_its_handle(
+def test_a_windows_process_is_checked_through_a_handle(
     handle: int, error: int, waited: int, runs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On Windows, a process is checked through a handle, which is closed afterwards.

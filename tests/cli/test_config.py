@@ -117,7 +117,7 @@ def test_a_former_setting_is_ignored_with_a_warning(
     assert FORMER_SETTINGS[key] in document("config", key, "5", code=2)["error"]["remedy"]
 
 
-def test_a_former_setting_of_the_environment_is_reported(cli: Cli) -> None:
+def test_a_variable_for_a_former_setting_is_reported(cli: Cli) -> None:
     """If a variable sets a setting that no longer exists, ``config`` and ``doctor`` report the variable."""
     said = f"threshold (environment) is ignored: {FORMER_SETTINGS['threshold']}."
     given = {"RESUME_HOOKS_THRESHOLD": "500"}

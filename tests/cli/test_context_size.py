@@ -39,16 +39,16 @@ PADDING_RECORD: Record = {
 OLD_CLIENT = "2.1.23"
 """Version of a client that cleared old outputs and wrote links to records that do not exist."""
 
-BASE_TOKENS = (
+FIRST_REQUEST_TOKENS = (
     30_000  # Number of tokens in the first request of these sessions, not counting the prompt.
 )
 
 
 def first_turn() -> list[Record]:
-    """Return a first turn whose request has ``BASE_TOKENS`` tokens plus those of the prompt."""
+    """Return a first turn whose request has ``FIRST_REQUEST_TOKENS`` tokens plus those of the prompt."""
     return [
         user("read it", uuid="u1"),
-        assistant("done", uuid="a1", parent="u1", ts=1, tokens=BASE_TOKENS + 12),
+        assistant("done", uuid="a1", parent="u1", ts=1, tokens=FIRST_REQUEST_TOKENS + 12),
     ]
 
 
@@ -65,14 +65,14 @@ def records_with_cleared_output() -> list[Record]:
     output = "a line of output\n" * 9_400
     return [
         *first_turn(),
-        tool_use("t1", uuid="a2", parent="a1", ts=2, tokens=BASE_TOKENS + 20),
+        tool_use("t1", uuid="a2", parent="a1", ts=2, tokens=FIRST_REQUEST_TOKENS + 20),
         tool_result("t1", output, uuid="u2", parent="a2", ts=3),
-        tool_use("t2", uuid="a3", parent="u2", ts=4, tokens=BASE_TOKENS + 40_040),
+        tool_use("t2", uuid="a3", parent="u2", ts=4, tokens=FIRST_REQUEST_TOKENS + 40_040),
         tool_result("t2", output, uuid="u3", parent="a3", ts=5),
-        assistant("read", uuid="a4", parent="u3", ts=6, tokens=BASE_TOKENS + 80_080),
+        assistant("read", uuid="a4", parent="u3", ts=6, tokens=FIRST_REQUEST_TOKENS + 80_080),
         system("microcompact_boundary", uuid="m", parent="a4", ts=7),
         user("go on", uuid="u5", parent="m", ts=8),
-        assistant("going on", uuid="a5", parent="u5", ts=9, tokens=BASE_TOKENS + 40_100),
+        assistant("going on", uuid="a5", parent="u5", ts=9, tokens=FIRST_REQUEST_TOKENS + 40_100),
     ]
 
 
@@ -120,9 +120,9 @@ def test_records_before_a_broken_link_are_not_counted(
     """
     told = context_sizes_of_verbs(config_home, cli, records)
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING)] * 3
-    assert {each["tokens"] for each in told} == {BASE_TOKENS + 12}
+    assert {each["tokens"] for each in told} == {FIRST_REQUEST_TOKENS + 12}
     shown = cli("info", SESSION).stdout.decode()
-    assert f"about {BASE_TOKENS + 12:,} tokens" in shown
+    assert f"about {FIRST_REQUEST_TOKENS + 12:,} tokens" in shown
     assert MISSING_BEGINNING in shown
     assert "~" in cli("sessions", "--all").stdout.decode()
 
@@ -137,7 +137,7 @@ def test_outputs_cleared_by_an_old_client_are_counted(config_home: ConfigHome, c
     )
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, OUTPUTS_CLEARED)] * 3
     (tokens,) = {each["tokens"] for each in told}
-    assert tokens == pytest.approx(BASE_TOKENS + 80_100, abs=100)
+    assert tokens == pytest.approx(FIRST_REQUEST_TOKENS + 80_100, abs=100)
 
 
 def test_uncounted_thinking_makes_the_size_an_estimate(config_home: ConfigHome, cli: Cli) -> None:
@@ -148,14 +148,14 @@ def test_uncounted_thinking_makes_the_size_an_estimate(config_home: ConfigHome, 
     thought = {"type": "thinking", "thinking": "x" * 40_000, "signature": "s"}
     records = [
         *first_turn(),
-        assistant([thought], uuid="a2", parent="a1", ts=2, tokens=BASE_TOKENS + 30),
+        assistant([thought], uuid="a2", parent="a1", ts=2, tokens=FIRST_REQUEST_TOKENS + 30),
         user("and now?", uuid="u3", parent="a2", ts=3),
-        assistant("done", uuid="a3", parent="u3", ts=4, tokens=BASE_TOKENS + 10_050),
+        assistant("done", uuid="a3", parent="u3", ts=4, tokens=FIRST_REQUEST_TOKENS + 10_050),
         user("and then?", uuid="u4", parent="a3", ts=5),
     ]
     for counted, kind, reason in (
-        (BASE_TOKENS + 10_070, MEASURED, ""),
-        (BASE_TOKENS + 70, ESTIMATED, THINKING_UNCOUNTED),
+        (FIRST_REQUEST_TOKENS + 10_070, MEASURED, ""),
+        (FIRST_REQUEST_TOKENS + 70, ESTIMATED, THINKING_UNCOUNTED),
     ):
         last = assistant("done", uuid="a4", parent="u4", ts=6, tokens=counted)
         info, full, _ = context_sizes_of_verbs(config_home, cli, [*records, last])

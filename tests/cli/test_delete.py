@@ -245,7 +245,7 @@ def test_an_error_suggests_restoring_a_deleted_original(
     )
 
 
-def test_control_characters_of_a_title_are_not_printed(config_home: ConfigHome, cli: Cli) -> None:
+def test_control_characters_in_a_title_are_not_printed(config_home: ConfigHome, cli: Cli) -> None:
     """``delete`` and ``restore`` remove control characters from a title that they print."""
     write_session(config_home.project(), SESSION, [*conversation(1)], mtime=OLD_MTIME)
     target = config_home.project() / f"{SESSION}.jsonl"
@@ -264,7 +264,7 @@ def test_control_characters_of_a_title_are_not_printed(config_home: ConfigHome, 
     assert not any(byte in shown for byte in (b"\x1b", b"\x07", "\u202e".encode()))
 
 
-def test_the_receipt_of_a_delete_names_the_copy(old_parent: Path, cli: Cli) -> None:
+def test_the_receipt_of_a_deletion_names_the_restore_command(old_parent: Path, cli: Cli) -> None:
     """``delete`` prints the file, the project, and a command that restores exactly this deletion."""
     told = cli("delete", SESSION, "--yes").stdout.decode()
     assert str(old_parent) in told

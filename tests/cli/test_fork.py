@@ -105,7 +105,7 @@ def test_fork_at_a_reference_needs_no_session(document: Document, parent: Path) 
     assert "another session" in error["message"]
 
 
-def test_a_fork_can_have_another_home(
+def test_a_fork_can_belong_to_a_different_folder(
     document: Document, cli: Cli, parent: Path, tmp_path: Path
 ) -> None:
     """``fork --home`` and ``fork --here`` make a fork that belongs to a different folder.

@@ -137,7 +137,7 @@ def test_handoff_print_shows_the_opening_of_a_child(
     assert home_state(config_home) == before
 
 
-def test_a_new_task_inherits_files_and_commands(
+def test_a_new_task_keeps_the_commands(
     document: Document, parent: Path, config_home: ConfigHome
 ) -> None:
     """``handoff --new-task`` keeps the list of commands but drops the earlier requests and the task list."""
@@ -257,7 +257,7 @@ def test_handoff_refuses_an_invalid_size(document: Document, parent: Path, size:
     assert sorted(parent.parent.iterdir()) == before
 
 
-def test_a_child_contains_no_secret_of_a_tool_result(
+def test_a_child_contains_no_secret_from_a_tool_result(
     document: Document, config_home: ConfigHome
 ) -> None:
     """A secret in a tool result is redacted in the child, even where a message repeats the secret."""

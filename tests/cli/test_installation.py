@@ -335,7 +335,7 @@ def test_a_purge_needs_a_confirmation(
     assert (state / "links.jsonl").exists()
 
 
-def test_a_foreign_plugin_folder_is_left_alone(
+def test_a_plugin_folder_of_another_program_is_kept(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If the folder ``plugin`` is not the plugin's own, ``install`` refuses it and a purge keeps it."""
@@ -361,7 +361,7 @@ def test_install_remove_fails_if_the_plugin_is_not_installed(
     assert json.loads(capsys.readouterr().out)["data"]["ran"] is False
 
 
-def test_a_full_disk_behind_stdout_is_reported(config_folder: Path) -> None:
+def test_a_full_disk_is_reported_if_stdout_is_on_it(config_folder: Path) -> None:
     """If stdout is on a full disk, the command prints one sentence to stderr and exits with code 1."""
     command = [sys.executable, "-m", "resume_hooks", "config"]
     for options in ([], ["--json"]):

@@ -245,7 +245,7 @@ def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Documen
     assert (data["tool_calls"], data["unanswered_calls"], data["torn"]) == (1, 1, True)
 
 
-def test_info_uses_the_window_of_the_setting(
+def test_info_uses_the_context_window_from_the_settings(
     home_with_lineage: ConfigHome, document: Document
 ) -> None:
     """``info`` calculates the percentage from the setting ``context_window``."""

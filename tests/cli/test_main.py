@@ -116,7 +116,7 @@ def test_a_usage_error_names_the_help_of_the_verb(cli: Cli, words: list[str], wa
     assert "command" not in said
 
 
-def test_a_command_of_claude_code_leads_to_its_verb(cli: Cli) -> None:
+def test_an_error_about_a_claude_code_command_names_its_verb(cli: Cli) -> None:
     """If a command exists only in Claude Code, the error names the verb for the shell."""
     done = cli("full", "--table")
     said = "resume-hooks: /full is for Claude Code; in a shell it is `resume`\n  resume-hooks resume --help\n"
@@ -233,7 +233,7 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_pipes_and_devices_in_place_of_our_files_do_not_block(
+def test_pipes_and_devices_do_not_block_a_verb(
     config_home: ConfigHome, cli: Cli, kind: str
 ) -> None:
     """If a settings, links or client file is a pipe or a device, verbs treat the file as missing.
@@ -332,7 +332,7 @@ def output_on_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **envi
         ["find-derived", "PARENT"],
     ],
 )
-def test_control_characters_of_a_transcript_are_not_printed(
+def test_control_characters_in_a_transcript_are_not_printed(
     config_home: ConfigHome, words: list[str]
 ) -> None:
     """Verbs remove control characters from titles, folders, branches, kinds and paths."""
@@ -374,7 +374,7 @@ def test_control_characters_of_a_transcript_are_not_printed(
 
 
 @pytest.mark.parametrize("verb", VERBS_THAT_ONLY_SHOW)
-def test_hostile_fields_fit_into_a_document(
+def test_a_document_with_hostile_fields_is_valid_json(
     config_home: ConfigHome, document: Document, verb: str
 ) -> None:
     """If fields contain lone surrogates and control characters, the JSON output is still valid."""
@@ -406,7 +406,7 @@ def test_a_verb_in_a_deleted_folder_explains_the_problem(config_home: ConfigHome
 
 
 @pytest.mark.parametrize("verb", VERBS_THAT_ONLY_SHOW)
-def test_a_verb_that_only_shows_writes_nothing(
+def test_a_verb_that_only_reads_writes_nothing(
     config_home: ConfigHome, cli: Cli, verb: str
 ) -> None:
     """``lineage``, ``find-original``, ``find-derived`` and ``info`` write nothing."""

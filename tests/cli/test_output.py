@@ -141,7 +141,7 @@ def verb_output(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_no_verb_prints_colour_against_the_settings(verb_output: RunVerb, verb: str) -> None:
+def test_no_verb_prints_colour_if_it_is_disabled(verb_output: RunVerb, verb: str) -> None:
     """Verbs print no colour into a pipe, or on a terminal with NO_COLOR, CLICOLOR=0 or TERM=dumb."""
     for words in COMMANDS_BY_VERB.get(verb, [[verb, "--help"]]):
         plain = verb_output(words, terminal=False)

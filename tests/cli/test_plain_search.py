@@ -71,7 +71,7 @@ def test_a_plain_search_answers_like_click(cli: Cli, words: list[str]) -> None:
     ],
     ids=" ".join,
 )
-def test_other_command_lines_are_left_to_click(words: list[str]) -> None:
+def test_click_runs_all_other_searches(words: list[str]) -> None:
     """Searches with other options, with ``--help`` or with errors run with click."""
     assert parse_plain_search(words) is None
 
@@ -86,7 +86,7 @@ def test_a_plain_search_is_parsed() -> None:
     )
 
 
-def test_an_error_of_a_plain_search_is_reported_once(cli: Cli) -> None:
+def test_an_error_in_a_plain_search_is_reported_once(cli: Cli) -> None:
     """A search without words prints its error once."""
     done = cli("search")
     assert (done.returncode, done.stdout) == (2, b"")

@@ -45,7 +45,7 @@ def test_a_plan_prompt_begins_a_turn(document: Document) -> None:
     assert document("info", SESSION)["data"]["turns"] == 2
 
 
-def test_a_plan_prompt_names_an_untitled_session(document: Document) -> None:
+def test_a_plan_prompt_is_the_title_of_an_untitled_session(document: Document) -> None:
     """If a session has no title, its first prompt ``/plan <task>`` is used as the title."""
     (row,) = document("sessions", "--all")["data"]["sessions"]
     assert row["title"] == f"/plan {PLAN_TASK}"

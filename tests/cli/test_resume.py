@@ -242,7 +242,7 @@ def test_continue_respects_the_variable_for_project_folders(
     assert cli("continue", session_id(6)).returncode == 0
 
 
-def test_continue_names_another_config_home(
+def test_the_command_of_continue_sets_a_different_config_home(
     config_home: ConfigHome, cli: Cli, project: str, tmp_path: Path
 ) -> None:
     """If the session has a different config home, ``continue --fork`` prints a command that sets it.

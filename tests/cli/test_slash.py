@@ -79,13 +79,13 @@ def test_slash_prints_a_failure_as_a_card(cli: Cli, parent: Path) -> None:
     assert "words" in slash_card(cli, "handoff", "words", session="x")
 
 
-def test_slash_reports_a_trigger_that_is_off(cli: Cli, parent: Path) -> None:
+def test_slash_reports_a_disabled_trigger(cli: Cli, parent: Path) -> None:
     """If a trigger is turned off, ``slash`` says so, because it cannot pass the prompt to the model."""
     assert "switched off" in slash_card(cli, "handoff", RESUME_HOOKS_TRIGGERS_OFF="handoff")
 
 
 @pytest.mark.parametrize("verb", ["doctor", "rm", "", "handoff x", "session text"])
-def test_slash_refuses_other_verbs(cli: Cli, verb: str) -> None:
+def test_slash_refuses_verbs_without_a_slash_command(cli: Cli, verb: str) -> None:
     """``slash`` refuses verbs that are not slash commands of the plugin."""
     assert cli("slash", verb, SESSION).returncode in {1, 2}
 

@@ -18,7 +18,7 @@ from resume_hooks.paths import Where
 from tests.builders import SESSION, ConfigHome
 
 
-def test_the_current_config_home_is_not_set(config_home: ConfigHome) -> None:
+def test_the_client_inherits_the_current_config_home(config_home: ConfigHome) -> None:
     """If the session is in the current config home, the client inherits the variable unchanged."""
     path = str(config_home.project() / f"{SESSION}.jsonl")
     found = find_client_start(SESSION, path, "/proj", config_home.where)
@@ -47,7 +47,7 @@ def test_another_config_home_is_set_for_the_client(config_home: ConfigHome, tmp_
     assert found.command == f"cd /proj && CLAUDE_CONFIG_DIR='{other}' claude --resume {SESSION}"
 
 
-def test_the_default_config_home_is_set_by_removing_the_variable(
+def test_the_variable_is_unset_for_the_default_config_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the session is in the default config home, the environment and the command unset the variable.

@@ -36,7 +36,7 @@ from tests.cli.conftest import Cli
         "unknown": 1_000_000,
     }.items(),
 )
-def test_a_large_context_shows_the_window_of_the_model(
+def test_a_large_context_does_not_change_the_window(
     config_home: ConfigHome, cli: Cli, model: str, window: int
 ) -> None:
     """The window is the model's, even if the client counted more tokens than fit into it.
@@ -71,7 +71,7 @@ def test_a_large_context_shows_the_window_of_the_model(
         ("another-model", "2.1.329", 90_000, None),
     ],
 )
-def test_the_window_is_known_from_model_and_client(
+def test_the_percentage_needs_a_known_window(
     config_home: ConfigHome, cli: Cli, model: str, version: str, count: int, percent: int | None
 ) -> None:
     """The percentage is shown only if the model and the client's version determine the window."""
@@ -103,7 +103,7 @@ def two_turns_with_output(lines: int, first: int, second: int) -> list[Record]:
     ]
 
 
-def test_every_verb_shows_percentages_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
+def test_every_verb_uses_the_same_limit_for_percentages(config_home: ConfigHome, cli: Cli) -> None:
     """Every verb calculates percentages from the same limit.
 
     The limit is the window without the tokens that are reserved for the answer.

@@ -37,7 +37,7 @@ SAMPLE_SESSIONS = (
     "entireio__cli/062a8bdd-4322-4ffa-bc38-3e8b8bfb5a56.jsonl",
 )
 IMPORT_REMARK = "The conversation below took place elsewhere and was imported from "
-ADDED_TEXTS = (IMPORT_REMARK, "<task-notification>")
+IGNORED_TEXT_BEGINNINGS = (IMPORT_REMARK, "<task-notification>")
 """Beginnings of texts that comparisons ignore: the import's remark and the client's notification.
 """
 
@@ -72,7 +72,7 @@ def _comparable_blocks(message: dict[str, Any]) -> Iterator[Any]:
         if (
             not thought
             and bare.get("text") != ""
-            and not str(bare.get("text", "")).startswith(ADDED_TEXTS)
+            and not str(bare.get("text", "")).startswith(IGNORED_TEXT_BEGINNINGS)
         ):
             yield bare
 

@@ -138,7 +138,7 @@ class GrowingModel:
 
 
 @pytest.mark.wide
-def test_sixty_turns_above_the_threshold_compact_rarely(
+def test_compactions_are_rare_in_sixty_turns_above_the_threshold(
     tui: Tui, plugin: Path, fork_server: ForkServer
 ) -> None:
     """In sixty turns above the threshold, there are at least five turns between two compactions.

@@ -384,7 +384,7 @@ def test_a_failure_is_reported_and_the_session_continues(
 
 
 @pytest.mark.wide
-def test_the_user_s_command_keeps_its_name(tui: Tui, plugin: Path, parent: Path) -> None:
+def test_the_users_own_handoff_command_runs(tui: Tui, plugin: Path, parent: Path) -> None:
     """If the user has a command ``/handoff``, this command runs, and ``/resume-hooks:handoff`` hands off."""
     own = tui.home.config / "commands"
     own.mkdir()
@@ -467,7 +467,7 @@ def test_print_mode_makes_the_child_without_a_question(
 
 
 @pytest.mark.parametrize("off", one_in(2, ["--safe-mode", "disableAllHooks"]))
-def test_disabled_hooks_run_none_of_our_code(
+def test_no_plugin_code_runs_if_hooks_are_disabled(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, off: str
 ) -> None:
     """If hooks are turned off, a prompt is answered as usual, and no child is made."""
@@ -481,7 +481,7 @@ def test_disabled_hooks_run_none_of_our_code(
     assert children_of_session(home, parent) == []
 
 
-def test_the_client_s_own_plugin_tests_pass(
+def test_the_clients_plugin_test_command_passes(
     client: ClientVersion, home: ClientHome, plugin: Path
 ) -> None:
     """``claude plugin test`` runs the module's tests without a session, and all of them pass.

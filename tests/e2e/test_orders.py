@@ -31,7 +31,7 @@ from tests.needs import one_in
 
 POSSIBLE_STEPS = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff", "resume")
 STEPS_PER_SEQUENCE = 6
-PROMPTS_BEFORE = 3
+PROMPTS_BEFORE_SEQUENCE = 3
 """Number of prompts before each sequence. They are needed because a trim skips the newest turns."""
 
 SEEDS = (3, *range(3), *range(4, 10))
@@ -164,7 +164,7 @@ def test_each_typed_turn_counts_once_after_any_steps(
     """
     steps = steps_of_seed(seed)
     played = PlayedSession(home, api, build_plugin(tmp_path / "plugin"))
-    for step in ["prompt"] * PROMPTS_BEFORE + steps:
+    for step in ["prompt"] * PROMPTS_BEFORE_SEQUENCE + steps:
         played.play(step)
     session, typed = played.session, played.typed
     played.tui.close()

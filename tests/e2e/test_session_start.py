@@ -150,7 +150,7 @@ def test_the_start_of_a_session_adds_each_text_once(
 
 
 @pytest.mark.wide
-def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
+def test_opening_the_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
     """If the user opens the child of ``>handoff`` with its command, the opening is sent once.
 
     A later ``/clear`` adds nothing, because the handoff is no longer waiting.

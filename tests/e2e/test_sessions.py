@@ -57,7 +57,7 @@ def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> 
         ([], "LAST 1"),
     ],
 )
-def test_titles_follow_the_order_of_the_client(
+def test_titles_agree_with_the_clients_picker(
     every_client: ClientVersion,
     home: ClientHome,
     api: MockApi,
@@ -94,7 +94,7 @@ def test_each_client_writes_to_the_expected_folder(
     assert written.name == project_folder_names(str(home.cwd), Where(home.env(known)))[0]
 
 
-def test_the_variable_needs_a_config_folder(
+def test_the_variable_is_ignored_without_a_config_folder(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """Without CLAUDE_CONFIG_DIR, the client and the plugin ignore CLAUDE_CODE_PROJECT_DIR_NAME."""

@@ -279,7 +279,7 @@ def test_an_allowed_command_runs_only_the_launcher(
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
-def test_a_command_with_our_name_runs_the_launcher(reader: PluginCopy, shell: list[str]) -> None:
+def test_the_command_resume_hooks_runs_the_launcher(reader: PluginCopy, shell: list[str]) -> None:
     """If a command begins with ``resume-hooks``, the hook replaces this name with the launcher's path.
 
     Openings and digests contain such commands. A program called ``resume-hooks`` on PATH is not

@@ -164,13 +164,13 @@ HOSTILE_EVENTS = {
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE_EVENTS))
-def test_invalid_bytes_print_no_output(plugin: PluginCopy, name: str) -> None:
+def test_an_invalid_event_causes_no_output(plugin: PluginCopy, name: str) -> None:
     """If an event is invalid or huge, the guard prints nothing and exits with 0."""
     done = plugin.run_hook("UserPromptSubmit", HOSTILE_EVENTS[name])
     assert (done.returncode, done.stdout, done.stderr, plugin.engine_calls) == (0, b"", b"", b"")
 
 
-def test_our_own_headless_run_passes(plugin: PluginCopy) -> None:
+def test_hooks_do_nothing_in_the_plugins_headless_run(plugin: PluginCopy) -> None:
     """In the plugin's own headless run, hooks do nothing, even for a trigger.
 
     RESUME_HOOKS_CHILD marks this run.

@@ -78,7 +78,9 @@ def trace_hook(
 
 
 @pytest.mark.parametrize("size", [2, 200, 64 << 10, 1 << 20])
-def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy, size: int) -> None:
+def test_a_prompt_without_trigger_costs_one_shell_and_one_child(
+    plugin: PluginCopy, size: int
+) -> None:
     """For a prompt without a trigger, only the client's /bin/sh and one ``cat`` run."""
     body = json.dumps({"prompt": '<a href="x"> ' * (size // 13)}).encode()
     assert trace_hook(plugin, "UserPromptSubmit", body) == (b"", ["sh", "cat"], 2)

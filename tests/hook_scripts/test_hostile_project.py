@@ -407,7 +407,7 @@ def test_no_event_runs_a_program_of_the_repository(machine: Machine) -> None:
     assert machine.traps_that_ran() == []
 
 
-def test_files_without_settings_run_no_program(machine: Machine) -> None:
+def test_no_program_runs_if_settings_are_not_loaded(machine: Machine) -> None:
     """If the repository's settings are not loaded, its other files run no program either.
 
     In this case, the client gives the user's PATH to hooks.
@@ -465,7 +465,7 @@ def test_a_trap_that_runs_records_its_name(tmp_path: Path) -> None:
     assert machine.traps_that_ran() == ["./cat", "bin/uv"]
 
 
-def test_a_program_loads_no_code_of_the_project(tmp_path: Path) -> None:
+def test_variables_lose_paths_to_code_in_the_project(tmp_path: Path) -> None:
     """Variables that name code keep the user's own paths but lose paths in the project."""
     machine = make_machine("neither", tmp_path, "")
     script = f'. "{machine.plugin}/hooks/programs"; /usr/bin/env'

@@ -278,7 +278,7 @@ def test_the_launcher_installs_on_request(quick_plugin: PluginCopy) -> None:
         ("ERROR: something else about /home/alice", ""),
     ],
 )
-def test_a_failed_step_is_reported_in_our_words(
+def test_the_report_of_a_failed_step_contains_no_pip_output(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, errors: str, reason: str
 ) -> None:
     """If a step fails, the report contains no text from pip; only the log contains it.
@@ -376,7 +376,7 @@ def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: 
     assert lock.exists()
 
 
-def test_a_team_driver_is_installed_in_our_own_venv(quick_plugin: PluginCopy) -> None:
+def test_a_team_driver_is_installed_in_the_plugins_venv(quick_plugin: PluginCopy) -> None:
     """The driver for a team is installed in the plugin's venv, because the tool belongs to the user."""
     assert start_installer(quick_plugin, "--now", "--tool").wait(60) == 0
     assert run_installer(quick_plugin, "--now", "--team") == 0

@@ -127,7 +127,7 @@ def test_a_start_requests_tools_only_if_settings_name_one(
     assert done.stdout == ("asked\n" if asked else "{}\n")
 
 
-def test_the_launcher_replaces_itself_by_the_engine(plugin: PluginCopy) -> None:
+def test_the_launcher_replaces_itself_with_the_engine(plugin: PluginCopy) -> None:
     """``engine --module`` replaces its own process with Python, so that the caller is Python's parent.
 
     It does the same in the model's shell.

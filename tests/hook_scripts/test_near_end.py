@@ -181,7 +181,7 @@ def test_an_unusable_state_folder_prevents_checks(plugin: PluginCopy) -> None:
     assert not background_reaches_engine(plugin)
 
 
-def test_our_own_headless_run_checks_nothing(plugin: PluginCopy) -> None:
+def test_no_check_runs_in_the_plugins_headless_run(plugin: PluginCopy) -> None:
     """If a verb starts a headless run to ask the model, no check runs in it."""
     assert not reaches_engine(plugin, RESUME_HOOKS_CHILD="1")
     assert plugin.run_background_hook(start_event(plugin), RESUME_HOOKS_CHILD="1").stdout == b""

@@ -89,7 +89,7 @@ def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> 
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
-def test_python_starts_at_the_noted_count(plugin: PluginCopy, shell: list[str]) -> None:
+def test_python_starts_at_the_token_count_in_the_note(plugin: PluginCopy, shell: list[str]) -> None:
     """Python is called if the last answer's four token counts add up to at least the number in the note.
 
     If there is no note, the number is 60,000.
@@ -185,7 +185,7 @@ def test_the_tokens_of_the_last_answer_are_compared(plugin: PluginCopy, name: st
     assert not reaches_python(plugin, body)
 
 
-def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
+def test_an_answer_before_much_output_is_not_counted(plugin: PluginCopy) -> None:
     """If a megabyte of output follows the last answer, the script does not call Python after this turn."""
     body = stop_event(
         write_transcript(
@@ -384,7 +384,7 @@ def test_a_turns_end_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"]
 )
-def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
+def test_killing_the_script_loses_no_file(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
     """If the script is killed at any of the system calls ``call``, the next check makes the missing links.
 
     No file of the session is changed.

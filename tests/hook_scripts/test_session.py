@@ -129,7 +129,7 @@ def test_a_resume_of_a_giant_file_starts_python(
     )
 
 
-def test_only_an_end_by_clear_reaches_the_engine(plugin: PluginCopy) -> None:
+def test_only_a_clear_reaches_the_engine_at_a_sessions_end(plugin: PluginCopy) -> None:
     """When a session ends, the engine is called only after ``/clear``, whatever other fields contain."""
     for reason in ("logout", "prompt_input_exit", "other", "resume"):
         assert not reaches_engine(
@@ -138,7 +138,7 @@ def test_only_an_end_by_clear_reaches_the_engine(plugin: PluginCopy) -> None:
     assert reaches_engine(plugin, "SessionEnd", {"reason": "clear"})
 
 
-def test_only_starts_by_clear_and_compaction_reach_the_engine(plugin: PluginCopy) -> None:
+def test_only_starts_after_clear_or_compaction_reach_the_engine(plugin: PluginCopy) -> None:
     """When a session starts, the engine is called only after ``/clear`` or a compaction.
 
     It then records a link or restores facts. In this test, there is no other work for it.

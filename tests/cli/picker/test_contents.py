@@ -69,7 +69,7 @@ def running_search(home: ConfigHome) -> Iterator[SearchSession]:
 
 
 @pytest.fixture
-def home_with_talk(config_home: ConfigHome) -> ConfigHome:
+def home_with_messages(config_home: ConfigHome) -> ConfigHome:
     """Write two sessions of one project and a session of another project."""
     write_talk(config_home, 1, "why does the pool leak?", "the linter is slow")
     write_talk(config_home, 2, "tune the linter, please", "done")
@@ -77,14 +77,15 @@ def home_with_talk(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
-def test_the_chooser_finds_the_turns_of_a_search(home_with_talk: ConfigHome) -> None:
+def test_the_chooser_finds_the_turns_of_a_search(home_with_messages: ConfigHome) -> None:
     """A query finds turns of the project, or of all projects in the order of ``search``."""
-    with running_search(home_with_talk) as talk:
+    with running_search(home_with_messages) as talk:
         here = talk.answer_to("linter")
         assert {one.sessions for one in here.hits} == {(session_id(1),), (session_id(2),)}
         everywhere = talk.answer_to("linter", everywhere=True)
         assert [one.sessions[0] for one in everywhere.hits] == [
-            hit.session_id for hit in search_index(["linter"], Scope(), home_with_talk.where).hits
+            hit.session_id
+            for hit in search_index(["linter"], Scope(), home_with_messages.where).hits
         ]
         (one,) = talk.answer_to("pool leak").hits
         assert one.snippet[one.position :].startswith("pool leak")
@@ -94,15 +95,15 @@ def test_the_chooser_finds_the_turns_of_a_search(home_with_talk: ConfigHome) -> 
 
 
 @pytest.mark.parametrize("text", ["", " ", "l", "..", '"', "-linter", "xqzvwkq"])
-def test_an_incomplete_query_finds_nothing(home_with_talk: ConfigHome, text: str) -> None:
+def test_an_incomplete_query_finds_nothing(home_with_messages: ConfigHome, text: str) -> None:
     """A query without a complete word has no hits. The search still answers the next query."""
-    with running_search(home_with_talk) as talk:
+    with running_search(home_with_messages) as talk:
         assert talk.answer_to(text).hits == []
         assert talk.answer_to("linter").hits
 
 
 def test_only_the_latest_query_is_searched(
-    home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    home_with_messages: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the user types several queries during a search, only the newest of them is searched next."""
     looking, go_on = threading.Event(), threading.Event()
@@ -115,7 +116,7 @@ def test_only_the_latest_query_is_searched(
         return []
 
     monkeypatch.setattr(chooser_threads, "find_turns_with_words", search_slowly)
-    with running_search(home_with_talk) as talk:
+    with running_search(home_with_messages) as talk:
         talk.contents.request_search(SearchRequest("first", in_all_projects=False))
         looking.wait(20)
         for letter in "abcd":
@@ -125,14 +126,14 @@ def test_only_the_latest_query_is_searched(
     assert texts == ["first", "d"]
 
 
-def test_stopping_ends_the_search_thread(home_with_talk: ConfigHome) -> None:
+def test_stopping_ends_the_search_thread(home_with_messages: ConfigHome) -> None:
     """``stop`` ends a search thread that is waiting, and prevents a thread that has not started.
 
     Queries after ``stop`` get no answer.
     """
-    never = SearchSession(home_with_talk)
+    never = SearchSession(home_with_messages)
     never.contents.stop()
-    with running_search(home_with_talk) as talk:
+    with running_search(home_with_messages) as talk:
         talk.answer_to("linter")
     begun = time.monotonic()
     talk.contents.request_search(SearchRequest("pool", in_all_projects=False))
@@ -142,62 +143,62 @@ def test_stopping_ends_the_search_thread(home_with_talk: ConfigHome) -> None:
     assert len(talk.answers) == 1
 
 
-def test_stopping_ends_an_index_update(home_with_talk: ConfigHome) -> None:
+def test_stopping_ends_an_index_update(home_with_messages: ConfigHome) -> None:
     """``stop`` ends the thread during an update of the index, before all files are indexed."""
-    talk = SearchSession(home_with_talk)
+    talk = SearchSession(home_with_messages)
     talk.contents._is_stopped = True
     talk.contents.start()
     assert talk.ended.wait(20)
-    with opened_index(home_with_talk.where, max_seconds=-1) as index:
+    with opened_index(home_with_messages.where, max_seconds=-1) as index:
         assert index.db.execute("SELECT count(*) FROM files WHERE end > 0").fetchone()[0] < 3
 
 
 def test_an_answer_has_the_number_of_unindexed_files(
-    home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    home_with_messages: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer contains the number of files that are not indexed yet.
 
     If there is no time for an update, these are the files of other projects.
     """
     monkeypatch.setattr(chooser_threads, "MAX_UPDATE_SECONDS", -1.0)
-    with running_search(home_with_talk) as talk:
+    with running_search(home_with_messages) as talk:
         assert talk.answer_to("linter", everywhere=True).unindexed_files == 2
 
 
-def test_the_chooser_rebuilds_a_damaged_index(home_with_talk: ConfigHome) -> None:
+def test_the_chooser_rebuilds_a_damaged_index(home_with_messages: ConfigHome) -> None:
     """If the index was damaged, the chooser rebuilds it and finds the same hits."""
-    with opened_index(home_with_talk.where):
+    with opened_index(home_with_messages.where):
         pass
-    with open(index_file(home_with_talk.where), "r+b") as stream:
+    with open(index_file(home_with_messages.where), "r+b") as stream:
         stream.write(b"no index at all")
-    with running_search(home_with_talk) as talk:
+    with running_search(home_with_messages) as talk:
         assert talk.answer_to("linter").hits
 
 
-def test_the_chooser_searches_without_a_stored_index(home_with_talk: ConfigHome) -> None:
+def test_the_chooser_searches_without_a_stored_index(home_with_messages: ConfigHome) -> None:
     """If the index cannot be written, the chooser keeps one in memory."""
-    (home_with_talk.config / "resume-hooks").write_text("in the way")
-    with running_search(home_with_talk) as talk:
+    (home_with_messages.config / "resume-hooks").write_text("in the way")
+    with running_search(home_with_messages) as talk:
         assert talk.answer_to("linter").hits
 
 
 def test_a_search_in_a_thread_starts_no_process(
-    home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    home_with_messages: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search updates the index without starting a process, because a fork made in a thread may hang."""
     monkeypatch.setattr(read_transcript, "MIN_PARALLEL_BYTES", 1)
     monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 4)
     monkeypatch.setattr(read_transcript, "_Worker", None)
-    with running_search(home_with_talk) as talk:
+    with running_search(home_with_messages) as talk:
         assert talk.answer_to("linter").hits
 
 
-def test_a_search_for_a_phrase_reads_few_records(home_with_talk: ConfigHome) -> None:
+def test_a_search_for_a_phrase_reads_few_records(home_with_messages: ConfigHome) -> None:
     """While the user is typing a phrase, each search reads only a few of the candidate records."""
     for number in range(10, 15):
-        write_talk(home_with_talk, number, *[f"exit the code {place}" for place in range(60)])
-    with opened_index(home_with_talk.where) as index:
-        searcher = Searcher(index, Scope(), home_with_talk.where)
+        write_talk(home_with_messages, number, *[f"exit the code {place}" for place in range(60)])
+    with opened_index(home_with_messages.where) as index:
+        searcher = Searcher(index, Scope(), home_with_messages.where)
         query = parse_query(['"exit code"'])
         assert CHOOSER_READ_LIMIT < MAX_READ_RECORDS
         assert searcher.search([query], 20, max_reads=CHOOSER_READ_LIMIT).has_more

@@ -171,7 +171,7 @@ def test_leaving_does_not_wait_for_the_listing() -> None:
     never.set()
 
 
-def test_an_exception_of_the_listing_ends_the_chooser() -> None:
+def test_an_exception_in_the_listing_closes_the_chooser() -> None:
     """If the listing raises an exception, the chooser closes and raises the same exception."""
 
     def list_and_fail(_everywhere: bool) -> Iterator[ListEntry]:
@@ -221,7 +221,7 @@ class FakeContentSearch(ContentSearch):
             self._on_answer(SearchAnswer(asked, self._find_hits(asked.text), 7))
 
 
-def turn_of_each_session(*numbers: int) -> list[TurnHit]:
+def turns_of_sessions(*numbers: int) -> list[TurnHit]:
     """Return one matching turn for each of the session numbers."""
     return [
         TurnHit((session_id(number),), "strong", "reply · turn 4", "it was said", 0)
@@ -246,7 +246,7 @@ def test_matching_turns_can_be_chosen() -> None:
     with chooser_with_keys(
         three_entries,
         contents=lambda told: FakeContentSearch(
-            told, lambda text: turn_of_each_session(2) if text == "pool" else []
+            told, lambda text: turns_of_sessions(2) if text == "pool" else []
         ),
     ) as found:
         chooser, pipe = found
@@ -266,7 +266,7 @@ def test_an_answer_to_an_earlier_query_is_ignored() -> None:
     def search_slowly(text: str) -> list[TurnHit]:
         if text == "pool":
             go.wait(20)
-        return turn_of_each_session(1 if text == "pool" else 2) if text else []
+        return turns_of_sessions(1 if text == "pool" else 2) if text else []
 
     def type_another_letter() -> None:
         told.append(chooser.describe_empty_list())
