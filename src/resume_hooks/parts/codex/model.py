@@ -35,7 +35,8 @@ _DISABLED_FEATURES = (
     "apps", "plugins", "hooks", "codex_hooks", "multi_agent", "collab", "goals", "tool_suggest", "sleep_tool",
     "code_mode_host", "skill_search", "memories", "computer_use", "browser_use", "in_app_browser",
 )  # fmt: skip
-"""Features of Codex that add tools or run programs. Codex ignores the names of unknown features."""
+"""Features of Codex that add tools or run programs. If Codex does not know the name of a feature,
+it ignores the name."""
 
 _FIXED_SETTINGS = (
     'web_search="disabled"', "tools.web_search=false", "notify=[]", 'approval_policy="never"',
@@ -107,7 +108,7 @@ class CodexExec:
     def _run(
         self, program: str, prompt: bytes, schema: dict[str, Any], limit: float
     ) -> CapturedOutput:
-        """Run Codex in an empty folder, with the instructions of this plugin instead of Codex's own."""
+        """Run Codex in an empty folder, with this plugin's instructions instead of Codex's own."""
         environ = {}
         for key, value in self.where.environ.items():
             if key not in _OUTER_SESSION_VARIABLES:
@@ -195,8 +196,8 @@ def make_strict_schema(schema: Any) -> Any:
 def _read_server_names(where: Where) -> list[str]:
     """Return the names of the MCP servers in the user's Codex settings.
 
-    Raise HeadlessFailed if a server's name cannot be passed on the command line, because the server
-    could then not be disabled for the run.
+    The run disables these servers on the command line. Raise HeadlessFailed if the name of a server
+    cannot be passed there.
     """
     codex_home = where.environ.get("CODEX_HOME") or os.path.join(
         where.environ.get("HOME", "/"), ".codex"

@@ -1,10 +1,10 @@
 """Write the lines of a new Codex session's rollout (its .jsonl file).
 
 A rollout contains items for the model, and events for the screen and for lists of sessions. The
-lines have the format of Codex up to 0.146, which later versions can also resume. The file is
-self-contained, so the parent's ordinals and its references to other files are omitted. The parent's
-token counts are also omitted, because Codex would compact the child immediately if a count were
-near the limit.
+lines have the format of Codex up to 0.146, and later versions can also resume such a rollout. The
+file is self-contained. It therefore contains neither the parent's ordinals nor the parent's
+references to other files. The parent's token counts are also omitted, because Codex would compact
+the child immediately if they were close to the limit.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def build_child_meta(child: Draft, codex_home: str) -> Record:
 def _read_provider_setting(codex_home: str) -> str:
     """Return the model provider in the user's settings, or the default provider.
 
-    A child needs it because Codex only resumes sessions of the current provider.
+    A child must have the current provider, because Codex only resumes sessions of that provider.
     """
     try:
         with open(os.path.join(codex_home, "config.toml"), "rb") as stream:

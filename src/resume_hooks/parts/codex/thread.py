@@ -93,7 +93,7 @@ IMAGE_TOKENS = 1_600  # The maximum number of tokens of an image, whatever its s
 
 _TARGET_ARGUMENTS = ("cmd", "command", "path", "file_path", "query", "url", "input")
 _FAILURE_EXIT_CODE = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
-# Number of characters at the beginning of an output that are searched for the exit code.
+# The number of characters at the beginning of an output in which the exit code is searched for.
 _EXIT_CODE_SEARCH_CHARACTERS = 400
 
 
@@ -120,14 +120,14 @@ class CodexThread:
     def scale(self) -> TokenScale:
         """The ratio of characters to tokens.
 
-        The ratio is an estimate even if the client has reported a token count, because the count
-        includes text that is not in any file.
+        The ratio is always an estimate. Even a token count from the client does not help, because
+        it includes text that is not in any file.
         """
         return TokenScale(CHARACTERS_PER_TOKEN, {}, {})
 
     @property
     def trimmed_origins(self) -> dict[int, Origin]:
-        """Maps the index of each item that an earlier trim replaced to the origin of the item."""
+        """The origin of each item that an earlier trim replaced, by the index of the item."""
         origins = {}
         for index, record in enumerate(self.child_records):
             trim_fields = {key: record[key] for key in TRIM_FIELDS & record.keys()}
@@ -264,7 +264,7 @@ class CodexThread:
 def _build_tool_call(item: Record, index: int) -> ToolCall:
     """Return a call as a ``ToolCall`` with its target, for example its command or path.
 
-    If the command is a list of words, the words are joined.
+    If the command is a list of words, the target contains these words separated by spaces.
     """
     arguments = codex_items.call_arguments(item)
     name = get_string(item, "name") or codex_items.item_type(item)

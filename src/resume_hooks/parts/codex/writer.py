@@ -74,7 +74,7 @@ class CleanedChildPlan(ChildPlan):
     clean: Callable[[bytes], bytes]
 
     def run_checks(self, path: str) -> list[Check]:
-        """Return the results of the usual checks of a child, and of a search for secrets in the written file."""
+        """Return the results of a child's usual checks, and of a search for secrets in the written file."""
         with open(path, "rb") as stream:
             has_secret = any(self.clean(raw_line) != raw_line for raw_line in stream)
         return [
@@ -99,9 +99,9 @@ class CodexWriter:
         *,
         subject: str = "",
     ) -> Draft:
-        """Return the draft of a child. Its file will be in the folder for today's date.
+        """Return the draft of a child, whose file will be in the folder for today's date.
 
-        As in Codex, the name of the file contains the local time.
+        As in Codex, the file's name contains the local time.
         """
         local_time = time.localtime()
         day_folder = os.path.join(

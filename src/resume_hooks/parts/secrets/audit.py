@@ -61,11 +61,11 @@ of bytes."""
 CACHE_FILE = "audit.json"
 CACHE_VERSION = 2
 MAX_CACHE_BYTES = 64 * 1024 * 1024
-"""Maximum number of bytes of the cache file. A larger file was not written by this program."""
+"""The maximum size of the cache file in bytes. This program never writes a larger cache file."""
 
 MAX_CACHED_SECRETS_PER_FILE = 10_000
-"""Maximum number of cached secrets per file. A file with more secrets is searched again each time.
-"""
+"""The maximum number of secrets per file that are cached. A file with more secrets is searched
+again each time."""
 
 _SHARED_FOLDER_KINDS = frozenset({BACKUP, VAULT_COPY, UNPACKED_COPY, TRASHED})
 """The kinds of folders that can contain files of any session. If a file in such a folder cannot be

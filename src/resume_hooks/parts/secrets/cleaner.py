@@ -35,14 +35,14 @@ from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record, parse_record
 
 MAX_PASSES = 4
-"""Maximum number of passes over a text. After the removal of a secret, the scanner may recognise
-another secret, which the next pass removes."""
+"""The maximum number of passes over a text. When a secret has been removed, the scanner may
+recognise another one, which the next pass removes."""
 
 _PLACEHOLDER = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
 _TOOL_NAME_PATH = (b"message", b"content", b"name")
 _TOOL_NAME_PLACEHOLDER = b"secret_removed"
-"""The placeholder for a secret in a tool's name. The API allows only these characters in such
-names."""
+"""The placeholder for a secret in a tool's name. It contains only characters that the API allows in
+such names."""
 _THINKING_TYPE = b'"thinking"'
 _WORD_CHARACTERS = re.compile(rb"[A-Za-z0-9_-]+")
 
@@ -61,8 +61,8 @@ class RemovedSecret(NamedTuple):
 class CleanedBytes(NamedTuple):
     """Bytes without secrets, and the secrets that were removed from them.
 
-    ``has_unremovable_secret`` is true if a secret remains at a position that must not change, for
-    example in a record's id.
+    ``has_unremovable_secret`` is true if the bytes still contain a secret because it is part of
+    something that must not change, for example a record's id.
     """
 
     raw: bytes
@@ -73,8 +73,8 @@ class CleanedBytes(NamedTuple):
 class Cleaner:
     """Removes known secrets (``literals``) and the secrets that the scanner recognises.
 
-    If ``kinds`` is not empty, only scanned secrets of these kinds are removed. If ``scanning`` is
-    false, only known secrets are removed.
+    If ``kinds`` is not empty, it selects the kinds of recognised secrets to remove. Known secrets
+    of all kinds are removed. If ``scanning`` is false, only known secrets are removed.
     """
 
     def __init__(

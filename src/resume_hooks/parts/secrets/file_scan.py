@@ -38,8 +38,9 @@ class FoundSecret(NamedTuple):
     """The location of a secret in a file, without the secret itself.
 
     ``line`` counts from 0, and ``offset`` and ``length`` are numbers of bytes. ``uuid`` and
-    ``time`` are those of the record, or ``""`` if it has none. If several files are archived
-    together, ``part`` is the path of the file with the secret, relative to the client's folder.
+    ``time`` come from the record, and are ``""`` if the record has none. In an archived session,
+    which consists of several files, ``part`` is the path of the file with the secret, relative to
+    the client's folder.
     """
 
     kind: str
@@ -71,11 +72,11 @@ class FileScan(NamedTuple):
 def scan_file(
     path: str, last_scan: FileScan | None, *, by_line: bool, count_read: Callable[[int], None]
 ) -> FileScan:
-    """Search a file for secrets, and return the result. Raise OSError if it cannot be read.
+    """Search a file for secrets, and return the result. Raise OSError if the file cannot be read.
 
     ``last_scan`` is the result of the last search in this file, or None. If ``by_line`` is true,
-    the file is a transcript, which is searched line by line. ``count_read`` is called with the
-    number of bytes after each read.
+    the file is a transcript and is searched line by line. After each read, ``count_read`` is called
+    with the number of bytes that were read.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())

@@ -77,8 +77,8 @@ SETTINGS_FILES = (
     "settings.local.json",
     ".mcp.json",
 )
-"""The beginnings of the names of the client's settings files. Secrets in these files may be in use.
-"""
+"""The beginnings of the names of the client's settings files. The client may be using secrets in
+these files."""
 
 
 UNREMOVABLE_REASON = (
@@ -137,7 +137,9 @@ def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChun
         yield from read_archived_chunks(archived)
         for text in (archived.title, archived.about.tag, *archived.about.titles):
             yield FileChunk(text.encode("utf-8", "replace"), TEXT_FORMAT)
-    elif location.kind != INDEXED:  # The index is always rebuilt, so its content does not matter.
+    elif (
+        location.kind != INDEXED
+    ):  # The index is always rebuilt, so its content need not be searched.
         yield from read_file_chunks(location.path, by_line=contains_record_lines(location.path))
 
 
@@ -262,7 +264,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
     if not is_archived_copy(session.path, where) and all(
         location.path != session.path for location in locations
     ):
-        # The session is a transcript outside the project folders.
+        # This condition is true for a transcript outside the project folders.
         locations.append(Location(TRANSCRIPT, session.path, session.session_id, OWN_SESSION))
     values, short_values = dict(previous_findings.values), set(previous_findings.short_values)
     for location in locations:
@@ -318,8 +320,8 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
         for location in all_locations
         if (row := _search_and_classify(location, findings, where, client_processes))
     ]
-    # The sessions of other agents are searched in copies, but the user needs the path of the
-    # original.
+    # The sessions of other agents were searched in copies, but the user needs the paths of the
+    # originals.
     rows = [
         row._replace(location=row.location._replace(path=original_path(row.location.path, where)))
         for row in rows
@@ -366,7 +368,7 @@ def _search_and_classify(
 ) -> LocationWithSecrets | None:
     """Return a file or archived session with its state, or None if it contains no secrets.
 
-    A file that cannot be read is also returned.
+    A file that exists but cannot be read is returned with the reason.
     """
     state, reach = _read_location_state(location), findings.reach
     if findings.clean_location_states.get(location) == state:

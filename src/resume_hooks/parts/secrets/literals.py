@@ -64,7 +64,8 @@ MIN_PREFIX_CHARACTERS = 20
 _RECORD_ID = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+"
 )
-"""Matches the ids of records. The removal of an id would break the session."""
+"""Matches ids of records. Such an id is never removed as a secret, because the session would then
+be damaged."""
 
 _WORD_CHARACTERS = re.compile(r"[A-Za-z0-9_-]*")
 """Matches the characters that can follow a secret's recognised part and belong to the secret."""
@@ -74,7 +75,7 @@ _PLACEHOLDER = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 _LINE_ENDS = re.compile(r"(?:\\+[nr]|[\r\n])+")
 _ENCODED_LINE = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 _NAME_PUNCTUATION = frozenset("-_./: ")
-"""Punctuation that also occurs in ordinary names."""
+"""Punctuation that also occurs in ordinary names. It does not distinguish a secret from a name."""
 
 _TOKEN_START = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
 r"""Matches the position at which a word or a secret can begin. It may follow an escape such as
@@ -86,8 +87,9 @@ _TOKEN_END = re.compile(r"(?![A-Za-z0-9])")
 def parse_named_secrets(raw: bytes) -> dict[str, str]:
     """Return the secrets that the user supplied, one per line. Each secret has the kind ``named``.
 
-    If the input is a private key, all its lines together are also a secret. Raise UsageError if a
-    secret is too short or not UTF-8. The error message contains no part of a secret.
+    If the input is a private key, the key as a whole is also returned as a secret. Raise UsageError
+    if the input is not UTF-8 or if a secret is too short. The error message contains no part of a
+    secret.
     """
     if len(raw) > MAX_NAMED_BYTES:
         raise UsageError(
@@ -144,9 +146,9 @@ def is_distinctive(value: str) -> bool:
 
 
 def is_searchable_token(value: str) -> bool:
-    """Check whether a short found secret can be searched for as a whole word.
+    """Check whether a short secret can be searched for as a whole word.
 
-    This is not possible if the secret could be an ordinary word or name.
+    The result is false if the secret could be an ordinary word or name.
     """
     if (
         not MIN_TOKEN_CHARACTERS <= len(value) < MIN_TEXT_CHARACTERS
@@ -173,7 +175,7 @@ def split_encoded_lines(value: str) -> Iterator[str]:
 
 
 def encode_secret(value: str) -> Iterator[str]:
-    """Yield the forms that a secret has in JSON, URLs, HTML, base64 and hex, and the secret itself."""
+    """Yield a secret as it is, and in the forms that it has in JSON, URLs, HTML, base64 and hex."""
     yield value
     json_forms = list(_encode_as_json(value))
     yield from json_forms

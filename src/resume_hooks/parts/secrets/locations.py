@@ -202,10 +202,10 @@ def _may_be_regular_file(path: str) -> bool:
 
 
 def _find_session_copies(where: Where) -> Iterator[Location]:
-    """Yield the copies of sessions outside the client's project folders.
+    """Yield the copies of sessions that are not in the client's project folders.
 
-    They are in the folders for backups, the trash and the vault. Hard links to files that the
-    client deleted are included.
+    These copies are in the folders for backups, in the trash and in the vault. They include hard
+    links to files that the client has deleted.
     """
     backup_folder = os.path.join(where.state, backups.BACKUPS_FOLDER)
     files = os.path.join(backup_folder, backups.REWIND_COPIES_FOLDER)
@@ -303,7 +303,9 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
     """Return the ids of a session, its ancestors and its descendants, each with its relation."""
     lineage_finder = LineageFinder(where)
     ancestor_ids: list[str] = []
-    with contextlib.suppress(SessionNotFound):  # The session was deleted after the user named it.
+    with contextlib.suppress(
+        SessionNotFound
+    ):  # The session was deleted after the user had chosen it.
         ancestor_ids = []
         for ancestor in lineage_finder.find_lineage(session.path)[:-1]:
             if ancestor.session_id:
@@ -358,9 +360,9 @@ class FileChunk(NamedTuple):
 
 
 def find_archived_session(location: Location, where: Where) -> ArchivedSession | None:
-    """Return the archived session whose folder in the vault or trash is the location.
+    """Return the archived session whose folder in the vault or trash is ``location``.
 
-    Return None if the location is a file, or if the archived session cannot be read.
+    Return None if the location is not such a folder, or if the archived session cannot be read.
     """
     if location.kind == TRASHED:
         return trash.read_entry(location.path, where)

@@ -74,9 +74,9 @@ NEW_FILE_REASON = "The file appeared during the rewrite. Run the command again."
 def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSecrets]:
     """Remove the secrets from all files that ``findings`` selects.
 
-    Return each file or archived session with its new state, in the same order. If a file cannot be
-    changed, its result contains the reason, and the other files are still changed. The session must
-    not be open (see ``findings.open_reason``).
+    Return each file or archived session with its new state, in the order of ``findings``. If a file
+    cannot be changed, its result contains the reason, and the remaining files are still changed.
+    The session must not be open (see ``findings.open_reason``).
     """
     rewritten_rows: dict[Location, LocationWithSecrets] = {}
     location_order: dict[Location, None] = {}
@@ -151,7 +151,7 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[LocationW
 def _choose_final_state(
     rewritten_row: LocationWithSecrets | None, latest_row: LocationWithSecrets | None
 ) -> LocationWithSecrets | None:
-    """Return the final state of a file after its rewrite and the last search.
+    """Return the state of a file at the end, from the result of its rewrite and of the last search.
 
     Return None if the file no longer exists.
     """

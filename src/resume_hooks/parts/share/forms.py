@@ -29,7 +29,7 @@ class ExportSchema(StrictModel):
 
 
 class ShareSchema(ExportSchema):
-    """The result of ``share``: the page, and the bundle in it."""
+    """The result of ``share``: the page, and the bundle that the page contains."""
 
     redacted: dict[str, int] = Field(description="secrets removed from the bundle, by kind")
     folders: int = Field(description="places where a home folder was replaced")

@@ -1,6 +1,6 @@
 """Answer the engine's requests to the team part, for example after a session was deleted.
 
-As long as you have not joined a team, these functions do not import the other modules of this part.
+These functions do not import the other modules of this part until you have joined a team.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def queue_deleted_session(session_id: str, where: Where) -> list[str]:
-    """Queue a deleted session for removal from the server by the next push, and return notes for the user."""
+    """Queue a deleted session, which the next push removes from the server. Return notes for the user."""
     if read_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import queue_deletion
@@ -47,7 +47,7 @@ def queue_scrubbed_sessions(sessions: Iterable[str], where: Where) -> list[str]:
 def push_unsent_sessions(where: Where, is_over: Callable[[], bool]) -> None:
     """Push the turns that earlier pushes did not send. Stop early if ``is_over`` returns true.
 
-    A turn stays unsent if the last push was less than a minute ago, or if the server was
+    Turns remain unsent if they ended less than a minute after a push, or if the server was
     unreachable.
     """
     if not os.path.exists(os.path.join(team_folder_path(where), PUSH_MARK_FILE)):

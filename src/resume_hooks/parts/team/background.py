@@ -145,7 +145,7 @@ def push_unsent(
             or has_queued_deletions(where)
             or (not only_session_id and find_expired_sessions(where)[0])
         ):
-            return  # The time of the last attempt does not change if there is nothing to push.
+            return  # If there is nothing to push, the recorded time of the last attempt is not changed.
         os.utime(push_mark)
         # Imported here because a push from the command line does not need this module, whose import
         # takes 65 ms.
@@ -176,7 +176,7 @@ def push_unsent(
 def _push_sessions(
     sessions: list[SessionFile], team: Team, db: Database, where: Where, is_over: Callable[[], bool]
 ) -> None:
-    """Push each session. If the push of one session fails, push the others and then raise its error."""
+    """Push each session. If pushing one session fails, push the others before raising its error."""
     last_error: Exception | None = None
     for session in sessions:
         if is_over():
@@ -219,7 +219,7 @@ def _belongs_to_team(
 
 
 def main() -> None:
-    """Push a session after a turn or at its end. The session's id is in the hook's event on stdin.
+    """Push a session after a turn or at its end. The session's id is in the hook event on stdin.
 
     This function raises no errors and prints nothing.
     """

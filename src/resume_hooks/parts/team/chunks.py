@@ -88,10 +88,10 @@ class LineChunk(NamedTuple):
 def read_clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[CleanRecord]:
     """Yield the cleaned lines of a transcript, beginning at the byte ``offset``.
 
-    If the last line has no line feed but is a complete JSON object, a line feed is added to it. If
-    the last line is incomplete, it is not yielded, so that a later push sends the complete line. A
-    text file that is not a transcript is yielded as a single record, and a binary file yields
-    nothing. Raise OSError if the file cannot be read.
+    The last line may lack a line feed. If it is a complete JSON object, it is yielded with a line
+    feed. If it is incomplete, it is not yielded, so that a later push sends the complete line. A
+    text file that is not a transcript is yielded as a single record. For a binary file, nothing is
+    yielded. Raise OSError if the file cannot be read.
     """
     if not path.endswith(".jsonl"):
         yield from _read_text_record(path, redactor) if not offset else ()
@@ -111,7 +111,7 @@ def read_clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterat
 def clean_line(line: bytes, redactor: Redactor) -> tuple[RedactedBytes, list[Secret]]:
     """Return a line without its images, documents and secrets, and a list of the removed secrets.
 
-    Secrets that ``redactor`` has found in other lines are also removed.
+    The removed secrets include those that ``redactor`` knows from other lines.
     """
     body = normalize_json(line) if len(line) <= MAX_LINE_BYTES else None
     if body is None:

@@ -1,9 +1,9 @@
 """Connect to the team's database.
 
-The address and the user of the database are in a service of libpq (``~/.pg_service.conf``), and
-never in the settings of resume-hooks. This is the only module that imports ``psycopg``, and it does
-so when it opens the first connection. Connections over a network require ``sslmode=verify-full``.
-The module ``rows`` parses every value that the server sends.
+The address and the user of the database are in a libpq service (``~/.pg_service.conf``), and never
+in the settings of resume-hooks. Only this module imports ``psycopg``, when it opens the first
+connection. A connection over a network requires ``sslmode=verify-full``. The values that the server
+sends are parsed by the module ``rows``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DRIVER_PACKAGE = "psycopg"  # The name of the Python package.
 SCHEMA_VERSION = 5
 """The version of the database schema that this release needs.
 
-A SQL file for each earlier version upgrades a database to the next version.
+For each earlier version, there is a SQL file that upgrades a database to the next version.
 """
 
 MIN_SERVER_VERSION = 150_000
@@ -86,7 +86,7 @@ has run for this number of seconds does not start to push another session.
 """
 
 _MAX_MESSAGE_CHARACTERS = 300
-"""The maximum number of characters of a server's error message that are shown."""
+"""The maximum number of characters to show from an error message of the server."""
 
 _parse_version = make_whole_number_parser(0, 1_000_000)
 
@@ -109,7 +109,7 @@ class DriverMissing(TeamFailed):
 def format_driver_remedy() -> str:
     """Return instructions for installing the driver for this Python.
 
-    The virtual environment of the plugin must be changed by the plugin's own installer, not by pip.
+    The plugin's virtual environment may be changed only by the plugin's own installer, not by pip.
     """
     if os.path.isfile(os.path.join(sys.prefix, "requirements.lock")):
         return (
@@ -414,7 +414,8 @@ def _read_service_parameters(service: str) -> dict[str, str]:
 def _are_local_hosts(hosts: str) -> bool:
     """Check whether every host in a comma-separated list is this machine.
 
-    A host is this machine if it is a loopback address or the folder of a socket.
+    A loopback address, the name ``localhost``, and the folder of a Unix socket stand for this
+    machine.
     """
     return all(
         host.startswith(("/", "@")) or _is_loopback_address(host) for host in hosts.split(",")

@@ -1,4 +1,4 @@
-"""Record how much of each session was uploaded, in a small state file for each session.
+"""Record how much of each session was uploaded. Each session has its own small state file.
 
 If a state file is lost, the next push compares the whole session with the server's copy.
 """

@@ -193,9 +193,9 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
 
 
 def read_pulled_sessions(where: Where) -> dict[int, str]:
-    """Return a dictionary of the copies that ``pull_session`` stored.
+    """Return the copies that ``pull_session`` stored.
 
-    It maps the id of a session's row on the server to the session id.
+    The result maps the id of each session's row on the server to the session id.
     """
     rows = read_json_object(os.path.join(team_folder_path(where), _PULLED_FOLDER, _ROWS_FILE))
     return {int(row): name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
@@ -336,7 +336,7 @@ class _FetchBudget:
         self._deadline = time.monotonic() + _MAX_FETCH_SECONDS
 
     def subtract(self, byte_count: int) -> None:
-        """Subtract downloaded bytes from the remaining bytes.
+        """Subtract ``byte_count`` downloaded bytes from the number of remaining bytes.
 
         Raise TeamFailed if no bytes or no time remain.
         """

@@ -101,9 +101,9 @@ def record_team(team: Team, where: Where) -> None:
 
 
 def leave_team(where: Where) -> None:
-    """Remove the files of the team from this machine, including fetched copies of sessions.
+    """Remove the team's files from this machine, including fetched copies of sessions.
 
-    The server keeps its data.
+    The data on the server is not removed.
     """
     removal.remove_if_possible(team_folder_path(where), where.state)
 

@@ -162,7 +162,7 @@ def push_session(
 
 
 def preview_push(session: SessionFile, where: Where) -> PushResult:
-    """Return the result that a first push of the session would have, without connecting to the server."""
+    """Return the result that a first push of the session would have. The server is not contacted."""
     counter = _PushCounter()
     redactor = find_secrets_in_sessions([session])
     for _, path in list_files_to_push(session):

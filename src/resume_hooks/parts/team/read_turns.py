@@ -86,7 +86,7 @@ class TeamHit(NamedTuple):
 
 
 class MatchingTurn(NamedTuple):
-    """A turn that the server found, with the number of its first record, its time, rank and owner."""
+    """A turn that the server found, with the number of its first record, its start time, rank and owner."""
 
     session_row: int
     part_row: int
@@ -331,7 +331,7 @@ class _HitBuilder:
     def build_hit(
         self, turn: MatchingTurn, location: _TurnLocation, lines: list[bytes], session: TeamSession
     ) -> TeamHit | None:
-        """Return a hit with the best record of a turn, or None if its lines do not contain the words."""
+        """Return a hit with the best record of a turn, or None if the turn does not match."""
         name = location.file_name
         best_snippet: tuple[int, Snippet] | None = None
         missing_terms = set(range(len(self._phrases)))

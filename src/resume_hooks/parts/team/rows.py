@@ -35,7 +35,7 @@ The largest expected answer has 10 MB.
 MAX_ANSWER_ROWS = 50_000
 """The maximum number of rows in an answer. A row takes several times its size in memory.
 
-A file of 10 GB has 40,000 chunks.
+For comparison, a file of 10 GB has 40,000 chunks, and each chunk is one row.
 """
 
 MAX_TEXT_BYTES = 64 * 1024
@@ -46,7 +46,8 @@ SHA256_BYTES = 32
 """The number of bytes in a SHA-256 digest."""
 
 _DATA_PAGES_INDEX = 5
-"""The index, in ``/proc/self/statm``, of the number of writable memory pages."""
+"""The index of the field in ``/proc/self/statm`` that contains the number of writable memory pages.
+"""
 
 _WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
 

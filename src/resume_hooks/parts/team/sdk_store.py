@@ -166,7 +166,7 @@ class PostgresSessionStore:
         return sessions
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
-        """Return the folded summary of each session of a project, with the session's modification time."""
+        """Return a dictionary with the folded summary and the modification time of each session of a project."""
         query = (
             "select summary, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = '' and summary is not null"

@@ -266,7 +266,7 @@ def _is_id_or_prefix(locator_text: str) -> bool:
 
 
 def _prefer_own_sessions(sessions: list[TeamSession]) -> list[TeamSession]:
-    """Return only your own sessions if the list contains any, and otherwise all sessions."""
+    """If the list contains sessions of your own, return only these, and otherwise all sessions."""
     own_sessions = []
     for session in sessions:
         if session.is_own and not session.is_transferred:

@@ -30,12 +30,13 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import read_managed_retention
 
 _REMOVAL_QUEUE_FOLDER = "forget"
-"""The folder with a file for each session that the next push must remove from the server."""
+"""The name of the folder that has a file for each session that the next push must remove from the
+server."""
 
 _ONLY_THIS_MACHINE_MARK = b"here"
-"""The content of a session's file in the queue if only this machine's copy must be removed.
+"""The content of a queue file for a session of which only this machine's copy must be removed.
 
-If the file is empty, the server removes the copies from all your machines.
+If the queue file is empty, the copies from all your machines are removed.
 """
 
 
@@ -60,7 +61,7 @@ def fetch_project_readers(project: str, db: Database) -> ProjectReaders | None:
 def share_session(
     session: TeamSession, audience: str, until: datetime | None, db: Database
 ) -> None:
-    """Share a session with the team, with its project or with one member, optionally until a time.
+    """Share a session with the team, with its project or with one member. ``until`` may limit the time.
 
     ``audience`` is ``"team"``, ``"project"`` or the login of a member. Raise TeamFailed.
     """

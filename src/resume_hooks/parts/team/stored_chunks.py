@@ -63,7 +63,7 @@ STORED_CHUNK_FORMAT = RowFormat(
 
 
 class _SizedChunk(Protocol):
-    """An object whose compressed size on the server is known."""
+    """An object whose compressed size on the server is known, such as a chunk."""
 
     @property
     def stored_bytes(self) -> int:

@@ -156,7 +156,7 @@ class _Search:
     def _read_turn_count(self) -> int:
         """The number of turns that were read.
 
-        If the search contains no phrase, turns whose text lacks the words are not counted.
+        Turns whose text lacks the words are counted only if the search contains a phrase.
         """
         return len(self._seen_turns) - (
             0 if self._has_phrases else self._db.refused_row_count - self._refused_rows_before
@@ -214,7 +214,7 @@ class _Search:
     def _fetch_page(
         self, query: str, end_time: datetime, excluded_owners: list[str]
     ) -> tuple[list[MatchingTurn], bool]:
-        """Return turns before ``end_time``, and whether older turns may also match the query."""
+        """Return a page of turns before ``end_time``, and whether there may be older turns that match."""
         start_time, only_own, project = self._scope
         refused_before = self._db.refused_row_count
         values = (
@@ -262,7 +262,7 @@ def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
 
 
 def build_queries(query: Query) -> list[str]:
-    """Return the variants of a query in PostgreSQL's syntax, strictest first.
+    """Return variants of a query in PostgreSQL's syntax, strictest first.
 
     Every variant requires all words of a quoted phrase.
     """

@@ -36,8 +36,8 @@ from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE, make_label_r
 from resume_hooks.transcripts.records import Record, get_string
 
 MAX_COPIES_BYTES = 1024**3
-"""Maximum number of bytes of all copies together. If it is exceeded, the least recently used copies
-are removed."""
+"""The maximum total size of all copies in bytes. If the copies are larger, the least recently used
+ones are removed."""
 
 COPY_FORMAT_VERSION = (
     5  # The version of the format of copies. A copy with another version is created again.

@@ -165,7 +165,7 @@ class RolloutEnds(HeadTail):
 
     @property
     def project(self) -> str:
-        """The name that Claude Code's project folder has for the thread's working directory."""
+        """The name that Claude Code would give the project folder of the thread's working directory."""
         if self.cwd:
             return project_key(self.cwd)
         return ""

@@ -52,7 +52,7 @@ MAX_CHILD_WRITE_SECONDS = 2
 class Codex:
     """The threads in the folder ``codex_home``. Their copies are in ``copies_folder``.
 
-    Each use of ``store`` and each call of ``list_files`` scans the folder again.
+    The folder is scanned again each time ``store`` is read or ``list_files`` is called.
     """
 
     name = AGENT_NAME
@@ -93,7 +93,7 @@ class Codex:
         )
 
     def read_title_lines(self, path: str) -> bytes:
-        """Return the name that the user gave to a thread and the title in lists, both in lower case."""
+        """Return the name that the user gave to a thread, and its title in lists, both in lower case."""
         try:
             ends = self.read_ends(path)
         except SessionNotFound:
@@ -178,7 +178,7 @@ class Codex:
         ]
 
     def listing_notes(self) -> list[str]:
-        """Return a note on the number of compressed rollouts that this Python cannot read, if there are any."""
+        """If this Python cannot read some compressed rollouts, return a note with their number."""
         compressed_count = self.rollouts.compressed_count
         if not compressed_count:
             return []
@@ -283,9 +283,9 @@ class Codex:
 
 
 class ThreadStore(SessionStore):
-    """The threads of a CODEX_HOME, grouped by project.
+    """The threads in a CODEX_HOME, grouped by project.
 
-    A project has the same name as its project folder in Claude Code.
+    The name of a project is that of its project folder in Claude Code.
     """
 
     def __init__(self, rollouts: Rollouts) -> None:
@@ -367,9 +367,9 @@ MAX_NAME_LIST_BYTES = 64 * 1024 * 1024  # Maximum number of bytes to read from t
 
 
 def read_thread_names(codex_home: str) -> dict[str, str]:
-    """Return the names that the user gave to threads, by thread id.
+    """Return a dictionary of the names that the user gave to threads, by thread id.
 
-    If the list contains several names for a thread, its last name is returned.
+    If a thread was given several names, the last one is returned.
     """
     names_by_id: dict[str, str] = {}
     path = os.path.join(codex_home, NAME_DATABASE_FILE)

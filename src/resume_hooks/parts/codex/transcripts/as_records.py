@@ -330,8 +330,8 @@ class RecordConverter:
     def _convert_compaction(self, line: RolloutLine) -> Iterator[Record]:
         """Yield the records of a compaction.
 
-        They are the boundary, the messages that the harness repeats after a compaction, and a
-        summary with all other items.
+        These are the boundary, the messages from the harness that the compaction keeps, and a
+        summary record that contains all other items.
         """
         compacted = apply_compaction(line.payload, [prompt for _, prompt in self._turns if prompt])
         uuid, summary_id = self._ids.derive_id("boundary"), self._ids.derive_id("summary")
@@ -466,7 +466,7 @@ class RecordConverter:
 
 
 def _build_sandbox_fields(context: Record) -> dict[str, str]:
-    """Return a field that describes a turn's sandbox, or no field if the sandbox allows changes."""
+    """Return a field that describes the sandbox of a turn. If the sandbox allows changes, return no field."""
     policy = get_mapping(context, "sandbox_policy")
     mode = get_string(policy, "type") or get_string(policy, "mode")
     if mode != READ_ONLY_SANDBOX:
@@ -627,8 +627,8 @@ def _build_block(part: Record) -> Record | None:
 class ToolOutput(NamedTuple):
     """The content of a tool's output, and whether the tool failed.
 
-    ``extra_fields`` contains the task id if the command is still running, or the exit code if it is
-    known.
+    If the command is still running, ``extra_fields`` contains its task id. Otherwise, it contains
+    the exit code if that is known.
     """
 
     content: str | list[Record]

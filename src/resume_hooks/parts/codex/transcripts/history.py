@@ -1,8 +1,8 @@
 """Build the history that Codex sends to the model when it resumes a thread.
 
 The history follows Codex's own rules: the newest compaction replaces all items before it, and turns
-that were rolled back are removed. The lines are read one by one, and items that were replaced are
-not kept in memory.
+that were rolled back are removed. The lines are read one by one, and replaced items are not kept in
+memory.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ItemIds:
     def add_meta_line(self, meta: RolloutLine) -> None:
         """Process a ``session_meta`` line.
 
-        The ids of the items depend on the last of these lines before the first item.
+        If several such lines precede the first item, the ids of the items depend on the last one.
         """
         if not self._has_begun:
             self._state = parse_meta(meta.payload).thread_id.encode()
@@ -84,9 +84,9 @@ class ItemIds:
         return _format_uuid(self._state)
 
     def derive_id(self, kind: str) -> str:
-        """Return an id for a record that is not made from an item, for example a compaction boundary.
+        """Return an id for a record that is not made from an item, for example for a compaction boundary.
 
-        ``kind`` is a name for the kind of record.
+        ``kind`` identifies the kind of record.
         """
         return _format_uuid(hashlib.blake2b(self._state + kind.encode(), digest_size=16).digest())
 

@@ -69,9 +69,11 @@ HARNESS_PREFIXES = (
 _INSTRUCTIONS_HEADING = re.compile(r"# AGENTS\.md instructions for (\S[^\n]{0,400})\n")
 _INSTRUCTIONS_PREFIXES = ("<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md")
 _GOAL_NOTICE_PREFIX = '<codex_internal_context source="user_goal">'
-_GOAL_NOTICE_KIND = "user.goal"  # The kind of Codex's note about the user's goal.
+_GOAL_NOTICE_KIND = (
+    "user.goal"  # The kind of the message in which Codex tells the model about the user's goal.
+)
 _USER_KIND_PREFIX = (
-    "user."  # The beginning of all kinds of messages from the user, since Codex 0.15x.
+    "user."  # All kinds of messages from the user begin with this text since Codex 0.15x.
 )
 
 
@@ -281,7 +283,7 @@ def pair_calls(items: list[Record]) -> dict[str, CallPair]:
 
 
 def find_orphan_indexes(items: list[Record]) -> set[int]:
-    """Return the indexes of outputs whose call is missing.
+    """Return the indexes of outputs without a matching call.
 
     Outputs without a call id are not included.
     """

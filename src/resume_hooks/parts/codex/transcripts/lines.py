@@ -28,8 +28,8 @@ META_LINE, ITEM_LINE, COMPACTION_LINE, TURN_CONTEXT_LINE, EVENT_LINE = (
 # The type of lines in which the client describes the environment to the model. Such a line contains
 # either the complete description or only the changes.
 WORLD_STATE_LINE = "world_state"
-# The type of the event with the thread's settings. Newer clients use these settings when they
-# resume the thread.
+# The type of the event that contains the thread's settings. When newer clients resume the thread,
+# they use these settings.
 SETTINGS_EVENT = "thread_settings_applied"
 
 # The type of a line that this plugin adds to a rollout for its own data. Codex ignores the line.

@@ -111,7 +111,7 @@ def _is_past_end(line: RolloutLine, end: HistoryBase) -> bool:
 
 def _check_file_length(path: str, base: HistoryBase) -> None:
     if path.endswith(COMPRESSED_SUFFIX):
-        return  # The length of a compressed file is only known after it was uncompressed.
+        return  # The length of a compressed file is known only after uncompressing it.
     try:
         is_too_short = os.path.getsize(path) < base.end_offset
     except OSError as error:

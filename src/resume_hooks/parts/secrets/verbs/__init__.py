@@ -14,11 +14,11 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
     and its children. Each file is replaced completely or not at all, without a backup. Copies that
     others already have are out of reach: revoke the secret.
 
-    With --list nothing is written. It shows each secret's kind, place and age, never the secret. It
-    searches the transcript, sub-agents, separate tool outputs, file states that the client saved,
-    backups, the trash and the vault. Unchanged files are not read again. The exit code is 1 if
-    there are secrets, or places that could not be read. Without SESSION, --project or --all it only
-    covers the latest session of this folder, not its children.
+    With --list, nothing is written. The list shows the kind, place and age of each secret, but not
+    the secret itself. The search covers the transcript, sub-agents, separate tool outputs, file
+    states that the client saved, backups, the trash and the vault. Unchanged files are not read
+    again. The exit code is 1 if secrets were found, or if a file could not be read. Without SESSION,
+    --project or --all, only the latest session of this folder is searched, without its children.
 
     \b
     Examples:

@@ -345,7 +345,7 @@ def format_audit(audit_result: Audit, scope: str = "") -> str:
 def _select_sessions(options: ScrubOptions) -> tuple[set[str] | None, str]:
     """Return the ids of the sessions to search, and a phrase that describes these sessions.
 
-    The ids are None if all sessions are searched.
+    None instead of the ids means that all sessions are searched.
     """
     if options.all_sessions:
         return None, " of all sessions"

@@ -89,7 +89,7 @@ class Document:
             self.turns += len(head.turns)
             self._session_parts.append((head, conversation))
         title = self._clean_title(session_ends[-1])
-        # Redact the form of the title that the file name will contain.
+        # The file name will contain the normalized title, so that form of the title is redacted.
         redacted_title = self._export_redactor.redact_line(unicodedata.normalize("NFKC", title))
         self.name = format_file_name(redacted_title, sessions[-1].session_id, options.format)
 
@@ -141,7 +141,7 @@ class Document:
 
     @property
     def picture_count(self) -> int:
-        """The number of images and documents in the sessions, which are not searched for secrets."""
+        """The number of images and documents in the sessions. They are not searched for secrets."""
         return self._builder.picture_count
 
     @property

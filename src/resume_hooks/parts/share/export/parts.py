@@ -28,8 +28,8 @@ MAX_NAMED_TOOLS = 6  # Maximum number of tools whose names are shown per turn.
 class TurnHeader(NamedTuple):
     """The header of a turn.
 
-    ``place`` is ``live``, ``compacted`` or ``branch``. ``tokens`` is the size of the context after
-    the turn, or 0 if it is unknown.
+    ``place`` says where the turn is: ``live``, ``compacted`` or ``branch``. ``tokens`` is the size
+    of the context after the turn, or 0 if it is unknown.
     """
 
     number: int
@@ -183,7 +183,7 @@ class CallPart(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The outcome ``failed`` or ``no answer``, or ``""`` if the call succeeded."""
+        """``failed`` or ``no answer``, or ``""`` if the call succeeded."""
         if self.result is None:
             return "no answer"
         if self.result.is_failure:

@@ -72,8 +72,8 @@ class ExportRedactor:
     def redact_line(self, text: str) -> str:
         """Return a short text, such as a title, without secrets. The secrets are not counted.
 
-        The text is not cut. If it ends with an ellipsis because it was shortened earlier, its last
-        word is removed. That word may be part of a secret that no rule recognises.
+        The text is not cut. If it ends with an ellipsis, it was shortened earlier, and its last
+        word is removed. That word may be part of a secret that no rule recognises any more.
         """
         if self._redactor and text.endswith("…"):
             last_word = text.rsplit(None, 1)[-1]

@@ -53,7 +53,7 @@ class ExportConversation(NamedTuple):
 def select_conversation(
     session: SessionFile, record_range: str, known_ids: set[str], observers: Sequence[Observer] = ()
 ) -> ExportConversation:
-    """Return the conversation of a session without the records whose uuids are in ``known_ids``.
+    """Return the records of a session, except those whose uuids are in ``known_ids``.
 
     The uuids of the returned records are added to ``known_ids``. Raise SessionNotFound if the file
     cannot be read, and NotATranscript if it belongs to another program.

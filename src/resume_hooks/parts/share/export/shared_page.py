@@ -39,7 +39,7 @@ PAGE_OPTIONS = DocumentOptions(
     record_range=CONVERSATION,
     max_text_characters=MAX_TEXT_CHARACTERS,
 )
-"""The options of a page: it shows all records that led to the session's end."""
+"""The options for the page: it shows all records that led to the session's end."""
 
 BUNDLE_START = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
 """The text before the digest of the bundle.
@@ -92,8 +92,8 @@ class PackedBundle(NamedTuple):
 def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
     """Pack the sessions of a document into a temporary file for the duration of the block.
 
-    A crash leaves no file behind. Raise SessionNotFound if a session cannot be read, and
-    WriteFailed if the file cannot be written.
+    The file has no name, so a crash leaves no file behind. Raise SessionNotFound if a session
+    cannot be read, and WriteFailed if the file cannot be written.
     """
     redactor = BundleRedactor(document.redactor or Redactor(), HomeFolders(where, document.folders))
     counter = ChunkCounter()

@@ -74,10 +74,11 @@ class ExportOptions(
 class ShareOptions(SessionOptions, function="resume_hooks.parts.share.verbs.share:share_session"):
     """Write SESSION as one file for a colleague: a page for any browser, with the session inside for ``import``.
 
-    Secrets and home folders are removed from both. First you see how many, by kind, and must
-    confirm; nothing is written or sent before that. The page needs no script and loads nothing. At
-    its top it lists what was removed. Images are not checked. Your colleague reads it, then types
-    resume-hooks import FILE, or resume FILE. A file that was truncated or changed is rejected.
+    Secrets and home folders are removed from the page and from the session in it. The command first
+    shows how many secrets of each kind it removes, and writes the file only after you confirm. It
+    sends nothing. Images are not checked. The page needs no script, loads nothing, and lists what
+    was removed. Your colleague can read it, and then run resume-hooks import FILE, or resume FILE.
+    A file that was truncated or changed is rejected.
 
     \b
     Examples:

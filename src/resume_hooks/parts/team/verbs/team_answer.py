@@ -84,7 +84,7 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
     environment does not show the client.
     """
     if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
-        # Imported here because a search by the user does not need it.
+        # Imported here because searches by the user do not need it.
         from resume_hooks.parts.team import background
 
         background.check_model_search_allowed(options.where)
@@ -100,7 +100,7 @@ def read_team_lineage(
 
     Ancestors that are not on this machine are fetched from the server.
     """
-    # Imported here because only a lineage needs it.
+    # Imported here because only this function needs it.
     from resume_hooks.parts.team.ancestry import add_missing_ancestors, fetch_server_lineage
 
     with connect_to_read(options) as db:

@@ -33,7 +33,7 @@ _LOCKED_SESSIONS_QUERY = (
 
 
 def create_schema(options: InitOptions) -> None:
-    """Create or upgrade the team's database schema, or print the SQL that does it."""
+    """Create or upgrade the team's database schema, or print the SQL that would do so."""
     service, version = validate_service(options.service), 0
     if options.upgrade:
         with connect_to_team(service, any_version=True) as db:

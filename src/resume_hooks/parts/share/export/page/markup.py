@@ -1,7 +1,8 @@
 """Convert texts from a session to HTML.
 
 This is the only module that creates markup. It escapes every text that is not ``Html``. The names
-of elements and attributes are constants, but their values and contents are not trusted.
+of elements and attributes are constants in the code. The values of attributes and the contents of
+elements may come from a session, so they are not trusted.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ _ALLOWED_LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECAS
 
 
 def build_code_markup(text: str, language: str = "", description: str = "") -> Html:
-    """Return a box with code. ``language`` is the language of a fence, which may be any text."""
+    """Return a box with code. ``language`` may be any text, because it can be the language of a fence."""
     coloured_code = _colour_code(text, LEXERS_BY_LANGUAGE.get(language.strip().lower(), ""))
     return build_element(
         "div",
@@ -211,7 +211,7 @@ def build_verbatim_markup(text: str) -> Html:
 
 @cache
 def _build_prose_parser() -> MarkdownIt:
-    # Imported here because the import takes 40 ms and only a page needs it.
+    # Imported here because the import takes 40 ms and only pages need it.
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
@@ -257,7 +257,7 @@ def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
 
 def _build_token_element(token: Token) -> Html:
     name = ELEMENTS_BY_TAG[token.tag]
-    if token.hidden:  # The parser hides the paragraphs in a list without blank lines.
+    if token.hidden:  # In a list without blank lines, the parser marks the paragraphs as hidden.
         return Html("\n")
     if token.nesting < 0:
         end_tag = "</table></div>" if name == "table" else f"</{name}>"
