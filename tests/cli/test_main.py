@@ -162,7 +162,7 @@ def test_an_unknown_locator_exits_with_1(
 
 def test_fewer_than_four_characters_are_not_an_id(cli: Cli) -> None:
     """If a locator has only three characters, the error does not mention ids, which need at least four."""
-    assert b"no id starts so" in cli("info", "dead").stderr
+    assert b"no id starts with it" in cli("info", "dead").stderr
     assert cli("info", "dea").stderr.startswith(b"resume-hooks: No session is called 'dea'\n")
 
 

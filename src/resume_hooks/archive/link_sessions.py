@@ -89,7 +89,7 @@ def link_all_sessions(where: Where, is_over: Callable[[], bool]) -> None:
 
 
 def archive_lost_sessions(where: Where) -> None:
-    """Archive the files that exist only as our links, but no longer than a user can be made to wait."""
+    """Archive the files that exist only as our links. Stop after ``MAX_ARCHIVE_SECONDS`` seconds."""
     if os.path.isdir(links_folder(where)) and _are_links_allowed(where):
         deadline = time.monotonic() + MAX_ARCHIVE_SECONDS
         archiver = _ProjectArchiver(

@@ -189,8 +189,8 @@ class SessionLister:
 
     @functools.cached_property
     def _indexed_turns(self) -> dict[tuple[str, int, int], int]:
-        # Loading SQLite takes 10 ms. Only a session that is longer than the two ends of its file
-        # needs it.
+        # Loading SQLite takes 10 ms. It is needed only for sessions whose files are longer than the
+        # beginning and the end that were read.
         from resume_hooks.search.index.database import turns_by_file
 
         return turns_by_file(self.where)
@@ -253,7 +253,7 @@ class SessionLister:
     def _read_listed_ends(
         self, session: SessionFile, project: Project | None, *, include_helpers: bool
     ) -> tuple[HeadTail, Agent] | None:
-        """Return the two ends of a session's file and its agent, or None if lists leave the session out."""
+        """Return the beginning and the end of a session and its agent, or None if lists leave it out."""
         agent = agent_of_session(session, self.where)
         ends = agent.read_ends(session.path)
         is_helper = ends.is_headless_run and ends.has_messages
@@ -308,8 +308,8 @@ class SessionLister:
     def _measure_context(self, session: SessionFile, ends: HeadTail) -> ContextSize:
         """Return the size of a session's context.
 
-        It is computed from the ends of the session's file if they suffice, or else as in
-        ``Session.context``.
+        The size is computed from the beginning and the end of the session's file if these suffice.
+        Otherwise, ``Session.context`` computes it.
         """
         if ends.first_records:
             stated_size = tokens.stated_size_from_record(ends.first_records[0])

@@ -1,7 +1,7 @@
 """Parse a typed question.
 
 A question has words, "exact phrases", -excluded words, and words about time such as "in June" or
-"last week". Any text is valid. Words without a special meaning are searched as they are, so the
+"last week". Any text is valid. Words without a special meaning are searched for as they are, so the
 index's query syntax has no effect. Words about time are only a hint: turns from that time come
 first, but other turns are also found.
 """

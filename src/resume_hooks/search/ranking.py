@@ -278,7 +278,8 @@ class WordingTurn(NamedTuple):
 class Ranking:
     """Ranks the turns that fulfil the conditions of a scope and contain no excluded term.
 
-    ``period`` is the time that the question hints at, or None.
+    ``period`` is the period that the question mentions, or None. Turns from this period get a
+    bonus.
     """
 
     def __init__(
@@ -332,7 +333,7 @@ class Ranking:
     def latest_turns(self, max_turns: int) -> list[TurnHit]:
         """Return the newest turns that fulfil the conditions, for a query without terms.
 
-        Each turn has only its first matching message as its record.
+        The ``records`` of each turn contain only the first matching message.
         """
         return [
             TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)

@@ -180,7 +180,8 @@ class Marker:
     def find_marks(self, text: Text, start: int = 0) -> list[Mark]:
         """Return the matches of all terms in a text, in order and without overlaps.
 
-        Positions are relative to ``start``, at which the search begins.
+        The search begins at the position ``start``. The positions of the matches are relative to
+        ``start``.
         """
         display, folded_text = (
             text.displayed[start : start + MAX_SEARCHED_CHARACTERS],

@@ -108,7 +108,7 @@ def project_scope_of_session(path: str, where: Where) -> Scope:
     The scope includes the project folder that contains the file.
     """
     scope = project_scope_of_folder(home_folder(HeadTail(path), where), where)
-    # If the session was moved, its file is in a project folder with another name. Only such a
+    # If the session was moved, its file is in a project folder with a different name. Only such a
     # folder is added here, because the project folder with the expected name may also contain other
     # projects.
     other_names = {os.path.basename(os.path.dirname(path))} - {

@@ -20,7 +20,8 @@ from resume_hooks.sessions.agents.registry import agent_of_path, original_path
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MISSING_FILE_DEPTH = 1_000_000  # Sorts copies whose files no longer exist after all other copies.
+# With this depth, copies whose files no longer exist are sorted after all other copies.
+MISSING_FILE_DEPTH = 1_000_000
 
 
 class IndexedFile(NamedTuple):

@@ -1,5 +1,5 @@
 """Find and name sessions: project folders, locators, references, lineage and archived copies.
 
-May import the ground, system, storage and transcripts. Must not render, make children, or change an
-archive.
+This package may import only the packages below it: the ground, system, storage and transcripts. It
+must not render text, make children, or change an archive.
 """

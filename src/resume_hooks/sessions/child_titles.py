@@ -34,7 +34,7 @@ Kind = Literal[
 """The operation that made a child."""
 
 _DISPLAYED_KINDS = {"rewind": "back", "smart-trim": "trim --smart"}
-"""Kinds that are displayed under another name. Titles may contain either name."""
+"""Kinds that are displayed under a different name. Titles may contain either name."""
 
 _ANY_KIND_PATTERN = "|".join(
     map(re.escape, (*get_args(Kind), "clear", *itertools.chain(*_DISPLAYED_KINDS.items())))

@@ -1,10 +1,10 @@
 """Compute when the client deletes a session, and when it deletes some of the session's files earlier.
 
-Measured with clients 2.1.42 and 2.1.329. A cleanup processes all project folders, with the settings
-of the folder in which the client runs. Client 2.1.329 deletes a transcript together with the
-session's other files. It also deletes each large tool output when the output itself is old enough,
-even if the session is used every day. Both clients delete the folder with a session's file backups
-in the same way.
+The client's behaviour was measured with versions 2.1.42 and 2.1.329. A cleanup processes all
+project folders, with the settings of the folder in which the client runs. Version 2.1.329 deletes a
+transcript together with the session's other files. It also deletes each large tool output once the
+output itself is old enough, even if the session is used every day. Both versions delete the folder
+with a session's file backups in the same way.
 
 This module imports few others, because the start of a session waits for it.
 """
@@ -39,11 +39,11 @@ class DatedSession(NamedTuple):
 
 
 class ExpiringSession(NamedTuple):
-    """A session of which the client will soon delete some files.
+    """A session from which the client will soon delete files.
 
-    ``deletion_time`` is the earliest time at which it may delete one of them, in seconds since the
-    epoch. ``last_write`` is the latest write to any of these files. ``includes_transcript`` is true
-    if the transcript is one of them.
+    ``deletion_time`` is the earliest time at which it may delete one of these files, in seconds
+    since the epoch. ``last_write`` is the latest write to any of these files.
+    ``includes_transcript`` is true if the transcript is one of them.
     """
 
     session: DatedSession
@@ -83,7 +83,7 @@ class SessionExpiry(NamedTuple):
         return None
 
     def next_expiry(self, moment: float) -> float | None:
-        """Return the first time at which a file expires that is not before ``moment``, or None."""
+        """Return the first time, not earlier than ``moment``, at which a file expires, or None."""
         expiry_times = (mtime + self.period for mtime in (self.session.mtime, *self.file_times))
         return min(
             (expiry_time for expiry_time in expiry_times if expiry_time >= moment), default=None

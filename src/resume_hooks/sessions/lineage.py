@@ -105,7 +105,7 @@ class LineageFinder:
     """Finds the parents and the descendants of sessions in a config home. Links are read only once."""
 
     def __init__(self, where: Where, known_ends: Mapping[str, HeadTail] | None = None) -> None:
-        """``known_ends`` maps the paths of sessions to their beginnings and ends, if they were read before."""
+        """``known_ends`` maps the paths of sessions to their beginnings and ends, if these were already read."""
         self._where = where
         self._known_ends = dict(known_ends or {})
         self._links = {link.child_id: link for link in read_links(where)}

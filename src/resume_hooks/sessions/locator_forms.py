@@ -79,7 +79,7 @@ class SessionNames(NamedTuple):
 
 
 class LocatorScope:
-    """The folder in which a locator was typed, and the sessions that the locator may name.
+    """The folder in which a locator was typed, and the sessions to which the locator may refer.
 
     The names of the sessions are cached.
     """
@@ -99,7 +99,7 @@ class LocatorScope:
 
     @property
     def hidden_folders_note(self) -> str:
-        """Sentences for the end of a remedy about folders that can't be read, or ``""`` if there are none."""
+        """Sentences about folders that can't be read, for the end of a remedy, or ``""`` if there are none."""
         return hidden_folders_remedy(self.store.unreadable_folders(), self.store.linked_paths())
 
     @cached_property
@@ -568,7 +568,7 @@ def not_found_error(words: str, scope: LocatorScope) -> SessionNotFound:
     return SessionNotFound(
         (
             "No session is called "
-            f"'{collapse_line(plain_line(words), 80)}'{', and no id starts so' if len(words) > 3 else ''}"
+            f"'{collapse_line(plain_line(words), 80)}'{', and no id starts with it' if len(words) > 3 else ''}"
         ),
         "Use a session id or four or more of its first characters, a title or at least three letters of it, a tag, "
         f"latest, '#72' for a pull request, or the path of a .jsonl file. {LIST_REMEDY}{scope.hidden_folders_note}",

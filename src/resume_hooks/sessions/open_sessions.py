@@ -77,8 +77,8 @@ class Clients:
     def may_open_child(self, pid: int | None, child_id: str, maker_pid: int | None) -> bool:
         """Check whether the client with the process id ``pid`` may open a child.
 
-        Return False if another running client has opened the child, or if the running client
-        ``maker_pid``, which made the child, is a different client.
+        Return False if another running client has opened the child. Also return False if
+        ``maker_pid``, the client that made the child, is a different client and is still running.
         """
         if any(
             other_pid != pid and entry.get("sessionId") == child_id

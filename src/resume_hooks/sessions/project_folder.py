@@ -68,8 +68,8 @@ class MovedFolder(NamedTuple):
 def home_folder(ends: HeadTail, where: Where) -> str:
     """Return a session's home folder.
 
-    This is the folder, among those recorded in the session, to whose name the session's project
-    folder corresponds.
+    A session may record several folders. Its home folder is the one whose name corresponds to the
+    name of the session's project folder.
     """
     key = os.path.basename(project_folder_of_session(ends.path, where))
     records = (*ends.first_records, *ends.last_records)

@@ -46,8 +46,8 @@ _LOCATOR_LIKE_PATTERN = re.compile(
     r"latest(?:~\d*)?|[0-9a-f-]{4,36}|\d+|#\d+|pr:#?\d+|(?:tag|title):.*|https?://.*|.*\.jsonl|~?/.*|-.*",
     re.IGNORECASE | re.DOTALL,
 )
-"""Matches a label that cannot be used as a locator: it looks like an id, a path, a pull request or
-a command-line option."""
+"""Matches text that is not allowed as a title or a tag, because it looks like an id, a path, a pull
+request or a command-line option."""
 
 _REMOVED_CATEGORIES = frozenset(
     {"Cf", "Co", "Cn"}
@@ -117,7 +117,8 @@ def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
 def write_label(change: LabelChange) -> None:
     """Append the records of a change to the session's file.
 
-    Raise WriteFailed if that fails, or if another program sets another label at the same moment.
+    Raise WriteFailed if writing fails, or if another program sets a different label at the same
+    time.
     """
     path = change.session.path
     if not change.records:
@@ -141,7 +142,7 @@ def _label_change(
 
 
 def _read_ends_of_writable_session(session: SessionFile, where: Where) -> HeadTail:
-    """Return the beginning and the end of a session's file after checking that the session may be changed.
+    """Check that a session may be changed, and return the beginning and the end of its file.
 
     If it must not be changed, raise UsageError, OnlyArchived, WriteFailed or SessionNotFound.
     """
@@ -193,7 +194,7 @@ def _require_utf8(text: str) -> str:
 
 
 def _require_usable_label(text: str, label_name: str) -> str:
-    """Return the text, or raise UsageError if it is empty, too long, or looks like a different locator."""
+    """Return the text, or raise UsageError if it is empty, too long, or looks like something else."""
     if not text:
         raise UsageError(f"An empty {label_name}", "Give at least one visible character.")
     if len(text) > MAX_LABEL_CHARACTERS:

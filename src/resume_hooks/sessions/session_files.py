@@ -32,7 +32,7 @@ from resume_hooks.transcripts.records import (
     reject_codex_rollout,
 )
 
-# Number of bytes to search for a session id if the file's name is not an id.
+# Maximum number of bytes in which a session id is searched for if the file's name is not an id.
 MAX_SEARCHED_BYTES = 8 * 1024 * 1024
 DEFAULT_AGENT = "claude"  # the agent of a session unless another agent is given: Claude Code
 
@@ -76,8 +76,8 @@ def sessions_in_project_folder(folder: str, prefix: str = "") -> list[SessionFil
 def sessions_of_directory(cwd: str, where: Where) -> list[SessionFile]:
     """Return the sessions in the project folders of a working directory, newest first.
 
-    Some may belong to another directory whose project folder has the same name, see
-    ``belongs_to_folder``.
+    Some of them may belong to another directory whose project folder has the same name (see
+    ``belongs_to_folder``).
     """
     return sort_newest_first(
         session
@@ -202,7 +202,7 @@ def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
 
 
 def session_file(path: str) -> SessionFile:
-    """Return the session in a file with any name.
+    """Return the session that a file contains, whatever the file's name is.
 
     The session's id is taken from the file's name or from its records. Raise SessionNotFound if the
     path can't be read, and NotATranscript if the file is not a transcript.

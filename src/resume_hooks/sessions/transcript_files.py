@@ -180,7 +180,7 @@ class TranscriptFile(NamedTuple):
 
     ``agent`` is ``agent-<id>`` for a sub-agent's transcript, else ``""``. ``session_id`` is the id
     of the session. It is ``""`` for a sub-agent's transcript that is next to the session's file,
-    because then only the transcript's content has the id of the session. ``mtime`` is in
+    because the path of such a transcript does not contain the session's id. ``mtime`` is in
     nanoseconds, and ``size`` is in bytes.
     """
 
@@ -207,7 +207,7 @@ def list_transcripts(where: Where) -> list[TranscriptFile]:
 
 
 def transcripts_in_folder(folder: str) -> Iterator[TranscriptFile]:
-    """Yield the transcripts in a project folder. Yield none if the folder can't be listed."""
+    """Yield the transcripts in a project folder. If the folder can't be listed, yield no transcripts."""
     name = os.path.basename(folder)
     try:
         with os.scandir(folder) as iterator:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 MAX_ANCESTOR_SECONDS = 0.05
 """The maximum number of seconds in which a verb archives ancestors. The session that is being
-archived at that time is still finished."""
+archived when the time is over is still completed."""
 
 PRESENT_STATUS = "present"
 

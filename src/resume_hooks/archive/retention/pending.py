@@ -1,4 +1,4 @@
-"""Remember the ancestors that must be archived later, by an empty file ``keep-<session id>`` for each.
+"""Record the ancestors that must be archived later, each as an empty file ``keep-<session id>``.
 
 The files are in the folder ``pending`` of the state folder. A file is written if the engine is not
 installed yet or if archiving would take too long. When the next session starts, the file is found,

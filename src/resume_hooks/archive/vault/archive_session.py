@@ -48,8 +48,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
 MAX_ARCHIVED_TITLES = 100
-"""The maximum number of titles in a manifest, and also of pull requests. Real sessions have fewer.
-"""
+"""The maximum number of titles, and of pull requests, in a manifest. Real sessions have fewer of
+each."""
 
 
 class ClientFile(NamedTuple):
@@ -145,7 +145,7 @@ class ClientFiles:
 
 
 def describe_transcript(head_tail: HeadTail, parent: Sequence[str]) -> ArchiveDetails:
-    """Return the details of a transcript that a manifest contains, so that the session can be found.
+    """Return the details about a transcript that its manifest contains, so that the session can be found.
 
     ``parent`` has the values of the fields of ``provenance.Parent``.
     """

@@ -125,7 +125,7 @@ def lock_for_change(
 
 
 def describe_cause(error: OSError, known_path: str = "") -> str:
-    """Return the system's message for a failure. It is preceded by the path if this is not ``known_path``."""
+    """Return the system's message for a failure, preceded by the path unless this is ``known_path``."""
     if error.filename and error.filename != known_path:
         path_prefix = f"{error.filename}: "
     else:

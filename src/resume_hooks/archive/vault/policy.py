@@ -109,8 +109,8 @@ def find_due_sessions(
     """Return the sessions that the policy removes, oldest first.
 
     Each session comes with the reason, and with True if it is too old or False if the vault is too
-    large. In the latter case, the sessions in ``kept_session_ids`` are not removed. All manifests
-    are read.
+    large. Sessions in ``kept_session_ids`` are not removed because of the vault's size. All
+    manifests are read.
     """
     archived_sessions = list_archived(where)[::-1]
     path, managed_period = read_managed_retention()

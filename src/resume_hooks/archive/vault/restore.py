@@ -404,8 +404,8 @@ def _write_file(file: RestoredFile, new_id: str, oldest_time_ns: int) -> None:
     """Write one file, read it back and compare it.
 
     If ``new_id`` is given, it replaces the session's id in the lines of a transcript. The content
-    is first written to a temporary name. The file gets its mode and its time before it is renamed.
-    The time is not earlier than ``oldest_time_ns``.
+    is first written under a temporary name. The file gets its mode and its time before it is
+    renamed. The time is not earlier than ``oldest_time_ns``.
     """
     new_digest, old_digest = hashlib.sha256(), hashlib.sha256()
     content = hash_and_yield(read_chunks(file.source, os.path.getsize(file.source)), old_digest)

@@ -89,7 +89,7 @@ def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession
 
 
 class _CountingChange:
-    """Applies a change to lines or whole texts, and counts those that it changed."""
+    """Applies a change to lines or whole texts, and counts how many of them it changed."""
 
     def __init__(
         self,

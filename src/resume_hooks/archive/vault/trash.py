@@ -53,7 +53,7 @@ def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
     folder = os.path.join(where.state, TRASH_FOLDER, session_id)
     make_private_folder(folder, where)
     new_path = os.path.join(folder, instant.replace(":", "-"))
-    # If the same session is deleted twice within a millisecond, both deletions would have the same
+    # If the same session is deleted twice within a millisecond, both deletions need the same
     # folder, so the second one fails.
     if os.path.lexists(new_path):
         raise FileExistsError(None, "Another command is deleting this session, too", new_path)

@@ -38,8 +38,8 @@ from resume_hooks.system.text import replace_surrogates
 class ArchivedSessions:
     """The sessions that only the vault contains.
 
-    ``states`` maps the id of each session to a number for its manifest's version, which is computed
-    without reading the manifest.
+    ``states`` maps the id of each session to a number that identifies the version of its manifest.
+    The number is computed without reading the manifest.
     """
 
     def __init__(self, where: Where, files: Iterable[TranscriptFile]) -> None:
@@ -172,7 +172,10 @@ def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
 
 
 def path_in_folder(folder: str, path: str, session_id: str) -> str:
-    """Return the path under which a session's file is found in ``folder``, next to its transcript."""
+    """Return the path that a file of a session has in ``folder``.
+
+    ``folder`` is the folder that contains the unpacked or converted transcript of the session.
+    """
     name = os.path.basename(path)
     if name == f"{session_id}{TRANSCRIPT_SUFFIX}":
         return os.path.join(folder, name)

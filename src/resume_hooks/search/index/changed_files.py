@@ -93,8 +93,8 @@ class _IndexedFile(NamedTuple):
 
 
 TermForms = tuple[tuple[str, ...], ...]
-"""The indexed forms of a term. For each of its tokens, they are the whole token and then the parts
-of the token."""
+"""The indexed forms of a term: a tuple for each of its tokens, with the whole token and then its
+parts."""
 
 
 class FileSearch(NamedTuple):
@@ -175,7 +175,7 @@ def _find_archived_work(
 
 
 def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> Iterator[FileWork]:
-    """Yield the work on a file, or no work if the file is unchanged.
+    """Yield the work that must be done for a file, or no work if the file is unchanged.
 
     The inode, size and time of the file decide whether it has changed. If a file moves to or from
     the vault, or is archived again, its size and time stay the same. If a file only grows, its

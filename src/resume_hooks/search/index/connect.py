@@ -154,7 +154,7 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
     import subprocess  # The import takes 4 ms, and only this function needs it.
 
     # A shell starts the process in the background and exits. The process is then not our child, so
-    # that our caller does not wait for it when it waits for our child processes.
+    # a program that waits for all of our child processes does not wait for it.
     command = [
         "/bin/sh",
         "-c",
@@ -447,7 +447,7 @@ def _file_identity(path: str) -> FileIdentity | None:
 
 
 def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> None:
-    """Delete the index file with this identity, but no newer index that another command has created.
+    """Delete the index file if it still has this identity. Keep an index that another command has created.
 
     First wait until no other command is writing the index. Otherwise the other command would add
     its words to the next index. Raise IndexUnusable if the index cannot be deleted.

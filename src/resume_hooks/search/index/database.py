@@ -19,7 +19,7 @@ from resume_hooks.paths import Where, is_own_file, is_private_folder, make_priva
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import PRIVATE_MODE
 
-# Version of the table and of the words. An index with another version is rebuilt.
+# Version of the table and of the words. An index with a different version is rebuilt.
 INDEX_VERSION = 9
 TABLE_FILE = "index.db"
 WORDS_FOLDER = "index"  # the subfolder of the state folder with the words

@@ -205,8 +205,8 @@ class TextExtractor:
                 called_tool = self.open_calls.pop(get_string(block, "tool_use_id"), "")
                 tool = tool or called_tool
                 if called_tool != OWN_ENGINE_TOOL:
-                    # Only a shell prints our engine's output. The same text in another tool's
-                    # answer has another origin.
+                    # Only a shell prints our engine's output. If another tool's answer contains the
+                    # same text, it has a different origin.
                     results += _answer_texts(
                         block,
                         omits_own_output=self._omits_own_output and called_tool in ("", "Bash"),

@@ -88,7 +88,7 @@ def _parse_segment(segment_data: dict[str, Any]) -> Segment:
 
 
 def _has_valid_checksum(path: str) -> bool:
-    """Check the checksum at the end of a file.
+    """Check whether the content of a file matches the checksum at its end.
 
     If the end of the file cannot be parsed, raise ValueError, KeyError, TypeError or struct.error.
     """
@@ -236,7 +236,7 @@ _silent_stderr = _SilentStandardError()
 
 @contextlib.contextmanager
 def tantivy_errors() -> Iterator[None]:
-    """Convert tantivy errors that the block raises to IndexDamaged or IndexUnusable. Suppress its output."""
+    """Convert tantivy errors in the block to IndexDamaged or IndexUnusable. Suppress tantivy's output."""
     try:
         with _silent_stderr:
             yield
@@ -245,7 +245,7 @@ def tantivy_errors() -> Iterator[None]:
             raise _unusable_error(error) from error
         raise IndexDamaged(f"The index is damaged: {error}") from error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # The Python name of a panic in Rust.
+        if type(error).__name__ != "PanicException":  # A Rust panic has this class.
             raise
         raise IndexDamaged(f"The index is damaged: {error}") from error
 

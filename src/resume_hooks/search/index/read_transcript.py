@@ -219,7 +219,7 @@ class _RecordReader:
             "own": copied_id,
             "digest": 0
             if record.get("truncated") is True
-            else 1 + zlib.crc32(text_bytes),  # 0 stands for trimmed contents.
+            else 1 + zlib.crc32(text_bytes),  # 0 means that the texts were trimmed.
             "tool": [name[:MAX_LABEL_CHARACTERS] for name in texts.tool.split(", ") if name],
             "branch": [branch[:MAX_LABEL_CHARACTERS]]
             if (branch := get_string(record, "gitBranch"))

@@ -135,7 +135,7 @@ def forms_of_word(word: str) -> list[list[str]]:
 
 
 def fold_letters(text: str) -> str:
-    """Return ``text`` in lower case without accents and the dots of Turkish letters, for comparisons."""
+    """Return ``text`` for comparisons: in lower case, without accents and without dots on Turkish letters."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())

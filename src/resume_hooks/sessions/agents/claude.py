@@ -41,7 +41,7 @@ class LaunchCommand(NamedTuple):
 
 
 class Agent(Protocol):
-    """An agent with sessions on this machine. The implemented methods are those of Claude Code."""
+    """An agent with sessions on this machine. The methods that have a body are Claude Code's."""
 
     @property
     def name(self) -> str:

@@ -29,8 +29,8 @@ ALL_AGENTS = "all"
 COPIES_FOLDER_NAME = "mirrors"
 # A file next to an agent's copies that records how far the agent's history of prompts was read.
 READ_STATE_FILE_NAME = "read.json"
-# Maximum size in bytes of a prompt history that a list reads for the first time. Reading it takes
-# half a second.
+# Maximum size in bytes of a prompt history that a list reads if it was never read before. Reading
+# this number of bytes takes half a second.
 MAX_FIRST_READ_BYTES = 8 * 1024 * 1024
 
 
@@ -332,7 +332,7 @@ def folders_of_other_agents(where: Where) -> list[str]:
 
 
 def calling_session_id(where: Where) -> str:
-    """Return the id of another agent's session if we run in its shell, or ``""``."""
+    """If this process runs in another agent's shell, return the id of that agent's session, else ``""``."""
     candidate_ids = (
         where.environ.get(row.session_variable, "") for row in OTHER_AGENT_ROWS.values()
     )
