@@ -476,12 +476,12 @@ def _query_for_any_term(lookups: Iterable[Lookup]) -> Query:
     """
     clauses: list[Query] = []
     for token in (token for lookup in lookups for token in lookup.tokens):
-        stem_queries = [_term_query(name) for name in token.stems]
+        stem_queries = [_query_for_word(name) for name in token.stems]
         clauses.append(
             stem_queries[0] if len(stem_queries) == 1 else Query.disjunction_max_query(stem_queries)
         )
         for part in token.parts:
-            clauses.append(Query.boost_query(_term_query(part), PART_WEIGHT))
+            clauses.append(Query.boost_query(_query_for_word(part), PART_WEIGHT))
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
 
 
@@ -492,10 +492,10 @@ def _query_for_all_words(lookup: Lookup) -> Query:
     """
     words = []
     for token in lookup.tokens:
-        alternatives = [_term_query(name) for name in token.stems]
+        alternatives = [_query_for_word(name) for name in token.stems]
         if token.parts:
             alternatives.append(
-                Query.boolean_query([(Occur.Must, _term_query(part)) for part in token.parts])
+                Query.boolean_query([(Occur.Must, _query_for_word(part)) for part in token.parts])
             )
         words.append(
             alternatives[0]
@@ -505,5 +505,5 @@ def _query_for_all_words(lookup: Lookup) -> Query:
     return Query.boolean_query([(Occur.Must, word) for word in words])
 
 
-def _term_query(name: str) -> Query:
+def _query_for_word(name: str) -> Query:
     return Query.term_query(SCHEMA, WORDS_FIELD, name, index_option="freq")

@@ -117,14 +117,14 @@ class LineageFinder:
         Raise SessionNotFound if the file can't be read.
         """
         try:
-            recorded = self._recorded_parent(path)
+            recorded = self._read_recorded_parent(path)
         except OSError as error:
             raise SessionNotFound(
                 f"{path} can't be read: {error.strerror}", "Check the path."
             ) from error
         return self._choose_parent(recorded, _session_id_of_path(path, self._where), path)
 
-    def _recorded_parent(self, path: str) -> Parent | None:
+    def _read_recorded_parent(self, path: str) -> Parent | None:
         """Return the parent that is recorded in the session's file, or None if it records no parent.
 
         Raise OSError or SessionNotFound.

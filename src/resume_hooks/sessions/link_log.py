@@ -56,13 +56,13 @@ def record_successor(child_id: str, successor_id: str, at: str, where: Where) ->
 
 def read_links(where: Where) -> list[Link]:
     """Return all valid links, oldest first. Skip incomplete and invalid rows."""
-    return [link for row in _link_rows(where) if (link := _parse_link(row)) is not None]
+    return [link for row in _read_link_rows(where) if (link := _parse_link(row)) is not None]
 
 
 def read_successors(where: Where) -> dict[str, str]:
     """Return the ids of superseded children, each mapped to the id of its successor."""
     pairs = []
-    for row in _link_rows(where):
+    for row in _read_link_rows(where):
         pairs.append((row.get("superseded_id"), row.get("by")))
     return {
         str(child): str(by)
@@ -77,7 +77,7 @@ def _append_row(row: dict[str, object], where: Where) -> None:
     append_line(path, json.dumps(row, separators=(",", ":")).encode())
 
 
-def _link_rows(where: Where) -> Iterator[dict[str, Any]]:
+def _read_link_rows(where: Where) -> Iterator[dict[str, Any]]:
     try:
         lines = read_regular_file(links_file(where), MAX_LOG_BYTES).split(b"\n")
     except OSError:

@@ -177,10 +177,10 @@ class LocatorScope:
         return [
             session
             for session in candidates
-            if (names := self._names_of_session(session)) is not None and has_name(names)
+            if (names := self._read_session_names(session)) is not None and has_name(names)
         ]
 
-    def _names_of_session(self, session: SessionFile) -> SessionNames | None:
+    def _read_session_names(self, session: SessionFile) -> SessionNames | None:
         if session.path not in self._names_by_path:
             self._names_by_path[session.path] = None
             with contextlib.suppress(

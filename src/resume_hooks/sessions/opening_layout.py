@@ -158,11 +158,11 @@ def _context_lines(
     )
     return [
         _encode_record(user),
-        _encode_record({**envelope, "message": _card_answer(message_id, card)}),
+        _encode_record({**envelope, "message": _make_card_answer(message_id, card)}),
     ]
 
 
-def _card_answer(message_id: str, text: str) -> dict[str, Any]:
+def _make_card_answer(message_id: str, text: str) -> dict[str, Any]:
     return {
         "id": message_id,
         "type": "message",
@@ -180,7 +180,7 @@ def message_line(
 ) -> bytes:
     """Return a message from another program's conversation as a JSON line without a newline."""
     if role == ASSISTANT:
-        message = _card_answer(f"msg_{record_id}", text)
+        message = _make_card_answer(f"msg_{record_id}", text)
     else:
         message = {"role": role, "content": text}
     return _encode_record(

@@ -98,7 +98,7 @@ def plan_title(
         records.append(make_label_record(CUSTOM_TITLE, new, session.session_id))
     if ends.agent_name != new:
         records.append(make_label_record(AGENT_NAME, new, session.session_id))
-    return _label_change(session, ends.title, new, records, where)
+    return _make_label_change(session, ends.title, new, records, where)
 
 
 def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
@@ -111,7 +111,7 @@ def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
     records = []
     if ends.tag != new:
         records.append(make_label_record(TAG, new, session.session_id))
-    return _label_change(session, ends.tag, new, records, where)
+    return _make_label_change(session, ends.tag, new, records, where)
 
 
 def write_label(change: LabelChange) -> None:
@@ -133,7 +133,7 @@ def write_label(change: LabelChange) -> None:
         )
 
 
-def _label_change(
+def _make_label_change(
     session: SessionFile, old_label: str, new_label: str, records: list[Record], where: Where
 ) -> LabelChange:
     why = describe_open_session(session, where) if records else ""

@@ -142,7 +142,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
     try:
         existing_path = find_session(archived.session_id, where) or _path_if_not_empty(client_path)
         session_id, path = archived.session_id, existing_path or client_path
-        if existing_path and not _begins_as_archived(existing_path, archived):
+        if existing_path and not _begins_with_archived_transcript(existing_path, archived):
             session_id = _derive_session_id(archived)
             path = os.path.join(os.path.dirname(client_path), f"{session_id}.jsonl")
             warnings.append(NEW_ID_WARNING.format(path=existing_path))
@@ -173,7 +173,7 @@ def _path_if_not_empty(path: str) -> str:
     return ""
 
 
-def _begins_as_archived(path: str, archived: ArchivedSession) -> bool:
+def _begins_with_archived_transcript(path: str, archived: ArchivedSession) -> bool:
     """Check whether a file begins with exactly the bytes of the archived transcript."""
     size, sha256 = archived.transcript.size, archived.transcript.sha256
     return os.path.getsize(path) >= size and sha256_of_file(path, size) == sha256

@@ -40,7 +40,7 @@ INSERT INTO about VALUES({INDEX_VERSION})
 """
 
 
-_FORMAT_ERRORS = ("no such", "has no column", "decode to UTF-8")
+_FORMAT_ERROR_PARTS = ("no such", "has no column", "decode to UTF-8")
 """Parts of SQLite's error messages for a readable database that is not our index."""
 
 
@@ -115,7 +115,7 @@ def sqlite_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if any(words in str(error) for words in _FORMAT_ERRORS):
+        if any(words in str(error) for words in _FORMAT_ERROR_PARTS):
             raise IndexDamaged(f"The index has another format: {error}") from error
         raise IndexUnusable(
             f"The index can't be used: {error}", "Check free space and the state folder."

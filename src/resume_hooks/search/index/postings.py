@@ -328,7 +328,7 @@ class Postings:
 
         ``documents`` maps the name of each index to the new documents.
         """
-        self._delete_matching_documents(_number_query("part_key", turn_key(file, part)))
+        self._delete_matching_documents(_query_for_number("part_key", turn_key(file, part)))
         writers = self._open_writers()
         with self._write_errors():
             for index_name, level_documents in documents.items():
@@ -337,7 +337,7 @@ class Postings:
 
     def delete_file(self, file: int) -> None:
         """Delete all documents of a file."""
-        self._delete_matching_documents(_number_query("file", file))
+        self._delete_matching_documents(_query_for_number("file", file))
 
     def commit(self) -> None:
         """Commit all changes."""
@@ -485,10 +485,10 @@ class Postings:
                 origins[row.copy_key] = row.key
         groups: dict[int, list[Posting]] = {}
         for key in keys:
-            groups[_first_origin(key, origins)] = []
+            groups[_find_original_id(key, origins)] = []
         for row in records.values():
-            groups.setdefault(_first_origin(row.key, origins), []).append(row)
-        return {key: groups[_first_origin(key, origins)] for key in keys}
+            groups.setdefault(_find_original_id(row.key, origins), []).append(row)
+        return {key: groups[_find_original_id(key, origins)] for key in keys}
 
     def tool_names(self, record: Posting) -> str:
         """Return the names of the tools that a record calls or answers."""
@@ -496,7 +496,7 @@ class Postings:
             return ", ".join(self._searcher(RECORD_INDEX).doc(record.address).get_all("tool"))
 
 
-def _first_origin(key: int, origins: Mapping[int, int]) -> int:
+def _find_original_id(key: int, origins: Mapping[int, int]) -> int:
     """Return the id of the original from which a record was copied, possibly in several steps.
 
     ``origins`` maps the ids of copies to the ids from which they were copied. If the ids form a
@@ -511,7 +511,7 @@ def _first_origin(key: int, origins: Mapping[int, int]) -> int:
     return key
 
 
-def _number_query(field: str, number: int) -> tantivy.Query:
+def _query_for_number(field: str, number: int) -> tantivy.Query:
     """Return a query for documents that have this number in this field.
 
     Documents can't be deleted by ``delete_documents_by_term``, because it expects signed numbers

@@ -213,7 +213,9 @@ def _find_needles_in_non_ascii_words(lower_text: bytes, needles: Sequence[bytes]
         letter_patterns = _ASCII_LIKE_LETTER_PATTERNS
     else:
         letter_patterns = _ANY_LETTER_PATTERNS
-    words = b" ".join(_words_with_letters(lower_text, *letter_patterns)).decode("utf-8", "replace")
+    words = b" ".join(_find_text_around_letters(lower_text, *letter_patterns)).decode(
+        "utf-8", "replace"
+    )
     text = _JSON_ESCAPE_PATTERN.sub(lambda escape: chr(int(escape[1], 16)), words)
     # JSON escapes some letters as two surrogates. This line joins them.
     text = fold_letters(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
@@ -288,7 +290,7 @@ def _make_needle(word: str) -> bytes:
     ).encode()
 
 
-def _words_with_letters(
+def _find_text_around_letters(
     text: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]
 ) -> set[bytes]:
     """Return parts of a text around the letters that the patterns match."""
