@@ -113,7 +113,7 @@ def append_line(path: str, line: bytes) -> None:
             if not os.path.samestat(os.lstat(path), os.fstat(descriptor)):
                 continue  # The file was replaced while this process waited for the lock.
             if os.fstat(descriptor).st_nlink > 1:
-                _replace_by_copy(path, descriptor)
+                _replace_with_copy(path, descriptor)
                 continue
             append_and_sync(descriptor, line + b"\n")
             return
@@ -171,7 +171,7 @@ def append_and_sync(descriptor: int, lines: bytes) -> int:
     return written
 
 
-def _replace_by_copy(path: str, descriptor: int) -> None:
+def _replace_with_copy(path: str, descriptor: int) -> None:
     with temporary_name(os.path.dirname(path)) as temporary:
         create_file(temporary, read_chunks(descriptor, os.fstat(descriptor).st_size))
         os.replace(temporary, path)

@@ -43,13 +43,13 @@ _REVIEW_WORD = compile_lazily(r"\b(?:review|audit|verdict|findings?|analysis)\b"
 _CHANGE_WORD = compile_lazily(
     r"\b(?:changes|simplif\w+|refactor\w*|implement\w*|fixes)\b", re.IGNORECASE
 )
-_TRAILER = compile_lazily(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
+_TRAILER_PATTERN = compile_lazily(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
 
 
 def strip_trailer(report: str) -> str:
     """Return a report without its last lines, in which the client gives the sub-agent's id."""
     trailer_start = report.rfind("\nagentId: ")
-    if trailer_start >= 0 and _TRAILER.match(report, trailer_start):
+    if trailer_start >= 0 and _TRAILER_PATTERN.match(report, trailer_start):
         return report[:trailer_start].rstrip()
     return report
 

@@ -73,7 +73,7 @@ class Branches:
         def is_quote_live(quote: Quote) -> bool:
             if quote.position.session_id != session_id:
                 return not copied_until or quote.position.order <= copied_until
-            return not _leaves_live_branch(quote.uuid, live_uuids, parents, known_results)
+            return not _is_on_side_branch(quote.uuid, live_uuids, parents, known_results)
 
         return is_quote_live
 
@@ -95,7 +95,7 @@ class Branches:
         return ancestors
 
 
-def _leaves_live_branch(
+def _is_on_side_branch(
     uuid: str,
     live_uuids: Collection[str],
     parents: Mapping[str, str],
@@ -109,8 +109,10 @@ def _leaves_live_branch(
         known_results[current] = False
         visited.append(current)
         current = parents[current]
-    leaves = known_results.get(current, False) or (current in live_uuids and current != uuid)
-    known_results.update(dict.fromkeys(visited, leaves))
+    is_on_side_branch = known_results.get(current, False) or (
+        current in live_uuids and current != uuid
+    )
+    known_results.update(dict.fromkeys(visited, is_on_side_branch))
     if visited:
-        return leaves
+        return is_on_side_branch
     return known_results.get(uuid, False)

@@ -661,8 +661,8 @@ _BRANCH_QUERIES = _COMMIT_QUERIES | {"branch", "rev-parse"}
 """Git subcommands whose output is outdated after an edit, a commit or a switch to another branch.
 """
 
-_SWITCH = compile_lazily(r"(?:\A|\n)Switched to (a new )?branch '([^'\n]+)'")
-_SHOWN_BRANCHES = {
+_SWITCH_MESSAGE = compile_lazily(r"(?:\A|\n)Switched to (a new )?branch '([^'\n]+)'")
+_BRANCH_PATTERNS = {
     "status": compile_lazily(r"(?:\A|\n)(?:On branch |## )(\S+?)(?=\.\.\.|\s|\Z)"),
     "branch": compile_lazily(r"(?:\A|\n)\* (\S+)"),
     "log": compile_lazily(r"\(HEAD -> ([^,)\s]+)"),
@@ -695,7 +695,7 @@ class _BranchTracker:
 
     def process_query(self, git_verbs: frozenset[str], output: str) -> None:
         """Read the current branch from git's output, if the output shows the branch."""
-        for verb, pattern in _SHOWN_BRANCHES.items():
+        for verb, pattern in _BRANCH_PATTERNS.items():
             match = pattern.search(output) if verb in git_verbs else None
             if match is not None:
                 self._branch_at_call = match[1]
@@ -705,7 +705,7 @@ class _BranchTracker:
 
         The branch before the first switch is unknown.
         """
-        for new_mark, branch in reversed(_SWITCH.findall(output)):
+        for new_mark, branch in reversed(_SWITCH_MESSAGE.findall(output)):
             self._last_branch = self._last_branch or branch
             self._next_branch = branch
             self._branch_at_call = ""
@@ -782,7 +782,7 @@ def _shows_contents(block: Record) -> bool:
         return get_string(block, "name") not in _SEARCH_TOOLS
     command = get_string(records.get_mapping(block, "input"), "command")
     for words, _ in shell.parse_simple_commands(command):
-        if words and (words[0] in _FILE_READERS or not _SHOWING_VERBS.isdisjoint(words[1:3])):
+        if words and (words[0] in _FILE_READERS or not _SHOWING_SUBCOMMANDS.isdisjoint(words[1:3])):
             return True
     return False
 
@@ -807,7 +807,7 @@ def _is_work_tree_diff(part: shell.SimpleCommand) -> bool:
 _STATE_QUERIES = (("git", "diff"), ("git", "status"))
 _DIFF_FILE = compile_lazily(r"^diff --git a/(\S+) b/", re.MULTILINE)
 
-_SHOWING_VERBS = frozenset({"diff", "show", "view"})
+_SHOWING_SUBCOMMANDS = frozenset({"diff", "show", "view"})
 """The subcommands of git and gh that show contents, as in ``gh pr diff``."""
 
 

@@ -153,14 +153,14 @@ def collect_touched_files(
         )
     for command in commands:
         doubt_note = COMMAND_FAILED_NOTE if command.run.failed else ""
-        removed_paths = _find_surely_removed_paths(command)
+        removed_paths = _find_certainly_removed_paths(command)
         for path, is_gone in islice(shell.find_changed_paths(command.parts), MAX_WRITTEN_FILES):
             name = paths.relative_path(path, command.run.folder)
             is_removed = is_gone and (_proves_removal(command) or path in removed_paths)
             touch = FileTouch(command.run.position, "" if is_removed else doubt_note, is_removed)
             touches_by_path.setdefault(name, []).append(touch)
             if is_removed:
-                _mark_folder_removed(touches_by_path, name, touch.position.order)
+                _mark_files_removed_with_folder(touches_by_path, name, touch.position.order)
         for path in islice(_find_script_files(command), MAX_WRITTEN_FILES):
             touches_by_path.setdefault(paths.relative_path(path), []).append(
                 FileTouch(command.run.position, doubt_note)
@@ -196,7 +196,7 @@ def _proves_removal(command: ShellCommand) -> bool:
     return is_forced or shell.does_status_cover_all_parts(command.run.command)
 
 
-def _find_surely_removed_paths(command: ShellCommand) -> frozenset[str]:
+def _find_certainly_removed_paths(command: ShellCommand) -> frozenset[str]:
     """Return the paths that a command certainly removed, although other parts of it may have failed.
 
     The last part of the command certainly worked if the whole command succeeded. A first part such
@@ -220,7 +220,7 @@ def _find_surely_removed_paths(command: ShellCommand) -> frozenset[str]:
 _REPORTING_REMOVALS = (("rm", "-f"), ("rm", "-rf"), ("rm", "-fr"))
 
 
-def _mark_folder_removed(
+def _mark_files_removed_with_folder(
     touches_by_path: dict[str, list[FileTouch]], folder: str, order: int
 ) -> None:
     """Mark those files in a removed folder as removed that were changed before the folder was removed."""
@@ -550,11 +550,12 @@ def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branc
 def _find_last_touch(touches: Sequence[FileTouch]) -> FileTouch:
     """Return the last certain change of a file. If no change is certain, return the last change."""
     return max(
-        reversed(_select_sure_touches(touches) or touches), key=lambda touch: touch.position.order
+        reversed(_select_certain_touches(touches) or touches),
+        key=lambda touch: touch.position.order,
     )
 
 
-def _select_sure_touches(touches: Sequence[FileTouch]) -> list[FileTouch]:
+def _select_certain_touches(touches: Sequence[FileTouch]) -> list[FileTouch]:
     return [touch for touch in touches if not touch.doubt_note]
 
 
@@ -602,14 +603,17 @@ def list_read_files(
     facts: LineageFacts, paths: SessionPaths, touches_by_path: dict[str, list[FileTouch]]
 ) -> Iterator[DigestEntry]:
     """Yield the files that were read but not changed, the latest first."""
-    changed_ends = {_last_path_parts(name) for name in touches_by_path}
+    changed_path_ends = {_get_last_path_parts(name) for name in touches_by_path}
     for (path, folder), position in reversed(facts.read_files.items()):
         name = paths.relative_path(path, folder)
-        if _last_path_parts(name) not in changed_ends and TEMPORARY_PATH.search(name) is None:
+        if (
+            _get_last_path_parts(name) not in changed_path_ends
+            and TEMPORARY_PATH.search(name) is None
+        ):
             yield DigestEntry(_shorten_path(name), str(position))
 
 
-def _last_path_parts(path: str) -> str:
+def _get_last_path_parts(path: str) -> str:
     """Return the last two components of a path, which are the same in each worktree of a project."""
     return "/".join(path.split("/")[-2:])
 

@@ -104,9 +104,9 @@ class PassedChecks:
         for check_run in check_runs:
             if check_run.has_passed and shell.does_status_cover_all_parts(check_run.key):
                 for scope in self._list_scopes(check_run):
-                    self._add_pass(scope, check_run.run.result_position)
+                    self._add_passed_run(scope, check_run.run.result_position)
 
-    def _add_pass(self, scope: _CheckScope, position: RecordPosition) -> None:
+    def _add_passed_run(self, scope: _CheckScope, position: RecordPosition) -> None:
         passes = self._passes.setdefault((scope.program, bool(scope.filters)), {})
         # A dict keeps the position of an existing key, but the latest pass must be last.
         passes.pop(scope, None)
@@ -119,13 +119,13 @@ class PassedChecks:
         """
         positions: list[RecordPosition] = []
         for scope in self._list_scopes(check_run):
-            position = self._find_pass_of_scope(scope, check_run.run.result_position.order)
+            position = self._find_passed_run_of_scope(scope, check_run.run.result_position.order)
             if position is None:
                 return None
             positions.append(position)
         return min(positions, key=lambda position: position.order, default=None)
 
-    def _find_pass_of_scope(self, scope: _CheckScope, order: int) -> RecordPosition | None:
+    def _find_passed_run_of_scope(self, scope: _CheckScope, order: int) -> RecordPosition | None:
         """Return the position of the last passed run after ``order`` that covers a scope, or None."""
         positions: list[RecordPosition] = []
         for program in (scope.program, *_COMPILERS.get(scope.program, ())):

@@ -77,7 +77,7 @@ _SERVER_WRITER_TOOL = compile_lazily(
 )
 
 
-_NOTICE = compile_lazily(r"\[[^\[\]\n]{1,300}\]")
+_NOTICE_PATTERN = compile_lazily(r"\[[^\[\]\n]{1,300}\]")
 """A notice in brackets. Some summaries contain only such a notice instead of a text."""
 
 
@@ -432,7 +432,7 @@ class LineageFacts:
             text = get_string(block, "text").strip()
             if text and known_texts.isdisjoint({text, mark_pastes(text)}):
                 new_texts.append(text)
-        if all(map(_NOTICE.fullmatch, new_texts)):
+        if all(map(_NOTICE_PATTERN.fullmatch, new_texts)):
             return ""
         return "\n".join(new_texts)
 

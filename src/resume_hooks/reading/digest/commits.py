@@ -153,10 +153,10 @@ class _CommitHistory:
         elif verb == "reset":
             self._reset_branch(shell.select_operands(arguments))
         elif verb == "push":
-            for commit in self._commits_on_branch(self._branch):
+            for commit in self._list_commits_on_branch(self._branch):
                 commit.is_pushed = True
         elif verb == "rebase" and "--abort" in arguments:
-            self._drop_commits(self._commits_on_branch(DETACHED_HEAD))
+            self._drop_commits(self._list_commits_on_branch(DETACHED_HEAD))
         elif verb in {"checkout", "switch", "branch"}:
             self._create_branch(verb, arguments)
 
@@ -169,24 +169,24 @@ class _CommitHistory:
         options = [word for word in arguments if word.startswith("-")]
         if len(operands) != 1 or options not in _NEW_BRANCH_OPTIONS[verb]:
             return
-        for commit in self._commits_on_branch(self._branch):
+        for commit in self._list_commits_on_branch(self._branch):
             commit.other_branch = operands[0]
         if verb != "branch":
             self._branch = operands[0]
 
-    def _commits_on_branch(self, branch: str) -> list[Commit]:
+    def _list_commits_on_branch(self, branch: str) -> list[Commit]:
         """Return the commits on a branch, and the commits whose branch is unknown."""
         return [commit for commit in self.commits if commit.branch in {branch, ""}]
 
-    def _commits_on_current_branch(self) -> list[Commit]:
+    def _list_commits_on_current_branch(self) -> list[Commit]:
         """Return the commits on the current branch.
 
         The current branch is the one that git printed last. If git printed none, it is the branch
         of the last commit.
         """
         if self._branch or not self.commits:
-            return self._commits_on_branch(self._branch)
-        return self._commits_on_branch(self.commits[-1].branch)
+            return self._list_commits_on_branch(self._branch)
+        return self._list_commits_on_branch(self.commits[-1].branch)
 
     def _drop_commits(self, dropped_commits: Sequence[Commit]) -> None:
         self.commits = [commit for commit in self.commits if commit not in dropped_commits]
@@ -194,9 +194,9 @@ class _CommitHistory:
     def _amend_commit(self, commit: Commit | None) -> None:
         """Replace the last commit. ``commit`` is None if git did not print the new commit."""
         if commit is not None and commit.branch:
-            candidates = self._commits_on_branch(commit.branch)
+            candidates = self._list_commits_on_branch(commit.branch)
         else:
-            candidates = self._commits_on_current_branch()
+            candidates = self._list_commits_on_current_branch()
         former_commits = candidates[-1:]
         if commit is not None:
             # After a rebase, the order of the commits is unknown. So the commit with the same
@@ -217,7 +217,7 @@ class _CommitHistory:
         if len(operands) != 1:
             return  # Such a command resets files and not the branch.
         target = operands[0]
-        current = self._commits_on_current_branch()
+        current = self._list_commits_on_current_branch()
         if count := count_commits_back(target):
             self._drop_commits(
                 current[len(current) - count :] if count <= len(current) else current
@@ -238,7 +238,7 @@ class _CommitHistory:
         A ``git pull --rebase`` (``is_pull``) leaves pushed commits unchanged.
         """
         rebase_commits = [commit for commit in self.commits if commit.branch == DETACHED_HEAD]
-        former_commits = self._commits_on_branch(branch)
+        former_commits = self._list_commits_on_branch(branch)
         new_commits = {commit.subject: commit for commit in rebase_commits}
         self._drop_commits(rebase_commits)
         for commit in former_commits:

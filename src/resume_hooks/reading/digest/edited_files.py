@@ -39,8 +39,8 @@ class EditedFiles:
         own_paths = [path for path in orders if _CLIENT_FILE.match(path) is None]
         own_paths.sort(key=lambda path: orders[path])
         code_paths = [path for path in own_paths if _DOCUMENT.search(path) is None]
-        self._edits = _EditTimes([(orders[path], path) for path in own_paths], find_checkout)
-        self._edits_of_code = _EditTimes(
+        self._edits = _SortedEdits([(orders[path], path) for path in own_paths], find_checkout)
+        self._edits_of_code = _SortedEdits(
             [(orders[path], path) for path in code_paths], find_checkout
         )
 
@@ -59,7 +59,7 @@ class EditedFiles:
         return f"{edits}, not rerun" if edits else ""
 
 
-class _EditTimes:
+class _SortedEdits:
     """Pairs of an edit's sequence number and the file's path, sorted, and also grouped by checkout.
 
     A long session contains thousands of checks and edits, so the edits after a check are found with

@@ -104,7 +104,7 @@ _INSERTED_PREFIXES = (
 """The beginnings of texts that are recorded as prompts but that the user did not type for the
 model."""
 
-_TRIGGER = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
+_TRIGGER_PATTERN = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
 """A trigger of this plugin, such as ``>continue``. A hook blocks a prompt that starts with a
 trigger, but with ``-p``, the client records a blocked prompt in the same way as any other prompt.
 """
@@ -596,7 +596,7 @@ class Prompts:
         if (
             text.startswith(_INSERTED_PREFIXES)
             or _CLIENT_COMMAND.match(text)
-            or _TRIGGER.match(text)
+            or _TRIGGER_PATTERN.match(text)
         ):
             return False
         self._requeue_command(quote.text)

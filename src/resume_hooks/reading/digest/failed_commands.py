@@ -96,7 +96,7 @@ def list_replaced_commands(
         if not failure:
             continue
         known_keys.add(failed.key)
-        if not _does_work(failed):
+        if not _checks_or_changes_something(failed):
             continue  # A failed command that only reads is of no interest.
         later_good_commands = [other for other in commands[index + 1 :] if other.may_have_worked]
         if is_check(failed) and _is_resolved(failed, later_good_commands):
@@ -120,7 +120,7 @@ def list_replaced_commands(
         yield make_entry(text, failed.run.position, note, MAX_COMMAND_CHARACTERS)
 
 
-def _does_work(command: ShellCommand) -> bool:
+def _checks_or_changes_something(command: ShellCommand) -> bool:
     """Check whether a command checks or changes something outside temporary folders."""
     if is_inspection(command.run.command) or moves_to_temporary_folder(command):
         return False
@@ -364,7 +364,7 @@ _TOOLS_WITH_MANY_PURPOSES = frozenset({
 })  # fmt: skip
 """Tools whose subcommands have nothing in common, or that only start another program."""
 
-_FILE_MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
+_FILE_MOVING_PROGRAMS = frozenset({"cp", "mv", "rm", "mkdir"})
 """Programs that only copy, move, delete or create files and folders."""
 
 
@@ -372,7 +372,9 @@ _FILE_MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
 def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
     """Return the programs in ``parts``, without those that only move files if there are other programs."""
     programs = {shell.find_program((part,)) for part in parts} - {""}
-    other_than_movers = {program for program in programs if program.split()[0] not in _FILE_MOVERS}
+    other_than_movers = {
+        program for program in programs if program.split()[0] not in _FILE_MOVING_PROGRAMS
+    }
     return frozenset(other_than_movers or programs)
 
 

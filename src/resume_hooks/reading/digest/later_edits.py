@@ -27,7 +27,7 @@ _WRITTEN_TEXT_INPUTS = ("new_string", "content", "new_source")
 class _Replacement(NamedTuple):
     old_text: str
     new_text: str
-    has_replaced_all: bool
+    replaces_all: bool
 
 
 class LaterEdits:
@@ -101,7 +101,7 @@ def _find_edit_text(edit: Record) -> str:
 def _apply_replacement(text: str, replacement: _Replacement) -> str:
     """Apply a later replacement to a text. Return ``""`` if little of the text remains."""
     if replacement.old_text in text:
-        count = -1 if replacement.has_replaced_all else 1
+        count = -1 if replacement.replaces_all else 1
         changed_text = text.replace(replacement.old_text, replacement.new_text, count)
         if len(replacement.new_text) > len(changed_text) * MAX_REPLACED_FRACTION:
             return ""  # The later edit shows almost the same text.

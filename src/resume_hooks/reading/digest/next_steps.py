@@ -28,7 +28,7 @@ MAX_EARLIER_ANSWERS = 3  # The number of answers before the last one that are se
 MAX_SEARCHED_PROMPTS = 12
 MAX_POSTPONING_SENTENCES = 2  # The maximum number of sentences about postponed work.
 
-_PROMISE = compile_lazily(
+_PROMISE_PATTERN = compile_lazily(
     r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
     r"(?:run|check|fix|add|update|read|look|verify|search|find|write|create|implement|start|continue|test|commit|push|"
     r"make|see|explore|examine|investigate|review)\b"
@@ -57,7 +57,7 @@ _STEP_MENTION = compile_lazily(
 )
 """Words in a sentence that mentions a remaining step."""
 
-_POSTPONEMENT = compile_lazily(
+_POSTPONEMENT_PATTERN = compile_lazily(
     r"\b(?:later on|for later|(?:do|worry|look|handle|fix|tackle|address|discuss)\b[^.?!]{1,60}\blater\b|"
     r"(?:in|as|for) (?:a|an|another|the) (?:separate|follow-?up|later|next|new) (?:pr|issue|change|commit|session)\b)",
     re.IGNORECASE,
@@ -90,7 +90,7 @@ def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
 def ends_with_announcement(quote: Quote) -> bool:
     """Check whether a text's last line announces a next step of the assistant or ends with a colon."""
     last_line = prose.straighten_apostrophes(quote.text.rstrip().rpartition("\n")[2])
-    return last_line.endswith((":", "：")) or _PROMISE.search(last_line) is not None  # noqa: RUF001
+    return last_line.endswith((":", "：")) or _PROMISE_PATTERN.search(last_line) is not None  # noqa: RUF001
 
 
 def names_next_step(quote: Quote) -> bool:
@@ -185,7 +185,7 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
             redact_and_collect(prose.keep_typed_text(quote.text))
         ):
             if (
-                _POSTPONEMENT.search(sentence)
+                _POSTPONEMENT_PATTERN.search(sentence)
                 and not prose.is_question(sentence)
                 and count < MAX_POSTPONING_SENTENCES
             ):

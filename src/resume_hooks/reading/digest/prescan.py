@@ -22,7 +22,7 @@ MAX_ENVELOPE_BYTES = 2_000
 # The types of attachments whose text the digest uses.
 RELEVANT_ATTACHMENTS = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))
 
-_ENVELOPE = compile_lazily(
+_RECORD_START = compile_lazily(
     rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'
 )
 _MESSAGE_KEY = b'"message":'
@@ -39,7 +39,7 @@ _NEXT_KEY = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseRes
 """The key of the record's own id, or another key that may come first. If another key comes first,
 the record contains more than a successful result."""
 
-_REJECTION = REJECTION_BEGINNING.encode()
+_REJECTION_START = REJECTION_BEGINNING.encode()
 _TEXT_AFTER_BLOCK = b'},{"type":"text","text":"'
 """The start of a text that follows another block. The user may have typed this text during the
 call."""
@@ -60,7 +60,7 @@ class Prescan(NamedTuple):
 
 def prescan_line(raw: bytes) -> Prescan | None:
     """Return the needed fields of a line, or None if the line must be parsed."""
-    envelope = _ENVELOPE.match(raw) if len(raw) >= MIN_PRESCAN_BYTES else None
+    envelope = _RECORD_START.match(raw) if len(raw) >= MIN_PRESCAN_BYTES else None
     if envelope is None or envelope[3] in RELEVANT_ATTACHMENTS or not raw.endswith((b"}\n", b"}")):
         return None
     if envelope[3] is None:
@@ -101,7 +101,7 @@ def _prescan_result(
         uuid_match = None
     if (
         uuid_match is None
-        or _REJECTION in raw[:MAX_ENVELOPE_BYTES]
+        or _REJECTION_START in raw[:MAX_ENVELOPE_BYTES]
         or raw.find(_UUID_KEY, 0, result_match.start()) >= 0
     ):
         return None

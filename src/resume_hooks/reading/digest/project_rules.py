@@ -62,7 +62,7 @@ _RULE_START = compile_lazily(
 _STRICT_WORD = compile_lazily(
     r"\b(?:must|never|always|do not|don't|avoid|ensure|make sure|requires?)\b", re.IGNORECASE
 )
-_DESCRIPTION = compile_lazily(
+_DESCRIPTION_START = compile_lazily(
     r"\W*(?:`[^`\n]{1,80}`\s*(?::|-+\s)|(?:[\w -]{1,60}:\W*)?[A-Za-z]+[^s\W]s\s)"
 )
 """The start of a sentence that describes the program, for example ``Uses ...`` or an option's name.
@@ -92,11 +92,11 @@ _PURPOSE_ROW = compile_lazily(r"\W*(?:to|when|for) [^.]{3,80}:\W*", re.IGNORECAS
 """A line before a list of steps that only apply to one purpose, such as "To add a new check:"."""
 
 _NUMBERED_ROW = compile_lazily(r"\s*\d{1,2}[.)]\s")
-_PATH = compile_lazily(r"[\w.@-]{1,80}(?:/[\w.@-]{1,80}){0,12}/?")
+_PATH_PATTERN = compile_lazily(r"[\w.@-]{1,80}(?:/[\w.@-]{1,80}){0,12}/?")
 _CODE_BLOCK = compile_lazily(
     r"^[ \t]*```(?:bash|sh|shell|console|zsh)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE
 )
-_NOT_COMMAND = compile_lazily(r"\S*[:(]|\w+\s*=\s")
+_NON_COMMAND_START = compile_lazily(r"\S*[:(]|\w+\s*=\s")
 """A text that is not a command although it looks like one: a setting, or a commit's subject such as
 ``fix(api): check it``."""
 
@@ -197,7 +197,7 @@ def _split_parts(body: str) -> list[_Part]:
     rows: list[str] = []
     is_code = False
 
-    def close_part() -> None:
+    def add_part() -> None:
         if rows or open_headings:
             parts.append(_Part(tuple(text for _, text in open_headings), "\n".join(rows)))
 
@@ -207,12 +207,12 @@ def _split_parts(body: str) -> list[_Part]:
         if heading is None:
             rows.append(row)
             continue
-        close_part()
+        add_part()
         rows = []
         level = len(heading[1])
         open_headings = [outer for outer in open_headings if outer[0] < level]
         open_headings.append((level, heading[2]))
-    close_part()
+    add_part()
     return parts
 
 
@@ -243,14 +243,14 @@ def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Ru
                 rank = _Rank.REQUESTED
             elif is_rule and is_general:
                 rank = _Rank.GENERAL
-            elif is_requested and _DESCRIPTION.match(text) is None:
+            elif is_requested and _DESCRIPTION_START.match(text) is None:
                 rank = _Rank.STEP
             elif is_rule:
                 rank = _Rank.OTHER
             else:
                 continue
-            is_loose = _STRICT_WORD.search(text) is None
-            ranked_rules.append((rank, is_loose, len(ranked_rules), _Rule(topic, text)))
+            is_not_strict = _STRICT_WORD.search(text) is None
+            ranked_rules.append((rank, is_not_strict, len(ranked_rules), _Rule(topic, text)))
     if rule_count > MAX_RULES:
         ranked_rules = [rule for rule in ranked_rules if rule[0] is not _Rank.OTHER]
     best_rules = sorted(ranked_rules)[:MAX_RULES]
@@ -315,7 +315,7 @@ def _is_rule(sentence: str) -> bool:
     """Check whether a sentence asks for something, rather than only describing the program."""
     if _STRICT_WORD.search(sentence):
         return True
-    return _RULE_START.search(sentence) is not None and _DESCRIPTION.match(sentence) is None
+    return _RULE_START.search(sentence) is not None and _DESCRIPTION_START.match(sentence) is None
 
 
 def _collect_request_stems(facts: LineageFacts) -> frozenset[str]:
@@ -336,7 +336,7 @@ def _is_about_requests(heading: str, request_stems: frozenset[str]) -> bool:
 
 def _names_changed_path(sentence: str, changed_paths: Collection[str]) -> bool:
     """Check whether a sentence mentions a changed file, or a folder with changed files except ``src/``."""
-    for name in _PATH.findall(sentence):
+    for name in _PATH_PATTERN.findall(sentence):
         is_folder = name.endswith("/") and name != "src/"
         for path in changed_paths:
             if is_folder and f"/{name}" in f"/{posixpath.dirname(path)}/":
@@ -367,7 +367,7 @@ def _extract_command(row: str) -> str:
 
 
 def _is_check(command: str) -> bool:
-    if _NOT_COMMAND.match(command):
+    if _NON_COMMAND_START.match(command):
         return False
     parts = shell.parse_simple_commands(command)
     return any(part.words and has_check_word(part.words) for part in parts)

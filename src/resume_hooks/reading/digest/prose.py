@@ -24,7 +24,7 @@ _SENTENCE_END = compile_lazily(
 )
 PASTE_START, PASTE_END = "[pasted:", "end of the paste]"
 
-_ANNOUNCEMENT = compile_lazily(
+_ANNOUNCEMENT_START = compile_lazily(
     r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
     r"(?:check|read|look|verify|see|run|search|find|examine|explore|confirm|start|take|view|get|understand|clearly)\b"
     r"|(?:now,? |next,? |first,? |then,? )?i'm (?:also |now |just |still |going to be )*"
@@ -46,7 +46,7 @@ _DECISION_REQUEST = (
 )
 """Words that leave the decision about the next step to the user."""
 
-_OFFER = compile_lazily(
+_OFFER_PATTERN = compile_lazily(
     rf"\b(?:{_DECISION_REQUEST}|needs? your review|let me know|ready (?:to|for|when)|waiting for|"
     r"tell me)\b",
     re.IGNORECASE,
@@ -57,7 +57,7 @@ _CLOSING_OFFER = compile_lazily(
 )
 QUESTION_SENTENCES = 3  # The number of sentences at a text's end that are checked for a question.
 # The number of characters at the end of a text that are searched for a question.
-_QUESTION_CHARACTERS = 1_500
+_SEARCHED_END_CHARACTERS = 1_500
 # A row without words, for example the line below a table's header.
 _WORDLESS_ROW = compile_lazily(r"[\s|:-]*")
 
@@ -171,7 +171,7 @@ def straighten_apostrophes(text: str) -> str:
 
 def is_announcement(sentence: str) -> bool:
     """Check whether a sentence only announces the assistant's next step."""
-    return _ANNOUNCEMENT.match(straighten_apostrophes(sentence)) is not None
+    return _ANNOUNCEMENT_START.match(straighten_apostrophes(sentence)) is not None
 
 
 def is_question(sentence: str) -> bool:
@@ -185,13 +185,15 @@ def find_last_sentences(text: str) -> list[str]:
     Code blocks are removed first, because otherwise the searched part could start inside a code
     block.
     """
-    return list(split_sentences(remove_code_blocks(text)[-_QUESTION_CHARACTERS:]))
+    return list(split_sentences(remove_code_blocks(text)[-_SEARCHED_END_CHARACTERS:]))
 
 
 def ends_with_question_or_offer(text: str) -> bool:
     """Check whether one of the last sentences of a text asks or offers something."""
     last_sentences = find_last_sentences(text)[-QUESTION_SENTENCES:]
-    offers = [_OFFER.search(straighten_apostrophes(sentence)) for sentence in last_sentences]
+    offers = [
+        _OFFER_PATTERN.search(straighten_apostrophes(sentence)) for sentence in last_sentences
+    ]
     return any(offers) or any(is_question(sentence) for sentence in last_sentences)
 
 

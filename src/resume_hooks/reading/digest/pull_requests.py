@@ -21,7 +21,7 @@ _PULL_REQUEST_URL = compile_lazily(
 )
 """The address of a pull request, which may be among other addresses in the output of a command."""
 
-_NUMBER = compile_lazily(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
+_NUMBER_ARGUMENT = compile_lazily(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
 _END_MESSAGE = compile_lazily(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
 _END_STATE = compile_lazily(
     r"(?:\bstate\"?\s{0,3}[:=]\s{0,3}\"?|(?:\A|\n)(?:#?\d{1,9} )?)(MERGED|CLOSED)\b"
@@ -133,7 +133,7 @@ def _process_view(
 def _find_number(arguments: Sequence[str]) -> str:
     """Return the number of the first pull request in a command's arguments, or ``""``."""
     for word in shell.select_operands(arguments):
-        if match := _NUMBER.fullmatch(word):
+        if match := _NUMBER_ARGUMENT.fullmatch(word):
             return str(match[1] or match[2])
     return ""
 

@@ -118,10 +118,10 @@ class GitQuery:
             view = self._exit_stack.enter_context(GitView(self._root, where, self._deadline))
             if not view.is_bare:
                 # Git would have to read file contents to detect renames.
-                renames = ["--no-renames"] if view.is_partial else []
+                rename_options = ["--no-renames"] if view.is_partial else []
                 count_arguments = [word.format(since=start_time) for word in _COUNT_ARGUMENTS]
                 self._runs = [
-                    view.start_git(*_STATUS_ARGUMENTS, *renames),
+                    view.start_git(*_STATUS_ARGUMENTS, *rename_options),
                     view.start_git(*count_arguments),
                 ]
                 if view.has_upstream:

@@ -18,11 +18,11 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 _WORD = compile_lazily(r"[^\W_][\w./%$€-]*")
 # A number, a constant, a name with a dot or a slash, or a weekday.
-_VALUE = compile_lazily(
+_VALUE_PATTERN = compile_lazily(
     r".*\d.*|[A-Z][A-Z0-9_]+|\S*[._/]\S+|(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)days?"
 )
 # A unit such as "MB". Units are removed because a word in capitals looks like a constant.
-_UNIT = compile_lazily(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")
+_UNIT_PATTERN = compile_lazily(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")
 # The start of a line that a program printed.
 _LOG_LINE = compile_lazily(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")
 # A number with its unit or with the name of what it counts.
@@ -131,7 +131,7 @@ def find_revoked_statements(statements: Sequence[str]) -> dict[int, int]:
             for later_index in indexes_by_word.get(word, ()):
                 shared_counts[later_index] = shared_counts.get(later_index, 0) + 1
         for later_index, count in sorted(shared_counts.items(), reverse=True):
-            if count >= MIN_SHARED_WORDS and _revokes(
+            if count >= MIN_SHARED_WORDS and _is_revoked(
                 statements, (index, later_index), words, weights
             ):
                 revocations[index] = later_index
@@ -193,14 +193,15 @@ def find_corrected_sentences(
         for index, change_moment, (new_words, new_values) in reversed(changes):
             is_related = (
                 change_moment > moment
-                and _measure_likeness(old_words, new_words, weights) >= MIN_SIMILAR_SUBJECT_FRACTION
+                and _measure_similarity(old_words, new_words, weights)
+                >= MIN_SIMILAR_SUBJECT_FRACTION
             )
             if is_related and (old_values != new_values or old_words != new_words):
                 yield sentence_index, index
                 break
 
 
-def _measure_likeness(
+def _measure_similarity(
     old_words: frozenset[str], new_words: frozenset[str], weights: Mapping[str, float]
 ) -> float:
     """Return the weighted fraction of words that two statements have in common."""
@@ -218,7 +219,7 @@ def _weigh_words(statements: Iterable[_StatementWords]) -> dict[str, float]:
     return {word: 1 / max(1, count - 1) for word, count in counts.items()}
 
 
-def _revokes(
+def _is_revoked(
     statements: Sequence[str],
     indexes: tuple[int, int],
     words: Mapping[int, _StatementWords],
@@ -229,20 +230,20 @@ def _revokes(
     ``indexes`` contains the index of the earlier statement and the index of the later statement.
     """
     (old_words, old_values), (new_words, new_values) = (words[index] for index in indexes)
-    likeness = _measure_likeness(old_words, new_words, weights)
+    similarity = _measure_similarity(old_words, new_words, weights)
     old_statement, new_statement = (statements[index] for index in indexes)
     if (
-        likeness < MIN_SIMILAR_SUBJECT_FRACTION
+        similarity < MIN_SIMILAR_SUBJECT_FRACTION
         and not announces_change(new_statement)
         and _REPLACED_NAME.search(new_statement.lower()) is None
     ):
         return False
     if _STATING_WORD.search(old_statement.lower()) or _BINDING_WORD.search(old_statement.lower()):
-        if likeness >= MIN_SIMILAR_SUBJECT_FRACTION and _gives_other_numbers(
+        if similarity >= MIN_SIMILAR_SUBJECT_FRACTION and _give_different_numbers(
             old_statement, new_statement
         ):
             return True
-        is_similar = likeness >= MIN_SIMILAR_SUBJECT_FRACTION or _name_same_purpose(
+        is_similar = similarity >= MIN_SIMILAR_SUBJECT_FRACTION or _have_same_purpose(
             old_statement, new_statement
         )
         if (
@@ -256,12 +257,12 @@ def _revokes(
     has_other_value = bool(old_values) and bool(new_values) and not old_values & new_values
     return (
         has_other_value
-        and likeness >= MIN_SAME_SUBJECT_FRACTION
+        and similarity >= MIN_SAME_SUBJECT_FRACTION
         and _STATING_WORD.search(new_statement.lower()) is not None
     )
 
 
-def _gives_other_numbers(old_statement: str, new_statement: str) -> bool:
+def _give_different_numbers(old_statement: str, new_statement: str) -> bool:
     """Check whether two statements give different numbers for the same things."""
     old_numbers, new_numbers = (
         {unit.lower(): number for number, unit in _MEASUREMENT.findall(text)}
@@ -313,7 +314,7 @@ def _find_replaced_versions(statements: Sequence[str], first_index: int) -> dict
     return replacements
 
 
-def _name_same_purpose(old_statement: str, new_statement: str) -> bool:
+def _have_same_purpose(old_statement: str, new_statement: str) -> bool:
     """Check whether two statements have the same purpose, for example if both say "for the tests, use"."""
     topics = []
     for topic in (_CHOICE_OBJECT.search(old_statement), _CHOICE_OBJECT.search(new_statement)):
@@ -327,9 +328,9 @@ def _parse_statement(statement: str) -> _StatementWords:
         return _StatementWords(frozenset(), frozenset())
     values = set(_QUOTED_TEXT.findall(statement))
     subject_words = set()
-    for word in _WORD.findall(_UNIT.sub(" ", _QUOTED_TEXT.sub(" ", statement))):
+    for word in _WORD.findall(_UNIT_PATTERN.sub(" ", _QUOTED_TEXT.sub(" ", statement))):
         stripped = word.rstrip(".,-/")
-        if _VALUE.fullmatch(stripped):
+        if _VALUE_PATTERN.fullmatch(stripped):
             values.add(stripped)
         elif stripped.lower() not in _STOP_WORDS:
             subject_words.add(stripped.lower())

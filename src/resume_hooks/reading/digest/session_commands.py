@@ -210,7 +210,7 @@ def _choose_commands(
                 continue
             covering_pass = check_passes.find_covering_pass(_make_check_run(runs[-1]))
             is_replaced = covering_pass is not None and _is_outdated(runs[-1], edited_files)
-            if _is_probe(runs, is_replaced=is_replaced):
+            if _is_one_time_check(runs, is_replaced=is_replaced):
                 continue
             score = (
                 min(len(runs), MAX_COUNTED_RUNS)
@@ -406,7 +406,7 @@ def is_lookup(command: ShellCommand) -> bool:
     Examples are chains of git and ``gh``, and queries for versions, for lists or for a single CI
     run.
     """
-    if _MUTATION.search(command.run.command) is not None:
+    if _MUTATION_KEYWORD.search(command.run.command) is not None:
         return False
     working_parts = [part for part in command.parts if shell.find_program((part,))]
     queries = [part for part in working_parts if _is_query(part.words)]
@@ -419,7 +419,7 @@ def is_lookup(command: ShellCommand) -> bool:
     return len(queries) + len(forge_parts) > 1
 
 
-_MUTATION = compile_lazily(r"(?<=[\s=\"'])mutation\b")
+_MUTATION_KEYWORD = compile_lazily(r"(?<=[\s=\"'])mutation\b")
 """The first word in a GraphQL request that changes something on GitHub."""
 
 _FORGE_PROGRAMS = (("git",), ("gh",), ("glab",))
@@ -495,7 +495,7 @@ ONE_TIME_COMMAND = compile_lazily(
 """Commands that are not worth repeating: commands with documents or messages, calls for help, file
 moves, experiments, and actions that are done only once."""
 
-_INSPECTION = compile_lazily(
+_INSPECTION_PATTERN = compile_lazily(
     r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
     r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n|"
     r"\A\s*(?:cat|ls|find|rg|grep|head|tail|wc)\s[^;&\n]{0,200}(?:;|&&)\s*(?:cat|ls|find|rg|grep|head|tail|wc)\s"
@@ -509,7 +509,7 @@ _HELP_OUTPUT = compile_lazily(r"(?:OVERVIEW:[^\n]*\n\s*)?usage:?\s", re.IGNORECA
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
 def is_inspection(command: str) -> bool:
     """Check whether a command inspects several things, for example with a loop or printed headings."""
-    return _INSPECTION.search(command) is not None
+    return _INSPECTION_PATTERN.search(command) is not None
 
 
 def is_worth_repeating(command: ShellCommand) -> bool:
@@ -552,7 +552,7 @@ def _find_passed_positions(
             command.run.command
         )
         for part in command.parts:
-            if has_known_status or _has_ended_well(part, command):
+            if has_known_status or _may_have_passed(part, command):
                 position = command.run.result_position
                 passed_positions[checkout, part.words] = _PartRun(position, has_known_status)
             elif command.error_line and _runs_all_parts(command):
@@ -561,7 +561,7 @@ def _find_passed_positions(
     return passed_positions
 
 
-def _has_ended_well(part: SimpleCommand, command: ShellCommand) -> bool:
+def _may_have_passed(part: SimpleCommand, command: ShellCommand) -> bool:
     """Check whether a part of a command with an unknown exit status ended without an error message.
 
     The error message of a format check is ignored if this part does not check the format.
@@ -726,18 +726,18 @@ def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
     return bool(edited_files.describe_edits_after_pass(command.run.result_position, folder))
 
 
-def _is_probe(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bool:
+def _is_one_time_check(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bool:
     """Check whether a check ran only once, to find out whether one particular change works.
 
     This is assumed if at least two of three signs are present: the check selects tests by name, its
     output was searched, or files were edited and a later check covered the same tests.
     """
     parts = runs[0].parts
-    is_searched = any(part.words[:1] in _SEARCHES for part in parts)
+    is_searched = any(part.words[:1] in _SEARCH_PROGRAMS for part in parts)
     return len(runs) == 1 and selects_tests(parts) + is_searched + is_replaced > 1
 
 
-_SEARCHES = (("grep",), ("egrep",), ("rg",))
+_SEARCH_PROGRAMS = (("grep",), ("egrep",), ("rg",))
 
 
 MIN_DISTINCT_NAME_CHARACTERS = 8  # A folder's name with fewer characters may be a common word.

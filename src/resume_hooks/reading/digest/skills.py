@@ -30,7 +30,7 @@ _LONG_WORD = compile_lazily(r"[^\W\d_]{4,}")
 _MODAL_WORDS = frozenset(
     {"must", "never", "always", "only", "don't", "should", "your", "this", "that"}
 )
-_TAG = compile_lazily(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
+_TAG_PATTERN = compile_lazily(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
 READ_SKILL_NOTE = (
     "its text may contain rules: read it"  # The note on the entry that contains a skill's name.
 )
@@ -41,7 +41,7 @@ _RULES_SECTION = compile_lazily(
     re.IGNORECASE | re.MULTILINE,
 )
 """A part of a document whose heading announces rules."""
-_RULE = compile_lazily(
+_RULE_WORDS = compile_lazily(
     r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
 )
 """Words that mark a rule, such as "MUST"."""
@@ -132,7 +132,7 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 def _list_rules(name: str, quote: Quote, passed_text: str) -> Iterator[DigestEntry]:
     """Yield the rules of a skill, except those in ``passed_text``, the text of the finished steps."""
-    body = _TAG.sub(
+    body = _TAG_PATTERN.sub(
         "", redact_and_collect(quote.text[: 2 * MAX_SKILL_CHARACTERS])[:MAX_SKILL_CHARACTERS]
     )
     if len(quote.text) > MAX_SKILL_CHARACTERS:
@@ -316,5 +316,5 @@ def _is_rule_sentence(sentence: str) -> bool:
     is_long_enough = (
         len(sentence.split()) >= MIN_RULE_WORDS and len(significant_words) >= MIN_SIGNIFICANT_WORDS
     )
-    is_rule = _RULE.search(sentence) is not None and not only_looks_like_demand(sentence)
+    is_rule = _RULE_WORDS.search(sentence) is not None and not only_looks_like_demand(sentence)
     return is_long_enough and is_rule and _is_complete_rule(sentence)

@@ -23,7 +23,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 _FILLER_WORDS = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
-_DEMAND = compile_lazily(
+_DEMAND_PATTERN = compile_lazily(
     rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER_WORDS})\b[ ,:.-]*)  # An imperative clause.
       (?:(?:do\s+not|don'?t|never|always|avoid|stop|prefer|ensure|make\s+sure|be\s+sure|remember|keep|stick\s+to|use|leave|
            no\s+longer|let'?s\s+(?:not|use|keep|only|set|rename|cut|leave|stick|avoid|prefer|drop|skip|call|go\s+with))\s+\S
@@ -120,7 +120,7 @@ _QUOTED_MESSAGE = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
 # The maximum number of characters in the last request that are searched for words.
 MAX_REQUEST_CHARACTERS = 2_000
-_PREFERENCE = compile_lazily(
+_PREFERENCE_PATTERN = compile_lazily(
     r"""\bprefer(?:s|red|ence)?\b | \b(?:cap|limit|budget|deadline)\b.*\d | \bwithout\s+(?:my\s+)?explicit\b
     | \b(?:make|be)\s+sure\b
     | \bi\s+(?:\w+ly\s+)?(?:don'?t|do\s+not|dis)\s*like\b | \bi\s+(?:don'?t|do\s+not)\s+want\b | \bi\s+hate\b
@@ -140,7 +140,7 @@ _PREFERENCE = compile_lazily(
 )
 """Statements that constrain later work, although they are not worded as instructions."""
 
-_STYLE = compile_lazily(
+_STYLE_PATTERN = compile_lazily(
     r"\b(?:be|more|explain|extremely|keep\s+(?:it|this|them|answers))\s+(?:\w+\s+){0,3}"
     r"(?:concise|brief|short(?:er)?|terse|simple)\b|"
     r"\btoo\s+(?:verbose|long|complex|wordy)\b|\bas\s+(?:simple|lightweight|short|concise|small)\s+as\s+possible\b|"
@@ -148,7 +148,7 @@ _STYLE = compile_lazily(
 )
 """Wishes about the style of the work or of the answers."""
 
-_ONE_ANSWER = compile_lazily(
+_ONE_ANSWER_START = compile_lazily(
     rf"\W*(?:(?:{_FILLER_WORDS})\b\W*)*(?:(?:can|could)\s+you\s+)?"
     r"(?:(?:explain|describe|list|summari[sz]e|show|tell|give|answer|rephrase|reformulate|outline|compare)\b|"
     r"(?:make|write|create)\s+(?:me\s+)?(?:an?|the)\s+(?:\w+\s+){0,3}(?:list|table|summary|overview|answer|text)\b|"
@@ -246,7 +246,7 @@ MIN_MARKUP_LINES = 5  # The minimum number of markup lines in a prompt with a pa
 
 def is_demand(sentence: str) -> bool:
     """Check whether a sentence contains a word that marks a demand, such as "never"."""
-    return _DEMAND.search(sentence.lower()) is not None
+    return _DEMAND_PATTERN.search(sentence.lower()) is not None
 
 
 def only_looks_like_demand(sentence: str) -> bool:
@@ -344,8 +344,8 @@ def _is_binding(sentence: str) -> bool:
     """Check whether a sentence demands something from later work. A "yes" at its start is ignored."""
     lowered = sentence.lower()
     is_standing_demand = is_demand(sentence) and _LASTING_WORD.search(lowered) is not None
-    is_style = _STYLE.search(lowered) is not None
-    if not is_standing_demand and not is_style and _PREFERENCE.search(lowered) is None:
+    is_style = _STYLE_PATTERN.search(lowered) is not None
+    if not is_standing_demand and not is_style and _PREFERENCE_PATTERN.search(lowered) is None:
         return False  # Most sentences end here, and the checks so far take half of the time.
     if only_looks_like_demand(sentence):
         return False
@@ -356,8 +356,8 @@ def _is_binding(sentence: str) -> bool:
 
 def _is_for_one_answer(sentence: str) -> bool:
     """Check whether a sentence is about the style of a single answer and not of every answer."""
-    is_style = _STYLE.search(sentence.lower()) is not None
-    is_about_answer = _ONE_ANSWER.match(prose.straighten_apostrophes(sentence)) is not None
+    is_style = _STYLE_PATTERN.search(sentence.lower()) is not None
+    is_about_answer = _ONE_ANSWER_START.match(prose.straighten_apostrophes(sentence)) is not None
     return is_style and is_about_answer and _HABIT_WORD.search(sentence) is None
 
 
@@ -394,13 +394,13 @@ def _describes_task(sentences: Sequence[str], index: int) -> bool:
 
     For example, "As small as possible, please" follows "I'd like to add a log".
     """
-    if index == 0 or _AS_POSSIBLE.match(sentences[index]) is None:
+    if index == 0 or _AS_POSSIBLE_START.match(sentences[index]) is None:
         return False
     request = sentences[index - 1]
     return _TASK_START.match(request) is not None or _WISH_START.match(request) is not None
 
 
-_AS_POSSIBLE = compile_lazily(r"\W*as\s+\w+\s+as\s+possible\b", re.IGNORECASE)
+_AS_POSSIBLE_START = compile_lazily(r"\W*as\s+\w+\s+as\s+possible\b", re.IGNORECASE)
 _WISH_START = compile_lazily(
     rf"\W*(?:(?:{_FILLER_WORDS})\b\W*)*(?:i(?:'d|\s+would)\s+like|i\s+want|we\s+(?:need|want)|let'?s)\s+(?:to\s+)?\w",
     re.IGNORECASE,
@@ -459,7 +459,7 @@ def _select_own_words(text: str) -> str:
     the user's own. They are returned if they are short.
     """
     prompt_ends = _keep_prompt_ends(text)
-    if announced := _PASTE_BELOW.match(prompt_ends):
+    if announced := _PASTE_ANNOUNCEMENT.match(prompt_ends):
         return announced[0]
     is_document = (
         len(text) >= MIN_DOCUMENT_CHARACTERS
@@ -481,7 +481,7 @@ def _select_own_words(text: str) -> str:
     )
 
 
-_PASTE_BELOW = compile_lazily(
+_PASTE_ANNOUNCEMENT = compile_lazily(
     r"[^\n]*\b(?:below|(?:this|the following) (?:note|comment|review|feedback|report|message|error|log|output))\b"
     r"(?:[^\n]*\n(?!\s*\n)){0,3}[^\n]*(?::|\?|\.)[ \t]*\n[ \t]*\n",
     re.IGNORECASE,

@@ -59,7 +59,7 @@ _PASTED_TEXT = compile_lazily(
     re.escape(prose.PASTE_START) + r"\n(.*?)\n" + re.escape(prose.PASTE_END), re.DOTALL
 )
 # A directive that Codex writes for its own user interface.
-_DIRECTIVE = compile_lazily(r"\s*::[a-z][a-z-]*\{.*\}\s*")
+_CODEX_DIRECTIVE = compile_lazily(r"\s*::[a-z][a-z-]*\{.*\}\s*")
 _SENTENCE_BREAK = compile_lazily(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
 # The number of characters at the start of two messages that are compared. If they are the same, the
 # messages are treated as equal.
@@ -80,7 +80,7 @@ def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
     messages = [
         TalkMessage(message.kind, str(message.quote.position), message.text) for message in chosen
     ]
-    return tuple(_mark_former_plans(_mark_reversals(messages), facts.plans))
+    return tuple(_mark_former_plans(_mark_revoked_sentences(messages), facts.plans))
 
 
 def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
@@ -143,7 +143,7 @@ def join_talk(
             if message.kind not in {MessageKind.PENDING, MessageKind.REFUSED, MessageKind.RETURNED}:
                 older_messages.append(message)
     return select_fitting_messages(
-        _mark_reversals([*older_messages, *newer]), MAX_STORED_CHARACTERS
+        _mark_revoked_sentences([*older_messages, *newer]), MAX_STORED_CHARACTERS
     )
 
 
@@ -315,7 +315,7 @@ def _make_message_key(text: str, kind: MessageKind) -> str:
     return " ".join(text[: 2 * MAX_COMPARED_CHARACTERS].lower().split())[:MAX_COMPARED_CHARACTERS]
 
 
-def _mark_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
+def _mark_revoked_sentences(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
     """Return the messages, and list in each of them the sentences that the user revoked later."""
     user_sentences = _collect_sentences(messages, MessageKind.REQUEST)
     revocations: dict[int, list[tuple[str, str]]] = {}
@@ -470,7 +470,7 @@ def _limit_text(text: str, max_characters: int) -> str:
         if row.strip():
             rows.append(row.rstrip())
     if "::" in text:
-        rows = [row for row in rows if _DIRECTIVE.fullmatch(row) is None]
+        rows = [row for row in rows if _CODEX_DIRECTIVE.fullmatch(row) is None]
     shown_text = "\n".join(rows)
     if len(shown_text) <= max_characters:
         return shown_text

@@ -71,8 +71,8 @@ def choose_talk(
         return {index: message.text for index, message in enumerate(messages)}
     choice = _TalkChoice(messages, max_characters, count_characters)
     requests, closings = (
-        choice.indexes_of_kind(MessageKind.REQUEST),
-        choice.indexes_of_kind(MessageKind.CLOSING),
+        choice.list_indexes_of_kind(MessageKind.REQUEST),
+        choice.list_indexes_of_kind(MessageKind.CLOSING),
     )
     first_texts = {}
     for index in requests:
@@ -90,14 +90,14 @@ def choose_talk(
     choice.add_current_messages(first_current_index)
     for index in requests:
         beginning = talk.keep_beginning(messages[index].text, MAX_BEGINNING_CHARACTERS)
-        choice.show_longest(index, first_texts[index], beginning)
+        choice.show_longest_fitting_text(index, first_texts[index], beginning)
     for index in closings:
         conclusion = talk.find_conclusion(messages[index].text)
-        choice.show_longest(index, first_texts[index], conclusion)
+        choice.show_longest_fitting_text(index, first_texts[index], conclusion)
     for index in (*closings[: -(-len(closings) // WHOLE_ANSWERS_DIVISOR)], *requests):
         choice.show_message(index, messages[index].text)
     _add_narration(choice, messages, max_characters)
-    for index in choice.indexes_of_kind(MessageKind.REPORT):
+    for index in choice.list_indexes_of_kind(MessageKind.REPORT):
         choice.show_message(
             index, talk.shorten_text(messages[index].text, MAX_NARRATION_CHARACTERS)
         )
@@ -115,7 +115,7 @@ def _add_narration(
     turn_numbers = list(accumulate(message.kind is MessageKind.REQUEST for message in messages))
     turn_characters: Counter[int] = Counter()
     later_texts: dict[int, str] = {}
-    for index in choice.indexes_of_kind(MessageKind.NARRATION):
+    for index in choice.list_indexes_of_kind(MessageKind.NARRATION):
         text = talk.shorten_text(messages[index].text, MAX_NARRATION_CHARACTERS)
         if turn_characters[turn_numbers[index]] <= max_characters * TURN_NARRATION_FRACTION:
             choice.show_message(index, text)
@@ -144,12 +144,12 @@ def _add_whole_texts(
     max_characters: int,
 ) -> None:
     """Show more of the reports, then complete texts: answers, words between calls, and reports."""
-    reports = choice.indexes_of_kind(MessageKind.REPORT)
+    reports = choice.list_indexes_of_kind(MessageKind.REPORT)
     for index in reports:
         choice.show_message(index, talk.shorten_text(messages[index].text, MAX_REPORT_CHARACTERS))
     whole_indexes = list(closings)
     if max_characters >= MIN_WHOLE_TALK_CHARACTERS:
-        whole_indexes += choice.indexes_of_kind(MessageKind.NARRATION)
+        whole_indexes += choice.list_indexes_of_kind(MessageKind.NARRATION)
     reserved_characters = _count_calls_characters(max_characters)
     for index in whole_indexes:
         choice.show_in_spare_space(index, messages[index].text, reserved_characters)
@@ -172,7 +172,7 @@ class _TalkChoice:
         self._remaining_characters = max_characters
         self._count_characters = count_characters
 
-    def indexes_of_kind(self, kind: MessageKind) -> list[int]:
+    def list_indexes_of_kind(self, kind: MessageKind) -> list[int]:
         """Return the indexes of the messages of one kind, the latest first."""
         indexes: Iterable[int] = range(len(self._messages) - 1, -1, -1)
         return [index for index in indexes if self._messages[index].kind is kind]
@@ -182,7 +182,7 @@ class _TalkChoice:
 
         ``talk_characters`` is the number of characters that the talk needs.
         """
-        summaries = self.indexes_of_kind(MessageKind.SUMMARY)
+        summaries = self.list_indexes_of_kind(MessageKind.SUMMARY)
         if talk_characters > self._remaining_characters and summaries:
             text = self._messages[summaries[0]].text
             self.show_message(
@@ -208,7 +208,7 @@ class _TalkChoice:
         if added_characters + reserved_characters < self._remaining_characters:
             self.show_message(index, text)
 
-    def show_longest(self, index: int, *texts: str) -> None:
+    def show_longest_fitting_text(self, index: int, *texts: str) -> None:
         """Show the first of these texts that fits. They are versions of a message, the longest first."""
         for text in texts:
             if self.show_message(index, text):

@@ -26,7 +26,7 @@ _INVOCATION_ERROR = compile_lazily(
 
 # The maximum number of characters in the output of a command that could not run.
 MAX_INVOCATION_ERROR_CHARACTERS = 1_500
-_RESULT = compile_lazily(
+_RESULT_PATTERN = compile_lazily(
     r"\b\d+ (?:tests? )?(?:passed|failed|passing|failing|errors?)\b|\bFAIL(?:ED)?\b"
 )
 """A result that a check prints."""
@@ -75,7 +75,9 @@ def _could_not_run(failed: ShellCommand) -> bool:
     output = failed.run.output
     is_short = len(output) <= MAX_INVOCATION_ERROR_CHARACTERS
     return (
-        is_short and _INVOCATION_ERROR.search(output) is not None and _RESULT.search(output) is None
+        is_short
+        and _INVOCATION_ERROR.search(output) is not None
+        and _RESULT_PATTERN.search(output) is None
     )
 
 
