@@ -217,7 +217,7 @@ def test_a_compaction_is_estimated_from_the_last_one(config_home: ConfigHome) ->
 
 @pytest.mark.parametrize("record", [user("hello", uuid="u"), custom_title("nothing")])
 def test_estimates_without_token_counts(config_home: ConfigHome, record: Record) -> None:
-    """Without token counts, the cache counts as cold, and no estimate is negative."""
+    """Without token counts, the cache is assumed to be cold, and no estimate is negative."""
     found = compare_at(config_home, [record], 10)
     assert (found.is_cache_warm, found.seconds_since_request) == (False, None)
     fresh = {HANDOFF, ROLLOVER} if record["type"] == "user" else set()
@@ -289,7 +289,7 @@ def test_the_number_of_prompts_before_a_compaction(
 ) -> None:
     """The number of prompts before a compaction is rounded down.
 
-    It is unknown if fewer than three turns were counted.
+    The number is unknown if fewer than three turns were counted.
     """
     seen = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, growth, turns)
     assert estimate_prompts_left(used, seen) == left

@@ -250,7 +250,7 @@ def compacted_session() -> list[Record]:
 
 
 def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
-    """A cut before a compaction keeps the conversation before it, and a remark says so.
+    """A cut before a compaction keeps the conversation up to the compaction, and a remark says so.
 
     A cut at a message that the compaction kept also keeps the summary.
     """

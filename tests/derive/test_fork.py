@@ -531,7 +531,7 @@ def fork_at_line(path: str, number: int) -> Receipt | None:
 
 
 def fork_contents(path: str, own: set[str]) -> list[Any]:
-    """Return the uuid, message and time of each record in a fork whose uuid is in ``own``."""
+    """Return the uuid, message and time of each of a fork's records whose uuid is in ``own``."""
     return [
         (row["uuid"], row.get("message"), row["timestamp"])
         for row in live_records(path)

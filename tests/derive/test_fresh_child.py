@@ -189,7 +189,7 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     assert b": " not in raw.split(b"\n")[0]
 
 
-def test_a_handoff_has_a_receipt_and_two_links(config_home: ConfigHome) -> None:
+def test_a_handoff_has_a_receipt_and_a_link(config_home: ConfigHome) -> None:
     """The receipt of a handoff has valid checks, and a link to the parent is stored."""
     parent = write_parent(config_home)
     receipt, records = write_handoff(config_home, parent)
@@ -389,7 +389,10 @@ def test_a_blank_next_step_is_ignored(config_home: ConfigHome, step: str, end: s
 
 
 def test_a_too_long_next_step_is_refused(config_home: ConfigHome) -> None:
-    """A next step that is too long is refused with its limit and a remedy, and nothing is written."""
+    """A next step that is too long is refused, and the error states the limit and a remedy.
+
+    Nothing is written.
+    """
     parent = write_parent(config_home)
     before = folder_contents(config_home.root)
     with pytest.raises(UsageError, match="20,000") as caught:

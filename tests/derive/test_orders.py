@@ -174,7 +174,7 @@ class SimulatedClient:
         self.prompt()
 
     def open_child(self, path: str) -> None:
-        """Continue in a child."""
+        """Continue in the child at ``path``."""
         self.path = Path(path)
         self.parent = scan_transcript(path).chain[-1].uuid
 
@@ -206,7 +206,7 @@ class SimulatedClient:
 
 
 def outputs_by_call(path: Path, *, live: bool = True) -> dict[str, str]:
-    """Return the output of each call in the live conversation, or in the whole file."""
+    """Return the output of each call in the live conversation or, if ``live`` is false, in the whole file."""
     chain = {node.uuid for node in scan_transcript(str(path)).chain}
     rows = [
         row for text in path.read_bytes().splitlines() if isinstance(row := json.loads(text), dict)

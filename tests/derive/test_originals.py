@@ -260,7 +260,7 @@ def test_fields_of_another_tool_lead_to_the_original(config_home: ConfigHome, pa
 def test_a_notice_of_another_tool_leads_to_the_original(
     config_home: ConfigHome, parent: str, notice: str
 ) -> None:
-    """The file and the line in another tool's notice lead to the original. Its lines are counted from 1."""
+    """The file and the line in another tool's notice lead to the original. The notice counts lines from 1."""
     assert find_original_of(config_home, record_with_notice(notice.format(parent))) == f"{parent}:0"
     inner = [{"type": "text", "text": notice.format(parent)}]
     assert (

@@ -83,7 +83,7 @@ def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("turns", [1, 5, 14, 40])
 def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> None:
-    """The actual size is equal to the estimate for the usual size, and within a tenth for other sizes."""
+    """The actual size equals the estimate for the usual size. For other sizes, it is within a tenth."""
     session, dial = session_with_sizes(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:
         contents = ChildContents(

@@ -241,7 +241,7 @@ def test_trimming_an_untrimmed_child_saves_the_same(config_home: ConfigHome) -> 
 
 
 def test_an_untrimmed_child_names_its_parent(config_home: ConfigHome, parent: str) -> None:
-    """An untrimmed child names the trimmed session as its parent. The parent is unchanged.
+    """An untrimmed child names the trimmed session as its parent. The parent's file is unchanged.
 
     The child has its own kind, title and number.
     """

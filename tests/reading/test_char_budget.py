@@ -1,4 +1,4 @@
-"""Tests of fitting texts into a limit of characters: it holds, and omissions are stated."""
+"""Tests of fitting texts into a limit: no text exceeds its limit, and omissions are stated."""
 
 from __future__ import annotations
 

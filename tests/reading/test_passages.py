@@ -131,7 +131,7 @@ def test_no_control_character_is_printed() -> None:
 
 
 def test_only_the_shown_part_of_a_huge_text_is_processed() -> None:
-    """If a huge text is limited, the piece is short and counts the characters that were cut."""
+    """If a huge text is limited, its piece is short and states the number of characters that were cut."""
     piece = passage_of_record(user("word " * 100_000, uuid="u")).make_text_piece(
         TRANSCRIPT_NAMES, 1_000
     )

@@ -121,7 +121,7 @@ def test_an_image_in_an_input_is_not_printed() -> None:
     assert shown == "[call of Send]\nimage: [image, png, 3.0 KB]"
 
 
-def test_endless_nesting_is_rendered_without_recursion() -> None:
+def test_deep_nesting_is_rendered_without_recursion() -> None:
     """A tool's input that is nested 5,000 deep is shown without a recursion error."""
     deep: Record = {"x": "end"}
     for _ in range(5_000):

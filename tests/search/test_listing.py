@@ -457,7 +457,7 @@ def test_a_session_deleted_meanwhile_is_omitted(
 
 
 def test_short_ids_are_unique(config_home: ConfigHome) -> None:
-    """A short id has eight characters. If another id begins with the same characters, the id is complete."""
+    """A short id has eight characters. If another id begins with them, the short id is the whole id."""
     write_aged_session(config_home, 1)
     write_aged_session(config_home, 2)
     write_session(config_home.project("/elsewhere"), f"{session_id(2)[:-1]}f", [])

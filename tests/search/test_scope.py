@@ -94,7 +94,7 @@ def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> N
 
 
 def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
-    """Hits in headless runs of one question and in their sub-agents are marked as such.
+    """Hits in headless runs of one question and in their sub-agents are marked as helper runs.
 
     Hits in longer headless sessions are not marked.
     """

@@ -29,9 +29,9 @@ from resume_hooks.transcripts.provenance import make_first_line
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
 
 path_lists: list[list[str]] = []
-"""Lists to which every path is added that Python opens or lists.
+"""Lists to which the audit hook below adds every path that Python opens or lists.
 
-The audit hook below can't be removed, so it adds paths only to the lists in ``path_lists``.
+The hook can't be removed again. Therefore ``opened_paths`` removes its list instead.
 """
 
 
@@ -50,7 +50,7 @@ sys.addaudithook(_record_open)
 
 @contextlib.contextmanager
 def opened_paths() -> Iterator[list[str]]:
-    """Yield a list to which the paths are added that are opened within the ``with`` block."""
+    """Yield a list of the paths that are opened within the ``with`` block."""
     opened: list[str] = []
     path_lists.append(opened)
     try:

@@ -55,7 +55,7 @@ def test_a_long_digest_is_shortened() -> None:
 def test_any_long_opening_fits(most: int, count: int, step: str, summary: str, digest: str) -> None:
     """Any long opening can be made to fit its limit.
 
-    It still has a complete lineage block and the beginning of the next step.
+    The shortened opening has a complete lineage block and the beginning of the next step.
     """
     text = shorten_opening(
         opening_of_child(count, step.strip(), digest, summary.strip()), most, OPENING_REFERENCE

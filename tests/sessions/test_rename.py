@@ -189,7 +189,7 @@ def test_invalid_titles_and_tags_are_refused(
 ) -> None:
     """A title or tag that is invisible, too long, or another form of a locator is refused.
 
-    Invalid bytes are also refused. For a title, so are options.
+    Invalid bytes are also refused, and so is a title that looks like an option.
     """
     before = Path(old_session.path).read_bytes()
     with pytest.raises(UsageError):

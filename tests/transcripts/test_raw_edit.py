@@ -169,7 +169,7 @@ def test_encoding_is_compact_and_never_fails() -> None:
     assert encode_record({"a": "\ud83d", "b": 2**70}) == b'{"a":"?","b":1180591620717411303424}'
 
 
-def test_endless_nesting_is_refused() -> None:
+def test_too_deep_nesting_is_refused() -> None:
     """A record that is nested too deeply raises ``TooDeep``."""
     deep: Any = "end"
     for _ in range(5_000):

@@ -1,4 +1,7 @@
-"""Return two turns of 150,000 tokens, a compaction, and the records in ``more``."""
+"""Tests of measuring a session's tokens: the API's counts and the context window.
+
+Reading only the end of the file gives the same result.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ KEPT_SEGMENT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 
 
 def records_after_compaction(*more: Record, segment: Record | None = None) -> list[Record]:
-    """Return two turns of 150,000 tokens, a compaction, and the records ``more``."""
+    """Return two turns of 150,000 tokens, a compaction, and the records in ``more``."""
     turns = conversation(2)
     turns[3]["message"]["usage"] = {"input_tokens": 150_000}
     return [
@@ -184,10 +187,7 @@ def test_a_childs_stated_size_is_used_until_its_own_compaction(tmp_path: Path) -
 def test_the_stated_size_is_used_after_a_trim_in_place(
     remark: str, expected: int, tmp_path: Path
 ) -> None:
-    """After a trim in place, the size in this plugin's remark is used.
-
-    It is used until the next answer or compaction.
-    """
+    """After a trim in place, the size in this plugin's remark is used until the next answer or compaction."""
     rows = [
         boundary(uuid="b", ts=1),
         summary("sum", uuid="s", parent="b", ts=2),
@@ -381,5 +381,5 @@ def test_the_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
 
 
 def test_a_session_without_counts_has_the_usual_ratio() -> None:
-    """Without counts, a token has four characters."""
+    """Without token counts, a token is assumed to have four characters."""
     assert measure_characters_per_token([]) == 4.0

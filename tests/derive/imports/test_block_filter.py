@@ -1,4 +1,4 @@
-"""Tests of the filter for imported messages, which keeps known blocks and replaces others by notes."""
+"""Tests of the filter for imported messages, which keeps known blocks and replaces others with notes."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_unknown_kinds_are_replaced_by_a_note(role: str, kind: str) -> None:
 
 
 def test_a_block_without_a_kind_is_replaced_by_a_note() -> None:
-    """A note replaces a block without a kind and content that is neither a text nor a list.
+    """A block without a kind is replaced with a note, and so is content that is neither a text nor a list.
 
     A value that is not a block is dropped.
     """

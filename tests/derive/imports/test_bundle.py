@@ -300,7 +300,7 @@ def test_a_failed_session_cancels_the_whole_import(
 
 
 def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
-    """A redacted bundle has no secret in records, titles, outputs or sub-agents, and counts them."""
+    """A redacted bundle has no secrets in records, titles, outputs or sub-agents, and states their number."""
     records = [
         user(f"use {TOKEN} please", uuid="a", session_id=FIRST_ID),
         tool_use(

@@ -99,7 +99,7 @@ def test_an_import_makes_a_new_session_of_the_folder(
 ) -> None:
     """An import makes a new session in the folder's project, with the whole conversation.
 
-    It has a new id, so an existing session with the same id is unchanged.
+    The session has a new id, so an existing session with the same id is unchanged.
     """
     there = Path(write_session(config_home.project(target_folder), SESSION, conversation(5)))
     before = there.read_bytes()
@@ -213,7 +213,7 @@ def test_an_import_begins_with_an_introduction(config_home: ConfigHome, target_f
 def test_an_import_begins_at_the_last_compaction(
     config_home: ConfigHome, target_folder: str
 ) -> None:
-    """Only the records after the last compaction are imported, starting with its boundary."""
+    """Only the boundary of the last compaction and the records after it are imported."""
     last = conversation(1, prefix="n", start=20)
     last[0]["parentUuid"] = "s"
     told = [

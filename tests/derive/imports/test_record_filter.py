@@ -105,7 +105,7 @@ def test_queued_prompts_are_kept() -> None:
 
 
 def test_a_queued_prompt_keeps_valid_blocks() -> None:
-    """A queued prompt keeps its valid blocks, and its invalid content is replaced by a note."""
+    """A queued prompt keeps its valid blocks, and its invalid content is replaced with a note."""
     row = attachment("x", uuid="q", parent="u")
     words = {"type": "text", "text": "wait", "cache_control": {}}
     for prompt, kept in (

@@ -335,7 +335,7 @@ def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent:
 
 
 def test_a_checked_sentence_shows_no_secret(config_home: ConfigHome, parent: Path) -> None:
-    """A secret in a sentence of the summary is removed, also from the remark after the sentence."""
+    """A secret in a summary's sentence is removed from the sentence and from the remark after it."""
     secret = f"ghp_{'a1B2c3D4e5' * 4}"[:40]
     outcome, _ = roll_over(
         config_home, parent, {**MINIMAL_SUMMARY, "facts": [{"text": f"The token is {secret}."}]}

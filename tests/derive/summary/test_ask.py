@@ -71,8 +71,8 @@ def test_a_long_session_is_summarised_in_parts() -> None:
     assert told == ["1/4", "2/4", "3/4", "4/4"]
 
 
-def test_the_users_wish_is_in_the_instructions() -> None:
-    """The user's wish is in the instructions of every call and never in the material."""
+def test_the_users_focus_is_in_the_instructions() -> None:
+    """The user's focus is in the instructions of every call and never in the material."""
     model = ScriptedModel()
     summarise(model, THREE_PART_MATERIAL, "focus on auth")
     assert all(

@@ -58,8 +58,8 @@ def test_a_summary_has_a_heading_and_named_sections() -> None:
     )
 
 
-def test_the_heading_has_the_users_wish() -> None:
-    """The summary's heading contains the user's wish on one line. A long wish is shortened."""
+def test_the_heading_has_the_users_focus() -> None:
+    """The summary's heading contains the user's focus on one line. A long focus is shortened."""
     assert 'records, asked for "focus on the parser" (not' in summary_text(
         "focus on\n\nthe parser", goal="x"
     )
@@ -98,7 +98,7 @@ HOSTILE_TEXTS = (
 def test_hostile_fields_stay_within_their_line(text: str) -> None:
     """A hostile field of a summary can't begin a line, end the lineage, or add a next step.
 
-    Its control characters are removed.
+    Control characters in the field are removed.
     """
     found = summary_text(
         text,

@@ -336,7 +336,7 @@ def transcripts(draw: Callable[..., Any]) -> bytes:
 
 
 def trim_options() -> st.SearchStrategy[Options]:
-    """Generate options of a trim without a target size."""
+    """Generate options for a trim without a target size."""
     return st.builds(
         Options,
         tools=st.sampled_from([(), (), ("bash",), ("read", "mcp__*")]),

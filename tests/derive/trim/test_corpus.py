@@ -54,7 +54,8 @@ def thinking_blocks(transcript: Transcript) -> Counter[tuple[object, ...]]:
 def assert_child_is_trimmed(home: ConfigHome, scanned: SessionScan, how: Options) -> None:
     """Trim a session and check the child.
 
-    Its calls have results, its thinking is whole or removed, and a second trim finds nothing.
+    The child's calls have results, its thinking is whole or removed, and a second trim finds
+    nothing.
     """
     decided = plan.plan_trim(scanned, home.where, how, output_dir=str(home.project()))
     write_child(decided, home.where)

@@ -211,7 +211,7 @@ def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -
     ],
 )
 def test_an_invalid_reference_is_replaced(config_home: ConfigHome, marks: Record) -> None:
-    """Invalid fields about a record's original are replaced by its real file and line."""
+    """Invalid fields about a record's original are replaced with its real file and line."""
     chain = Chain().ask().tool("t1")
     chain.rows[2] |= {
         "truncated": True,

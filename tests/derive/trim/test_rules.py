@@ -1,4 +1,4 @@
-"""Tests of the rules of a trim, with a table of sessions that a rule keeps and one that it changes."""
+"""Tests of each trim rule with two tables: sessions in which it finds nothing and sessions it changes."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_a_tool_filter_trims_only_those_tools(
 
 
 def test_a_named_rule_applies_with_a_tool_filter(config_home: ConfigHome) -> None:
-    """With ``--only results,media --tools bash``, images are trimmed too."""
+    """With ``--only results,media --tools bash``, images are trimmed too, because their rule is named."""
     decided = plan_chain(
         config_home, chain_with_every_kind(), tools=("bash",), only=("results", "media")
     )
@@ -190,7 +190,7 @@ def session_with_counts(count: int) -> Chain:
 def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome) -> None:
     """A trim with a target removes an outdated read first, and then the oldest results.
 
-    It stops when the target is reached.
+    The trim stops when the target is reached.
     """
     chain = session_with_counts(6)
     total = plan_chain(config_home, chain).context_before.tokens

@@ -1,1 +1,1 @@
-"""Tests of the part."""
+"""Tests of ``resume_hooks.parts.codex``."""

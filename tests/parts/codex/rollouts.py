@@ -1,4 +1,4 @@
-"""Codex rollouts for tests: the real rollouts in the corpus, and functions that make invented lines."""
+"""Codex rollouts for tests: the real rollouts in the corpus, and functions that write invented lines."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def test_the_last_poll_shows_an_open_failure(where: Where) -> None:
 
 
 def test_a_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
-    """A plan that a script updates is the list of todos, and the script's command is listed too."""
+    """A plan that a script updates is shown as the todo list, and the script's command is listed too."""
     code = (
         'await tools.update_plan({plan:[{step:"Write it",status:"completed"},\n'
         '  {"step":"Test it","status":"pending"}]});\n'
@@ -292,7 +292,7 @@ def test_the_template_of_an_open_request_is_complete(where: Where) -> None:
 
 
 def test_rules_in_a_command_template_are_not_user_constraints(where: Where) -> None:
-    """Rules in a command's template are not constraints, but the user's own text in it is."""
+    """Rules in a command's template are not constraints, but rules in the user's own text are."""
     prompt = (
         "\n## User Input\n\n```text\nYou must always write a failing test first.\n```\n\n"
         "You **MUST** consider the user input before proceeding.\n\n"
@@ -365,7 +365,7 @@ def test_an_aborted_run_does_not_close_a_failure(where: Where) -> None:
 def test_the_last_collaboration_mode_determines_plan_mode(
     where: Where, mode: str, *, is_on: bool
 ) -> None:
-    """The mode of the last prompt decides whether the digest says that plan mode is on."""
+    """The mode of the last prompt determines whether the digest says that plan mode is on."""
     lines: list[Line] = []
     for each in ("plan", mode):
         lines += [
@@ -477,7 +477,7 @@ def test_a_watch_before_the_answer_is_not_reported_as_running(
 def test_a_script_without_an_exit_status_is_not_a_success(where: Where) -> None:
     """A command in a script without an exit status has the note "exit status not recorded".
 
-    It has this note whether or not it printed an error.
+    The command has this note whether or not it printed an error.
     """
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     lines = [

@@ -132,7 +132,7 @@ def test_a_new_fork_has_its_parents_window(by: str, home: Path, config_home: Con
 
 
 def test_a_missing_codex_home_hides_the_agent(config_home: ConfigHome) -> None:
-    """Without a CODEX_HOME, the agent is not listed. If the user names it, the error says why."""
+    """Without a CODEX_HOME, the agent "codex" is not listed. If the user names it, the error says why."""
     assert [agent.name for agent in registry.list_agents(config_home.where)] == [CLAUDE_NAME]
     assert registry.store_of_agents(config_home.where) is not None
     assert registry.calling_session_id(config_home.where) == ""
@@ -278,7 +278,7 @@ def test_a_thread_of_several_files_is_one_session(config_home: ConfigHome, home:
 def test_a_copy_is_private_and_has_the_time_of_its_thread(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """A copy has mode 0600 in a folder with mode 0700, and is renewed only if the thread has grown.
+    """A copy has mode 0600 in a folder with mode 0700, and is made again only if the thread has grown.
 
     If the thread's file is deleted, the copy is removed.
     """

@@ -128,9 +128,9 @@ def test_the_model_may_only_search_a_team(plugin: PluginCopy, verb: str) -> None
 def test_a_failed_push_is_reported_once(
     config_home: ConfigHome, run_hook: RunHook, any_python: str
 ) -> None:
-    """The next interactive start reports a failed push: how many sessions wait, since when, why.
+    """The next interactive start reports a failed push, and later starts do not repeat the report.
 
-    Later starts do not repeat the report.
+    The report states how many sessions are waiting, since when, and why.
     """
     where = config_home.where
 

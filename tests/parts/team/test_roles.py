@@ -779,7 +779,7 @@ def test_no_member_can_lock_out_an_owner(
 
 
 def test_two_machines_of_one_name_get_different_labels(alice: Machine, tmp_path: Path) -> None:
-    """If two machines of a member have the same name, the second label has the start of its id."""
+    """If two machines of a member have the same name, the second machine's label contains part of its id."""
     other = Machine(tmp_path / "again" / "laptop", "alice")
     for machine in (alice, other):
         push_from_machine(machine, write_on_machine(machine))

@@ -1,4 +1,4 @@
-"""Tests of the search for a later check that covers an earlier check, and of its running time."""
+"""Tests of finding a later check that covers an earlier check, and of the time that this takes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _run(command: str, order: int, folder: str, output: str = "ok", status: int 
 def test_a_task_in_another_folder_does_not_prove_a_check() -> None:
     """A task in a different folder does not prove a check, even if the task printed the check's command.
 
-    Here the same task failed in the check's folder. When it passes there later, the check is
-    proved.
+    Here the same task first fails in the check's folder. Only its later pass in that folder proves
+    the check.
     """
     check = _run("go test ./a", 1, "/repo")
     printed = "[test] $ go test ./..."

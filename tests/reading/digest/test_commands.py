@@ -597,7 +597,7 @@ def test_unrepeatable_commands_are_not_listed(config_home: ConfigHome, command: 
 def test_a_build_is_proved_by_checks_of_the_same_code(
     config_home: ConfigHome, failed: str, later: str, is_open: bool
 ) -> None:
-    """An error of a failed build or chain is closed when each of its linters and tests has passed later.
+    """An error of a failed build or chain is closed when all its linters and tests have passed later.
 
     A pass of ``cargo clippy`` also closes an error of ``cargo check``, because both compile the
     code.

@@ -34,12 +34,13 @@ def _required_words(section: str, entry: DigestEntry, said: str) -> list[str]:
         return [text.rstrip("…").rpartition(": ")[2][-30:]] if "the user said:" in said else []
     if section == "answers":
         return [part.rstrip("…") for part in text.split(" -> ")]
-    if section == "next":  # The section "next" has sentences after a label of the digest.
+    # An entry of the section "next" is a label that the digest adds, followed by quoted sentences.
+    if section == "next":
         text = text.partition(': "')[2].rstrip('"…')
     if section in {
         "constraints",
         "next",
-    }:  # An entry of these sections may contain the sentence before or after it.
+    }:  # An entry of these sections may also contain a neighbouring sentence.
         return [sentence.rstrip("…") for sentence in re.split(r"(?<=[.!?:])\s", text)]
     if (
         section == "marks"

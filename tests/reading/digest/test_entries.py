@@ -1,4 +1,4 @@
-"""Tests of the digest record in a child: it is read unchanged, and invalid records are skipped."""
+"""Tests of the digest record in a child: a valid record is read unchanged, an invalid one is skipped."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_malformed_entries_are_skipped(sections: object) -> None:
     ],
 )  # fmt: skip
 def test_malformed_messages_are_skipped(talk: object) -> None:
-    """Malformed messages of a digest record are skipped, and its sections are kept."""
+    """Malformed messages in a digest record are skipped, but the record's sections are kept."""
     found = entries.parse_digest(digest_record(talk=talk))
     assert found == Digest({"todos": TODOS})
 

@@ -154,7 +154,7 @@ def test_files_of_a_new_repository_are_not_tracked(config_home: ConfigHome) -> N
 def test_a_commit_includes_files_by_name_folder_or_all(
     config_home: ConfigHome, command: str, output: str, state: str
 ) -> None:
-    """A commit includes a file if the command names the file, its folder, or an option for all files."""
+    """A commit includes a file if its command names the file or its folder, or selects all files."""
     assert (
         _note_on_file(_talk_with_edit("a.py").runs(command, output, cwd=CWD), config_home) == state
     )
@@ -526,7 +526,7 @@ def test_a_folder_is_not_listed_beside_its_files(config_home: ConfigHome) -> Non
 
 
 def test_a_deleted_file_is_removed(config_home: ConfigHome) -> None:
-    """A deleted file is listed as removed, also after a commit, until it is written again."""
+    """A deleted file is listed as removed, even after a commit, until it is written again."""
     talk = _talk_with_edit("a.py").runs("rm a.py; git status -s", " D a.py", cwd=CWD)
     talk.runs("git commit -am x", f"{COMMIT_OUTPUT} delete mode 100644 b.py\n", cwd=CWD)
     assert _note_on_file(talk, config_home) == "removed"

@@ -26,7 +26,8 @@ def _talk_with_edited_files() -> Talk:
 def test_commits_that_appear_in_a_later_log_belong_to_the_user(config_home: ConfigHome) -> None:
     """Commits that a later ``git log`` adds at the top are listed as not made by the session.
 
-    Uncommitted files may be in these commits. A file that is edited afterwards is not committed.
+    Files that were uncommitted may be in these commits. A file that is edited after the commits is
+    listed as not committed.
     """
     talk = (
         _talk_with_edited_files()
@@ -49,9 +50,9 @@ def test_commits_that_appear_in_a_later_log_belong_to_the_user(config_home: Conf
 
 
 def test_a_status_shows_the_files_of_the_users_commits(config_home: ConfigHome) -> None:
-    """After commits of the user, a file that ``git status`` doesn't list is committed.
+    """After commits by the user, a file that ``git status`` omits is listed as committed.
 
-    A file that it lists is not committed.
+    A file that ``git status`` lists is listed as not committed.
     """
     talk = _talk_with_edited_files().runs("git log --oneline", LATER_LOG, cwd=CWD)
     talk.runs("git status --short", " M b.py\n", cwd=CWD)

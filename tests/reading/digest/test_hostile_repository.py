@@ -16,7 +16,7 @@ import pytest
 from tests.needs import REPO, require_for_test
 from tests.reading.digest.test_repository import commit_tracked_changes, git, repo, write_script
 
-__all__ = ["repo"]  # The import is a fixture.
+__all__ = ["repo"]  # The imported function is a fixture.
 
 QUERY_STATE_SCRIPT = """
 import json, sys, time
@@ -175,7 +175,7 @@ def test_an_embedded_bare_repository_is_not_queried(
 ) -> None:
     """A project that looks like a bare repository is treated as an ordinary folder.
 
-    Git is asked only about a repository around it.
+    Git is queried only about a repository that contains the project.
     """
     outer = repo if is_inside else repo.parent / "plain"
     sub = outer / "sub"

@@ -140,7 +140,7 @@ def test_a_continued_child_updates_open_entries(config_home: ConfigHome) -> None
 
 
 def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
-    """After twelve handoffs, each message appears once, and the first refers to the first session."""
+    """After twelve handoffs, each message appears once, and the first message refers to the first session."""
     path = write_handoff_of(talk_with_every_section(), config_home, "step 0")
     for number in range(1, 12):
         talk = (

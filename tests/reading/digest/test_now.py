@@ -231,10 +231,9 @@ def test_a_branch_recorded_after_the_work_is_named_separately(config_home: Confi
 
 
 def test_files_on_a_branch_that_the_user_left_may_be_committed(config_home: ConfigHome) -> None:
-    """If the branch changed without a git command of the session, the digest says so about changed files.
+    """If the user switched branches outside the session, files on the old branch may be committed.
 
-    It says that the files may have been committed, unless a git command could have changed the
-    branch.
+    The digest says so, unless a command that contains git could have switched the branch.
     """
     row = "no git command of the session left fix: its files may have been committed since"
     talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py")

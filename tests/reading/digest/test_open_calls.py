@@ -51,7 +51,7 @@ def test_an_unanswered_question_has_its_options(config_home: ConfigHome) -> None
 
 
 def test_a_refused_edit_stays_until_it_is_replaced(config_home: ConfigHome) -> None:
-    """An edit that the user refused is shown in full until another edit of the same file."""
+    """An edit that the user refused is shown in full until the same file is edited again."""
     given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": LONG_CODE}
     talk = Talk().prompt("go").calls("Edit", given, REFUSAL_WITH_REMARK, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text

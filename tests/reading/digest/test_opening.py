@@ -572,7 +572,7 @@ def test_a_loaded_skill_is_not_a_call(config_home: ConfigHome) -> None:
 
 
 def test_a_short_result_is_never_empty(config_home: ConfigHome) -> None:
-    """If the first sentence of a result is only a number, the shortened result shows more than it."""
+    """A shortened result shows further text if its first sentence is only a number."""
     talk = Talk().prompt("look around").calls("Read", {"file_path": "/x.md"}, f"1. {'word ' * 200}")
     talk.says("Done.").prompt("double the pool_size")
     (text,) = _latest_texts(talk, config_home)

@@ -162,7 +162,7 @@ def _lines(draw: st.DrawFn) -> bytes:
 @settings(max_examples=400)
 @given(_lines())
 def test_the_prescan_never_differs_from_the_parser(line: bytes) -> None:
-    """The ids in a line's prescan are the ids that the parser finds, and the line is not an error."""
+    """If a line is prescanned, its ids are those that the parser finds, and the line is not an error."""
     found = prescan_line(line)
     if found is None:
         return

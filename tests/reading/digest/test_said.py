@@ -350,10 +350,7 @@ def test_answers_come_with_their_questions(config_home: ConfigHome) -> None:
 def test_an_answer_whose_subject_comes_up_again_is_marked(
     config_home: ConfigHome, prompt: str, name: str
 ) -> None:
-    """If a later prompt mentions an answer's subject again, a note on the answer says so.
-
-    The answer may be outdated.
-    """
+    """If a later prompt mentions an answer's subject again, a note says so, as the answer may be outdated."""
     questions = [{"question": "What of #222?"}, {"question": "And `old name`?"}]
     answers = {"What of #222?": "Wait", "And `old name`?": "Leave it"}
     said = "User has answered your questions."

@@ -65,7 +65,7 @@ def test_the_remaining_steps_are_quoted(config_home: ConfigHome) -> None:
 
 
 def test_a_skill_without_commands_has_all_steps(config_home: ConfigHome) -> None:
-    """If no command shows how far a skill got, all its steps are listed."""
+    """If no command shows how far a skill got, all steps of the skill are listed."""
     digest = _talk_with_ship_skill().digest(config_home)
     assert entry_notes(digest, "skills")["ship"] == "active: its steps"
     assert sum(row.startswith("Step ") for row in entry_texts(digest, "skills")) == 4

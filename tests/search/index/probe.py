@@ -37,7 +37,7 @@ from tests.builders import (
 LONG_AGO = 1_000_000_000.0
 
 FoundWord = tuple[str, int, str, str]
-"""A word that the index finds, with its file name, line number and field, and the word's stem.
+"""A word in the index: the file name, the line number, the field, and the word's stem.
 
 If the word was found in a turn, the turn's number replaces the line number.
 """
@@ -94,7 +94,7 @@ def answer_with_id(text: str | list[Record], *, number: str | int = "", **rest: 
 def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -> IndexContent:
     """Update the index and return its complete content.
 
-    ``state`` is the state folder if the folder in ``home`` is not used.
+    ``state`` replaces the state folder of ``home``.
     """
     where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
     with opened_index(where, **options) as index:
@@ -160,7 +160,7 @@ def write_session_file(
 ) -> Path:
     """Write a session to the project and return its path.
 
-    If ``old`` is true, the file gets a time long ago, so that it looks finished.
+    If ``old`` is true, the file's time is set to long ago, so that the file looks finished.
     """
     path = home.project(CWD) / f"{name}.jsonl"
     path.write_bytes(session_bytes(records))

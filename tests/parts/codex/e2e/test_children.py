@@ -1,4 +1,4 @@
-"""Tests of children of real rollouts, in which the real Codex's requests show that they are correct."""
+"""Tests of children of real rollouts: the real Codex's requests show that the children are correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of triggers in a session that is nearly full, and of the notice about it."""
+"""Tests of triggers in a session that is nearly full, and of the notice that it is nearly full."""
 
 from __future__ import annotations
 

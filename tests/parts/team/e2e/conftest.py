@@ -1,4 +1,4 @@
-"""Provide a plugin that the real client can load. The other team tests only run its scripts."""
+"""Provide a plugin that the real client can load. The other team tests only run the plugin's scripts."""
 
 from tests.e2e.fixtures import plugin
 
