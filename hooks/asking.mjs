@@ -2,7 +2,7 @@
 
 import { MODEL_MS } from './shared_values.mjs'
 
-const ENGINE_TIMEOUT_MS = 15000 // The time limit in milliseconds. The engine usually ends by itself within five seconds.
+const ENGINE_TIMEOUT_MS = 15000 // The time limit in milliseconds. The engine itself usually answers within five seconds.
 
 let hasClientCalled = false // Whether the client has called us for one of its own events. An organization's policy can prevent that.
 export function recordClientCall() { hasClientCalled = true }
@@ -31,7 +31,7 @@ export async function fork($, prompt) { // Sends a prompt to a copy of the conve
 
 export function showText($, { text }) { if (text) $.ui.log(text) }
 
-const MAX_OPENING_TICKS = 100 // How often we check whether the session is open.
+const MAX_OPENING_TICKS = 100 // How many times we check whether the session is open.
 export async function showTextInSession($, id, reply) { // Shows a text as soon as its session is open. The client may still show another session.
   for (let tries = 0; tries < MAX_OPENING_TICKS; tries++) {
     if (await $.session.id() === id) return showText($, reply)
@@ -45,9 +45,9 @@ async function choice($, { ask, choices }, labels) {
   return choices.find(([label]) => label === chosenLabel)?.[1] ?? chosenLabel
 }
 
-const STILL_MS = 1200, TICK_MS = 200 // A question that the user did not request waits until the input box has not changed for so many milliseconds.
-const MIN_ANSWER_MS = 1500 // An answer after fewer milliseconds, or Esc, was a key for the input box.
-const MAX_SHOWINGS = 3 // How often a question is shown. If the client can't show it, the answer comes too early as well.
+const STILL_MS = 1200, TICK_MS = 200 // A question that the user did not request waits until the input box has not changed for STILL_MS milliseconds.
+const MIN_ANSWER_MS = 1500 // An answer that comes earlier, or Esc, was a key press for the input box.
+const MAX_SHOWINGS = 3 // How many times a question is shown. If the client can't show the question, the answer also comes too early.
 
 async function waitForTyping($, maxMs) { // Returns the text of the input box when the user has stopped typing. Returns nothing after `maxMs`.
   let { text } = await $.prompt.read(), still = 0
@@ -62,7 +62,7 @@ async function waitForTyping($, maxMs) { // Returns the text of the input box wh
 
 async function askWhenIdle($, reply, waits, maxMs) { // Returns the answer of a user who has seen the question. The last answer means no.
   const no = reply.choices.at(-1)[1], labels = reply.choices.map(([label]) => label)
-  if (waits) labels.unshift(labels.pop()) // The answer that Enter chooses comes first. It does nothing.
+  if (waits) labels.unshift(labels.pop()) // Enter chooses the first answer, so the answer that does nothing comes first.
   for (let showings = 0; showings < MAX_SHOWINGS; showings++) {
     if ((waits || showings) && await waitForTyping($, maxMs) === undefined) return no
     const openedAt = Date.now()
@@ -76,7 +76,7 @@ export function askUnprompted($, reply, maxMs = Infinity) { // Asks a question t
   return askWhenIdle($, reply, true, maxMs)
 }
 
-async function askAfterCommand($, reply) { // Asks a question after a command of the user's, at once if the input box is empty.
+async function askAfterCommand($, reply) { // Asks a question after the user's command, immediately if the input box is empty.
   return askWhenIdle($, reply, (await $.prompt.read()).text !== '', Infinity)
 }
 

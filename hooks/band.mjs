@@ -3,7 +3,7 @@
 import { ask } from './asking.mjs'
 import { LOOK_TOKENS } from './shared_values.mjs'
 
-let measured = {} // The current session's size, and the engine's answer: from which size on to ask, to show the band, or to compact.
+let measured = {} // The current session's size, and the engine's answer: the sizes from which to ask again, to show the band, and to compact.
 
 export function forgetBand($) {
   measured = {}
@@ -15,7 +15,7 @@ function bandText() {
 }
 
 let drawnText // The text of the band when the client was last asked to draw it.
-function redrawBand($) { // Only asks if the text has changed, because the client draws the whole screen.
+function redrawBand($) { // Asks for it only if the text has changed, because the client draws the whole screen.
   if (bandText() === drawnText) return
   drawnText = bandText()
   $.ui.invalidate('ui.render')
@@ -24,7 +24,7 @@ function redrawBand($) { // Only asks if the text has changed, because the clien
 // `startEvent` is the client's event at a session's start. At that time the client may still report the previous session.
 export async function measureSession($, startEvent) {
   const id = startEvent?.session_id ?? await $.session.id(), { context } = await $.session.usage()
-  const tokens = startEvent?.context_tokens ?? context.tokens, modelWindow = context.window // The window is that of the model.
+  const tokens = startEvent?.context_tokens ?? context.tokens, modelWindow = context.window // The model's context window.
   if (!tokens) return {}
   if (measured.id !== id || measured.modelWindow !== modelWindow) measured = { id, modelWindow, look: LOOK_TOKENS }
   else if (tokens < measured.from) measured = { id, modelWindow, look: measured.from, line: measured.line }

@@ -19,7 +19,7 @@ export function showRemark($) {
 
 let request // The compaction that the user or the threshold requested, until the client compacts.
 export async function compact($, e, next) {
-  const ownRequest = e.trigger === 'manual' && request // An automatic compaction in a turn is another one. Ours waits for the end of the turn.
+  const ownRequest = e.trigger === 'manual' && request // An automatic compaction during a turn is not the requested one, which waits for the end of the turn.
   if (e.agentId !== undefined || !(ownRequest || e.trigger === 'auto')) return next(e)
   const messages = e.messages.map(({ handle, role, toolUses, toolResults }) => ({
     handle, role, calls: (toolUses ?? []).map(use => use.tool_use_id), results: (toolResults ?? []).map(result => result.tool_use_id),

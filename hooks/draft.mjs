@@ -1,7 +1,7 @@
 // Keeps the text that the user types while another session opens, because the client empties the input box.
 
-const STILL_MS = 150 // After so many milliseconds without a key, the text in the box is complete.
-const MAX_FILLS = 40 // How often we try to fill the box, because keys or a dialog may prevent it.
+const STILL_MS = 150 // When no key was pressed for this number of milliseconds, the text in the box is complete.
+const MAX_FILLS = 40 // How many times we try to fill the box, because keys or a dialog may prevent it.
 
 let boxText = '' // The text in the box, as the client's last event reported it.
 let draft // All text that was typed since a session began to open, even if it is not in the box. Undefined at other times.
@@ -48,7 +48,7 @@ export function completePrompt(text) { // Returns a prompt that was sent before 
   droppedPrompt = text
 }
 
-const SEPARATOR = '\u0020' // Separates the next step from the text that the user types behind it.
+const SEPARATOR = '\u0020' // Separates the next step from the text that the user types after it.
 
 export function beginDraftWith(leadingTexts) { // Puts each text on a line of its own, except texts that the client has put back.
   const missingTexts = leadingTexts.filter(each => !draft.includes(each))

@@ -6,13 +6,13 @@ import {
   beginDraft, beginDraftWith, beginDraftWithout, completePrompt, endDraft, hasDraft, keepPrompt, restoreDraft,
 } from './draft.mjs'
 
-const MAX_OPENING_MS = 15000 // After so many milliseconds, prompts are sent again. The client is waiting for something else, such as the end of a turn.
-const MAX_TRIES = 20, TICK_MS = 50 // How often, and at what interval in milliseconds, the box is read to find a trigger that was answered.
+const MAX_OPENING_MS = 15000 // After this number of milliseconds, prompts are sent again. The client is waiting for something else, such as the end of a turn.
+const MAX_TRIES = 20, TICK_MS = 50 // How many times, and at what interval in milliseconds, the box is read to find a trigger that was answered.
 const queuedPrompts = [] // Prompts that were typed during a turn. The client calls no hook when it sends them.
 const NAMES = COMMANDS.map(each => each.name)
 let filledStep // The next step that we put into the box, until the user sends a prompt.
 let opening // The session that is opening: the engine's reply, the time until which prompts are kept, and these prompts, oldest first.
-let lastSwitch = Promise.resolve() // Resolves when the client has switched to the session before this one.
+let lastSwitch = Promise.resolve() // Resolves when the client has switched to the previous session.
 
 export function openSoon($, reply) { // For a call from a command. The switch waits for the end of that command.
   beginOpening(reply)
@@ -65,7 +65,7 @@ export async function startTurn($, e, next) { // The client reports only the las
   return next(e)
 }
 
-function endsInCommand(step, text) { // Checks whether one of our commands was typed behind the next step in the box.
+function endsInCommand(step, text) { // Checks whether one of our commands was typed after the next step in the box.
   if (!step || !text.startsWith(step)) return false
   const [, name] = /^\/(\S+)/.exec(text.slice(step.length).trimStart()) ?? []
   return NAMES.includes(name)
@@ -82,7 +82,7 @@ function openInTurn($, reply) { // Waits for the previous switch, because both f
   return openedSession
 }
 
-function endOpening(reply) { // Also called after a failed switch. Without it, all later prompts would be kept back.
+function endOpening(reply) { // Also called after a failed switch, because all later prompts would otherwise be held back.
   if (opening?.reply === reply) opening = undefined
   if (!opening) endDraft()
 }

@@ -7,11 +7,11 @@ import { ask, runAndLogError } from './asking.mjs'
 import { closeCard } from './card.mjs'
 import { openSoon } from './opening.mjs'
 
-const PAUSE_MS = 60 // The list is updated after so many milliseconds without a key, because each update starts a process.
-const MAX_TRIES = 200, TICK_MS = 10 // How often, and at what interval in milliseconds, the box is read for text that was typed before the pane got the keys.
-const TRIES_PER_READ = 30 // After so many of these reads, the text is used even if the user has stopped typing.
+const PAUSE_MS = 60 // The list is updated when no key was pressed for this number of milliseconds, because each update starts a process.
+const MAX_TRIES = 200, TICK_MS = 10 // How many times, and at what interval in milliseconds, the box is read for text that was typed before the pane got the keys.
+const TRIES_PER_READ = 30 // After this number of reads, the text is used even if the user has stopped typing.
 const MAX_TYPED_CHARACTERS = 200 // A longer text, or a text of several lines, is a draft that the client has restored.
-const QUEUED_PROMPT_MS = 3000 // For so many milliseconds after the pane has opened, the client may send prompts that were typed behind the command.
+const QUEUED_PROMPT_MS = 3000 // For this number of milliseconds after the pane has opened, the client may send prompts that were typed after the command.
 const SIDE_COLUMNS = 28, MIN_TALL_LINES = 16, MIN_WIDE_COLUMNS = 70 // The width of the field next to the list, in a pane with fewer than MIN_TALL_LINES and at least MIN_WIDE_COLUMNS.
 const SPACE = '\u00a0' // A no-break space. It ends a word, and the client draws it.
 let openingCount = 0 // If the pane's id stayed the same, the client would draw the old content.
@@ -20,7 +20,7 @@ let pane // The typed words, the engine's answer, the marked session, and the ac
 
 export async function showPane($, content) {
   pane = { ...content, id: `sessions-${++openingCount}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, remainingSteps: 0, until: Date.now() + QUEUED_PROMPT_MS }
-  closeCard($) // If both were open, the client would draw their names in a line of the list.
+  closeCard($) // If both panes were open, the client would draw their names in a line of the list.
   await raise($, pane)
   $.clock.after(0, () => runAndLogError($, () => collectTypedText($)))
 }
