@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     os.umask(0o077)
     data.mkdir(parents=True, exist_ok=True)
     if "--tool" in arguments:
-        (data / install_venv.TOOL).write_text(sys.executable, encoding="utf-8")
+        (data / install_venv.TOOL_FILE_NAME).write_text(sys.executable, encoding="utf-8")
     locks = install_venv.list_wanted_locks(team="--team" in arguments)
     with open(data / "install.lock", "a", encoding="utf-8") as lock:
         if not acquire_install_lock(lock) or not install_attempt.is_due(

@@ -33,7 +33,7 @@ __all__ = [
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE_LOCK = ROOT / "requirements.lock"
 TEAM_LOCK = ROOT / "requirements-team.lock"
-TOOL = "tool"
+TOOL_FILE_NAME = "tool"
 """Name of a file with the path of a Python: the one of a command that pipx or uv installed.
 
 A venv that contains this file uses the packages of that Python.
@@ -119,7 +119,7 @@ def find_lending_python(folder: Path) -> str:
     For the data folder, return the Python that new venvs must use.
     """
     try:
-        return (folder / TOOL).read_text(encoding="utf-8")
+        return (folder / TOOL_FILE_NAME).read_text(encoding="utf-8")
     except OSError:
         return ""
 
@@ -134,7 +134,7 @@ def borrow_packages(new_venv: Path, tool: str) -> bool:
     except BuildError:  # The Python `tool` was removed or does not work.
         shutil.rmtree(new_venv, ignore_errors=True)
         return False
-    (new_venv / TOOL).write_text(tool, encoding="utf-8")
+    (new_venv / TOOL_FILE_NAME).write_text(tool, encoding="utf-8")
     shutil.copyfile(ENGINE_LOCK, new_venv / ENGINE_LOCK.name)
     return True
 

@@ -94,7 +94,8 @@ def test_sessions_before_and_after_a_clock_jump_are_not_linked(
     )
     linked = [(link.parent_id, link.child_id) for link in read_links(config_home.where)]
     assert (
-        linked == ([(SESSION, NEW_SESSION)] if abs(jump) <= session.MAX_PAIR_SECONDS - 5 else [])
+        linked
+        == ([(SESSION, NEW_SESSION)] if abs(jump) <= session.MAX_END_TO_START_SECONDS - 5 else [])
         or abs(jump) == 60
     )
     assert not hook_state.list_note_names("clear-")

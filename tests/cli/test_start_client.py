@@ -11,7 +11,7 @@ from resume_hooks.cli.start_client import (
     ClientStart,
     find_client_start,
     make_client_environment,
-    replace_process_by_client,
+    replace_process_with_client,
 )
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
@@ -101,6 +101,6 @@ def test_a_missing_folder_is_reported_before_the_start(
     with pytest.raises(
         ResumeHooksError, match="can't be started in /not/there: No such file"
     ) as caught:
-        replace_process_by_client(ClientStart(SESSION, "/not/there"))
+        replace_process_with_client(ClientStart(SESSION, "/not/there"))
     assert caught.value.remedy == f"By hand: cd /not/there && claude --resume {SESSION}"
     assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN

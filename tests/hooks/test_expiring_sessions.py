@@ -110,7 +110,7 @@ def test_remaining_sessions_are_reported_and_archived_later(
 
     The start's line says how many remain.
     """
-    monkeypatch.setattr(expiring_sessions, "START_SECONDS", -1.0)
+    monkeypatch.setattr(expiring_sessions, "MAX_ARCHIVING_SECONDS", -1.0)
     for number in (1, 2, 3):
         session_of_age(config_home, number, 25)
     assert line_shown_at_start(config_home).startswith(

@@ -82,7 +82,7 @@ def archive_or_list_sessions(options: ArchiveOptions) -> int:
         return _archive_and_slim(
             locate_session(next(iter(options.locators), None), options.where), options
         )
-    return _archive_all(_list_sessions_to_archive(options), options)
+    return _archive_sessions(_list_sessions_to_archive(options), options)
 
 
 def _list_sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
@@ -109,7 +109,7 @@ def _find_archived_sessions(options: ArchiveOptions) -> list[ArchivedSession]:
     return list_archived(where)
 
 
-def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
+def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
     if options.dry_run:
         outcomes = archive_sessions.preview_archive(sessions, options.where)
         data = EMPTY_ARCHIVE_DATA | {"archived": outcomes}

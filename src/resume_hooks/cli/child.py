@@ -13,7 +13,7 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import facts_table, print_text
-from resume_hooks.cli.start_client import find_client_start, replace_process_by_client
+from resume_hooks.cli.start_client import find_client_start, replace_process_with_client
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.derive.child.draft import OUTSIDE_PROJECT_WARNING, Draft
 from resume_hooks.derive.child.receipt import Receipt
@@ -106,7 +106,7 @@ def start_on_request(options: VerbOptions, receipt: Receipt) -> None:
         # Release the verb's files and locks now, because no code runs after the client has replaced
         # this process.
         click.get_current_context().close()
-        replace_process_by_client(
+        replace_process_with_client(
             find_client_start(receipt.session_id, receipt.file, receipt.folder, options.where)
         )
 

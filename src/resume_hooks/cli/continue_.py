@@ -17,7 +17,11 @@ from resume_hooks.cli.ask_question import AnswerChoice, ask_question
 from resume_hooks.cli.child import print_child_note
 from resume_hooks.cli.options import FORK, GO_ON, WAYS_TO_CONTINUE
 from resume_hooks.cli.output import print_text, redirect_to_stderr
-from resume_hooks.cli.start_client import ClientStart, find_client_start, replace_process_by_client
+from resume_hooks.cli.start_client import (
+    ClientStart,
+    find_client_start,
+    replace_process_with_client,
+)
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verb_table import load_command
 from resume_hooks.cli.verbs.resume import ContinueOptions
@@ -155,7 +159,7 @@ def start_or_print(start: ClientStart, mode: StartMode) -> None:
         print_text(_copy_and_report(start.command), err=True)
         print_text(start.command)
     else:
-        replace_process_by_client(start)
+        replace_process_with_client(start)
 
 
 def copy_command(command: str) -> str:

@@ -81,7 +81,7 @@ def print_records(options: ReadOptions) -> None:
             )
         _print_record_with_neighbours(_look_up_record(options), int(before), options)
     elif options.raw:
-        _print_raw(_look_up_record(options).original)
+        _print_raw_record(_look_up_record(options).original)
     else:
         _print_record(_look_up_record(options), options)
 
@@ -428,7 +428,7 @@ def parse_entry(entry: RecordLine) -> Record:
     return record
 
 
-def _print_raw(entry: RecordLine) -> None:
+def _print_raw_record(entry: RecordLine) -> None:
     line = entry.read_raw()
     try:
         sys.stdout.buffer.write(line)

@@ -92,7 +92,7 @@ def make_client_environment(start: ClientStart, where: Where) -> dict[str, str]:
     return environment
 
 
-def replace_process_by_client(start: ClientStart) -> NoReturn:
+def replace_process_with_client(start: ClientStart) -> NoReturn:
     """Replace this process with the client.
 
     Raise ResumeHooksError if the client is not installed or can't be started. The error's remedy is

@@ -28,7 +28,7 @@ from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.transcripts.head_tail import HeadTail
 
-LIMIT_SECONDS = 2.0  # the time limit in seconds, because the client waits
+MAX_BUILD_SECONDS = 2.0  # the time limit in seconds, because the client waits
 MAX_FACTS_CHARACTERS = pending_handoff.MAX_OPENING_CHARACTERS
 """Maximum number of characters of the restored text. Hooks that run at a start can't print more."""
 
@@ -49,7 +49,7 @@ def describe_lost_facts(
     session_id: str,
     transcript_path: str,
     max_characters: int = MAX_FACTS_CHARACTERS,
-    max_seconds: float = LIMIT_SECONDS,
+    max_seconds: float = MAX_BUILD_SECONDS,
 ) -> str:
     """Return the lineage and the facts that a compaction removed and its summary omits.
 

@@ -40,7 +40,7 @@ TRIM_VALUE, CLIENT_VALUE = "trim", "client"
 Every other value is the size of a handoff.
 """
 
-RETRY_PAUSES = (0.2, 0.4)
+RETRY_PAUSE_SECONDS = (0.2, 0.4)
 """Numbers of seconds before the second and the third attempt, because the client may be writing the
 file."""
 
@@ -139,7 +139,7 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
     compact = {AUTO_TRIGGER: _compact_when_full, THRESHOLD_TRIGGER: _compact_at_threshold}.get(
         hook_replies.text_field(event, "trigger"), _trim_on_request
     )
-    for pause in RETRY_PAUSES:
+    for pause in RETRY_PAUSE_SECONDS:
         with contextlib.suppress(PlanOutdated):
             return compact(locate.session_file(path), event, where)
         time.sleep(pause)

@@ -27,7 +27,7 @@ from resume_hooks.system.text import format_count
 
 # The time limit in seconds for archiving at a start, because the client waits. If archiving a
 # session has begun, it is completed.
-START_SECONDS = 0.03
+MAX_ARCHIVING_SECONDS = 0.03
 
 DUE_PREFIX, LATER_PREFIX = "due", "later"
 """Prefixes of the names of the two notes: one for the sessions that a start must archive, and one
@@ -42,7 +42,7 @@ def archive_at_start(event: dict[str, Any]) -> str:
     Return ``""`` if there is nothing to show or the run is headless. Raise OSError if the state
     folder can't be written.
     """
-    progress = archive_expiring_sessions(event, _Deadline(START_SECONDS), is_at_start=True)
+    progress = archive_expiring_sessions(event, _Deadline(MAX_ARCHIVING_SECONDS), is_at_start=True)
     if progress is None or hook_replies.is_headless():
         return ""
     remaining_text = (

@@ -30,7 +30,7 @@ POLL_SECONDS = 0.02
 MAX_NOTE_BYTES = 512 * 1024
 _CLAIM_SUFFIX = ".begun"
 # The last second of the year 9999. A number in JSON may be too large for a float.
-_LAST_SECOND = 253_402_300_799
+_MAX_TIMESTAMP = 253_402_300_799
 
 
 def note_path(name: str) -> str:
@@ -158,7 +158,7 @@ def delete_old_notes(prefix: str, lifetime: float = NOTE_SECONDS) -> None:
 
 def is_valid_timestamp(value: object) -> bool:
     """Check whether a value from a note is a number of seconds since 1970."""
-    return isinstance(value, (int, float)) and 0 < value < _LAST_SECOND
+    return isinstance(value, (int, float)) and 0 < value < _MAX_TIMESTAMP
 
 
 def _safe_note_path(name: str) -> str:

@@ -58,7 +58,7 @@ WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIME}"
 """The line that the client shows while a model writes the summary."""
 
 
-UNFINISHED_FACT = "The summary is still being written."
+UNFINISHED_SUMMARY_FACT = "The summary is still being written."
 
 
 def answer_request(request: Request) -> Outcome:
@@ -80,7 +80,7 @@ def answer_request(request: Request) -> Outcome:
         rollover_plan: SummaryRollover, child: Receipt
     ) -> SummaryOutcome | PendingAnswer:
         writer = os.getppid() if cached_tokens else os.getpid()
-        _store_rollover_note(request, child, [UNFINISHED_FACT], writer=writer)
+        _store_rollover_note(request, child, [UNFINISHED_SUMMARY_FACT], writer=writer)
         if cached_tokens:
             prompt = make_conversation_prompt(
                 format_digest_for_prompt(rollover_plan.digest), rollover_plan.focus

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from resume_hooks.transcripts.tokens import ContextSize
 
 MAX_INPUT_BYTES = 1024 * 1024
-MAX_PAIR_SECONDS = 60
+MAX_END_TO_START_SECONDS = 60
 """Number of seconds between the end of a session and the start that belongs to the same ``/clear``.
 
 A note about an earlier end was left by a client that crashed.
@@ -120,7 +120,7 @@ def _warn_of_lost_link(event: Dict[str, Any], error: OSError) -> bytes:
 def _lines_at_resume(session_id: str, path: str, event: Dict[str, Any]) -> List[str]:
     """Return a line about the cold cache and one about a very large file, each ``""`` if it is not needed."""
     pending_handoff.consume_handoff_to_child(session_id)
-    if hook_state.consume_fresh_note(_cold_note_name(session_id), MAX_PAIR_SECONDS):
+    if hook_state.consume_fresh_note(_cold_note_name(session_id), MAX_END_TO_START_SECONDS):
         cold_cache_line = ""  # The module has shown this line already.
     else:
         cold_cache_line = describe_cold_cache(event, path)
@@ -199,7 +199,7 @@ def _start_after_compaction(session_id: str, path: str) -> bytes:
     because then nothing was lost.
     """
     if sys.version_info < MIN_ENGINE_PYTHON or hook_state.consume_fresh_note(
-        hook_state.compaction_note_name(session_id), MAX_PAIR_SECONDS
+        hook_state.compaction_note_name(session_id), MAX_END_TO_START_SECONDS
     ):
         return b""
     try:
@@ -243,7 +243,7 @@ def claim_cold_cache_line(event: Dict[str, Any]) -> str:
     else:
         line = ""
     if line:
-        hook_state.delete_old_notes(_COLD_PREFIX, MAX_PAIR_SECONDS)
+        hook_state.delete_old_notes(_COLD_PREFIX, MAX_END_TO_START_SECONDS)
         hook_state.write_note(_cold_note_name(session_id), {"at": time.time()})
     return line
 
@@ -314,7 +314,7 @@ def _is_new_child(path: str) -> bool:
     except OSError:
         return False
     return match is not None and match[1].decode() > _format_timestamp(
-        time.time() - MAX_PAIR_SECONDS
+        time.time() - MAX_END_TO_START_SECONDS
     )
 
 
@@ -409,7 +409,7 @@ def _consume_clear_note(pid: int) -> Optional[str]:
     session_id, cleared_at = note.get("session_id"), note.get("at", 0)
     is_fresh = (
         hook_state.is_valid_timestamp(cleared_at)
-        and abs(time.time() - cleared_at) <= MAX_PAIR_SECONDS
+        and abs(time.time() - cleared_at) <= MAX_END_TO_START_SECONDS
     )
     if is_session_id(session_id) and is_fresh:
         return session_id

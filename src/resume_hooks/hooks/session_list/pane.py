@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 # The steps of filling the pane. The module asks for the first three in this order.
 NAMES_STEP, HITS_STEP, PREVIEW_STEP, PAGE_STEP = "names", "said", "preview", "page"
 
-LISTING_SECONDS = 1.0
+MAX_LISTING_SECONDS = 1.0
 """Processor time in seconds after which listing sessions stops.
 
 It is enough for the newest sessions, even on a busy machine.
@@ -233,9 +233,9 @@ def _list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
 
 
 def _list_choices(pane: PaneEvent, folder: str, where: Where) -> tuple[Choices, bool]:
-    """Return the sessions of the list, and whether it is complete. Stop after ``LISTING_SECONDS``."""
+    """Return the sessions of the list, and whether it is complete. Stop after ``MAX_LISTING_SECONDS``."""
     choices = Choices(pane.words)
-    deadline = time.process_time() + LISTING_SECONDS
+    deadline = time.process_time() + MAX_LISTING_SECONDS
     for session in list_entries(folder, where, all_projects=pane.in_all_projects):
         choices.add_entries([session])
         if time.process_time() > deadline:

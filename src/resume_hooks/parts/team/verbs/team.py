@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.cli.options import current_folder, locate_session, parse_time_option
 from resume_hooks.cli.output import facts_table, work_progress
-from resume_hooks.cli.start_client import find_client_start, replace_process_by_client
+from resume_hooks.cli.start_client import find_client_start, replace_process_with_client
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import membership, sharing, team_file
@@ -227,7 +227,7 @@ def resume_from_team(options: ResumeOptions) -> None:
         options, data, lambda: facts_table(facts), [*receipt.warnings, *notes, *db.notes]
     )
     if options.start and not options.dry_run:
-        replace_process_by_client(
+        replace_process_with_client(
             find_client_start(
                 imported.session_id, receipt.file or receipt.parent_file, home, options.where
             )
