@@ -23,8 +23,8 @@ REPO = Path(__file__).resolve().parent.parent
 def require_for_test(what: str, present: object, how: str) -> None:
     """Skip the test if its requirement ``what`` is not ``present``.
 
-    The message contains ``what`` and ``how`` to get it. With REQUIRE_ALL=1, which CI sets, the test
-    fails instead.
+    The message names ``what`` and explains with ``how`` to get it. With REQUIRE_ALL=1, which CI
+    sets, the test fails instead.
     """
     if present:
         return

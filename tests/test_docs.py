@@ -89,7 +89,7 @@ def test_every_verb_command_and_trigger_is_documented() -> None:
 
 
 def test_the_start_of_the_readme_describes_automatic_actions() -> None:
-    """The beginning of the README and the manifests describe what the plugin reads, keeps and downloads."""
+    """The beginning of the README and the manifests say what the plugin reads, keeps and downloads."""
     first_screen = "\n".join((REPO / "README.md").read_text("utf-8").split("\n")[:40])
     for words in (
         "every prompt",

@@ -94,9 +94,9 @@ def test_each_folder_is_a_part() -> None:
 
 
 def test_each_listed_test_file_exists() -> None:
-    """Every test file that conftest.py lists exists, except those of missing parts.
+    """Every test file that conftest.py lists exists, unless it belongs to a missing part.
 
-    A test with a wrong name in the list would never run.
+    If a name in the list were wrong, the test would never run.
     """
     named = (Path(name) for name in conftest.TESTS_OF_CONNECTIONS | conftest.TESTS_WITHOUT_PARTS)
     here = (

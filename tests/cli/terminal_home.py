@@ -49,7 +49,7 @@ class TerminalHome:
         turns: int = 2,
         age: float = HOUR_SECONDS,
     ) -> Path:
-        """Write a session whose last change was ``number * age`` seconds ago, and return its path."""
+        """Write a session that was last changed ``number * age`` seconds ago, and return its path."""
         at = str(folder or self.project)
         records = [
             {**record, "cwd": at} for record in conversation(turns, session_id=session_id(number))

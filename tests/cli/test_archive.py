@@ -173,7 +173,7 @@ def test_deleting_a_session_mentions_its_archived_copy(
 
 
 def test_archive_fails_if_the_vault_is_off(old_session: Path, cli: Cli, document: Document) -> None:
-    """If the vault is off, ``archive`` fails and names the command that switches it on."""
+    """If the vault is off, ``archive`` fails and names the command that turns it on."""
     cli("config", "vault", "off")
     error = document("archive", "Mine", code=1)["error"]
     assert (error["code"], "config vault on" in error["remedy"]) == ("vault-off", True)
@@ -265,7 +265,7 @@ def test_a_slim_copy_refers_to_the_archived_session(
 def test_info_suggests_a_slim_copy_for_a_giant_line(
     session_with_large_output: Path, cli: Cli
 ) -> None:
-    """``info`` suggests a slim copy if a line has 10 MB or more, because the client may hang on it."""
+    """``info`` suggests a slim copy if a line has 10 MB or more, because the client may hang on this line."""
     assert b"may hang" not in cli("info", SESSION).stdout
     long = tool_result("c9", "x" * 10_000_000, uuid="big", parent="no-one")
     session_with_large_output.write_bytes(

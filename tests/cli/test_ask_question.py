@@ -163,7 +163,7 @@ def test_candidates_are_listed_without_a_terminal(
 
 
 def test_json_output_never_asks(config_home: ConfigHome) -> None:
-    """With ``--json``, an ambiguous locator is an error with the candidates, even on a terminal."""
+    """With ``--json``, an ambiguous locator is an error that lists the candidates, even on a terminal."""
     with command_on_terminal(config_home, "info", "parser", "--json") as process:
         text, code = output_and_exit_code(process)
     assert (code, '"ambiguous-locator"' in text) == (2, True)

@@ -62,7 +62,7 @@ def plain_environment(home: ConfigHome, completion_folder: Path) -> dict[str, st
 
 
 class Shell:
-    """An interactive shell that has loaded our completion script."""
+    """An interactive shell that has loaded the plugin's completion script."""
 
     def __init__(self, name: str, home: ConfigHome, completion_folder: Path) -> None:
         found = shutil.which(name) or ""
@@ -116,7 +116,7 @@ def shell(
 
 
 def test_a_real_shell_completes_verbs_and_sessions(shell: Shell, completion_folder: Path) -> None:
-    """bash, zsh and fish complete verbs and session ids, and do not run commands in a title."""
+    """bash, zsh and fish complete verbs and session ids without running commands that a title contains."""
     shell.expect_after_keys("resume-hooks linea\t", "resume-hooks lineage")
     shell.expect_after_keys("resume-hooks read 1a2\t", "1a2b3c4d")
     shell.expect_after_keys("resume-hooks outline 1a\t\t", "1a2b3c4d", "1a7788ff")
@@ -224,7 +224,10 @@ def test_completion_in_a_deleted_folder_prints_nothing(
 
 
 def test_install_prints_the_completion_script(cli: Cli, document: Document) -> None:
-    """``install --completion`` prints the script for a shell, and with ``--json`` a document with it."""
+    """``install --completion`` prints the completion script for a shell.
+
+    With ``--json``, it prints a document that contains the script.
+    """
     data = document("install", "--completion", "zsh")["data"]
     assert (data["ran"], data["commands"]) == (False, [])
     assert data["script"].startswith("#compdef resume-hooks")

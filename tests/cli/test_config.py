@@ -129,7 +129,7 @@ def test_a_variable_for_a_former_setting_is_reported(cli: Cli) -> None:
 def test_config_does_not_overwrite_a_damaged_file(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """If the settings file is damaged, ``config`` stores nothing and leaves the file unchanged."""
+    """If the settings file is damaged, ``config`` leaves it unchanged and stores nothing."""
     path = config_home.config / "resume-hooks" / "settings.json"
     path.parent.mkdir()
     path.write_text('{"clipboard": "tmux"')

@@ -37,7 +37,7 @@ PADDING_RECORD: Record = {
     "snapshot": {"padding": "x" * 100_000},
 }
 OLD_CLIENT = "2.1.23"
-"""Version of a client that cleared old outputs and wrote links to records that do not exist."""
+"""The version of a client that cleared old outputs and wrote links to records that do not exist."""
 
 FIRST_REQUEST_TOKENS = (
     30_000  # Number of tokens in the first request of these sessions, not counting the prompt.

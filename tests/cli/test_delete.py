@@ -59,7 +59,7 @@ def test_other_verbs_suggest_restoring_a_deleted_session(
 ) -> None:
     """If a session is in the trash, other verbs name the command that restores it.
 
-    They recognize its id, prefix, path and title.
+    They recognize the session by its id, a prefix of the id, its path, or its title.
     """
     document("delete", SESSION, "--yes")
     document("restore", SESSION)
@@ -158,7 +158,7 @@ def test_delete_asks_for_confirmation(old_parent: Path, config_home: ConfigHome)
 def test_interrupting_the_question_deletes_nothing(
     old_parent: Path, config_home: ConfigHome
 ) -> None:
-    """Ctrl+C at the question deletes nothing and ends the command with exit code 130."""
+    """Ctrl+C at the question ends the command with exit code 130, and nothing is deleted."""
     terminal = command_on_terminal(config_home, "delete", SESSION)
     terminal.expect_exact("[y/N]")
     terminal.sendintr()

@@ -71,7 +71,7 @@ CUTS_BY_NAME = {
 
 @pytest.mark.parametrize("name", CUTS_BY_NAME)
 def test_a_fork_ends_at_the_given_position(document: Document, parent: Path, name: str) -> None:
-    """``fork`` accepts every form of a position, and its document names the position."""
+    """``fork`` accepts a position in every form, and its document contains the position."""
     words, record, turn = CUTS_BY_NAME[name]
     found = document("fork", SESSION, *words)
     cut = found["data"]["cut"]

@@ -156,7 +156,7 @@ if os.geteuid() == 0:
     os.setuid(65534)
 main(sys.argv[1:])
 """
-"""Runs the command line as a user without permission to read some folders.
+"""A program that runs the command line as a user who may not read some folders.
 
 If the tests run as root, the program switches to another user after all imports.
 """

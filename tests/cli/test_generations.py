@@ -104,7 +104,7 @@ def test_a_digest_has_every_message_of_all_generations(
 def test_a_digest_does_not_need_the_ancestors_files(
     config_home: ConfigHome, fifth_handoff: Path
 ) -> None:
-    """The digest of a handoff is the same after the files of all its ancestors were deleted."""
+    """The digest of a handoff stays the same after the files of all its ancestors have been deleted."""
     before = request_texts(digest_of_file(fifth_handoff, config_home))
     for path in config_home.project().glob("*.jsonl"):
         if path != fifth_handoff:
@@ -176,7 +176,7 @@ def test_the_digest_of_a_0_2_0_child_has_old_and_new_prompts(config_home: Config
 
 
 def plan_large_handoff(home: ConfigHome) -> Any:
-    """Plan a handoff with an opening of the maximum size, in characters of three bytes."""
+    """Plan a handoff with an opening of the maximum size; each of its characters takes three bytes."""
     talk = Talk()
     for number in range(200):
         talk.prompt(f"{number} 이렇게 해 주세요. " * 20).says(f"{number} 그렇게 했습니다. " * 60)
@@ -188,7 +188,7 @@ def plan_large_handoff(home: ConfigHome) -> Any:
 
 
 def test_a_listing_shows_the_title_despite_a_large_opening(config_home: ConfigHome) -> None:
-    """``HeadTail``, which reads 64 KB at each end of a file, finds the title before a large opening."""
+    """``HeadTail`` reads 64 KB at each end of a file and finds a title that precedes a large opening."""
     _, plan = plan_large_handoff(config_home)
     receipt = write_child(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")

@@ -48,7 +48,7 @@ def test_index_status_changes_nothing(
 def test_an_index_update_reads_only_changed_files(
     document: Document, home_with_two_sessions: ConfigHome
 ) -> None:
-    """A second ``doctor --index update`` reads no file, and ``rebuild`` reads all files."""
+    """A second ``doctor --index update`` reads no files, but ``doctor --index rebuild`` reads all files."""
     whole = document("doctor", "--index", "update")["data"]["index"]["bytes_read"]
     assert document("doctor", "--index", "update")["data"]["index"]["bytes_read"] == 0
     assert document("doctor", "--index", "rebuild")["data"]["index"]["bytes_read"] == whole

@@ -297,7 +297,7 @@ def test_a_dry_run_of_a_purge_lists_the_removed_files(
 def test_a_dry_run_without_purge_lists_the_state_folder(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``install --remove --dry-run`` without ``--purge`` lists the state folder as kept."""
+    """Without ``--purge``, ``install --remove --dry-run`` lists the state folder as a folder that is kept."""
     log = write_fake_client(empty_path_folder)
     (config_folder / "resume-hooks").mkdir(mode=0o700)
     assert run(["install", "--remove", "--dry-run"]) == 0

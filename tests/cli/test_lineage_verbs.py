@@ -236,7 +236,7 @@ def test_info_shows_counts_tokens_and_damage(
 
 
 def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Document) -> None:
-    """``info`` counts the calls without a result, and reports an incomplete last line."""
+    """``info`` counts the calls that have no result, and reports an incomplete last line."""
     records = [*conversation(1), tool_use("t1", uuid="x", parent="r1", ts=9)]
     path = write_session(config_home.project(), FIRST_ID, records)
     with open(path, "ab") as stream:

@@ -117,7 +117,7 @@ def test_a_usage_error_names_the_help_of_the_verb(cli: Cli, words: list[str], wa
 
 
 def test_an_error_about_a_claude_code_command_names_its_verb(cli: Cli) -> None:
-    """If a command exists only in Claude Code, the error names the verb for the shell."""
+    """If the user types a command that exists only in Claude Code, the error names the verb for the shell."""
     done = cli("full", "--table")
     said = "resume-hooks: /full is for Claude Code; in a shell it is `resume`\n  resume-hooks resume --help\n"
     assert (done.returncode, done.stderr.decode()) == (2, said)
@@ -167,7 +167,7 @@ def test_fewer_than_four_characters_are_not_an_id(cli: Cli) -> None:
 
 
 def test_a_folder_without_sessions_exits_with_1(document: Document) -> None:
-    """In a folder without sessions, a verb without a locator exits with code 1."""
+    """In a folder without sessions, a verb exits with code 1 if no locator is given."""
     assert document("lineage", code=1)["error"]["code"] == "session-not-found"
 
 

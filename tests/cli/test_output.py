@@ -54,13 +54,13 @@ def test_text_width_counts_columns(text: str, columns: int) -> None:
     ],
 )
 def test_a_text_is_cut_at_a_character(text: str, most: int, expected: str) -> None:
-    """``fit_columns`` cuts a text between characters and adds an ellipsis within the width."""
+    """``fit_columns`` cuts a text between two characters; the width includes the ellipsis that it adds."""
     assert fit_columns(text, most) == expected
 
 
 @given(st.text(max_size=30), st.integers(0, 40))
 def test_a_shortened_text_fits(text: str, most: int) -> None:
-    """``fit_columns`` returns a text of at most the given width, unchanged if it already fits."""
+    """``fit_columns`` returns a text that is at most as wide as given. A text that fits stays unchanged."""
     found = fit_columns(text, most)
     assert text_width(found) <= most
     assert found == text or text_width(text) > most
@@ -158,12 +158,12 @@ def test_no_verb_prints_colour_if_it_is_disabled(verb_output: RunVerb, verb: str
 
 @pytest.mark.parametrize("verb", VERBS_WITH_COLOUR)
 def test_verbs_print_colour_on_request(verb_output: RunVerb, verb: str) -> None:
-    """Verbs print colour on a terminal, and into a pipe if a variable forces it."""
+    """Verbs print colour on a terminal; in a pipe they print it only if a variable forces them to."""
     assert_colour_is_printed(verb_output, COMMANDS_BY_VERB[verb][0])
 
 
 def assert_colour_is_printed(verb_output: RunVerb, words: list[str]) -> None:
-    """Check that a verb prints colour on a terminal, and into a pipe if a variable forces it."""
+    """Check that a verb prints colour on a terminal and, if a variable forces it, in a pipe."""
     on_terminal = verb_output(words, terminal=True, TERM="xterm-256color")
     assert ESCAPE_SEQUENCE.search(on_terminal)
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
@@ -178,7 +178,7 @@ def assert_colour_is_printed(verb_output: RunVerb, words: list[str]) -> None:
 def test_cards_have_no_colour(
     verb_output: RunVerb, monkeypatch: pytest.MonkeyPatch, prompt: str
 ) -> None:
-    """Cards have no colour, because the client shows them in its own colours."""
+    """Cards contain no colour, because the client shows them in its own colours."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     trigger = recognise_trigger(prompt)
     assert trigger is not None

@@ -72,7 +72,7 @@ def test_a_plain_search_answers_like_click(cli: Cli, words: list[str]) -> None:
     ids=" ".join,
 )
 def test_click_runs_all_other_searches(words: list[str]) -> None:
-    """Searches with other options, with ``--help`` or with errors run with click."""
+    """A search with other options, with ``--help`` or with an error is run by click."""
     assert parse_plain_search(words) is None
 
 

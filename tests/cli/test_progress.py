@@ -20,7 +20,7 @@ def fake_sys(*, terminal: bool) -> SimpleNamespace:
 
 @pytest.fixture
 def drawn_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Record the calls of the progress bar, and draw it for files of any size."""
+    """Record the calls of the progress bar, which is drawn even for small files in this test."""
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1)
     monkeypatch.setattr(output, "BAR_STEP_BYTES", 800)

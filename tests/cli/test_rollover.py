@@ -283,7 +283,7 @@ def test_the_model_of_a_rollover_comes_from_the_settings(
 ) -> None:
     """The setting ``summary_model`` chooses the model of a rollover, and ``--model`` overrides it.
 
-    A model that looks like an option is refused.
+    A model name that looks like an option is refused.
     """
     made = write_stand_in(config_home.root, SUMMARY_BODY)
     environ = environment_with_stand_in(made) | {"RESUME_HOOKS_SUMMARY_MODEL": "sonnet"}

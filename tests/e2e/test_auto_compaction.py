@@ -104,8 +104,8 @@ def test_the_turn_continues_without_a_summary(
 ) -> None:
     """The client compacts without a summary, and the current prompt is still answered.
 
-    The request has the prompt and one list of facts about the session. Every client that resumes
-    the session sends the same context as the running client.
+    The request contains the prompt and a single list of facts about the session. Every client that
+    resumes the session sends the same context as the running client.
     """
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000 if when == "before a turn" else 130_000})

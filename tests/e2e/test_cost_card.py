@@ -68,7 +68,8 @@ def test_print_mode_shows_no_notice(
 ) -> None:
     """``claude -p`` shows no notice, because no user would see it.
 
-    The notice stays unread for a later session on the screen.
+    The hook does not record the notice as shown, so a later session on the screen can still show
+    it.
     """
     api.usage = USAGE_ABOVE_LIMIT
     first = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE_ENV)

@@ -225,7 +225,7 @@ def test_a_start_reports_the_archived_sessions_once(tui: Tui, plugin: Path) -> N
 def test_an_older_client_archives_expiring_sessions(
     home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Headless runs of an older client archive sessions that expire soon.
+    """If an older client runs without a screen, it archives sessions that expire soon.
 
     The second run archives the sessions for which the first run had no time.
     """

@@ -98,7 +98,7 @@ def test_a_closed_tui_leaves_no_process(
 def test_the_mock_answers_requests_that_are_not_turns(api: MockApi) -> None:
     """The mock answers HEAD requests, token counts and requests without streaming.
 
-    Requests that are not turns use no reply of the script.
+    Requests that are not turns do not use up a reply from the script.
     """
     api.script = ["for the turn"]
     assert send_request(api, "HEAD", "/") == b""

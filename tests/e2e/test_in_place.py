@@ -167,10 +167,11 @@ def send_next_prompt(tui: Tui) -> Request:
 
 
 def test_a_trim_in_place_sends_no_request(modern_tui: Tui, plugin: Path, parent: Path) -> None:
-    """A trim in place that the user chooses in the dialog sends no request.
+    """If the user chooses a trim in place in the dialog, no request is sent.
 
-    The file keeps its earlier bytes. The next request has the results of a trimmed copy. Every
-    client that resumes the session sends the same, and an untrim restores the original results.
+    The session's file keeps its earlier bytes. The next request contains the same results as a
+    trimmed copy. Every client that resumes the session sends the same request, and an untrim
+    restores the original results.
     """
     before = parent.read_bytes()
     where = modern_tui.home.where

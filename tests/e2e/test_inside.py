@@ -205,8 +205,8 @@ def test_trim_untrim_and_reading_commands_answer_directly(
 ) -> None:
     """``/lineage``, ``/trim`` and ``/untrim`` answer immediately and send nothing to the model.
 
-    Esc or the answer "not now" to ``/trim`` changes nothing. The first answer opens a trimmed copy,
-    and ``/untrim`` opens a copy with the whole contents.
+    If the user answers ``/trim`` with Esc or "not now", nothing changes. The first answer opens a
+    trimmed copy, and ``/untrim`` opens a copy with the complete contents.
     """
     open_real_session(modern_tui, plugin)
     for typed, shown in {
@@ -432,9 +432,9 @@ def test_the_engine_refuses_calls_from_the_model_s_shell(
 def test_print_mode_makes_the_child_without_a_question(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """In ``claude -p``, ``/handoff`` makes a child without a question and prints the command to open it.
+    """In ``claude -p``, ``/handoff`` makes a child without a question and prints a command that opens it.
 
-    ``/trim`` makes no child, and prints the command that would make one.
+    ``/trim`` makes no child but prints the command that would make one.
     """
     done = run_print(
         client,
@@ -486,7 +486,7 @@ def test_the_clients_plugin_test_command_passes(
 ) -> None:
     """``claude plugin test`` runs the module's tests without a session, and all of them pass.
 
-    Prepared answers replace the engine.
+    Prepared answers are used in place of the engine.
     """
     shutil.copytree(Path(__file__).parent / "module", plugin / "tests")
     done = subprocess.run(

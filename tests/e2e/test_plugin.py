@@ -237,9 +237,9 @@ def test_resume_hooks_install_registers_the_plugin(
 
 
 def test_the_id_is_copied_while_the_engine_installs_itself(tui: Tui, plugin: Path) -> None:
-    """While the engine is not installed yet, ``/resume-hooks:session`` shows the session's id.
+    """If the engine is not installed yet, ``/resume-hooks:session`` still shows the session's id.
 
-    ``/resume-hooks:handoff`` reports that it needs the engine.
+    ``/resume-hooks:handoff`` says that it needs the engine.
     """
     tui.start(
         plugin_dir=plugin,

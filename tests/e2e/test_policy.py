@@ -71,10 +71,10 @@ def test_a_policy_forbids_a_trim_in_place(
     tmp_path_factory: Any,
     name: str,
 ) -> None:
-    """Under a policy, ``/trim here`` reports the reason and suggests a trimmed copy.
+    """Under a policy, ``/trim here`` gives the reason and suggests a trimmed copy.
 
-    With a policy that forbids modules, the command is unknown. No request is sent, and the session
-    is not compacted.
+    If the policy forbids modules, the command is unknown. No request is sent, and the session is
+    not compacted.
     """
     scratch = Path(tmp_path_factory.mktemp("policy"))
     with Tui(client_under_policy(client, POLICIES_BY_NAME[name], scratch), home, api) as tui:

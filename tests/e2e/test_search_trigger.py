@@ -1,6 +1,6 @@
-"""``>search`` in the real client shows the best hits without a request.
+"""Tests that ``>search`` in the real client shows the best hits without a request.
 
-It works in ``-p`` and on the screen.
+It works with ``-p`` and on the screen.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ ANSWERS_BY_COMMAND = {
     "handoff go on": "handed off",
     "help": "In a shell: resume-hooks --help",
 }
-"""The text that is typed after ``/resume-hooks:`` and a part of its answer, in the order of typing.
-"""
+"""Pairs of the text typed after ``/resume-hooks:`` and a part of its answer, in the order of
+typing."""
 
 
 def test_every_command_is_offered_and_answered(

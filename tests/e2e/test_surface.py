@@ -661,9 +661,9 @@ def test_the_module_reports_an_expired_cache(home: ClientHome, api: MockApi, plu
 
 
 def prompt_until_tool_is_offered(tui: Tui) -> None:
-    """Send prompts until a request contains the handoff tool.
+    """Send prompts until a request offers the handoff tool to the model.
 
-    The first prompt may be sent before the module has registered the tool.
+    The client may send the first prompt before the module has registered the tool.
     """
 
     def is_offered() -> bool:

@@ -375,10 +375,10 @@ def session_event(machine: Machine, name: str, **fields: object) -> bytes:
 
 
 def test_no_event_runs_a_program_of_the_repository(machine: Machine) -> None:
-    """Hooks run no program of the repository, for any event of a session.
+    """Hooks run no program of the repository, whatever event of a session calls them.
 
-    The events are starts, prompts with and without a trigger, a tool call, and the ends of a turn
-    and a session.
+    The events are session starts, prompts with and without a trigger, tool calls, and the ends of
+    turns and sessions.
     """
     for source in ("startup", "resume", "clear", "compact"):
         machine.run_hooks("SessionStart", session_event(machine, "SessionStart", source=source))

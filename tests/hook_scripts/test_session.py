@@ -299,7 +299,7 @@ def test_the_models_shell_has_the_command_resume_hooks(
 ) -> None:
     """A start defines the command ``resume-hooks`` in the file for the model's shell.
 
-    The command runs the plugin of the last start. Other lines of the file stay.
+    The command runs the plugin that started last. Other lines in the file are kept.
     """
     named = tmp_path / "env.sh"
     named.write_text("export THEIRS=1\n")

@@ -23,7 +23,7 @@ RunHook = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 
 def trigger_request(trigger: Trigger, path: str | Path | None) -> Request:
-    """Return the request of a trigger that the user typed in the session file ``path``."""
+    """Return the request for a trigger that the user typed in the session whose file is ``path``."""
     return Request(trigger, SESSION, os.fspath(path) if path else None, Where())
 
 
@@ -31,8 +31,8 @@ def trigger_request(trigger: Trigger, path: str | Path | None) -> Request:
 def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> RunHook:
     """Return a function that runs ``hooks/<name>.py`` with an event on standard input.
 
-    The clipboard is off unless ``environ`` turns it on. The script runs in a fork of a Python that
-    has already loaded it, unless ``python`` names another interpreter.
+    The clipboard is off unless ``environ`` turns it on. The script runs in a fork of a Python
+    process that has already loaded the script, unless ``python`` names another interpreter.
     """
 
     def run(
@@ -61,10 +61,9 @@ TypePrompt = Callable[..., str]
 
 @pytest.fixture
 def type_prompt(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> TypePrompt:
-    """Return a function that types a prompt and returns the reason with which the hook blocks it.
+    """Return a function that types a prompt and returns the reason with which the hook blocks the prompt.
 
-    The result is ``""`` if the hook lets the prompt pass. The hook runs in the process of the
-    tests.
+    The result is ``""`` if the hook lets the prompt pass. The hook runs in the tests' own process.
     """
 
     def blocked_reason(
@@ -91,7 +90,7 @@ def type_prompt(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Typ
 
 
 def reason_of_process(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return the reason with which a hook blocked the prompt, after checking that the hook succeeded."""
+    """Check that the hook succeeded, and return the reason with which it blocked the prompt."""
     assert (done.returncode, done.stderr) == (0, b"")
     return block_reason(done.stdout)
 
@@ -124,5 +123,5 @@ def list_children(parent: Path) -> list[Path]:
 
 @pytest.fixture(params=["this Python", "Python 3.9"])
 def any_python(request: pytest.FixtureRequest) -> str:
-    """Return the path of a Python 3.9, the oldest version for hooks; or "" for the tests' own Python."""
+    """Return "" for the tests' own Python, or the path of a Python 3.9, the oldest version for hooks."""
     return "" if request.param == "this Python" else python39_path()

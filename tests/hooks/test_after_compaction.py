@@ -65,7 +65,7 @@ def successful_command(number: int, command: str) -> list[Record]:
 
 
 def restored_text(home: ConfigHome, number: int, max_characters: int = MAX_FACTS_CHARACTERS) -> str:
-    """Return the text that the hook restores to the session with this number."""
+    """Return the text that the hook restores in the session with this number."""
     return describe_lost_facts(
         session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), max_characters
     )

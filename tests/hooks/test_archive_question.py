@@ -41,7 +41,7 @@ DUE_SOON_DAYS, OVERDUE_DAYS = 25, 31  # days
 
 @pytest.fixture
 def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """Return a config home in which a client that can ask the question was started."""
+    """Return a config home in which the user has started a client that can ask the question."""
     path = Path(config_home.where.state, permission.CLIENT_CAN_ASK_FILE)
     path.parent.mkdir(parents=True, mode=0o700)
     path.parent.parent.chmod(0o700)
@@ -98,7 +98,7 @@ def test_no_session_is_copied_before_an_answer(client_that_can_ask: ConfigHome) 
 
 
 def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: ConfigHome) -> None:
-    """A child's ancestors are archived only after a yes."""
+    """A child's ancestors are archived only after the user has answered yes."""
     parent = session_of_age(client_that_can_ask, 1, 1)
     assert question_shown_by_module(client_that_can_ask) == ""
     assert (
@@ -121,7 +121,7 @@ def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: Config
 
 
 def test_a_restore_needs_no_answer(client_that_can_ask: ConfigHome) -> None:
-    """``restore`` archives and restores a deleted session without an answer to the question."""
+    """``restore`` archives and restores a deleted session even if the user has not answered the question."""
     session = session_of_age(client_that_can_ask, 1, 1)
     run_start_hooks(client_that_can_ask)
     os.unlink(session.path)
@@ -134,7 +134,7 @@ def test_a_restore_needs_no_answer(client_that_can_ask: ConfigHome) -> None:
 def test_sessions_are_copied_after_five_days_without_an_answer(
     client_that_can_ask: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without an answer, the start copies a session five days after the question and reports the copy."""
+    """If the user does not answer, a start copies sessions five days after the question and says so."""
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
     assert run_start_hooks(client_that_can_ask) == 0
     later = time.time() + 5 * DAY + 1
@@ -184,9 +184,9 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled
 def test_a_policy_prevents_archiving_and_the_question(
     client_that_can_ask: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If an organization's policy limits how long sessions are kept, none is archived or linked.
+    """If an organization's policy limits how long sessions are kept, no session is archived or linked.
 
-    The question is not shown, either.
+    The question is not shown either.
     """
     monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)

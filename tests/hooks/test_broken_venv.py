@@ -98,7 +98,7 @@ def test_a_verb_reports_a_broken_venv(config_home: ConfigHome, plugin_data: Path
 
 
 def test_a_start_marks_a_broken_venv(config_home: ConfigHome, plugin_data: Path) -> None:
-    """A start with sessions to archive deletes the lock file of a broken venv and prints nothing."""
+    """If a venv is broken and sessions must be archived, a start deletes the venv's lock file silently."""
     session_of_age(config_home, 1, 25)
     start = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
     event = start | {"transcript_path": str(config_home.project() / f"{SESSION}.jsonl")}

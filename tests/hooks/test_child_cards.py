@@ -190,7 +190,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("copied", COPY_RESULTS)
 @pytest.mark.parametrize("text", ["", "my words"])
 def test_the_card_of_a_session_shows_its_id(copied: CopyResult, text: str) -> None:
-    """The card of ``session`` shows the id and how to hand off with the text after the trigger."""
+    """The card of ``session`` shows the id and how to hand off with the text typed after the trigger."""
     trigger = Trigger("resume", text, is_slash=False, is_pasted=False)
     said = card_in_client(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said

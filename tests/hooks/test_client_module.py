@@ -76,7 +76,7 @@ def test_a_complete_fork_names_the_new_session(parent: Path) -> None:
 def test_a_handoff_opens_its_child_and_fills_the_input_box(parent: Path) -> None:
     """The reply to ``handoff`` names the child to open and the next step for the input box.
 
-    It also has the ``/resume`` line to type if opening the child fails.
+    The reply also contains the ``/resume`` line that the user can type if the child does not open.
     """
     reply = ask_module("handoff", " fix the tests ")
     (child,) = list_children(parent)
@@ -89,7 +89,7 @@ def test_a_handoff_opens_its_child_and_fills_the_input_box(parent: Path) -> None
 
 
 def test_a_report_opens_no_session(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reply that only reports contains a text and no session to open."""
+    """If a reply only reports something, it contains a text but no session to open."""
     del parent
     report = Report(lambda _: "facts", to_copy=f"/resume {SESSION}")
     monkeypatch.setattr(prompt, "run_trigger_module", lambda *_: report)
@@ -125,9 +125,9 @@ COMMANDS_OF_MARKS = [
 )
 @pytest.mark.parametrize("word", ["help", "--help"])
 def test_a_command_followed_by_help_shows_its_usage(parent: Path, command: str, word: str) -> None:
-    """A command followed only by ``help`` or ``--help`` shows its usage and makes no child.
+    """If only ``help`` or ``--help`` follows a command, the command shows its usage and makes no child.
 
-    With more words, such as ``handoff help me``, the text is an ordinary next step.
+    If more words follow, as in ``handoff help me``, they are an ordinary next step.
     """
     assert ask_module(command, word)["text"].startswith(f"/{command} ")
     assert list_children(parent) == []
@@ -152,7 +152,7 @@ def test_a_command_followed_by_help_shows_its_usage(parent: Path, command: str, 
     ],
 )
 def test_an_unknown_word_is_reported(parent: Path, command: str, words: str, said: str) -> None:
-    """The reply to an unknown option or word names it and repeats the user's text."""
+    """If an option or word is unknown, the reply names it and repeats the user's text."""
     text = ask_module(command, words)["text"]
     assert text.startswith(said)
     assert f"Your text: {words}" in text
@@ -278,7 +278,7 @@ def test_a_trim_without_a_screen_shows_the_preview(parent: Path) -> None:
 
 
 def test_an_untrim_opens_a_copy_with_all_contents(parent: Path, config_home: ConfigHome) -> None:
-    """``untrim`` opens a copy with all trimmed contents.
+    """``untrim`` opens a copy that contains everything that was trimmed.
 
     If the session is not trimmed, the reply says so.
     """
@@ -391,7 +391,7 @@ def test_a_long_list_names_the_command_that_lists_all(config_home: ConfigHome) -
     "verb", sorted(ANSWERED_VERBS - {REPAIR_QUESTION} - MODULE_QUESTIONS.keys())
 )
 def test_every_command_reports_a_failure_in_one_text(config_home: ConfigHome, verb: str) -> None:
-    """For a wrong id or a missing session, every command replies with one text."""
+    """If an id is wrong or a session is missing, every command replies with a single text."""
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
         shown = "pane" if verb in {"search", "sessions"} else "text"

@@ -43,7 +43,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def module_messages(path: Path) -> list[dict[str, Any]]:
-    """Return the messages of a session in the form in which the module sends them."""
+    """Return the messages of a session in the form in which the client's module sends them."""
     nodes = (node for node in scan_transcript(str(path)).chain if node.is_message)
     return [
         {"handle": n.uuid, "role": n.kind, "calls": [*n.calls], "results": [*n.results]}
@@ -102,8 +102,8 @@ def test_parallel_calls_become_one_message(
 ) -> None:
     """The records of parallel tool calls become one message.
 
-    Thinking and calls without results are dropped. A picture becomes a placeholder, and a short
-    result stays.
+    Thinking and calls without results are left out. A picture becomes a placeholder, and a short
+    result is kept.
     """
     picture = {
         "type": "image",
@@ -190,7 +190,7 @@ def test_trim_here_runs_the_clients_compaction(parent: Path) -> None:
 
 @pytest.mark.usefixtures("parent")
 def test_a_trim_with_a_small_saving_asks_no_question() -> None:
-    """``trim`` replies with a card instead of a question if the saving is too small."""
+    """If the saving is too small, ``trim`` replies with a card and asks no question."""
     saying = answer_module(
         "trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"}
     )

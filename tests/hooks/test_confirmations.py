@@ -40,7 +40,7 @@ def write_question_file(home: ConfigHome, content: bytes | dict[str, Any]) -> Pa
 
 
 def valid_question_fields(**more: object) -> dict[str, Any]:
-    """Return the content of a valid question's file; ``more`` replaces fields."""
+    """Return the content of a valid question's file, with some fields replaced by ``more``."""
     return {"version": 1, **recent_question()._asdict(), **more}
 
 
@@ -63,7 +63,7 @@ def test_a_question_is_open_for_ten_minutes(
 
 
 def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
-    """A question that has been answered is no longer open, and keeps the id of the child."""
+    """A question that has been answered is no longer open, but it keeps the id of its child."""
     confirmations.store_question(recent_question(child=OTHER_ID))
     found = confirmations.find_question(SESSION)
     assert found is not None
@@ -134,7 +134,7 @@ def test_an_invalid_file_is_not_a_question(config_home: ConfigHome, name: str) -
     "number", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"]
 )
 def test_a_question_with_an_invalid_time_is_not_open(config_home: ConfigHome, number: str) -> None:
-    """A question whose time is no valid number, such as ``NaN``, is not open."""
+    """If the time of a question is not a valid number, for example ``NaN``, the question is not open."""
     write_question_file(
         config_home, json.dumps(valid_question_fields(asked="X")).replace('"X"', number).encode()
     )

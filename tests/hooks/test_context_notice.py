@@ -116,7 +116,7 @@ def test_a_larger_window_is_reported_again(config_home: ConfigHome, end_turn: An
 def test_settings_change_the_notice(config_home: ConfigHome, end_turn: Any) -> None:
     """The settings for the percentage and for the window decide when the hook prints its line.
 
-    With a percentage of 0 the hook prints none.
+    If the percentage is 0, the hook never prints the line.
     """
     assert end_turn(full_conversation(190_000), RESUME_HOOKS_NOTICE_PERCENT="0") == ""
     assert end_turn(full_conversation(150_000), RESUME_HOOKS_CONTEXT_WINDOW="1000000") == ""
@@ -159,7 +159,7 @@ def test_an_estimated_context_is_not_reported(end_turn: Any) -> None:
 def test_a_malformed_event_is_ignored(
     config_home: ConfigHome, run_hook: RunHook, event: object
 ) -> None:
-    """For a malformed event, the hook prints no line and writes no file."""
+    """If an event is malformed, the hook prints no line and writes no file."""
     done = run_hook("notice", event)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert not (config_home.config / "resume-hooks").exists()
@@ -295,7 +295,7 @@ def test_the_band_shows_the_savings_of_a_trim(config_home: ConfigHome) -> None:
 
 
 def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) -> None:
-    """The band also shows what a trim in place would free, if that differs from a trimmed copy.
+    """If a trim in place would free a different number of tokens, the band shows this number too.
 
     A trim in place also removes the thinking of the last turns.
     """
@@ -332,8 +332,8 @@ def test_the_notice_uses_the_window_of_the_clients_settings(
 ) -> None:
     """The band and the Stop hook's line use ``autoCompactWindow`` from the client's settings.
 
-    With a window of 100,000 tokens the client compacts at 67,000. The band and the line appear
-    before that, with the percentage that the client shows.
+    With a window of 100,000 tokens, the client compacts the conversation at 67,000 tokens. The band
+    and the line appear before that and show the same percentage as the client.
     """
     (config_home.config / "settings.json").write_text(json.dumps(chosen))
     rows = full_conversation(66_000)

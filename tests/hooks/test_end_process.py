@@ -1,4 +1,4 @@
-"""Tests of ``end_process``: it writes buffered output and runs exit handlers."""
+"""Tests of ``end_process``, which writes buffered output and runs exit handlers."""
 
 from __future__ import annotations
 

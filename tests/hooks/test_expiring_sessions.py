@@ -45,7 +45,7 @@ def start_event(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
 
 
 def line_shown_at_start(home: ConfigHome, source: str = "startup") -> str:
-    """Return the line that the hook shows at a start; ``""`` if it shows none."""
+    """Return the line that the hook shows at a start, or ``""`` if it shows none."""
     reply = handle_session_event(start_event(home, source), [EXPIRING_ARGUMENT])
     return str(json.loads(reply)["systemMessage"]) if reply else ""
 
@@ -57,10 +57,10 @@ def read_stamp(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
 def test_a_start_archives_expiring_sessions(config_home: ConfigHome, source: str) -> None:
-    """A start archives sessions that the client will soon delete, and reports their number.
+    """A start archives sessions that the client will soon delete, and reports how many it archived.
 
-    The first report also names the command that turns archiving off. A start without new copies
-    prints nothing.
+    The first report also names the command that turns archiving off. If a start archives no
+    session, it prints nothing.
     """
     session_of_age(config_home, 1, 25)
     line = line_shown_at_start(config_home, source)
@@ -151,7 +151,7 @@ def test_only_one_of_two_starts_archives(config_home: ConfigHome) -> None:
     "path", ["", "/", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/\ud800/x.jsonl"]
 )
 def test_a_hostile_path_is_ignored(config_home: ConfigHome, path: str) -> None:
-    """A start with a malformed transcript path archives and writes nothing."""
+    """If the transcript path is malformed, a start archives nothing and writes nothing."""
     handle_session_event(start_event(config_home) | {"transcript_path": path}, [EXPIRING_ARGUMENT])
     assert not [name for name in os.listdir(config_home.config) if name != "projects"]
 

@@ -87,9 +87,9 @@ def test_the_first_answer_makes_a_repaired_copy(
 
 @pytest.mark.parametrize("word", [QUESTION_CHOICES[REPAIR_QUESTION][-1][1], "what is that?"])
 def test_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
-    """The answer "not now" makes no copy, and the reply names the commands that help later.
+    """If the user answers "not now", no copy is made, and the reply names commands that help later.
 
-    Any typed text has the same effect.
+    Any text that the user types has the same effect.
     """
     parent = write_broken_session(CASES_BY_CODE["thinking-unsigned"], config_home)
     told = ask_module(word)["text"]

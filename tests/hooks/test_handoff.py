@@ -112,9 +112,9 @@ def test_clear_opens_with_the_pending_handoff(
 
 
 def test_four_parallel_handoffs_make_one_child(config_home: ConfigHome, parent: str) -> None:
-    """Four parallel requests for the same handoff make one child.
+    """If the same handoff is requested four times in parallel, only one child is made.
 
-    Three of the replies name the child that the first request made.
+    The other three replies name the child that the first request made.
     """
     event = {"session_id": SESSION, "transcript_path": parent, "prompt": ">handoff fix the tests"}
 

@@ -74,7 +74,7 @@ def read_metadata(child: Path) -> dict[str, Any]:
 def test_the_first_word_may_be_a_size(text: str, words: HandoffSpec) -> None:
     """The first word after ``handoff`` is a size if it looks like ``4k``.
 
-    ``all`` is a size only without further words, because many sentences begin with it.
+    The word ``all`` is a size only if no words follow it, because many sentences begin with "all".
     """
     assert parse_handoff_words(text) == words
 
@@ -114,7 +114,7 @@ def test_a_different_size_makes_a_new_child(parent: Path) -> None:
 
 
 def test_the_size_all_makes_a_fork(parent: Path) -> None:
-    """The size ``all`` makes a fork with the whole conversation, without a next step."""
+    """The size ``all`` makes a fork of the whole conversation, without a next step."""
     reply = ask_handoff("all")
     (child,) = list_children(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "")
@@ -139,7 +139,7 @@ def test_the_card_counts_included_and_omitted_messages(parent: Path) -> None:
 
 @pytest.mark.parametrize("name", [">handoff", "/resume-hooks:handoff"])
 def test_a_prompt_trigger_accepts_a_size(parent: Path, run_hook: RunHook, name: str) -> None:
-    """``>handoff 4k ...`` makes a handoff of that size in clients without the module."""
+    """In clients without the module, ``>handoff 4k ...`` makes a handoff of that size."""
     event = {
         "session_id": SESSION,
         "transcript_path": str(parent),

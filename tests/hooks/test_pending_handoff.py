@@ -137,9 +137,9 @@ def test_a_process_with_a_reused_id_gets_no_handoff(
 def test_an_outdated_handoff_is_dropped(
     config_home: ConfigHome, handoff: PendingHandoff, change: str
 ) -> None:
-    """``/clear`` drops a handoff whose child was opened, deleted or replaced by a link.
+    """``/clear`` ignores and deletes a handoff whose child was opened, deleted or replaced by a link.
 
-    It also drops a handoff that is older than a day or has a time in the future.
+    The same is true for a handoff that is older than a day or has a time in the future.
     """
     child = Path(handoff.child_file)
     if change == "opened":
@@ -158,9 +158,10 @@ def test_an_outdated_handoff_is_dropped(
 def test_a_pending_handoff_is_reported_once(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """A pending handoff is announced once, and only in its project.
+    """A pending handoff is announced once, and only in its own project.
 
-    ``/clear`` can use it afterwards. Opening its child deletes it.
+    After the announcement, ``/clear`` can still use the handoff. Opening its child deletes the
+    handoff.
     """
     pending_handoff.store_handoff(handoff)
     assert pending_handoff.find_handoff_to_announce(str(config_home.project("/elsewhere"))) is None

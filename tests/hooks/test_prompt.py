@@ -98,7 +98,7 @@ EXPECTED_ANSWERS = {
 
 @pytest.mark.parametrize("prompt", EXPECTED_ANSWERS)
 def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: RunHook, prompt: str) -> None:
-    """Each trigger is blocked and answered with its own text.
+    """The hook blocks each trigger and answers it with the text for this trigger.
 
     Only a handoff writes files: its child, its link, and a copy that preserves the session.
     """
@@ -129,7 +129,7 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: RunHook, pr
     "prompt", ["hello", " >resume", "> resume", ">session text", "", "/resume x", ">resumed"]
 )
 def test_every_other_prompt_passes(config_home: ConfigHome, run_hook: RunHook, prompt: str) -> None:
-    """The hook prints nothing for a prompt that is not a trigger."""
+    """If a prompt is not a trigger, the hook prints nothing."""
     write_titled_session(config_home)
     assert reason_of_process(run_hook("prompt", prompt_event(prompt))) == ""
 
@@ -263,7 +263,7 @@ def test_a_special_file_is_not_a_transcript(
 def test_a_trigger_can_be_switched_off(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    """A trigger that is turned off is an ordinary prompt, and other triggers still work."""
+    """A trigger that is turned off is treated as an ordinary prompt; other triggers still work."""
     write_titled_session(config_home)
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
     for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):

@@ -56,7 +56,7 @@ HANDOFF_SIZES = (
 
 
 def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
-    """Return the comparison of the ways to continue a session; ``fields`` replace the usual values."""
+    """Return a comparison of the ways to continue a session, with some fields replaced by ``fields``."""
     path = write_session(
         home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
     )
@@ -147,7 +147,7 @@ def test_the_table_compares_all_ways(config_home: ConfigHome) -> None:
 def test_the_table_shows_how_warm_the_cache_is(
     config_home: ConfigHome, traffic: RecentRequests, age: int | None, words: str
 ) -> None:
-    """The table shows how long the prompt cache stays warm, or that it is cold or unused."""
+    """The table shows how long the prompt cache will stay warm, or that it is cold or unused."""
     text = "\n".join(
         build_ways_table(compare_ways(config_home, traffic=traffic, seconds_since_request=age))
     )
@@ -256,7 +256,7 @@ TRIM_ADVICE = Advice(TRIM, "mostly tool output")
 def test_the_first_line_of_the_card_gives_the_advice(
     config_home: ConfigHome, tokens: int, left: int | None, advice: Advice | None, line: str
 ) -> None:
-    """The first line of the card shows how full the session is and which way is best, if any.
+    """The first line of the card shows how full the session is and the best way to continue, if any.
 
     ``resume-hooks`` in a shell prints the same line.
     """
@@ -301,7 +301,7 @@ def test_the_card_omits_impossible_ways(config_home: ConfigHome) -> None:
 
 
 def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
-    """The card writes "about" before a context size that is only an estimate."""
+    """If a context size is only an estimate, the card writes "about" before it."""
     found = compare_ways(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
     assert "context about 10 tokens" in resume_card(found, COPY_RESULTS[0], RESUME_TRIGGER)
 

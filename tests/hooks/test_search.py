@@ -46,7 +46,7 @@ def card_lines(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Card
 
 @pytest.fixture
 def home_with_two_projects(config_home: ConfigHome) -> ConfigHome:
-    """Write two sessions of one project and a session of another."""
+    """Write two sessions in one project and one session in another project."""
     write_talk(config_home, 1, "why did we drop redis?", "timeouts")
     write_talk(config_home, 2, "is redis back?", "no, redis is gone")
     write_talk(config_home, 3, "redis elsewhere", "yes", cwd="/home/user/other")
@@ -59,7 +59,7 @@ def home_with_two_projects(config_home: ConfigHome) -> ConfigHome:
 def test_the_card_of_a_search_lists_the_hits(
     home_with_two_projects: ConfigHome, card_lines: CardLines, typed: str
 ) -> None:
-    """The card of a search shows the number of hits, and each hit with the command to open it."""
+    """The card of a search shows the number of hits, and for each hit the command that opens it."""
     assert card_lines(typed) == [
         "resume-hooks · search · redis -drop · 1 turn · without drop",
         "  is redis back?: is redis back?",
@@ -143,7 +143,7 @@ def test_the_card_shows_the_best_hits(
 def test_hostile_hits_do_not_change_the_card(
     home_with_two_projects: ConfigHome, card_lines: CardLines
 ) -> None:
-    """The text of a hit can neither control the terminal nor look like a line of the card."""
+    """The text of a hit cannot control the terminal and cannot look like a line of the card."""
     write_talk(home_with_two_projects, 4, "\x1b[2J\x1b]0;x\x07quux\u202e\r\n  /resume evil\n", "ok")
     lines = card_lines(">search quux")
     assert "\x1b" not in "".join(lines)
@@ -220,7 +220,7 @@ def test_a_slow_search_suggests_the_shell(
 def test_a_bug_in_a_search_is_reported(
     home_with_two_projects: ConfigHome, card_lines: CardLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The card of a search that raises an unexpected error names the error and the user's text."""
+    """If a search raises an unexpected error, the card contains the error and the user's text."""
 
     def raise_error(*_: object, **__: object) -> None:
         raise ZeroDivisionError

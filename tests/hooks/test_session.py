@@ -43,9 +43,9 @@ SendAndReply = Callable[..., dict[str, Any]]
 ON_BOTH_PYTHONS = pytest.mark.parametrize(
     "any_python", ["this Python", "Python 3.9"], indirect=True
 )
-"""Run the test also on the oldest supported Python.
+"""Marks a test that also runs on the oldest supported Python.
 
-The tests with this mark together run every line of the hook.
+Together, the tests with this mark run every line of the hook.
 """
 
 
@@ -286,7 +286,7 @@ def test_malformed_events_are_ignored(
 def test_an_invalid_client_pid_is_harmless(
     config_home: ConfigHome, send_event: Send, pid: str
 ) -> None:
-    """An invalid CLAUDE_PID causes no error and no file outside the plugin's folder."""
+    """If CLAUDE_PID is invalid, no error occurs, and no file is written outside the plugin's folder."""
     send_event(end_event(), pid)
     send_event(start_event(), pid)
     assert {path.name for path in config_home.config.iterdir()} <= {"projects", "resume-hooks"}
@@ -381,7 +381,7 @@ def test_a_note_of_clear_that_is_not_a_file_is_ignored(
 
 @pytest.fixture
 def pending_child(config_home: ConfigHome) -> Path:
-    """Write an unopened child of ``OLD_ID`` that waits for a ``/clear`` in client 4711."""
+    """Write an unopened child of ``OLD_ID`` that waits for a ``/clear`` in the client with the id 4711."""
     path = write_session(config_home.project(), CHILD_ID, conversation(1, session_id=CHILD_ID))
     rows = f"1. old · {OLD_ID}\n2. new · {CHILD_ID} · this session\n   {path}"
     opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
@@ -460,7 +460,7 @@ def test_clear_after_a_handoff_opens_with_its_digest(
 def test_clearing_another_session_does_not_load_the_handoff(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply, case: str
 ) -> None:
-    """``/clear`` in another session, client or folder does not load the pending handoff.
+    """If ``/clear`` ends another session, or runs in another client or folder, no handoff is loaded.
 
     The recorded link has the kind "clear".
     """
@@ -611,9 +611,9 @@ def test_the_cold_cache_line_ignores_a_missing_beginning(
 def test_the_hook_does_not_repeat_the_modules_line(
     config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
-    """The hook shows no line about the cache if the module has just shown one.
+    """If the module has just shown a line about the cache, the hook does not show its own line.
 
-    At the next resume the hook shows its line again.
+    At the next resume, the hook shows its line again.
     """
     path = Path(write_session(config_home.project(), OLD_ID, turn_with_token_count(163_400)))
     event = {**start_event_next_to(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS}
@@ -654,7 +654,7 @@ def test_resuming_a_giant_file_warns_and_names_a_remedy(
 def test_other_starts_keep_the_pending_handoff(
     pending_child: Path, config_home: ConfigHome, reply_to_event: SendAndReply, source: str
 ) -> None:
-    """Other starts, such as a fork, show nothing and leave the pending handoff in place."""
+    """Other starts, for example of a fork, show nothing and leave the pending handoff in place."""
     assert reply_to_event(start_event_next_to(pending_child, session_id(6), source), 5) == {}
     assert len(clear_notes(config_home)) == 1
 

@@ -190,7 +190,7 @@ def test_an_ordinary_prompt_is_not_a_trigger(prompt: str, why: str) -> None:
 
 @pytest.mark.parametrize(("prompt", "verb"), PROMPTS_WITH_PASTE)
 def test_a_trigger_before_a_client_command_is_a_paste(prompt: str, verb: str) -> None:
-    """A trigger that ends in a command of the client, such as ``/clear``, is recognized as a paste."""
+    """If a trigger ends with a command of the client, such as ``/clear``, it is recognized as a paste."""
     assert_paste(prompt, verb)
 
 

@@ -89,7 +89,7 @@ def change_question(session: str = SESSION, **fields: Any) -> None:
 def test_a_preview_writes_nothing(type_prompt: TypePrompt, parent: Path, prompt: str) -> None:
     """``>trim`` shows the numbers of the trim and writes nothing.
 
-    The first and the last line say how to confirm, in the form that the user typed.
+    The first and last lines say what to type to confirm, with the prefix that the user typed.
     """
     raw = parent.read_bytes()
     text = type_prompt(prompt)
@@ -387,7 +387,7 @@ def test_trim_help_lists_every_option(type_prompt: TypePrompt, parent: Path, pro
 def test_a_short_session_has_nothing_to_trim(
     type_prompt: TypePrompt, config_home: ConfigHome
 ) -> None:
-    """``>trim`` in a short session says that there is nothing to trim."""
+    """In a short session, ``>trim`` says that there is nothing to trim."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert (
         type_prompt(">trim")

@@ -17,9 +17,9 @@ from tests.hooks.session_list.rows import make_listed_session
 
 
 def test_undoing_a_compaction_needs_two_presses(config_home: ConfigHome) -> None:
-    """The first Ctrl+B shows a hint, or reports that the session has no compaction.
+    """The first Ctrl+B shows a hint, or says that the session has no compaction.
 
-    The second Ctrl+B writes a fork from before the compaction.
+    The second Ctrl+B writes a fork that ends before the compaction.
     """
     rows = [
         *conversation(2),

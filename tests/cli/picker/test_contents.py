@@ -70,7 +70,7 @@ def running_search(home: ConfigHome) -> Iterator[SearchSession]:
 
 @pytest.fixture
 def home_with_messages(config_home: ConfigHome) -> ConfigHome:
-    """Write two sessions of one project and a session of another project."""
+    """Write two sessions in one project and one session in another project."""
     write_talk(config_home, 1, "why does the pool leak?", "the linter is slow")
     write_talk(config_home, 2, "tune the linter, please", "done")
     write_talk(config_home, 3, "the linter of another project", cwd=OTHER_PROJECT)
@@ -78,7 +78,7 @@ def home_with_messages(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_the_chooser_finds_the_turns_of_a_search(home_with_messages: ConfigHome) -> None:
-    """A query finds turns of the project, or of all projects in the order of ``search``."""
+    """A query finds turns of the project, or of all projects, in the same order as ``search``."""
     with running_search(home_with_messages) as talk:
         here = talk.answer_to("linter")
         assert {one.sessions for one in here.hits} == {(session_id(1),), (session_id(2),)}
@@ -144,7 +144,7 @@ def test_stopping_ends_the_search_thread(home_with_messages: ConfigHome) -> None
 
 
 def test_stopping_ends_an_index_update(home_with_messages: ConfigHome) -> None:
-    """``stop`` ends the thread during an update of the index, before all files are indexed."""
+    """``stop`` ends the thread while it is updating the index, before all files are indexed."""
     talk = SearchSession(home_with_messages)
     talk.contents._is_stopped = True
     talk.contents.start()

@@ -77,7 +77,7 @@ def test_only_the_latest_preview_is_made(
 def test_an_exception_affects_only_one_preview(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failed preview shows the error, and the next preview is made in a new thread."""
+    """If a preview fails, it shows the error, and a new thread makes the next preview."""
     made = Previews(config_home.where, lambda: None)
     monkeypatch.setattr(threading, "excepthook", lambda told: made.record_failure(told.exc_value))
     monkeypatch.setattr(previews, "make_preview", lambda *_: 1 / 0)

@@ -126,7 +126,7 @@ def test_a_sequence_may_arrive_byte_by_byte(sequence: str) -> None:
 
 
 def test_pasted_text_is_not_read_as_keys() -> None:
-    """A paste is not read as keys, even if it contains key sequences. Keys after it work."""
+    """Pasted text is not read as keys, even if it contains key sequences. Later keys work as usual."""
     with chooser_with_keys(three_entries) as (chooser, pipe):
         text = "\x1b[200~title\x1b[I\x1b[201~\x15title 2\r"
         run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(text))
@@ -323,7 +323,7 @@ def test_a_failed_search_does_not_prevent_a_choice() -> None:
 
 
 def test_leaving_does_not_wait_for_a_search() -> None:
-    """Escape closes the chooser even during an endless search."""
+    """Escape closes the chooser even while a search is running that never ends."""
     never = threading.Event()
 
     def search_forever(_text: str) -> list[TurnHit]:

@@ -85,9 +85,9 @@ class ClientHome:
     ) -> Path:
         """Copy a transcript into the project folder as ``<session_id>.jsonl``, and return its path.
 
-        With ``set_cwd``, every ``cwd`` in its records is replaced by this project's folder;
+        With ``set_cwd``, every ``cwd`` in its records is replaced with this project's folder;
         otherwise the client's picker and ``--continue`` do not list the session. If the session has
-        a folder of its own, for example for sub-agents, the folder is copied too.
+        a separate folder, for example for sub-agents, this folder is copied too.
         """
         content = source if isinstance(source, bytes) else source.read_bytes()
         target = self.project_folder / f"{session_id}.jsonl"

@@ -39,8 +39,9 @@ class MockApi:
     """A mock of the Messages API on 127.0.0.1, which runs inside a ``with`` block.
 
     ``script`` contains one reply for each main request, or is a function that gets the request's
-    body and returns the reply. For None, and after the last reply, the mock answers "Mock reply
-    N.". ``usage`` is the token usage in the next replies, and can be changed at any time.
+    body and returns the reply. If the reply is None, and after the last reply, the mock answers
+    "Mock reply N.". ``usage`` is the token usage that the next replies report, and can be changed
+    at any time.
     """
 
     def __init__(self, script: Script = (), usage: Usage | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Rows of the session list for tests that need no session files."""
+"""Build rows of the session list for tests that need no session files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.builders import CWD, iso_time, session_id
 
 
 def make_listed_session(number: int = 1, **fields: Any) -> ListedSession:
-    """Return the list's row of a small session that is one hour old at ``NOW``.
+    """Return the list row of a small session that was one hour old at the time ``NOW``.
 
     ``fields`` replace the usual values.
     """

@@ -72,8 +72,8 @@ def listed_ids(reply: dict[str, Any]) -> list[str]:
 def test_the_pane_loads_names_then_messages_then_the_preview(project: Path) -> None:
     """The pane loads its content in steps: matching titles, then matching messages, then a preview.
 
-    Each reply names the next step. Without search words, no search in messages follows. Every line
-    fits the pane.
+    Each reply names the next step. If the user has typed no words, the pane does not search
+    messages. Every line fits the pane.
     """
     whole = ask_pane(project)
     assert listed_ids(whole) == [session_id(3), session_id(2), session_id(1)]
@@ -178,10 +178,10 @@ def test_a_session_without_a_hit_opens_with_its_outline(project: Path) -> None:
 def test_a_session_that_another_window_has_open_is_forked(
     project: Path, config_home: ConfigHome
 ) -> None:
-    """The marked action is "fork" if another window has the session open.
+    """If another window has the session open, the marked action is "fork".
 
-    "resume" is still offered, with a warning. For the session of this window, "resume" stays the
-    marked action.
+    The action "resume" is still offered, with a warning. For the session in this window, "resume"
+    stays the marked action.
     """
     write_running_client_file(config_home.config, session_id(2))
     shown = ask_pane(project, step="page", at=session_id(2), page=0)

@@ -1,4 +1,4 @@
-"""Tests of a preview's content and of the part of a session file that is read for it."""
+"""Tests of what a preview contains, and of which part of a session file is read for the preview."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_kind_of_preview_lists_its_content(
 
 
 def test_an_outline_lists_sub_agents_below_their_turn(config_home: ConfigHome) -> None:
-    """The outline lists each sub-agent with its task, below the turn that started it.
+    """The outline lists each sub-agent and its task below the turn that started the sub-agent.
 
     Sub-agents whose turn is unknown come first.
     """

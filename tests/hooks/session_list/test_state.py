@@ -19,12 +19,12 @@ def entries_with_titles(*titles: str) -> list[ListEntry]:
 
 
 def matching_titles(choices: Choices) -> list[str]:
-    """Return the titles of the matching sessions, in their order."""
+    """Return the titles of the matching sessions in the order in which the list shows them."""
     return [one.title for one in choices.matches]
 
 
 def test_a_match_must_contain_all_words() -> None:
-    """A session matches only if it has all words, in any order, field and case."""
+    """A session matches only if it contains all words. Their order, field and case make no difference."""
     choices = Choices("PARSER fix")
     choices.add_entries(entries_with_titles("Fix the parser", "Fix the lexer", "the parser"))
     assert matching_titles(choices) == ["Fix the parser"]
@@ -80,7 +80,7 @@ def test_loaded_sessions_are_added_at_the_end() -> None:
 def test_title_matches_are_listed_first() -> None:
     """Sessions whose title matches are listed before sessions that match in another field.
 
-    The first of them is chosen, unless the user moved the choice to another row.
+    The first title match is chosen, unless the user has chosen a different row.
     """
     other = ListEntry(make_listed_session(9, title="Many 4", branch="55"))
     choices = Choices("many 55")
