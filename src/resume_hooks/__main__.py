@@ -16,7 +16,7 @@ def start() -> None:
     repair_bytecode_on_import()
     try:
         # Loading these modules takes 30 to 100 ms, and the user may press Ctrl+C during that time.
-        if sys.argv[1:2] == ["search"] and _was_plain_search():
+        if sys.argv[1:2] == ["search"] and _try_plain_search():
             return
         from resume_hooks.cli.main import main
     except KeyboardInterrupt:
@@ -26,7 +26,7 @@ def start() -> None:
     main()
 
 
-def _was_plain_search() -> bool:
+def _try_plain_search() -> bool:
     """Run a search whose output a program reads. Return False if the normal command line must run it."""
     from resume_hooks.cli.plain_search import answer_plain_search
 

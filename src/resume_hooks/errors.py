@@ -177,7 +177,7 @@ class IndexUnusable(ResumeHooksError, code="index-unusable"):
     """The search index can't be written (a read-only or full disk), or a newer version wrote it."""
 
 
-_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+_DISK_ERROR_NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """The errors of a full disk, an exceeded quota, a file that is too large, and a read-only disk."""
 
 DISK_REMEDY = (
@@ -187,7 +187,7 @@ DISK_REMEDY = (
 
 def disk_failure(error: Exception) -> WriteFailed | None:
     """Return the failure to report for an error of the user's disk, or None if it is a different error."""
-    if not isinstance(error, OSError) or error.errno not in _DISK_ERRORS:
+    if not isinstance(error, OSError) or error.errno not in _DISK_ERROR_NUMBERS:
         return None
     return WriteFailed(
         f"Could not write {error.filename or 'a file'}: {error.strerror}",

@@ -32,7 +32,7 @@ TASKS = "tasks"
 # The variable that names a single project folder, which is used for every current folder.
 PROJECT_FOLDER_VARIABLE = "CLAUDE_CODE_PROJECT_DIR_NAME"
 
-_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+_BASE36_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 MAX_FOLDER_NAME_CHARACTERS = 64
 _FOLDER_NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _DEVICE_NAMES = frozenset(
@@ -40,7 +40,7 @@ _DEVICE_NAMES = frozenset(
 )
 """Device names on Windows. The client refuses them on every system."""
 
-_HEX = frozenset("0123456789abcdef")
+_HEX_DIGITS = frozenset("0123456789abcdef")
 
 
 class Where:
@@ -308,7 +308,7 @@ def is_session_id(text: object) -> bool:
         or not text[8] == text[13] == text[18] == text[23] == "-"
     ):
         return False
-    return _HEX.issuperset(text.replace("-", "", 4))
+    return _HEX_DIGITS.issuperset(text.replace("-", "", 4))
 
 
 def session_id_from_path(path: str) -> Optional[str]:
@@ -453,6 +453,6 @@ def _client_path_hash(units: list[int]) -> str:
     digits = ""
     while True:
         number, rest = divmod(number, 36)
-        digits = _BASE36[rest] + digits
+        digits = _BASE36_DIGITS[rest] + digits
         if not number:
             return digits

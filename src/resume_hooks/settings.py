@@ -36,8 +36,8 @@ _MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"
 _HANDOFF_SIZE = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
 _COMPACTION = rf"client|(?:trim|{_HANDOFF_SIZE})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
 # Matches the value that version 0.2.0 used. In that version, all handoffs had the same size.
-_FORMER_COMPACTION = re.compile(r"\Ahandoff(?=@|\Z)")
-_BYTE_SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
+_FORMER_COMPACTION_PATTERN = re.compile(r"\Ahandoff(?=@|\Z)")
+_BYTE_SIZE_PATTERN = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
 _BYTE_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _PATH = r"[^\x00-\x1f\x7f]{0,1000}"
 
@@ -118,7 +118,7 @@ def _parse_compaction(raw: object) -> Value:
     ``handoff``, a value from version 0.2.0, is converted to the default size.
     """
     current_value = (
-        _FORMER_COMPACTION.sub(DEFAULT_HANDOFF_SIZE, raw) if isinstance(raw, str) else raw
+        _FORMER_COMPACTION_PATTERN.sub(DEFAULT_HANDOFF_SIZE, raw) if isinstance(raw, str) else raw
     )
     sizes = "a size such as 24k, up to 48k"
     return _make_pattern_parser(
@@ -147,7 +147,7 @@ def _parse_vault(raw: object) -> Value:
         text = str(raw).strip().upper()
     else:
         text = ""
-    if not _BYTE_SIZE.fullmatch(text):
+    if not _BYTE_SIZE_PATTERN.fullmatch(text):
         raise ValueError("a size, such as 500M or 20G, on or off")
     return text
 
@@ -318,7 +318,7 @@ def is_on(name: str, where: Where | None = None) -> bool:
 
 def vault_limit(where: Where | None = None) -> int | None:
     """Return the maximum size of the vault in bytes: 0 for no limit, or None if the vault is off."""
-    text = _BYTE_SIZE.fullmatch(str(load_settings(where)["vault"].value))
+    text = _BYTE_SIZE_PATTERN.fullmatch(str(load_settings(where)["vault"].value))
     if text:
         return int(text[1]) * _BYTE_UNITS[text[2]]
     return None

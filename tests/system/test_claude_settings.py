@@ -86,7 +86,7 @@ def test_managed_settings_are_a_policy(
     is_policy: bool,
 ) -> None:
     """A managed settings file with settings is a policy. An empty or an invalid one is not."""
-    monkeypatch.setattr(claude_settings, "_managed_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(claude_settings, "_find_managed_folder", lambda: str(tmp_path))
     assert find_policy_file(config_home.where) == ""
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)

@@ -52,9 +52,11 @@ REPORTED_LIBRARIES = (
 MAX_LOG_ENTRIES = 20
 """The maximum number of log entries in a report."""
 
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-_ENTRY_HEADING = re.compile(r"[0-9TZ:.-]{20,30} [0-9A-Za-z.+-]{1,20} >?[a-z-]{1,20} [A-Za-z]{1,60}")
-_CODE_LOCATION = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
+_PLAIN_WORD_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_ENTRY_HEADING_PATTERN = re.compile(
+    r"[0-9TZ:.-]{20,30} [0-9A-Za-z.+-]{1,20} >?[a-z-]{1,20} [A-Za-z]{1,60}"
+)
+_CODE_LOCATION_PATTERN = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
 
 
 def make_bug_report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
@@ -86,7 +88,7 @@ def _report_versions(anonymizer: Anonymizer) -> dict[str, Any]:
             library_versions[name] = importlib.metadata.version(name)
     return {
         "engine": __version__,
-        "plugin": _plugin_versions(),
+        "plugin": _list_plugin_versions(),
         "client": ".".join(map(str, claude_cli.read_client_version() or ())),
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
@@ -98,7 +100,7 @@ def _report_versions(anonymizer: Anonymizer) -> dict[str, Any]:
     }
 
 
-def _plugin_versions() -> list[str]:
+def _list_plugin_versions() -> list[str]:
     plugins = read_json_object(
         os.path.join(Where().config, "plugins", "installed_plugins.json")
     ).get("plugins")
@@ -115,7 +117,7 @@ def _plain_word_or_other(value: object) -> str:
     """Return ``value`` if it is a single plain word, ``""`` if it is empty, and ``other`` otherwise."""
     if not isinstance(value, str) or not value:
         return ""
-    if _PLAIN_WORD.fullmatch(value):
+    if _PLAIN_WORD_PATTERN.fullmatch(value):
         return value
     return "other"
 
@@ -141,12 +143,16 @@ def _read_log_entries(where: Where) -> list[str]:
     entries = []
     for entry in bug_log.read_log_entries(where)[-MAX_LOG_ENTRIES:]:
         heading, *locations = entry.strip("\n").split("\n")
-        if _ENTRY_HEADING.fullmatch(heading):
+        if _ENTRY_HEADING_PATTERN.fullmatch(heading):
             entries.append(
                 "\n".join(
                     [
                         heading,
-                        *(location for location in locations if _CODE_LOCATION.fullmatch(location)),
+                        *(
+                            location
+                            for location in locations
+                            if _CODE_LOCATION_PATTERN.fullmatch(location)
+                        ),
                     ]
                 )
             )
@@ -156,7 +162,7 @@ def _read_log_entries(where: Where) -> list[str]:
 PATH_PLACEHOLDER = "<path>"
 USER_PLACEHOLDER = "<user>"
 
-_SHARED_FOLDERS = (
+_SYSTEM_FOLDERS = (
     "/usr/bin",
     "/usr/local/bin",
     "/bin",
@@ -167,12 +173,12 @@ _SHARED_FOLDERS = (
 )
 """System folders that contain no files of users."""
 
-_PROJECT_KEY = re.compile(r"(projects/)[^\s/'\";,]+")
-_HOME_PATH = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
+_PROJECT_KEY_PATTERN = re.compile(r"(projects/)[^\s/'\";,]+")
+_HOME_PATH_PATTERN = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
 """Matches a path in the home folder. If the first folder in the path is hidden, it belongs to a
 tool, and the anonymized path keeps its name."""
 
-_ABSOLUTE_PATH = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
+_ABSOLUTE_PATH_PATTERN = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
 MIN_USER_NAME_CHARACTERS = 2
 
 
@@ -211,10 +217,10 @@ class Anonymizer:
         """Return a text without the user's paths and without the user's name."""
         for path, name in self._replacements:
             text = re.sub(rf"{re.escape(path)}(?![\w.-])", name, text)
-        text = _PROJECT_KEY.sub(rf"\1{PATH_PLACEHOLDER}", text)
-        text = _HOME_PATH.sub(rf"~/\1{PATH_PLACEHOLDER}", text)
-        shared_prefixes = tuple(f"{folder}/" for folder in _SHARED_FOLDERS)
-        text = _ABSOLUTE_PATH.sub(
+        text = _PROJECT_KEY_PATTERN.sub(rf"\1{PATH_PLACEHOLDER}", text)
+        text = _HOME_PATH_PATTERN.sub(rf"~/\1{PATH_PLACEHOLDER}", text)
+        shared_prefixes = tuple(f"{folder}/" for folder in _SYSTEM_FOLDERS)
+        text = _ABSOLUTE_PATH_PATTERN.sub(
             lambda match: (
                 match[0] if f"{match[0]}/".startswith(shared_prefixes) else PATH_PLACEHOLDER
             ),

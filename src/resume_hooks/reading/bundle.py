@@ -34,9 +34,9 @@ from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import parse_record
 from resume_hooks.version import __version__
 
-_HOME_PATH = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s]+|/root(?=/|$)")
+_HOME_PATH_PATTERN = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s]+|/root(?=/|$)")
 
-_OTHER_HOMES = (
+_HOME_PATTERNS = (
     r"(?:(?<![\w.~-])|(?<=\\[nrt]))(?:/(?:home|Users)/|[A-Za-z]:\\{1,2}Users\\{1,2})[\w-]+(?:\.[\w-]+)*",
     r"(?<=/)-(?:home|Users)-[\w-]+",
 )
@@ -56,7 +56,7 @@ MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_FILES = 20_000  # The maximum number of accompanying files of a session.
 MAX_SESSIONS = 1_000  # The maximum number of sessions in one bundle.
 # A line that contains this text contains an image or other binary data.
-_MEDIA_MARK = b'"type":"base64"'
+_MEDIA_MARKER = b'"type":"base64"'
 ABOUT_SUFFIX = ".meta.json"  # The suffix of a sub-agent's metadata file.
 
 DAMAGED_KIND, OMITTED_KIND = "damaged-line", "file-checkpoint-left-behind"
@@ -74,7 +74,9 @@ class HomeFolders:
 
     def __init__(self, where: Where, folders: Iterable[str]) -> None:
         home_paths = {where.environ.get("HOME", "").rstrip("/\\")}
-        home_paths |= {match.group() for folder in folders if (match := _HOME_PATH.match(folder))}
+        home_paths |= {
+            match.group() for folder in folders if (match := _HOME_PATH_PATTERN.match(folder))
+        }
         homes = sorted(
             (home for home in home_paths if len(home) > len("/x/")), key=len, reverse=True
         )
@@ -83,7 +85,7 @@ class HomeFolders:
         home_patterns = [
             f"{pattern}(?![A-Za-z0-9_.])" for pattern in (*path_patterns, *key_patterns)
         ]
-        self._pattern = re.compile("|".join((*home_patterns, *_OTHER_HOMES)))
+        self._pattern = re.compile("|".join((*home_patterns, *_HOME_PATTERNS)))
 
     def hide_homes(self, text: str) -> tuple[str, int]:
         """Replace each home folder in a text or JSON line with ``~``.
@@ -111,7 +113,7 @@ class BundleRedactor:
 
     def redact_record(self, body: bytes) -> bytes:
         """Return a record's line without secrets."""
-        self.media_count += body.count(_MEDIA_MARK)
+        self.media_count += body.count(_MEDIA_MARKER)
         redacted = self._count_secrets(self._redactor.redact_line(body))
         if self._homes is None:
             return redacted

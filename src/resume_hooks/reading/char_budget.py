@@ -30,7 +30,7 @@ MIN_HINT_CHARACTERS = 3 * len(CUT_HINT)
 # turn numbers differ in length.
 GAP_TOLERANCE_CHARACTERS = 20
 
-_UNINDENTED_LINE_START = re.compile(r"(?<=\n)(?=[^\s])")
+_UNINDENTED_LINE_START_PATTERN = re.compile(r"(?<=\n)(?=[^\s])")
 
 DescribeGap = Callable[[int, int], str]
 """A function that returns the line that replaces the omitted pieces. Its arguments are the indexes
@@ -95,7 +95,10 @@ def find_page_end(text: str, start: int, max_characters: int) -> int:
         return len(text)
     half_page = start + max(1, max_characters // 2)
     margin_start = max(
-        (match.start() for match in _UNINDENTED_LINE_START.finditer(text, half_page, end + 1)),
+        (
+            match.start()
+            for match in _UNINDENTED_LINE_START_PATTERN.finditer(text, half_page, end + 1)
+        ),
         default=0,
     )
     return margin_start or text.rfind("\n", half_page, end) + 1 or end

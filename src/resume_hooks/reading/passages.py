@@ -350,7 +350,7 @@ def read_page(
     with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset
         rows = list(
-            _limit_rows(
+            _take_rows(
                 _find_records_with_content(entries, read_lines_backwards(stream, end)),
                 max_records + 1,
             )
@@ -374,11 +374,11 @@ def read_passages_around(
         rows = _find_records_with_content(
             entries, (line._replace(number=number) for line, number in backwards)
         )
-        earlier_rows = list(_limit_rows(rows, max_before, is_uncounted=is_added_by_client))[::-1]
+        earlier_rows = list(_take_rows(rows, max_before, is_uncounted=is_added_by_client))[::-1]
         end = entry.offset + entry.length
         stream.seek(end)
         later_rows = list(
-            _limit_rows(
+            _take_rows(
                 _find_records_with_content(entries, read_lines(stream, end, entry.number + 1)),
                 max_after,
                 is_uncounted=is_added_by_client,
@@ -426,7 +426,7 @@ def _find_records_with_content(
             )
 
 
-def _limit_rows(
+def _take_rows(
     rows: Iterator[RecordWithLine],
     max_records: int,
     is_uncounted: Callable[[Record], bool] = lambda _: False,
@@ -438,7 +438,7 @@ def _limit_rows(
 
 SHELL_TOOLS = frozenset({"Bash", "PowerShell"})  # The tools that run shell commands.
 
-_EXIT_CODE = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
+_EXIT_CODE_PATTERN = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
 
 
 class RecordRow(NamedTuple):
@@ -611,5 +611,5 @@ def _find_command_outcome(record: Record, block: Record) -> tuple[str, int | Non
     text = records.result_text(block).lstrip()
     if text.startswith(records.REJECTION_BEGINNING):
         return "rejected", None
-    exit_match = _EXIT_CODE.match(text)
+    exit_match = _EXIT_CODE_PATTERN.match(text)
     return "failed", int(exit_match.group(1)) if exit_match else None

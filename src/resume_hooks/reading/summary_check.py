@@ -42,35 +42,35 @@ _TO_WORDS = (
 _CODE_PATTERN = re.compile(r"(`{1,3})([^`]{1,400})\1")
 _QUOTE_PATTERN = re.compile(r'(?<![\w=])"([^"]{9,2000})"(?!\w)|\u201c([^\u201d]{9,2000})\u201d')
 # Text in a quotation that cannot be searched for, for example an ellipsis or the end of a command.
-_QUOTE_OMISSIONS = re.compile(r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&")
+_QUOTE_OMISSION_PATTERN = re.compile(r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&")
 
-_COMMAND = re.compile(r"[a-z.~/][\w./:@-]*\s[^(){}=]+\Z")
-_TOKEN = re.compile(r"[\w.@~/\\+#%:,$-]+")
-_NUMBER = re.compile(
+_COMMAND_PATTERN = re.compile(r"[a-z.~/][\w./:@-]*\s[^(){}=]+\Z")
+_TOKEN_PATTERN = re.compile(r"[\w.@~/\\+#%:,$-]+")
+_NUMBER_PATTERN = re.compile(
     r"[#v$]?((?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,9}){0,3})(?:%|([a-zA-Z]{1,3}))?"
 )
 _UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th")
 """Units that may directly follow a number in a record although the summary has a space between
 them."""
 
-_THOUSAND = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
+_THOUSANDS_POSITION_PATTERN = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
 # The text after a number must not start with a digit or with the separator after a line number.
 _NUMBER_END_PATTERN = rb"(?![0-9\t]|\xe2\x86\x92)"
-_LOOSE_NUMBER_PREFIX = re.compile(
+_LOOSE_NUMBER_PREFIX_PATTERN = re.compile(
     r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z",
     re.IGNORECASE,
 )
 """Words such as "about" or "lines". A number after such a word is not searched for, because it may
 be rounded, a line number or the end of a range."""
 
-_CODE_CHARACTERS = re.compile(
+_CODE_CHARACTERS_PATTERN = re.compile(
     r"[a-z0-9][A-Z]|[A-Za-z]{2}\d|\d[A-Za-z]{2}|\w_\w|\w\.\w|\A[~.]?/\w|/.*/|\A-{1,2}\w"
 )
 """Characters that occur in code but not in ordinary words."""
 
-_FILE = re.compile(r"(?:.*[\\/])?([\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?::[\d:,-]+)?")
+_FILE_NAME_PATTERN = re.compile(r"(?:.*[\\/])?([\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?::[\d:,-]+)?")
 # A hash, which may be abbreviated.
-_HASH = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}")
+_HASH_PATTERN = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}")
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a"})
 
 
@@ -108,7 +108,11 @@ def find_claims(sentence: str) -> list[Claim]:
         rest = rest.replace(quote[0], " ; ", 1) if quote_claims else rest
     for code in _CODE_PATTERN.finditer(rest):
         claims += [
-            *(_find_quote_claims(code[2], MIN_COMMAND_WORDS) if _COMMAND.match(code[2]) else ()),
+            *(
+                _find_quote_claims(code[2], MIN_COMMAND_WORDS)
+                if _COMMAND_PATTERN.match(code[2])
+                else ()
+            ),
             *_find_name_claims(code[2], in_code=True),
         ]
     return list(
@@ -117,7 +121,7 @@ def find_claims(sentence: str) -> list[Claim]:
 
 
 def _find_quote_claims(quote: str, min_words: int = MIN_QUOTE_WORDS) -> Iterator[Claim]:
-    for quote_part in _QUOTE_OMISSIONS.split(quote):
+    for quote_part in _QUOTE_OMISSION_PATTERN.split(quote):
         words = split_text(quote_part)[:MAX_QUOTE_WORDS]
         if len(words) >= min_words:
             pattern = re.compile(rb"[^a-z0-9_]+".join(words) + rb"\b")
@@ -129,19 +133,21 @@ def _find_name_claims(text: str, *, in_code: bool) -> Iterator[Claim]:
 
     In code, each word is a claim. In prose, a word is a claim only if it looks like code.
     """
-    for match in _TOKEN.finditer(text):
+    for match in _TOKEN_PATTERN.finditer(text):
         token = match[0].rstrip(".,:/\\~-@+#").lstrip(".,:@+")
-        number = _NUMBER.fullmatch(token)
+        number = _NUMBER_PATTERN.fullmatch(token)
         if number is not None:
-            if not _LOOSE_NUMBER_PREFIX.search(
+            if not _LOOSE_NUMBER_PREFIX_PATTERN.search(
                 text, max(0, match.start() - CONTEXT_CHARACTERS), match.start()
             ):
                 yield from _make_number_claim(token, number[1], number[2] or "")
-        elif hash_match := _HASH.fullmatch(token):
+        elif hash_match := _HASH_PATTERN.fullmatch(token):
             yield Claim(
                 token, (ANY_WORD,), re.compile(_make_word_pattern(hash_match[1].encode(), b""))
             )
-        elif token.lower() not in _ABBREVIATIONS and (in_code or _CODE_CHARACTERS.search(token)):
+        elif token.lower() not in _ABBREVIATIONS and (
+            in_code or _CODE_CHARACTERS_PATTERN.search(token)
+        ):
             yield from _make_part_claims(token)
 
 
@@ -153,7 +159,7 @@ def _make_number_claim(token: str, digits: str, unit: str) -> Iterator[Claim]:
     """
     plain_digits = digits.replace(",", "")
     if len(plain_digits) > 1:
-        number_forms = sorted({plain_digits, _THOUSAND.sub(",", plain_digits)})
+        number_forms = sorted({plain_digits, _THOUSANDS_POSITION_PATTERN.sub(",", plain_digits)})
         last_groups = {re.split("[,.]", number_form)[-1] for number_form in number_forms}
         words = []
         for last_group in sorted(last_groups):
@@ -187,7 +193,7 @@ def _make_part_claims(token: str) -> Iterator[Claim]:
 
     The claims of a path are its file name and its folder. Those of any other name are its words.
     """
-    file = _FILE.fullmatch(token)
+    file = _FILE_NAME_PATTERN.fullmatch(token)
     rest = token
     if file is not None:
         pattern = re.compile(_make_word_pattern(file[1].lower().encode(), rb"(?!\w)", rb"\w-"))
@@ -215,17 +221,19 @@ MAX_NAMED_CLAIMS, MAX_CLAIM_CHARACTERS = 3, 60
 _REF = r"[\w/-]*:\d+"
 _MARK = rf"(?:\[{ABSENT_TEXT}[^\]]*\]|\({_REF}(?:, {_REF})*\))"
 _MARKS, _REFERENCES = re.compile(_MARK), re.compile(_REF)
-_SENTENCE_END = re.compile(
+_SENTENCE_END_PATTERN = re.compile(
     rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
 )
 # A quoted text. A full stop inside the quotation marks does not end the sentence.
-_QUOTED_SPANS = re.compile(r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d")
-_EARLY_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
+_QUOTED_SPAN_PATTERN = re.compile(
+    r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d"
+)
+_EARLY_STOP_PATTERN = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
 """Characters that would end the mark or the sentence too early if a claim contained them."""
 
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+_FENCE_PATTERN = re.compile(r"\s*(?:```|~~~)")
 # A row that is not a sentence: a heading, a table row, an empty line.
-_NON_SENTENCE_ROW = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
+_NON_SENTENCE_ROW_PATTERN = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
 _IGNORED_KINDS = (metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS.keys()) - {
     metadata_records.QUEUE_OPERATION,
     metadata_records.PR_LINK,
@@ -414,7 +422,7 @@ def _list_names(names: Iterable[str]) -> str:
     """Return a list of the first names, each once and shortened, without final full stops."""
     short_names = []
     for name in dict.fromkeys(names):
-        short_names.append(_EARLY_STOPS.sub("", name[:MAX_CLAIM_CHARACTERS]))
+        short_names.append(_EARLY_STOP_PATTERN.sub("", name[:MAX_CLAIM_CHARACTERS]))
     return ", ".join(short_names[:MAX_NAMED_CLAIMS])
 
 
@@ -425,9 +433,9 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
     """
     is_fenced = False
     for row in text.splitlines(keepends=True):
-        is_fence = _FENCE.match(row) is not None
+        is_fence = _FENCE_PATTERN.match(row) is not None
         is_fenced ^= is_fence
-        if is_fence or is_fenced or _NON_SENTENCE_ROW.match(row):
+        if is_fence or is_fenced or _NON_SENTENCE_ROW_PATTERN.match(row):
             yield row, False
             continue
         stripped_row = row.rstrip()
@@ -435,10 +443,13 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
         start_of_sentence = markup.end() if markup else 0
         yield row[:start_of_sentence], False
         closed_spans = [
-            match.span() for match in _QUOTED_SPANS.finditer(stripped_row, start_of_sentence)
+            match.span() for match in _QUOTED_SPAN_PATTERN.finditer(stripped_row, start_of_sentence)
         ]
         for end in [
-            *(match.end() for match in _SENTENCE_END.finditer(stripped_row, start_of_sentence)),
+            *(
+                match.end()
+                for match in _SENTENCE_END_PATTERN.finditer(stripped_row, start_of_sentence)
+            ),
             len(stripped_row),
         ]:
             if any(start < end < stop for start, stop in closed_spans):

@@ -51,7 +51,7 @@ def log_bug(command: str, version: str, error: BaseException, where: Optional[Wh
     entry = "\n".join(
         [
             f"{timestamp} {version} {command} {type(error).__name__}",
-            *_traceback_locations(error),
+            *_list_traceback_locations(error),
             "",
             "",
         ]
@@ -118,7 +118,7 @@ def _rotate_log(path: str, descriptor: int) -> bool:
     return True
 
 
-def _traceback_locations(error: BaseException) -> List[str]:
+def _list_traceback_locations(error: BaseException) -> List[str]:
     """Return the code locations of an error's traceback, innermost last.
 
     A location in one of our files includes the path in the package. For other files, it includes

@@ -28,7 +28,7 @@ def settings_files(cwd: str, where: Where) -> list[str]:
         os.path.join(where.config, "settings.json"),
         os.path.join(cwd, ".claude", "settings.json"),
         os.path.join(cwd, ".claude", "settings.local.json"),
-        os.path.join(_managed_folder(), "managed-settings.json"),
+        os.path.join(_find_managed_folder(), "managed-settings.json"),
     ]
 
 
@@ -40,7 +40,7 @@ def find_policy_file(where: Where) -> str:
     with 2.1.332), the client does not let plugin modules compact a session, and ignores the answers
     of classic hooks to a compaction.
     """
-    folder = _managed_folder()
+    folder = _find_managed_folder()
     try:
         extra_names = sorted(os.listdir(os.path.join(folder, "managed-settings.d")))
     except OSError:
@@ -57,7 +57,7 @@ def find_policy_file(where: Where) -> str:
     return next((path for path in files if read_json_object(path)), "")
 
 
-def _managed_folder() -> str:
+def _find_managed_folder() -> str:
     """Return the folder with the administrator's settings for all users of this machine."""
     folders = {
         "darwin": "/Library/Application Support/ClaudeCode",

@@ -103,7 +103,7 @@ class GitView:
         self.has_upstream = False
         self.reflog = ""
         self._where, self._deadline = where, deadline
-        self._runs: list[subprocess.Popen[bytes]] = []
+        self._git_processes: list[subprocess.Popen[bytes]] = []
         self._folder = ""
         self._options: list[str] = []
         self._environment: dict[str, str] = {}
@@ -256,12 +256,14 @@ class GitView:
         for value in (
             *values[:MAX_COPIED_SETTINGS],
             *_FIXED_OPTIONS,
-            f"{_IGNORE_FILE_KEY}={self._ignore_file_path(dict(user_settings).get(_IGNORE_FILE_KEY, ''))}",
+            f"{_IGNORE_FILE_KEY}={self._find_ignore_file(dict(user_settings).get(_IGNORE_FILE_KEY, ''))}",
         ):
             self._options += ["-c", value]
-        self._environment |= self._upstream_environment(repository_settings, repository_values)
+        self._environment |= self._build_upstream_environment(
+            repository_settings, repository_values
+        )
 
-    def _ignore_file_path(self, configured_path: str) -> str:
+    def _find_ignore_file(self, configured_path: str) -> str:
         """Return the path of the user's global ignore file, from the user's settings or git's default."""
         environ = self._where.environ
         home = environ.get("HOME", "")
@@ -271,7 +273,7 @@ class GitView:
             environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "ignore"
         )
 
-    def _upstream_environment(
+    def _build_upstream_environment(
         self, repository_settings: Settings, repository_values: Mapping[str, str]
     ) -> dict[str, str]:
         """Return environment variables that tell git the upstream branch of the current branch."""
@@ -306,12 +308,12 @@ class GitView:
             start_new_session=True,
             pipesize=MAX_PIPE_BYTES,
         )
-        self._runs.append(run)
+        self._git_processes.append(run)
         return run
 
     def _close(self) -> None:
         """End all processes that are still running, and remove our folder."""
-        for run in self._runs:
+        for run in self._git_processes:
             _kill_git(run)
         for folder in filter(
             None, (self._folder and os.path.join(self._folder, "info"), self._folder)

@@ -37,8 +37,8 @@ MAX_READ_BYTES = (
 # maximum number of bytes in the second and in the third line of a note
 MAX_GIT_LINE_BYTES, MAX_REMOTE_BYTES = 2_000, 1_000
 _LINK_PREFIX = "gitdir:"
-_REMOTE_URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
-_URL_PASSWORD = re.compile(r"(?<=://)[^/]*@")
+_REMOTE_URL_PATTERN = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
+_URL_PASSWORD_PATTERN = re.compile(r"(?<=://)[^/]*@")
 
 MAX_PACKED_REFS_BYTES = (
     16 * 1024 * 1024
@@ -90,7 +90,7 @@ def read_folder_notes(where: Where) -> Iterator[FolderNote]:
             except (OSError, ValueError):
                 continue
             if os.path.isabs(path) and "\0" not in path:
-                yield FolderNote(path, git, _URL_PASSWORD.sub("", remote))
+                yield FolderNote(path, git, _URL_PASSWORD_PATTERN.sub("", remote))
 
 
 def make_folder_note(folder: str) -> FolderNote:
@@ -99,10 +99,10 @@ def make_folder_note(folder: str) -> FolderNote:
     first_bytes = _read_first_bytes(
         git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")
     ).partition(b"\n")[0]
-    url = _REMOTE_URL.search(_read_first_bytes(os.path.join(git, "config")))
+    url = _REMOTE_URL_PATTERN.search(_read_first_bytes(os.path.join(git, "config")))
     remote = os.fsdecode(url[1][:MAX_REMOTE_BYTES]) if url else ""
     return FolderNote(
-        folder, os.fsdecode(first_bytes[:MAX_GIT_LINE_BYTES]), _URL_PASSWORD.sub("", remote)
+        folder, os.fsdecode(first_bytes[:MAX_GIT_LINE_BYTES]), _URL_PASSWORD_PATTERN.sub("", remote)
     )
 
 

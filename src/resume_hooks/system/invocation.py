@@ -19,7 +19,7 @@ _PLUGIN_FOLDER = os.path.dirname(
 _LAUNCHER_PATH = os.path.join("hooks", "engine")  # the program that starts the engine
 
 _CODEX_VARIABLE = "CODEX_THREAD_ID"
-_OUR_COMMAND = re.compile(
+_OUR_COMMAND_PATTERN = re.compile(
     r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])"
 )
 """Matches the beginning of a resume-hooks command in a remedy. In other positions, the program's
@@ -55,7 +55,7 @@ def lasting_shell_command(words: str) -> str:
 
 def format_remedy(remedy: str) -> str:
     """Replace each resume-hooks command in a remedy with the command from ``shell_command``."""
-    return _OUR_COMMAND.sub(lambda _: shell_command(""), remedy)
+    return _OUR_COMMAND_PATTERN.sub(lambda _: shell_command(""), remedy)
 
 
 def is_model_shell() -> bool:

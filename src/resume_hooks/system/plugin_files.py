@@ -91,7 +91,7 @@ def assemble_plugin(target: str) -> None:
         os.replace(new_folder, target)
     except OSError as error:
         raise WriteFailed(
-            f"The plugin could not be assembled at {target}: {_first_reason(error)}",
+            f"The plugin could not be assembled at {target}: {_find_first_reason(error)}",
             "Check free space and the permissions of the folder.",
         ) from error
     finally:
@@ -99,7 +99,7 @@ def assemble_plugin(target: str) -> None:
         shutil.rmtree(old_folder, ignore_errors=True)
 
 
-def _first_reason(error: OSError) -> str:
+def _find_first_reason(error: OSError) -> str:
     """Return the reason from an error.
 
     An error from ``copytree`` contains a list with the source, the target and the reason for each

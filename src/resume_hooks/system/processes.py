@@ -146,15 +146,15 @@ def is_started_by_client(where: Where) -> bool:
     except (OSError, AttributeError):  # Windows has no kernel sessions.
         return False
     ancestor_pids = [parent, *(process.pid for process in iterate_ancestors(parent))]
-    return [pid for pid in ancestor_pids if _is_client(pid, where, *_initial_config_home(pid))] == [
-        parent
-    ]
+    return [
+        pid for pid in ancestor_pids if _is_client(pid, where, *_read_initial_config_home(pid))
+    ] == [parent]
 
 
 def is_below_client(where: Where) -> bool:
     """Check whether there is a client among the ancestors of this process. Return False if unknown."""
     return any(
-        _is_client(process.pid, where, *_initial_config_home(process.pid))
+        _is_client(process.pid, where, *_read_initial_config_home(process.pid))
         for process in iterate_ancestors()
     )
 
@@ -198,7 +198,7 @@ def _is_client(pid: int, *homes: Where) -> bool:
     )
 
 
-def _initial_config_home(pid: int) -> list[Where]:
+def _read_initial_config_home(pid: int) -> list[Where]:
     """Return the config home that a process had when it started, or an empty list if it cannot be read.
 
     A shell below a client can set a different config home for our process, but it cannot change the

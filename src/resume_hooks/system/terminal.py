@@ -28,8 +28,8 @@ PTY_MAJOR_NUMBERS = range(
     136, 144
 )  # major device numbers of pseudo-terminals on Linux; each has 256 terminals
 
-_TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
-_DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
+_TEXT_CONSOLE_PATTERN = re.compile(r"/dev/tty\d+")
+_DEVICE_PATH_PATTERN = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
 
 ONLY_IN_TMUX_NOTE = "only in tmux: prefix ] pastes it"
 """The note about a text that tmux kept but could not pass on to a terminal.
@@ -52,7 +52,7 @@ def find_terminal_device() -> str | None:
                 is_ours = _is_our_device(os.lstat(path))
             except OSError:
                 return None
-            if is_ours and not _TEXT_CONSOLE.fullmatch(path):
+            if is_ours and not _TEXT_CONSOLE_PATTERN.fullmatch(path):
                 return path
             return None
     return None
@@ -66,7 +66,7 @@ def device_path(tty: str) -> str | None:
     if tty.lstrip("-").isdigit():
         return _linux_device_path(int(tty))
     path = os.path.join("/dev", tty)
-    if _DEVICE.fullmatch(path):
+    if _DEVICE_PATH_PATTERN.fullmatch(path):
         return path
     return None
 

@@ -30,7 +30,7 @@ _CONTROL_CHARACTERS = (
 
 _CONTROL_PATTERN = f"[{_CONTROL_CHARACTERS}]"
 _SURROGATE = "[\ud800-\udfff]"
-_UNSAFE_CHARACTER = re.compile(
+_UNSAFE_CHARACTER_PATTERN = re.compile(
     f"[{_CONTROL_CHARACTERS}\x0b-\r\u2028\u2029\ud800-\udfff]"
 )  # Matches any character that ``plain_text`` removes or replaces.
 # A word with at least this many characters may be a token, a key or an address with a password, so
@@ -57,7 +57,7 @@ def plain_text(text: str) -> str:
     Other line breaks become line feeds, and unpaired surrogates become U+FFFD.
     """
     # Most texts are plain, and this check takes only a tenth of the time of the replacements.
-    if not _UNSAFE_CHARACTER.search(text):
+    if not _UNSAFE_CHARACTER_PATTERN.search(text):
         return text
     lines = re.sub(_LINE_BREAK, "\n", re.sub(_ESCAPE_SEQUENCE, "", text))
     return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL_PATTERN, "", lines))
@@ -219,12 +219,12 @@ def collapse_line(text: str, max_characters: int) -> str:
 
 def quote_name(name: str) -> str:
     """Put a name in quotes if it contains unusual characters, for use in a sentence."""
-    if _PLAIN_NAME.fullmatch(name):
+    if _PLAIN_NAME_PATTERN.fullmatch(name):
         return name
     return '"{}"'.format(name.replace('"', "'"))
 
 
-_PLAIN_NAME = re.compile(r"[\w./@+#=~-]+")
+_PLAIN_NAME_PATTERN = re.compile(r"[\w./@+#=~-]+")
 
 _ZERO_WIDTH_CATEGORIES = {"Mn", "Me", "Cf"}  # Unicode categories of characters that take no column
 

@@ -77,7 +77,7 @@ BYTE_ORDER_MARK = DefectKind("byte-order-mark", "note", "Every client skips the 
 CRLF_ENDING = DefectKind("line-crlf", "note", "Every client reads the line end as white space.")
 
 _BLANK_BYTES = b"\0\r\n\t "
-_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPED_SURROGATE_PATTERN = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
@@ -96,7 +96,7 @@ def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
 
 def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
     """Yield a defect for each unpaired surrogate in a record that the client sends to the API."""
-    if _ESCAPED_SURROGATE.search(line.raw):
+    if _ESCAPED_SURROGATE_PATTERN.search(line.raw):
         try:
             orjson.loads(line.body.decode("utf-8", "replace"))
         except orjson.JSONDecodeError:
@@ -154,7 +154,7 @@ def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> D
     return Defect(UNREADABLE_LINE, f"{size_text} that are not a JSON object", line.number)
 
 
-_RECORD_START = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')
+_RECORD_START_PATTERN = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')
 _JSON_DECODER = json.JSONDecoder()
 
 
@@ -178,7 +178,7 @@ def _find_objects(line: Line) -> Iterator[tuple[int, int]]:
     # Latin-1 has one character for each byte, so positions in the text are positions in the line.
     text = line.raw.decode("latin-1")
     position = 0
-    while match := _RECORD_START.search(text, position):
+    while match := _RECORD_START_PATTERN.search(text, position):
         try:
             _, end = _JSON_DECODER.raw_decode(text, match.start())
         except (ValueError, RecursionError):

@@ -363,7 +363,7 @@ class _BranchDepths:
         self, nodes: Mapping[str, Node], live: LiveHistory, records_before: Mapping[str, str]
     ) -> None:
         self._nodes = nodes
-        self._live = live
+        self._live_history = live
         self._records_before = records_before
         self._depths: dict[str, tuple[str, Node | None, int]] = {}
 
@@ -378,13 +378,13 @@ class _BranchDepths:
         while (
             ancestor is not None
             and ancestor.uuid not in self._depths
-            and ancestor.uuid not in self._live.live_ids
+            and ancestor.uuid not in self._live_history.live_ids
         ):
             if ancestor.uuid in pending_nodes:
                 ancestor = None
                 break
             pending_nodes[ancestor.uuid] = ancestor
-            ancestor = self._preceding_node(ancestor)
+            ancestor = self._find_preceding_node(ancestor)
         if ancestor is not None and ancestor.uuid in self._depths:
             first_id, fork, turns = self._depths[ancestor.uuid]
         # Use the nearest record of the live history, because a record with a parallel call is not
@@ -392,8 +392,8 @@ class _BranchDepths:
         else:
             live_ancestors = (
                 pending_node
-                for pending_node in iterate_ancestors(ancestor, self._preceding_node)
-                if pending_node.uuid in self._live.turns_by_id
+                for pending_node in iterate_ancestors(ancestor, self._find_preceding_node)
+                if pending_node.uuid in self._live_history.turns_by_id
             )
             first_id, fork, turns = "", next(live_ancestors, None), 0
         for pending_node in reversed(pending_nodes.values()):
@@ -402,7 +402,7 @@ class _BranchDepths:
             self._depths[pending_node.uuid] = (first_id, fork, turns)
         return self._depths[node.uuid]
 
-    def _preceding_node(self, node: Node) -> Node | None:
+    def _find_preceding_node(self, node: Node) -> Node | None:
         parent_id = node.parent or self._records_before.get(node.uuid)
         if parent_id:
             return self._nodes.get(parent_id)

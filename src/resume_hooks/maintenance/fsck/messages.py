@@ -432,13 +432,13 @@ API_REFUSALS: tuple[tuple[tuple[str, ...], set[DefectKind]], ...] = (
 """Phrases from the API's refusals of a conversation, with the defects that cause each refusal. The
 phrases are in lower case and without backticks."""
 
-_STATUS_400 = re.compile(r"\b400\b")
+_STATUS_400_PATTERN = re.compile(r"\b400\b")
 
 
 def defects_causing_error(message: str) -> frozenset[DefectKind]:
     """Return the kinds of defects that may cause an API error. For other errors the result is empty."""
     text = message.lower().replace("`", "")
-    if not _STATUS_400.search(text):
+    if not _STATUS_400_PATTERN.search(text):
         return frozenset()
     return frozenset[DefectKind]().union(
         *(kinds for phrases, kinds in API_REFUSALS if any(phrase in text for phrase in phrases))

@@ -154,13 +154,13 @@ def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
             return chain or longer_chain
         chain = longer_chain
         graph, first_node = RecordGraph(nodes, size), chain[0]
-        previous_node = _nearest_message_before(graph, first_node, chain)
+        previous_node = _find_nearest_message_before(graph, first_node, chain)
         if first_node.is_boundary or graph.is_root(first_node) or previous_node is None:
             return chain
         first_node.parent = previous_node.uuid
 
 
-def _nearest_message_before(
+def _find_nearest_message_before(
     graph: RecordGraph, first_node: Node, chain: Sequence[Node]
 ) -> Node | None:
     """Return the main conversation's last message before ``first_node`` in the file, or None.
@@ -324,7 +324,7 @@ def plan_repair(
             else None
         ),
         lineage=child.lineage_text,
-        edits=dict.fromkeys(_records_with_altered_thinking(report), remove_thinking),
+        edits=dict.fromkeys(_find_records_with_altered_thinking(report), remove_thinking),
         metadata_lines=copy_lines_after_chain(
             repaired_transcript, write_scan, ends, child.session_id
         ),
@@ -340,7 +340,7 @@ def plan_repair(
     )
 
 
-def _records_with_altered_thinking(report: DefectReport) -> Iterator[int]:
+def _find_records_with_altered_thinking(report: DefectReport) -> Iterator[int]:
     for group in report.groups:
         if group.kind == ALTERED_THINKING:
             for finding in group.findings:
@@ -352,17 +352,17 @@ class _RecordsWatcher:
     """Checks that every record that the repair does not edit was written."""
 
     def __init__(self, rewrite: ChainRewrite) -> None:
-        self._missing = {
+        self._missing_uuids = {
             node.uuid for node in rewrite.linear_chain.nodes if node.number not in rewrite.edits
         }
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         if node is not None:
-            self._missing.discard(node.uuid)
+            self._missing_uuids.discard(node.uuid)
 
     def run_checks(self) -> list[Check]:
         """Return the check that no record is missing."""
-        return [Check("every record to keep was written", not self._missing)]
+        return [Check("every record to keep was written", not self._missing_uuids)]
 
 
 def _count_tokens(path: str, live_chain_nodes: list[Node], chain: list[Node]) -> tuple[int, int]:

@@ -31,7 +31,7 @@ MISSING_BACKUP = DefectKind(
     repairable=False,
 )
 
-_SAVED_OUTPUT_PATH = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
+_SAVED_OUTPUT_PATH_PATTERN = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
 
 
 class ReferencedFiles:
@@ -45,7 +45,7 @@ class ReferencedFiles:
         """Remember the saved outputs that a record's tool results name."""
         for block in records.list_blocks(record):
             for block_part in records.result_blocks(block):
-                for path in _SAVED_OUTPUT_PATH.findall(get_string(block_part, "text")):
+                for path in _SAVED_OUTPUT_PATH_PATTERN.findall(get_string(block_part, "text")):
                     self.outputs.setdefault(path.strip(), number)
 
     def add_backups(self, record: Record, number: int) -> None:

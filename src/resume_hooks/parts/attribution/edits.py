@@ -22,7 +22,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, list_objects
 
 _PATH_PATTERN = r"""'[^'\n]+'|"[^"$`\\\n]+"|[^\s'"$`\\*?~;&|<>()]+"""
-_HEREDOC = re.compile(
+_HEREDOC_PATTERN = re.compile(
     rf"""(?:\A|\n|;|&&)[ \t]*cat[ \t]*(?:(>>?)[ \t]*({_PATH_PATTERN}))?[ \t]*
     <<[ \t]*(['"]?)(\w{{1,80}})\3[ \t]*(?:(>>?)[ \t]*({_PATH_PATTERN}))?[ \t]*(?=\n)""",
     re.VERBOSE,
@@ -32,9 +32,9 @@ _HEREDOC = re.compile(
 Other commands are ignored, because the text that they write is uncertain.
 """
 
-_SHELL_EXPANSION = re.compile(r"[$`\\]")
+_SHELL_EXPANSION_PATTERN = re.compile(r"[$`\\]")
 # The client's result of a Write contains this text if the Write replaced an existing file.
-_UPDATE_NOTE = "has been updated"
+_UPDATE_RESULT_TEXT = "has been updated"
 
 
 class EditHunk(NamedTuple):
@@ -79,7 +79,7 @@ def read_call_changes(call: Record, result: Record, details: Record) -> Iterator
         yield from _read_heredoc_changes(get_string(inputs, "command"))
     elif name == "Write":
         yield _read_write_change(
-            inputs, details, was_update=_UPDATE_NOTE in records.result_text(result)
+            inputs, details, was_update=_UPDATE_RESULT_TEXT in records.result_text(result)
         )
     elif name in {"Edit", "MultiEdit"}:
         yield FileChange(records.file_from_input(inputs), tuple(_read_edit_hunks(inputs, details)))
@@ -130,7 +130,7 @@ _TEXT_KEYS = (("old_string", "oldString"), ("new_string", "newString"))
 
 
 def _read_heredoc_changes(command: str) -> Iterator[FileChange]:
-    for match in islice(_HEREDOC.finditer(command), MAX_HERE_DOCUMENTS):
+    for match in islice(_HEREDOC_PATTERN.finditer(command), MAX_HERE_DOCUMENTS):
         redirect_before, path_before, quote, word, redirect_after, path_after = match.groups("")
         redirect, path = redirect_before or redirect_after, (path_before or path_after).strip("'\"")
         end = f"{command}\n".find(f"\n{word}\n", match.end())
@@ -140,7 +140,7 @@ def _read_heredoc_changes(command: str) -> Iterator[FileChange]:
             redirect
             and end >= 0
             and folder is not None
-            and (quote or not _SHELL_EXPANSION.search(body))
+            and (quote or not _SHELL_EXPANSION_PATTERN.search(body))
         ):
             yield FileChange(
                 os.path.join(folder, path),

@@ -69,7 +69,7 @@ MAX_READ_CALLS = 5_000
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """Maximum number of bytes in the file. Nobody edits a larger file by hand."""
 
-_PATH_AND_LINE = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
+_PATH_AND_LINE_PATTERN = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
 _LINE_REMEDY = "To see who read or wrote the file, omit the line."
 
 
@@ -107,7 +107,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
 
     The path is relative to ``cwd``. Raise UsageError if the line does not exist.
     """
-    match = _PATH_AND_LINE.fullmatch(path_and_line)
+    match = _PATH_AND_LINE_PATTERN.fullmatch(path_and_line)
     # The colon may be part of the name of an existing file.
     if match is None or os.path.lexists(os.path.join(cwd, path_and_line)):
         return None

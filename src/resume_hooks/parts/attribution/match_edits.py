@@ -110,7 +110,7 @@ def find_writing_edit(
     for index in reversed(writing_indexes):
         effect = effects[index]
         is_unique = line.is_unique and not effect.has_other_lines
-        if _may_be_older(effect, effects[:index]) or not (is_unique or effect.fits_neighbours):
+        if _may_predate_edit(effect, effects[:index]) or not (is_unique or effect.fits_neighbours):
             continue
         lost_branches = set()
         for later_effect in effects[index + 1 :]:
@@ -216,7 +216,7 @@ def _count_equal_lines(first_lines: list[str], second_lines: list[str]) -> int:
     )
 
 
-def _may_be_older(
+def _may_predate_edit(
     effect: _EditEffect[EditRecord], earlier_effects: Sequence[_EditEffect[EditRecord]]
 ) -> bool:
     """Check whether the text of the line may be older than the edit.

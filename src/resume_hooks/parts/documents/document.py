@@ -31,15 +31,15 @@ from resume_hooks.system.text import plain_line, plain_text
 # bytes.
 MAX_SLUG_CHARACTERS = 48
 
-_ACTIVE_MARKUP = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
+_ACTIVE_MARKUP_PATTERN = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
 """Matches the start of a tag, or the end of a link's text. The pattern includes preceding
 backslashes, because they would disable the escape that is added."""
 
-_BLOCK_START = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
+_BLOCK_START_PATTERN = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
 # Matches characters that JSON does not escape but YAML parsers reject.
-_INVALID_IN_YAML = re.compile("[\ufffe\uffff]")
+_INVALID_YAML_CHARACTER_PATTERN = re.compile("[\ufffe\uffff]")
 
-_BACKTICKS = re.compile("`+")
+_BACKTICK_RUN_PATTERN = re.compile("`+")
 
 
 def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
@@ -188,7 +188,7 @@ def format_document(fresh_plan: FreshPlan, receipt: Receipt) -> str:
 
 def format_markdown_line(text: str) -> str:
     """Return a text as one line of Markdown without active HTML, links or images."""
-    return _ACTIVE_MARKUP.sub(r"\1\1\\\2", plain_line(text))
+    return _ACTIVE_MARKUP_PATTERN.sub(r"\1\1\\\2", plain_line(text))
 
 
 def _build_front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
@@ -262,14 +262,14 @@ def _build_digest_sections(digest_text: str) -> Iterator[str]:
 def _format_plain_markdown_line(text: str) -> str:
     """Return a text as one line of Markdown that does not start a heading, list, quote, rule or fence."""
     line = format_markdown_line(text)
-    if _BLOCK_START.match(line):
+    if _BLOCK_START_PATTERN.match(line):
         return f"\\{line}"
     return line
 
 
 def _format_code_block(text: str) -> str:
     """Return a text in a code block whose fence does not occur in the text."""
-    longest_run = max(map(len, _BACKTICKS.findall(text)), default=0)
+    longest_run = max(map(len, _BACKTICK_RUN_PATTERN.findall(text)), default=0)
     fence = "`" * max(3, longest_run + 1)
     return f"{fence}\n{plain_text(text)}\n{fence}"
 
@@ -277,4 +277,4 @@ def _format_code_block(text: str) -> str:
 def _format_json_string(text: str) -> str:
     """Return a text as a JSON string on one line. The string is also valid YAML."""
     encoded = json.dumps(plain_text(text), ensure_ascii=False)
-    return _INVALID_IN_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", encoded)
+    return _INVALID_YAML_CHARACTER_PATTERN.sub(lambda sign: f"\\u{ord(sign.group()):04x}", encoded)

@@ -35,16 +35,18 @@ read again the next time."""
 _CHECKSUM_BYTES = 4_096
 _NOTE_VERSION = 2
 _MAX_TIME_MILLISECONDS = 253_402_300_799_000  # The last millisecond that a date can represent.
-_COMMAND_ENTRY = re.compile(
+_COMMAND_ENTRY_PATTERN = re.compile(
     r"/[\w:-]+\s*\Z|>[a-z-]+(?:\s|\Z)|/(?:resume|model|rename|export|plugin|mcp|add-dir|theme|resume-hooks:\S+)\s"
 )
 """Matches entries that are not prompts: a slash command without arguments, the client's own
 commands, and the triggers of this plugin."""
 
-_PASTE_PLACEHOLDER = re.compile(r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]")
+_PASTE_PLACEHOLDER_PATTERN = re.compile(
+    r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]"
+)
 # Quotes in a prompt are escaped with a backslash, so this pattern matches only the field itself.
-_SESSION_FIELD = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
-_PASTE_HASH = re.compile(r"[0-9a-f]{16}")
+_SESSION_FIELD_PATTERN = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
+_PASTE_HASH_PATTERN = re.compile(r"[0-9a-f]{16}")
 
 
 class HistoryEntry(NamedTuple):
@@ -63,11 +65,11 @@ class HistoryEntry(NamedTuple):
     @property
     def is_prompt(self) -> bool:
         """Whether the entry is a prompt to a model, and not a command."""
-        return not _COMMAND_ENTRY.match(self.text)
+        return not _COMMAND_ENTRY_PATTERN.match(self.text)
 
     def text_with_pastes(self, where: Where) -> str:
         """Return the text of the prompt with the pasted texts that still exist."""
-        return _PASTE_PLACEHOLDER.sub(
+        return _PASTE_PLACEHOLDER_PATTERN.sub(
             lambda match: _read_paste(get_mapping(self.pastes, match[1]), where) or match[0],
             self.text,
         )
@@ -137,7 +139,7 @@ def read_entries(sessions: Container[str], where: Where) -> Iterator[HistoryEntr
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
         for line in stream:
             # This check takes a tenth of the time of parsing.
-            match = _SESSION_FIELD.search(line)
+            match = _SESSION_FIELD_PATTERN.search(line)
             if match and match[1].decode() in sessions and line.endswith(b"\n"):
                 entry = _parse_entry(parse_record(line) or {})
                 if entry is not None and entry.session_id in sessions:
@@ -177,7 +179,7 @@ def _read_paste(paste: Record, where: Where) -> str:
     if (
         get_string(paste, "type") != "text"
         or get_string(paste, "content")
-        or not _PASTE_HASH.fullmatch(digest)
+        or not _PASTE_HASH_PATTERN.fullmatch(digest)
     ):
         if get_string(paste, "type") == "text":
             return get_string(paste, "content")

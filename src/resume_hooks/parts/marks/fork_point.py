@@ -24,7 +24,7 @@ from resume_hooks.transcripts.records import Record, get_mapping
 from resume_hooks.transcripts.transcript import scan_transcript
 
 FORK_KIND: Final = "fork"
-COPYING_KINDS = frozenset({"trim", "untrim"})
+FULL_COPY_KINDS = frozenset({"trim", "untrim"})
 """Children of these kinds contain every record of their parent, so ``back`` can use the parent's
 mark in them."""
 
@@ -40,7 +40,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     """
     lineage_finder = LineageFinder(where)
     parent = ancestor = lineage_finder.find_parent(session.path)
-    while ancestor is not None and ancestor.kind in COPYING_KINDS:
+    while ancestor is not None and ancestor.kind in FULL_COPY_KINDS:
         if (mark := state.wait_for_mark(ancestor.session_id)) is not None:
             return mark
         path = lineage_finder.locate_parent(ancestor, session.path)

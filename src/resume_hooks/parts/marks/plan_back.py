@@ -461,14 +461,14 @@ class _EndingWatcher:
     """An observer that checks the text of the user's last record."""
 
     def __init__(self, text: str) -> None:
-        self._wanted = text
-        self._text: object = None
+        self._expected_text = text
+        self._last_text: object = None
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Remember the text of a user's record."""
         if node is not None and node.kind == USER:
-            self._text = get_message(record).get("content")
+            self._last_text = get_message(record).get("content")
 
     def run_checks(self) -> list[Check]:
         """Return a check that the child ends with the report."""
-        return [Check("the report is whole", self._text == self._wanted)]
+        return [Check("the report is whole", self._last_text == self._expected_text)]

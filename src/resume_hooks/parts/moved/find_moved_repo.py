@@ -45,12 +45,14 @@ MAX_SIBLING_FOLDERS = 100
 MAX_MENTIONS = 200
 """Maximum number of commits to search for, and maximum number of files to search for."""
 
-_COMMIT_ID = re.compile(
+_COMMIT_ID_PATTERN = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
 )
 """Matches a commit in the output of ``git commit``, or a complete commit id."""
 
-_FILE_PATH_FIELD = re.compile(rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")')
+_FILE_PATH_FIELD_PATTERN = re.compile(
+    rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")'
+)
 
 
 class FolderMentions(NamedTuple):
@@ -88,9 +90,11 @@ def read_folder_mentions(path: str, folder: str) -> FolderMentions:
     with open_transcript(path) as stream:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - READ_TAIL_BYTES))
         text = stream.read(READ_TAIL_BYTES)
-    commits = dict.fromkeys((m.group(1) or m.group(2)).decode() for m in _COMMIT_ID.finditer(text))
+    commits = dict.fromkeys(
+        (m.group(1) or m.group(2)).decode() for m in _COMMIT_ID_PATTERN.finditer(text)
+    )
     start, files = folder.rstrip(os.sep) + os.sep, dict[str, None]()
-    for match in _FILE_PATH_FIELD.finditer(text):
+    for match in _FILE_PATH_FIELD_PATTERN.finditer(text):
         with contextlib.suppress(ValueError):
             file_path = str(json.loads(match[1]))
             if file_path.startswith(start) and "\0" not in file_path:

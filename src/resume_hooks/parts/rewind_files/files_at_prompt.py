@@ -222,22 +222,22 @@ class _OtherBranchCheck:
 
     def __init__(self, history: FileHistory, prompt: Prompt) -> None:
         self._nodes = history.nodes
-        self._prompt = prompt.uuid
-        self._above = set(self._iterate_ancestor_ids(prompt.uuid))
-        self._known: dict[str, bool] = {}
+        self._prompt_id = prompt.uuid
+        self._ids_up_to_prompt = set(self._iterate_ancestor_ids(prompt.uuid))
+        self._known_results: dict[str, bool] = {}
 
     def __call__(self, message: str) -> bool:
         trail: list[str] = []
         is_on_other_branch = False
         for uuid in self._iterate_ancestor_ids(message):
-            if uuid in self._known:
-                is_on_other_branch = self._known[uuid]
+            if uuid in self._known_results:
+                is_on_other_branch = self._known_results[uuid]
                 break
-            if uuid in self._above:
-                is_on_other_branch = bool(trail) and uuid != self._prompt
+            if uuid in self._ids_up_to_prompt:
+                is_on_other_branch = bool(trail) and uuid != self._prompt_id
                 break
             trail.append(uuid)
-        self._known.update(dict.fromkeys(trail, is_on_other_branch))
+        self._known_results.update(dict.fromkeys(trail, is_on_other_branch))
         return is_on_other_branch
 
     def _iterate_ancestor_ids(self, uuid: str) -> Iterator[str]:

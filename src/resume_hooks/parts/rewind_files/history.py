@@ -29,7 +29,7 @@ MAX_TRACKED_PATHS = 10_000
 """Maximum number of files that a session tracks. A session with more files was not written by a
 client."""
 
-_BACKUP_NAME = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
+_BACKUP_NAME_PATTERN = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
 
 
 class Backup(NamedTuple):
@@ -155,10 +155,10 @@ class _FileRecordCollector:
         self.edits: dict[str, LastEdit] = {}
         self.edited: list[int] = []
         self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
-        self._deltas: list[tuple[int, str, str, Backup]] = []
+        self._added_backups: list[tuple[int, str, str, Backup]] = []
         self.words: dict[int, str] = {}
         """Maps line numbers to the first words of those user messages that start no turn."""
-        self._paths: set[str] = set()
+        self._tracked_paths: set[str] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Collect the data of one record."""
@@ -183,8 +183,8 @@ class _FileRecordCollector:
             )
             backup = _parse_backup(record.get("backup"))
             if message and path and backup:
-                self._count_paths({path: backup})
-                self._deltas.append((line.number, message, path, backup))
+                self._check_path_count({path: backup})
+                self._added_backups.append((line.number, message, path, backup))
 
     def build_states(self, line_numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
         """Yield the state of the files at each prompt.
@@ -195,7 +195,7 @@ class _FileRecordCollector:
         """
         added_backups: dict[str, dict[str, Backup]] = {}
         first_lines: dict[str, int] = {}
-        for line_number, message, path, backup in self._deltas:
+        for line_number, message, path, backup in self._added_backups:
             added_backups.setdefault(message, {})[path] = backup
             first_lines.setdefault(message, line_number)
         messages = {
@@ -226,12 +226,12 @@ class _FileRecordCollector:
         for path, value in tracked_files.items():
             if backup := _parse_backup(value):
                 backups[path] = backup
-        self._count_paths(backups)
+        self._check_path_count(backups)
         self._snapshots[message] = line_number, backups
 
-    def _count_paths(self, backups: Mapping[str, Backup]) -> None:
-        self._paths.update(backups)
-        if len(self._paths) > MAX_TRACKED_PATHS:
+    def _check_path_count(self, backups: Mapping[str, Backup]) -> None:
+        self._tracked_paths.update(backups)
+        if len(self._tracked_paths) > MAX_TRACKED_PATHS:
             raise NoFileHistory(
                 f"The session tracks more than {MAX_TRACKED_PATHS:,} files",
                 "No client writes that: run resume-hooks fsck.",
@@ -243,7 +243,9 @@ def _parse_backup(value: Any) -> Backup | None:
     if not isinstance(value, dict) or "backupFileName" not in value:
         return None
     name, version = value["backupFileName"], value.get("version")
-    is_valid = name is None or (isinstance(name, str) and _BACKUP_NAME.fullmatch(name) is not None)
+    is_valid = name is None or (
+        isinstance(name, str) and _BACKUP_NAME_PATTERN.fullmatch(name) is not None
+    )
     return Backup(
         name if is_valid else "",
         version if isinstance(version, int) else 0,

@@ -45,7 +45,7 @@ MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 MAX_RUNS_PER_INSTANT = 1_000
 """Maximum number of runs with the same time. Each run has its own folder."""
 
-_RUN_NAME = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
+_RUN_NAME_PATTERN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 """The name of a run's folder.
 
 The name is the time of the run. A number is added if the folder of another run has this time or a
@@ -135,9 +135,11 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
         )
     root = ProjectRoot.from_folder(get_string(manifest, "root"), where)
     rows = []
-    for row in _get_list(manifest.get("files")):
+    for row in _list_or_empty(manifest.get("files")):
         rows.append(_parse_target(root, row, StoredContent(folder, (name,))))
-    folders = tuple(path for path in _get_list(manifest.get("folders")) if isinstance(path, str))
+    folders = tuple(
+        path for path in _list_or_empty(manifest.get("folders")) if isinstance(path, str)
+    )
     files_plan = plan.plan_files(session_id, root, [row for row in rows if row])
     return dataclasses.replace(
         files_plan, folders=folders, undone_run_time=get_string(manifest, "time") or name
@@ -167,7 +169,7 @@ def _create_run_folder(parent: str, instant: str) -> str:
         runs = (
             run.groups(default="000")
             for name in os.listdir(parent)
-            if (run := _RUN_NAME.fullmatch(name))
+            if (run := _RUN_NAME_PATTERN.fullmatch(name))
         )
         last_run = max(runs, default=())
         if last_run and last_run[0] >= instant:
@@ -254,7 +256,7 @@ def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile
     )
 
 
-def _get_list(value: Any) -> list[Any]:
+def _list_or_empty(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     return []

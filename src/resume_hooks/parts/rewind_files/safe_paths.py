@@ -16,7 +16,7 @@ from resume_hooks.paths import Where
 MAX_PATH_DEPTH = 100
 """Maximum number of parts in a path. A longer path is refused."""
 
-_WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+_WINDOWS_PATH_PATTERN = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 class ProjectPath(NamedTuple):
@@ -92,7 +92,7 @@ def _find_refusal_reason(relative_path: str, parts: tuple[str, ...]) -> str:
         or len(parts) > MAX_PATH_DEPTH
     ):
         return "it is not the path of a file"
-    if _WINDOWS_PATH.match(relative_path):
+    if _WINDOWS_PATH_PATTERN.match(relative_path):
         return "it is a path of another system"
     # Some file systems ignore formatting characters in file names.
     visible_parts = (

@@ -47,7 +47,7 @@ MAX_MESSAGE_CHARACTERS = 200  # Maximum number of characters of all other messag
 MAX_TARGET_CHARACTERS = (
     160  # Maximum number of characters in the target of a call, for example a path or a command.
 )
-MAX_MESSAGES_BETWEEN = 3  # Maximum number of messages that are shown before a content.
+MAX_PRECEDING_MESSAGES = 3  # Maximum number of messages that are shown before a content.
 
 _KIND_PHRASES = {
     RESULT_PIECE: "output of",
@@ -175,7 +175,7 @@ def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Itera
             [
                 *(
                     _format_message(message)
-                    for message in preceding_messages[-MAX_MESSAGES_BETWEEN:]
+                    for message in preceding_messages[-MAX_PRECEDING_MESSAGES:]
                 ),
                 _format_candidate(candidate),
             ]
@@ -232,7 +232,7 @@ HINT_INSTRUCTION = (
 )
 
 MIN_SHOWN_COST_USD = 0.0001  # Minimum cost, in US dollars, that a message mentions.
-WITHOUT_MODEL_REMEDY = "Nothing was written. Without a model: resume-hooks trim {session}"
+TRIM_WITHOUT_MODEL_REMEDY = "Nothing was written. Without a model: resume-hooks trim {session}"
 
 
 class ModelChoice(BaseModel):
@@ -300,7 +300,7 @@ def ask_model_about_offer(
         else:
             cost_text = ""
         message = f"The model chose nothing: {error.message}{cost_text}"
-        remedy = WITHOUT_MODEL_REMEDY.format(session=offer.trimmable.session.session_id)
+        remedy = TRIM_WITHOUT_MODEL_REMEDY.format(session=offer.trimmable.session.session_id)
         raise HeadlessFailed(
             message, f"{error.remedy} {remedy}".strip(), calls.spent.cost_usd
         ) from error

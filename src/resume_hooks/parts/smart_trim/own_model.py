@@ -56,7 +56,7 @@ from resume_hooks.system.invocation import shell_command
 RESERVED_PLANNING_SECONDS = 10.0
 """Number of seconds that are reserved for reading the session and for making the offer."""
 
-READING_PROGRESS = "looking for contents to drop"
+PLANNING_PROGRESS_MESSAGE = "looking for contents to drop"
 CONVERSATION_NOTE = (
     "The conversation is the whole one above; the material shows the number of each content."
 )
@@ -76,7 +76,7 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
     if instructions.startswith("-"):
         raise UsageError(NO_OPTIONS_MESSAGE, _format_shell_remedy(request))
     if request.can_wait:
-        return PendingAnswer(READING_PROGRESS)
+        return PendingAnswer(PLANNING_PROGRESS_MESSAGE)
     session, model = request.session, ForkedModel(request.own_model_report or {})
     if request.own_model_report is None:
         raise UsageError(NO_MODEL_MESSAGE, _format_shell_remedy(request))

@@ -27,13 +27,13 @@ MAX_DURATION_MILLISECONDS = 1000 * clock.DAY
 # Maximum number of characters in the kind of a child. The file of a child can contain any kind.
 MAX_KIND_CHARACTERS = 40
 
-_OUR_HOOK_COMMAND = re.compile(
+_OUR_HOOK_COMMAND_PATTERN = re.compile(
     r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|part|session-end)" """
 )
 """Matches the commands in the hooks.json of this plugin."""
 
-_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
-_EVENT_NAME = re.compile(r"[A-Za-z]{3,40}")
+_TIMESTAMP_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
+_EVENT_NAME_PATTERN = re.compile(r"[A-Za-z]{3,40}")
 MAX_EXACT_MILLISECONDS = 100  # A duration with more milliseconds is rounded to two digits.
 OUR_HOOKS, OTHER_HOOKS = "ours", "others"
 # The kinds of stretches that do not begin with a child: they begin with the session or a
@@ -147,7 +147,9 @@ class _TranscriptCounter:
         """Count a record, except if it was copied from a parent."""
         timestamp = get_string(record, "timestamp")
         timestamp = (
-            timestamp if _TIMESTAMP.fullmatch(timestamp) else clock.normalize_timestamp(timestamp)
+            timestamp
+            if _TIMESTAMP_PATTERN.fullmatch(timestamp)
+            else clock.normalize_timestamp(timestamp)
         )
         if (
             self._copy_detector.is_copy(record)
@@ -274,8 +276,12 @@ def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
             or not 0 <= duration <= MAX_DURATION_MILLISECONDS
         ):
             continue
-        if _EVENT_NAME.fullmatch(event):
-            yield event, _OUR_HOOK_COMMAND.search(get_string(info, "command")) is not None, duration
+        if _EVENT_NAME_PATTERN.fullmatch(event):
+            yield (
+                event,
+                _OUR_HOOK_COMMAND_PATTERN.search(get_string(info, "command")) is not None,
+                duration,
+            )
 
 
 class DayCounts(NamedTuple):

@@ -24,7 +24,7 @@ from resume_hooks.transcripts.tokens import USUAL_CACHED_TOKENS
 
 HANDOFF_TOKENS = convert_size_to_tokens(DEFAULT_HANDOFF_SIZE)
 THRESHOLD_TOKENS = (200_000, 150_000, 100_000)
-FREED_FRACTION = 0.5
+TRIMMED_FRACTION = 0.5
 """The fraction of a session's growth that a trim removes. According to docs/figures.md, a trim
 removes 44,000 of 83,000 tokens."""
 
@@ -108,9 +108,9 @@ class _ReplayedSession:
         self.turn_start_tokens = [self.first_request_tokens]
         self.remaining_sizes: list[int] = []
         self.read_tokens = self.written_tokens = self.cost = 0.0
-        self._add_request_cost(requests[0], is_anew=False)
+        self._add_request_cost(requests[0], is_after_reduction=False)
         for before, request in pairwise(requests):
-            is_anew = request.turn != before.turn and self._reduce_if_needed(before)
+            is_after_reduction = request.turn != before.turn and self._reduce_if_needed(before)
             # If the request is smaller than the first request, the client has compacted the
             # session.
             if request.sent_tokens - self.removed_tokens < self.first_request_tokens:
@@ -119,7 +119,7 @@ class _ReplayedSession:
                 self.turn_start_tokens.append(
                     before.sent_tokens + before.answer_tokens - self.removed_tokens
                 )
-            self._add_request_cost(request, is_anew=is_anew)
+            self._add_request_cost(request, is_after_reduction=is_after_reduction)
 
     def _reduce_if_needed(self, last_request: ApiRequest) -> bool:
         """Reduce the session after ``last_request`` if the session has reached the threshold.
@@ -151,7 +151,7 @@ class _ReplayedSession:
 
     def _estimate_remaining_tokens(self, context_tokens: int) -> int:
         if self.strategy == TRIM_VALUE:
-            return context_tokens - round((context_tokens - self.min_tokens) * FREED_FRACTION)
+            return context_tokens - round((context_tokens - self.min_tokens) * TRIMMED_FRACTION)
         recent_tokens = [
             context_tokens - begun for begun in self.turn_start_tokens[-DEFAULT_KEEP_RECENT:]
         ]
@@ -161,11 +161,11 @@ class _ReplayedSession:
         )
         return round(self.first_request_tokens + HANDOFF_TOKENS + kept_tokens)
 
-    def _add_request_cost(self, request: ApiRequest, *, is_anew: bool) -> None:
+    def _add_request_cost(self, request: ApiRequest, *, is_after_reduction: bool) -> None:
         if request.day < self.first_day:
             return
         sent_tokens = request.sent_tokens - self.removed_tokens
-        if is_anew:
+        if is_after_reduction:
             read_tokens = self.cached_tokens
         else:
             read_tokens = max(

@@ -49,7 +49,7 @@ SUBAGENT_FIELDS = frozenset({"agentId", "agentName", "teamName"})
 """The fields by which a client recognises a record of a sub-agent or of a team member."""
 
 _SIDECHAIN_FIELD = b'"isSidechain":true'
-_INVALID_ID_CHARACTERS = re.compile(r"[^A-Za-z0-9-]")
+_INVALID_ID_CHARACTERS_PATTERN = re.compile(r"[^A-Za-z0-9-]")
 _MAX_ID_CHARACTERS = 100
 # If a sub-agent has no id, its id consists of this number of characters from its first record's id.
 _SHORT_ID_CHARACTERS = 8
@@ -87,8 +87,10 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
                 "" if begins_turn else name
             )
             own_id = (
-                _INVALID_ID_CHARACTERS.sub("", get_string(record, "agentId"))[:_MAX_ID_CHARACTERS]
-                or _INVALID_ID_CHARACTERS.sub("", uuid)[:_SHORT_ID_CHARACTERS]
+                _INVALID_ID_CHARACTERS_PATTERN.sub("", get_string(record, "agentId"))[
+                    :_MAX_ID_CHARACTERS
+                ]
+                or _INVALID_ID_CHARACTERS_PATTERN.sub("", uuid)[:_SHORT_ID_CHARACTERS]
             )
             name = owner_names[uuid] = known_name or f"{SUBAGENT_PREFIX}{own_id}"
             subagent = subagents.setdefault(
@@ -200,7 +202,7 @@ def _copy_subagent(
         os.mkdir(copy_folder, 0o700)
         os.mkdir(project, 0o700)
         path = os.path.join(project, f"{name}{TRANSCRIPT_SUFFIX}")
-        create_file(path, _convert_lines(session.path, line_numbers), sync=False)
+        create_file(path, _convert_subagent_lines(session.path, line_numbers), sync=False)
     except OSError as error:
         raise WriteFailed(
             f"The sub-agent could not be copied to {copy_folder}: {error.strerror or error}",
@@ -209,7 +211,7 @@ def _copy_subagent(
     return path
 
 
-def _convert_lines(path: str, line_numbers: Container[int] | None) -> Iterator[bytes]:
+def _convert_subagent_lines(path: str, line_numbers: Container[int] | None) -> Iterator[bytes]:
     """Yield the lines of a sub-agent as lines of a session, with a blank line for every other line.
 
     ``line_numbers`` are the numbers of the sub-agent's lines, or None for all lines. Raise
