@@ -46,7 +46,7 @@ def trimmed_record(file: str, index: int = 0, **other: object) -> Record:
 
 
 def record_with_notice(text: str) -> Record:
-    """Return a tool result without fields about its original. It ends with a notice of another tool."""
+    """Return a tool result that has no fields about its original and ends with another tool's notice."""
     return tool_result("c1", text, uuid="r1", parent=None)
 
 
@@ -205,7 +205,7 @@ def backup(config_home: ConfigHome) -> Path:
 def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path) -> None:
     """The original of a record that was trimmed in place is found in the session's backup.
 
-    It is also found for a child made before the trim, and after the session was deleted.
+    The original is also found for a child made before the trim, and after the session was deleted.
     """
     said = trimmed_record(str(backup), original_session_id=PARENT)
     session = write_session(config_home.project(), PARENT, [said])

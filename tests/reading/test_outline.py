@@ -369,7 +369,7 @@ def test_the_outline_of_every_real_session(
 ) -> None:
     """The outline of a real session has one turn for each prompt, and all its references are valid.
 
-    Its sub-agents have outlines with the right number of records.
+    The outlines of the session's sub-agents have the right number of records.
     """
     session, file = real_session.file, real_session.path
     found = make_outline(session)

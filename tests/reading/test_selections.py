@@ -207,8 +207,8 @@ def test_a_selection_always_fits_its_limit(limit: int) -> None:
 def test_omitted_turns_can_be_read() -> None:
     """The line about omitted turns names a command that reads them.
 
-    A single long turn is shown with all its messages. Its long output is shortened and names the
-    command that prints the whole output.
+    A single long turn is shown with all its messages. A long output in it is shortened and followed
+    by the command that prints the whole output.
     """
     found = LONG_SESSIONS[0]
     every = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)

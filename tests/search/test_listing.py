@@ -188,8 +188,8 @@ def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
 def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None:
     """A row names a session's parent and how the session was made from the parent.
 
-    This comes from the child's first line, a fork's records, or the recorded links. A new child has
-    the size that was computed when it was made.
+    The child's first line, a fork's records, or the recorded links state this. A new child has the
+    size that was computed when the child was made.
     """
     write_aged_session(
         config_home, 1, [CHILD_METADATA, summary("lineage", uuid="s", parent=None, ts=100)]

@@ -1,6 +1,6 @@
 """Tests of words about time in a question.
 
-They are removed from the question and change the order of the hits.
+Such words are removed from the question and change the order of the hits.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ The sentence with the most parts is first.
 
 @pytest.fixture(scope="module")
 def home_with_sentences(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
-    """Write each sentence to a session of its own."""
+    """Write each sentence to a separate session."""
     made = ConfigHome.at(tmp_path_factory.mktemp("said"))
     for line, words in enumerate(SENTENCES):
         write_talk(made, line + 1, words)

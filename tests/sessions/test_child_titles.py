@@ -105,9 +105,9 @@ def test_used_titles_of_any_characters_are_recognized(config_home: ConfigHome, t
     ],
 )
 def test_the_root_title_lacks_kind_and_number(title: str, root: str) -> None:
-    """``root_title_of`` removes the kind and the number from a title.
+    """``root_title_of`` removes the kind and the number from the end of a title.
 
-    It also removes them from the beginning of a title, where old titles had them.
+    The function also removes a kind and a number at the beginning, where old titles had them.
     """
     assert root_title_of(title) == root
 

@@ -89,7 +89,7 @@ def test_a_recently_written_session_is_open(
 def test_an_untouched_child_is_not_open(config_home: ConfigHome, old_session: SessionFile) -> None:
     """A new child is not open, although this plugin has just written it.
 
-    It is open if a client's entry names it or the user has continued it.
+    The child is open if a client's entry names it or the user has continued it.
     """
     child = session_file(
         write_child(fork.plan_fork(old_session, config_home.where), config_home.where).file

@@ -71,9 +71,9 @@ def test_an_invalid_reference_is_refused(text: str, wrong: str) -> None:
 
 
 def test_the_option_session_replaces_the_session_in_a_reference() -> None:
-    """With the option ``--session``, a reference must not contain a session.
+    """With the option ``--session``, a reference contains only the part that names the record.
 
-    It contains only the part that names the record.
+    A reference that also contains a session is refused.
     """
     assert parse_reference("56", "a title") == Reference("a title", 56)
     assert parse_reference(RECORD_UUID, SESSION) == Reference(SESSION, RECORD_UUID)
@@ -129,7 +129,7 @@ def test_a_record_is_found_by_its_uuid(record_lines: RecordLines) -> None:
 
 
 def test_a_record_is_found_by_its_offset(record_lines: RecordLines) -> None:
-    """A record is found by its byte offset. Its line number is computed only on request."""
+    """A record is found by its byte offset. The record's line number is computed only on request."""
     garbage, last = (
         find_numbered_line(Reference(SESSION, number), record_lines) for number in (2, 5)
     )

@@ -1,6 +1,6 @@
 """Tests of titles and tags.
 
-They are appended as complete records and contain no control characters. Titles must be unique.
+Titles and tags are appended as complete records without control characters. Titles must be unique.
 """
 
 from __future__ import annotations

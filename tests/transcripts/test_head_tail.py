@@ -453,7 +453,7 @@ def test_collapse_line_collapses_white_space() -> None:
 def test_a_child_with_a_future_date_counts_as_continued(tmp_path: Path) -> None:
     """A child whose creation time is in the future is treated as continued.
 
-    Its new messages can't be distinguished from the copied messages.
+    The child's new messages can't be distinguished from the copied messages.
     """
     head = {"continue_metadata": {"continued_at": "9999-01-01T00:00:00.000Z"}, "type": "system"}
     path = tmp_path / f"{SESSION}.jsonl"

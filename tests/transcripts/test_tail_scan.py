@@ -1,6 +1,6 @@
 """Tests of ``scan_live_part``.
 
-It returns the same conversation as a scan of the whole file, but reads less of the file.
+The function returns the same conversation as a scan of the whole file, but reads less of the file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Tests of ``WriteObserver``, which scans a transcript before a child is written.
 
-It finds messages that the API would refuse, and the message to which each file snapshot belongs.
+The observer finds messages that the API would refuse, and the message to which each file snapshot
+belongs.
 """
 
 from __future__ import annotations

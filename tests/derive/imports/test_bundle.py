@@ -203,7 +203,7 @@ def test_an_import_uses_a_new_id_if_the_old_one_exists(
 ) -> None:
     """If a session's id exists already, the session is imported with a new id.
 
-    Its child refers to the new id, and the existing session is unchanged.
+    The session's child refers to the new id, and the existing session is unchanged.
     """
     root = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)

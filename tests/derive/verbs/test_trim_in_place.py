@@ -646,9 +646,9 @@ def test_contradictory_options_of_a_trim_in_place_are_refused(
 @pytest.mark.e2e
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 def test_clients_resume_a_session_trimmed_in_place(version: str, tmp_path: Path) -> None:
-    """When a client resumes a session that was trimmed in place, it sends no trimmed content.
+    """A client that resumes a session trimmed in place sends no trimmed content.
 
-    It sends the placeholders and all calls with their results.
+    The client sends the placeholders and all calls with their results.
     """
     client, home = find_client(version), ClientHome(tmp_path / "home")
     path = home.install_session(session_bytes(turns_with_reads(6)), SESSION, set_cwd=True)

@@ -170,7 +170,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
 
 
 def test_a_new_child_is_not_open_and_mentions_no_plugin_agent(where: Where) -> None:
-    """A new child is not treated as open until a line is added. It does not mention the plugin's agent."""
+    """A new child is not treated as open until a line is added, and does not mention the plugin's agent."""
     lines = [
         rollouts.meta_line(),
         rollouts.message_line("user", "Fix the test", 1),

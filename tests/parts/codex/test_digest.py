@@ -586,7 +586,7 @@ def test_a_list_of_skills_is_not_an_instruction(where: Where) -> None:
 def test_long_instructions_are_shortened_to_relevant_rules(where: Where) -> None:
     """The digest of long instructions quotes general rules and rules on the changed files and the request.
 
-    It lists the other headings, and each rule follows its heading.
+    Each rule follows its heading. Headings without a quoted rule are listed.
     """
     registry_rules = [f"- Never add a plugin of kind {number}." for number in range(12)]
     patch = "*** Begin Patch\n*** Add File: /p/docs/a.md\n+x\n*** End Patch"
@@ -803,7 +803,7 @@ def test_a_failed_project_command_is_marked(
 ) -> None:
     """A command in the instructions has a note if its last run failed or was stopped.
 
-    It has no note if a different command in its chain may have failed.
+    The note is omitted if a different command in the same chain may have failed.
     """
     given = instructions_message("```bash\nmake test # all tests\n```\n\n- `make lint` or `make l`")
     made = digest_of_lines(

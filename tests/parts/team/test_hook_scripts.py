@@ -199,7 +199,7 @@ def test_the_help_of_team_imports_few_modules(config_home: ConfigHome) -> None:
 def test_a_start_without_a_team_imports_one_module(config_home: ConfigHome) -> None:
     """Without a team, the start hook imports only the module that checks for the team's file.
 
-    It imports nothing outside the standard library and this package.
+    The hook imports nothing outside the standard library and this package.
     """
     event = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
     found = loaded_modules(config_home, "session", event)

@@ -1,8 +1,8 @@
 """Tests with a hostile server, which answers queries with any values.
 
-Its answers must not change other files, control the terminal or exhaust the memory. The stand-in
-server has no database, so its values can have any type. Its hostile rows are sent before and after
-a good row.
+The server's answers must not change other files, control the terminal or exhaust the memory. The
+stand-in server has no database, so its values can have any type. It sends hostile rows before and
+after a good row.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ def test_a_search_of_endless_pages_ends(member_home: ConfigHome, step: float) ->
 def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: str) -> None:
     """A search and a lineage stop when the time for all answers together is over.
 
-    They return the data received so far, with a note that the server took too long.
+    The results contain the data received so far, with a note that the server took too long.
     """
     connections: list[Database] = []
     count = 0

@@ -186,9 +186,9 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
 def test_a_session_of_two_machines_has_two_rows(
     alice: Machine, desk: Machine, root: Connection
 ) -> None:
-    """If two machines push the same session, the server keeps both, and neither overwrites the other.
+    """If two machines push the same session, the server keeps both copies.
 
-    A locator finds the session that was continued last.
+    A locator finds the copy that was continued last.
     """
     here, there = (
         write_on_machine(alice),
@@ -207,7 +207,7 @@ def test_secrets_and_images_are_not_pushed(
 ) -> None:
     """A push redacts secrets in lines, titles, sub-agents and large outputs.
 
-    It replaces an image with a short text and does not push binary files.
+    A push replaces an image with a short text and does not send binary files.
     """
     secret = "ghp_" + chars(random.Random(3), 36)
     image = {
@@ -312,8 +312,8 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
 ) -> None:
     """After a scrub on one machine, the server refuses unscrubbed copies from the user's other machines.
 
-    It also refuses a copy under another id. After a scrub on the other machine, that machine can
-    push again (TH7).
+    The server also refuses a copy under another id. After a scrub on the other machine, that
+    machine can push again (TH7).
     """
     here, there = (
         write_on_machine(alice),

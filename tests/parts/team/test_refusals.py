@@ -1,6 +1,6 @@
 """Tests of what the team's database refuses.
 
-They cover a member's attacks on each grant, a stranger, and a server with a wrong name.
+The tests cover a member's attacks on each grant, a stranger, and a server with a wrong name.
 """
 
 from __future__ import annotations
@@ -413,8 +413,8 @@ def test_libpq_variables_of_a_project_are_ignored(
 ) -> None:
     """A connection ignores libpq variables that a project may set, such as ``PGHOSTADDR``.
 
-    It also refuses a service file inside the project. Otherwise a repository could redirect all
-    data to its own server.
+    A service file inside the project is refused. Otherwise a repository could redirect all data to
+    its own server.
     """
     project = tmp_path / "project"
     project.mkdir()

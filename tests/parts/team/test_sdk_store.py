@@ -1,7 +1,7 @@
 """Tests of the session store for the Agent SDK.
 
-They cover the SDK's conformance suite, NUL characters, surrogates, duplicates, parallel writers and
-other users.
+The tests cover the SDK's conformance suite, NUL characters, surrogates, duplicates, parallel
+writers and other users.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def test_the_store_fulfills_the_sdks_contracts(alice: Machine, root: Connection)
 def test_the_store_returns_any_text_unchanged(alice: Machine, mallory: Machine) -> None:
     """The store returns entries with NUL characters and surrogates unchanged.
 
-    If several entries have the same uuid, it stores only the first. It loses no entries of parallel
-    writers. Other users can neither read nor delete the entries.
+    If several entries have the same uuid, the store keeps only the first. The store loses no
+    entries of parallel writers. Other users can neither read nor delete the entries.
     """
 
     async def run() -> None:

@@ -241,8 +241,8 @@ def test_a_session_moves_between_the_machines_of_a_user(
 ) -> None:
     """A pushed session can be found and continued on the user's other machine.
 
-    Its paths are adapted, and a push from that machine sends only the new records. Other members do
-    not see the session.
+    The session's paths are adapted, and a push from that machine sends only the new records. Other
+    members do not see the session.
     """
     laptop, desk, bobs = people["laptop"], people["desk"], people["bobs"]
     assert laptop.team("status", code=1)["message"] == "No team was joined"
@@ -424,7 +424,7 @@ def test_sessions_in_an_open_transaction_are_reported(
 ) -> None:
     """If an open transaction locks sessions of a removed member, ``member remove`` states how many.
 
-    It also prints the member's new name. A later call with this name removes the sessions.
+    The command also prints the member's new name. A later call with this name removes the sessions.
     """
     bobs, admins = people["bobs"], Person(tmp_path / "office", "admin", people["bobs"]._server)
     session_with_child(bobs, git)

@@ -92,7 +92,7 @@ class Talk:
         return self.add(user([result(call_id, answer, **error)], **self._next(), cwd=cwd, **extra))
 
     def runs(self, command: str, output: str = "ok", **extra: Any) -> Talk:
-        """Add a shell command with its output. It succeeded unless ``error=True`` is given."""
+        """Add a shell command with its output. The command succeeded unless ``error=True`` is given."""
         return self.calls("Bash", {"command": command}, output, **extra)
 
     def fails(self, command: str, output: str = "boom", status: int = 1) -> Talk:

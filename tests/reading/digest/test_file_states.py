@@ -654,7 +654,7 @@ def test_git_paths_in_a_codex_worktree_are_resolved(config_home: ConfigHome) -> 
 
 
 def test_a_log_shows_that_somebody_committed_to_a_new_repository(config_home: ConfigHome) -> None:
-    """If ``git log`` shows a commit in a new repository, files there no longer count as untracked."""
+    """If ``git log`` shows a commit in a new repository, files there are no longer listed as untracked."""
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{CWD}/b.py")
     talk.runs("git init", f"Initialized empty Git repository in {CWD}/.git/")
     assert "not tracked by git: b.py, a.py" in entry_texts(talk.digest(config_home), "now")

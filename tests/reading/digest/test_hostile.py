@@ -259,7 +259,7 @@ def test_edits_are_looked_up_in_linear_time() -> None:
 
 
 def test_only_the_latest_folders_with_git_commands_are_checkouts() -> None:
-    """If git commands ran in 100 folders, only the latest ``MAX_OTHER_FOLDERS`` count as checkouts."""
+    """If git commands ran in 100 folders, only the latest ``MAX_OTHER_FOLDERS`` are treated as checkouts."""
     runs = []
     for number in range(100):
         position = RecordPosition(SESSION, number, number)

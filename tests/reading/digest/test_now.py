@@ -197,7 +197,7 @@ def test_the_branch_of_the_last_git_output_is_shown(config_home: ConfigHome) -> 
 def test_a_branch_that_changed_outside_the_session_is_shown(config_home: ConfigHome) -> None:
     """If ``gitBranch`` changes after the last git output, the digest shows the branch in ``gitBranch``.
 
-    It no longer mentions that the earlier branch was pushed.
+    The digest no longer mentions that the earlier branch was pushed.
     """
     talk = Talk().prompt("go", gitBranch="main")
     talk.runs("git checkout -b fix", "Switched to a new branch 'fix'").runs("git push")

@@ -193,9 +193,9 @@ def test_a_sub_agents_record_has_both_names() -> None:
 
 
 def test_the_digest_for_a_new_task_has_no_talk_and_no_open_work() -> None:
-    """The digest for a new task has lists such as changed files and read files.
+    """The digest for a new task has no talk and no open work.
 
-    It has no talk and no open work.
+    The digest has lists such as changed files and read files.
     """
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     found = unindented_lines(
@@ -530,7 +530,7 @@ def test_a_diff_whose_files_a_later_diff_shows_is_omitted(config_home: ConfigHom
 
 
 def test_successive_unrelated_parts_of_a_diff_are_one_row(config_home: ConfigHome) -> None:
-    """Consecutive hunks of a diff without words of the request are replaced by a single line."""
+    """Consecutive hunks of a diff without words of the request are replaced with a single line."""
     noise = "\n".join(f" context {number}" for number in range(200))
     wanted = "\n".join(f"+    retry_limit {number} of the uploader" for number in range(40))
     diff = (
@@ -775,7 +775,7 @@ def test_a_failed_run_of_a_check_that_passed_later_is_shortened(config_home: Con
 def test_a_check_that_passed_in_another_folder_is_not_marked(config_home: ConfigHome) -> None:
     """A failed check in one folder is not marked "it worked later" if it passed in a different folder.
 
-    It is marked if a later run without a folder in its command passed.
+    A failed check is marked if a later run without a folder in its command passed.
     """
     talk = Talk().prompt("go").fails("cd /a && make x", "no").runs("cd /b && make x", "yes")
     talk.fails("cd /c && make y", "no").runs("make y", "yes").says("Done.")

@@ -373,7 +373,7 @@ def test_an_answer_whose_subject_comes_up_again_is_marked(
 
 @pytest.mark.parametrize("noted", [True, False])
 def test_a_question_cannot_forge_its_answer(config_home: ConfigHome, noted: bool) -> None:
-    """If a question contains quotation marks and a false answer, it is listed with the real answer.
+    """A question that contains quotation marks and a false answer is listed with the real answer.
 
     This holds with and without the client's own record of the answers.
     """
@@ -735,7 +735,7 @@ def test_constraints_that_a_summary_lists_are_marked(
 ) -> None:
     """Constraints that the client's summary took from CLAUDE.md have the note "from the client's summary".
 
-    They are taken from the latest summary that lists such constraints.
+    The constraints come from the latest summary that lists such constraints.
     """
     listed = "\n   Constraints in effect (from CLAUDE.md):\n   - Always sign tags\n   - Clone by SSH\n\n7. "
     talk = Talk().prompt("go").says("ok")

@@ -1,6 +1,7 @@
 """Tests of records that several sessions contain.
 
-They are shown as one hit in the session where they were first written. The hit names the others.
+Such a record is one hit in the session where it was first written. The hit names the other
+sessions.
 """
 
 from __future__ import annotations
@@ -241,7 +242,7 @@ def test_a_rewritten_parent_keeps_its_hits(config_home: ConfigHome) -> None:
 
 
 def test_a_repeated_id_with_another_text_is_not_a_copy(config_home: ConfigHome) -> None:
-    """A record with the uuid of another record but a different text is a hit of its own.
+    """A record with the uuid of another record but a different text is a separate hit.
 
     A hostile or faulty program may repeat a uuid.
     """

@@ -72,7 +72,7 @@ def test_the_single_file_index_is_replaced(config_home: ConfigHome) -> None:
 def test_an_empty_folder_in_place_of_the_index_is_replaced(config_home: ConfigHome) -> None:
     """An empty folder with the name of the index file is replaced.
 
-    A folder with content may belong to the user. It is kept, and a note reports it.
+    A folder with content may belong to the user, so it is kept, and a note reports it.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)

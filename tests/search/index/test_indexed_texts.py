@@ -369,7 +369,7 @@ def test_a_sub_agent_is_indexed_when_it_names_its_session(config_home: ConfigHom
 def test_links_and_undecodable_names_are_not_indexed(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """Links to files or folders are not indexed. Neither are folders whose names are not UTF-8."""
+    """Links to files or folders are not indexed, and neither are folders whose names are not UTF-8."""
     outside = tmp_path / "outside"
     (outside / "subagents").mkdir(parents=True)
     (outside / "subagents" / "agent-a1.jsonl").write_bytes(

@@ -69,7 +69,7 @@ def files_with_word(word: str, paths: list[Path]) -> set[str]:
 def test_the_raw_search_finds_every_indexed_form(config_home: ConfigHome, escaped: bool) -> None:
     """A word that the index finds in a file is also found by the raw search of that file.
 
-    This includes inflections, identifiers, accents and escaped letters.
+    The test covers inflections, identifiers, accents and escaped letters.
     """
     paths = []
     for number, text in enumerate(INDEXED_TEXTS, 1):
@@ -296,7 +296,7 @@ def test_the_searching_session_is_not_listed_as_provisional(
 ) -> None:
     """The session in which a search is started is not listed as provisional.
 
-    Its question would always match.
+    The search question in that session would always match.
     """
     write_four_sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)

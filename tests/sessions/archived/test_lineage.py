@@ -160,7 +160,8 @@ def test_a_digest_includes_the_goal_of_an_archived_ancestor(config_home: ConfigH
 def test_children_of_an_archived_session_are_written_to_its_folder(config_home: ConfigHome) -> None:
     """Children of an archived session are written to the folder in which the client stored the session.
 
-    They have their own copies of tool outputs, and name their parent's id and original path.
+    The children have their own copies of tool outputs, and name their parent's id and original
+    path.
     """
     session = session_with_every_file(config_home)
     tracked = {"type": "file-history-snapshot", "messageId": "r3", "isSnapshotUpdate": False}

@@ -60,9 +60,9 @@ def ids_of_children(parent: SessionFile, where: Where, to: str) -> tuple[str, st
 def test_claude_code_resumes_children_of_codex_sessions(
     codex: CodexHome, home: ClientHome, where: Where, client: ClientVersion, api: MockApi
 ) -> None:
-    """Claude Code resumes a fork and a handoff of a Codex session. Both name Codex and the parent.
+    """Claude Code resumes a fork and a handoff of a Codex session.
 
-    The handoff contains the next step.
+    Both children name Codex and the parent, and the handoff contains the next step.
     """
     found = [path for path in codex_rollouts() if path.stat().st_size < MAX_SESSION_BYTES][::-1][
         :TESTED_SESSION_COUNT
@@ -96,7 +96,10 @@ def test_claude_code_resumes_children_of_codex_sessions(
 def test_codex_resumes_children_of_claude_code_sessions(
     codex: CodexHome, home: ClientHome, where: Where
 ) -> None:
-    """Codex resumes a fork and a handoff of a Claude Code session. Both name Claude Code and the parent."""
+    """Codex resumes a fork and a handoff of a Claude Code session.
+
+    Both children name Claude Code and the parent.
+    """
     sized = [
         path for path in corpus_sessions() if 20_000 < path.stat().st_size < MAX_SESSION_BYTES
     ][::-1]

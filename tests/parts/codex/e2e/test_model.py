@@ -76,7 +76,7 @@ def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
 ) -> None:
     """When Codex is asked for a summary, it runs no calls, servers, hooks or notifications.
 
-    It stores no session, and the child contains its answer.
+    Codex stores no session, and the child contains its answer.
     """
     client, api = every_codex, every_codex.api
     (tmp_path / "bin").mkdir()

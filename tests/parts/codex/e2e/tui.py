@@ -1,4 +1,4 @@
-"""Codex in a terminal. It is controlled like Claude Code in other tests, but has its own prompt sign."""
+"""Codex in a terminal, controlled like Claude Code in other tests but with its own prompt sign."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def texts_of_records(found: Iterable[Record]) -> list[str]:
 def test_live_records_match_the_request(rollout: Path, tmp_path: Path) -> None:
     """The converted records contain every text, tool call and output that Codex would send to the model.
 
-    They also contain the last token count of the rollout.
+    The records also contain the last token count of the rollout.
     """
     history = _read_history(rollout)
     transcript = convert_rollout(rollout, tmp_path / "a.jsonl")
@@ -447,7 +447,7 @@ def _read_lines(path: Path) -> list[Line]:
 def test_items_match_the_reference(rollout: Path) -> None:
     """The history of each real rollout has the items of the simple reference, each with a unique id.
 
-    Its token count is the last one in the rollout.
+    The history's token count is the last one in the rollout.
     """
     lines = _read_lines(rollout)
     history = _read_history(rollout)
