@@ -140,7 +140,8 @@ def test_config_does_not_overwrite_a_damaged_file(
 def test_config_explains_when_a_new_limit_takes_effect(cli: Cli) -> None:
     """``config`` explains that open sessions use a new limit only after their next resume."""
     assert (
-        b"uses the new line after its next resume" in cli("config", "compaction", "trim@70k").stderr
+        b"uses the new setting after its next resume"
+        in cli("config", "compaction", "trim@70k").stderr
     )
     assert b"once it is resumed" not in cli("config", "compaction", "trim").stderr
     assert b"once it is resumed" not in cli("config", "compaction").stderr

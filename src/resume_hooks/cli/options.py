@@ -258,7 +258,7 @@ class VerbOptions:
         is_asking = not (self.yes or self.dry_run)
         if is_asking and not self.is_interactive:
             remedy = "Add --yes, or --dry-run to see what would change."
-            raise UsageError(f"{action} asks first, and there is no terminal to ask on", remedy)
+            raise UsageError(f"{action} needs a confirmation, but there is no terminal", remedy)
         return is_asking
 
     def confirm_write(self, question: str, *, is_asking: bool) -> bool:

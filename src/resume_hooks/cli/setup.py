@@ -49,7 +49,9 @@ EMPTY_INSTALL_DATA = {
     "stays": [],
     "script": "",
 }
-OPEN_SESSIONS_NOTE = "an open session above 60,000 tokens uses the new line after its next resume"
+OPEN_SESSIONS_NOTE = (
+    "an open session above 60,000 tokens uses the new setting after its next resume"
+)
 SESSIONS_STAY_NOTE = "Your sessions stay, including those created by handoff."
 
 

@@ -51,12 +51,12 @@ _CORE_VERBS = {
     "fsck": ("upkeep", "Report damage in a session; --repair makes a repaired child."),
     "doctor": (
         "upkeep",
-        "Check the installation, each finding with its remedy; maintain the search index.",
+        "Check the installation and show remedies; maintain the search index.",
     ),
     "config": ("upkeep", "Show or change the settings."),
     "install": (
         "upkeep",
-        "Register the plugin with Claude Code, or remove it; complete verbs in a shell.",
+        "Register the plugin with Claude Code, or remove it; print a completion script.",
     ),
     "slash": ("upkeep", ""),
 }

@@ -82,7 +82,7 @@ def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list
             state_file.create_file(
                 hook_state.note_path(name), [hook_replies.start_reply(part, "") + b"\n"], sync=False
             )
-        # The other hooks print nothing before the note contains the number of parts.
+        # The other hooks print nothing until the note contains the number of parts.
         hook_state.write_note(
             _start_note_name(session_id), {"pid": process_id, "count": len(parts) + 1}
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from resume_hooks.errors import ResumeHooksError
 
-# the time limit in seconds for reading; copying to the clipboard may take two more
+# the time limit in seconds for reading; copying to the clipboard may take two seconds more
 READING_SECONDS = 3.0
 BUSY_SECONDS = 5.0  # the number of additional seconds on a busy machine
 

@@ -180,7 +180,7 @@ class Trigger(NamedTuple):
         return SLASH
 
     def replace_names(self, words: str) -> str:
-        """Return a text of ours with the names of triggers as the user types them."""
+        """Return ``words`` with the names of triggers as the user types them."""
         return _TRIGGER_NAME_PATTERN.sub(lambda match: self.name(match[1]), words)
 
 

@@ -129,7 +129,7 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
         help="Trim outputs longer than this number of characters: 500, or for one tool Read=2000.",
     )
     keep_recent: int | None = option(
-        type=click.IntRange(0), help="Number of turns at the end that stay unchanged."
+        type=click.IntRange(0), help="Number of most recent turns that stay unchanged."
     )
     assistant: int = option(
         type=int,
@@ -185,7 +185,8 @@ class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
         help="Copy up to and including this record: a line, <session>:<line>, a uuid, or an answer's id (msg_...).",
     )
     before: str | None = option(
-        metavar="TIME", help="Copy up to this time: a date, a time (UTC), or 30min, 2h or 3d ago."
+        metavar="TIME",
+        help="Copy up to this time: a date, a time (UTC), or an age such as 30min, 2h or 3d.",
     )
     turn: int | None = option(
         type=int,

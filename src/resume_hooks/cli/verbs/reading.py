@@ -104,4 +104,4 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
         default=0,
         help="With REF: skip this number of characters at the beginning of the record.",
     )
-    raw: bool = flag(help="With REF: print the record's line of the file unchanged.")
+    raw: bool = flag(help="With REF: print the record's line from the file unchanged.")

@@ -65,7 +65,7 @@ class SearchOptions(
     )
     since: str | None = option(
         metavar="WHEN",
-        help="Find only turns since this date, such as 2026-01-31, or since 12h, 3d, 2w or 6m ago.",
+        help="Find only turns since a date such as 2026-01-31, or from the last 12h, 3d, 2w or 6m.",
     )
     until: str | None = option(metavar="WHEN", help="Find only turns before this date.")
     branch: str = option(metavar="NAME", default="", help="Find only turns on this git branch.")

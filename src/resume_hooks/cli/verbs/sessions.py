@@ -47,7 +47,7 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
         "--all", help="List every project, not only this one and its worktrees."
     )
     project: str | None = option(
-        metavar="DIR", help="List the project of this folder, which need not exist any more."
+        metavar="DIR", help="List the sessions of this folder's project. The folder may be gone."
     )
     limit: int = option(
         type=click.IntRange(0, MAX_ROWS),
