@@ -46,7 +46,7 @@ class ConfigHome(NamedTuple):
         return Where(self.environ)
 
     def project(self, cwd: str = CWD) -> Path:
-        """Create and return the project folder of a working directory."""
+        """Create the project folder of a working directory, and return it."""
         folder = self.config / "projects" / project_key(cwd)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -100,7 +100,7 @@ def user(
     session_id: str = SESSION,
     **extra: Any,
 ) -> Record:
-    """Return a user record, whose content is a prompt or a list of blocks."""
+    """Return a user record whose content is a prompt or a list of blocks."""
     message = {"role": "user", "content": content}
     return chain_record(
         "user", uuid=uuid, parent=parent, ts=ts, session_id=session_id, message=message, **extra
@@ -332,7 +332,7 @@ def last_prompt(leaf: str, text: str = "go on", session_id: str = SESSION) -> Re
 
 
 def custom_title(title: str, session_id: str = SESSION) -> Record:
-    """Return the metadata record with a title that a user chose."""
+    """Return a metadata record with a title that the user chose."""
     return {"type": "custom-title", "customTitle": title, "sessionId": session_id}
 
 
@@ -369,7 +369,7 @@ def conversation(
 
 
 def store_settings(config: Path, **values: object) -> None:
-    """Store settings of resume-hooks in a client's config folder, as ``resume-hooks config`` does."""
+    """Store settings in a client's config folder, as ``resume-hooks config`` does."""
     state = config / "resume-hooks"
     state.mkdir(mode=0o700, exist_ok=True)
     (state / "settings.json").write_bytes(orjson.dumps({"version": 1, **values}))

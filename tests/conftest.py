@@ -124,7 +124,7 @@ sys.addaudithook(_refuse_real_home)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """With ``-n``, run all tests of a real session in the same process, so that it is read once."""
+    """With ``-n``, run all tests of a real session in the same process, so that it is read only once."""
     if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
         config.option.dist = "loadgroup"
 

@@ -125,7 +125,7 @@ def _hostile_chain() -> list[Record]:
 
 
 def _hostile_fields() -> Record:
-    """Return hostile fields for a record, such as another folder or permissions."""
+    """Return hostile fields for a record, for example a different folder or different permissions."""
     return {
         "cwd": f"/home/{HOSTILE_TEXT}",
         "gitBranch": HOSTILE_TEXT,

@@ -18,7 +18,7 @@ TIMES_BY_TEXT = {
 
 @pytest.mark.parametrize("text", TIMES_BY_TEXT)
 def test_a_date_or_a_time_is_parsed(text: str) -> None:
-    """``parse_user_time`` accepts dates and times, in UTC if the text contains no zone."""
+    """``parse_user_time`` accepts dates and times; without a time zone it assumes UTC."""
     assert clock.parse_user_time(text) == TIMES_BY_TEXT[text]
 
 

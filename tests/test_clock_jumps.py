@@ -60,7 +60,7 @@ def shifted_clock(monkeypatch: pytest.MonkeyPatch) -> ShiftedClock:
 
 @pytest.fixture
 def session_in_client(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Write a session for the tests of the hooks, and return its path."""
+    """Write a session for tests of hooks, and return its path."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     monkeypatch.setenv("CLAUDE_PID", "4711")
     return str(write_session(config_home.project(), SESSION, conversation(6)))
@@ -167,7 +167,7 @@ def test_a_clock_jump_releases_a_claimed_note(
 def test_a_clock_jump_does_not_break_lists_and_search(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """If the clock jumps, a list shows no negative days and the index is complete."""
+    """If the clock jumps, a list shows no negative numbers of days, and the index is complete."""
     os.utime(session_in_client, (time.time() - 3_600,) * 2)
     shifted_clock.ahead = jump
     (row,) = listing.list_project(CWD, config_home.where)
@@ -186,7 +186,7 @@ def test_a_clock_jump_does_not_break_lists_and_search(
 def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str
 ) -> None:
-    """If the clock jumps, each entry in the trash and each backup has its own folder."""
+    """If the clock jumps, each entry in the trash and each backup still gets a separate folder."""
     folders = []
     for ahead in (0, -YEAR_SECONDS, 10 * YEAR_SECONDS):
         shifted_clock.ahead = ahead

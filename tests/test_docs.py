@@ -58,7 +58,7 @@ def test_generated_pages_are_up_to_date() -> None:
 
 
 def test_every_verb_has_a_schema() -> None:
-    """Every verb has a schema of its JSON output with a docstring."""
+    """Every verb has a schema of its JSON output, and the schema has a docstring."""
     assert all(schema_of_verb(verb).__doc__ for verb in VERBS)
 
 
@@ -248,7 +248,7 @@ def test_every_message_in_troubleshooting_is_in_the_source() -> None:
 
 
 def test_every_command_in_the_pages_is_valid() -> None:
-    """Every command in the pages is valid, and the settings in it exist."""
+    """Every command in the pages is valid, and the settings that it names exist."""
     failed = []
     for page in PAGES:
         for shown in code_of_page(page):

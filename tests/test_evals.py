@@ -53,7 +53,7 @@ def prompt_of(case: Path) -> str:
 
 
 def test_there_are_twenty_different_cases_of_each_kind() -> None:
-    """There are twenty cases of each kind with different prompts, and all grade the same calls."""
+    """There are twenty cases of each kind. Their prompts differ, but all grade the same calls."""
     kinds = {"fires": "contains", "passes": "not_contains"}
     texts = {
         kind: [case.read_text(encoding="utf-8") for case in case_files(kind)] for kind in kinds
@@ -134,7 +134,7 @@ def eval_suite(tmp_path: Path) -> Iterator[EvalSuite]:
 
 @pytest.mark.e2e
 def test_all_cases_load(eval_suite: EvalSuite) -> None:
-    """The client loads all cases without an error, and reports a damaged case."""
+    """The client loads all cases without an error, but it reports a case that was damaged."""
     said, scores = eval_suite.run_eval("done", "--max-cost-usd", "0.00001", "-j", "1")
     assert "case file" not in said
     assert len(scores) == 1

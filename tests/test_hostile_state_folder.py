@@ -274,7 +274,7 @@ def test_a_folder_of_another_user_is_not_used(
 
 
 def test_a_linked_state_folder_of_another_home_is_not_followed(config_home: ConfigHome) -> None:
-    """A setting for another config home is not stored if that home's state folder is a link."""
+    """If the state folder of another config home is a link, a setting for that home is not stored."""
     other = Where({"CLAUDE_CONFIG_DIR": str(config_home.root / "other")})
     os.mkdir(other.config)
     elsewhere = config_home.root / "elsewhere"
@@ -325,7 +325,7 @@ def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
 
 
 def test_suggested_commands_repair_the_state_folder(config_home: ConfigHome) -> None:
-    """After the suggested commands have run, the state folder has no problem."""
+    """After the commands that ``doctor`` suggests have run, the state folder has no problems."""
     import subprocess
 
     state = state_folder(config_home)

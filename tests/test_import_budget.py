@@ -130,7 +130,7 @@ def assert_transcript_imports(config_home: ConfigHome, prompt: str) -> None:
 
 
 def test_the_search_trigger_imports_only_the_index_and_orjson(config_home: ConfigHome) -> None:
-    """``>search`` imports only the index and orjson, and does not import multiprocessing."""
+    """``>search`` imports only the index and orjson, but not multiprocessing."""
     found = modules_of_prompt(config_home, ">search prompt")
     assert {"orjson", *INDEX_MODULES} <= found
     assert found.isdisjoint(
@@ -301,7 +301,7 @@ def test_a_named_session_does_not_load_the_chooser(config_home: ConfigHome, verb
 
 
 def test_the_chooser_does_not_load_the_index_at_first(config_home: ConfigHome) -> None:
-    """The chooser does not import the index before the screen is drawn."""
+    """The chooser imports the index only after it has drawn the screen."""
     found = loaded_modules(config_home, "chooser")
     assert "resume_hooks.cli.picker.screen" in found
     assert found.isdisjoint(

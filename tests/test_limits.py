@@ -74,7 +74,7 @@ def write_sparse_file(path: Path, size: int, start: bytes = b"") -> None:
 
 
 def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> None:
-    """A state file of a gigabyte is not read, is treated as missing, and stays unchanged."""
+    """A state file of a gigabyte is not read but treated as missing. It stays unchanged."""
     state = config_home.config / "resume-hooks"
     write_sparse_file(state / "links.jsonl", GIGABYTE)
     write_sparse_file(state / "settings.json", GIGABYTE, b"{")
@@ -89,7 +89,7 @@ def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> 
 
 
 def test_ten_thousand_notes_are_read_quickly(config_home: ConfigHome) -> None:
-    """Ten thousand notes are listed, and one note is read, within the time limit."""
+    """Within the time limit, ten thousand notes are listed and one of them is read."""
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     for number in range(10_000):
@@ -236,7 +236,7 @@ def test_a_type_that_is_not_a_string_is_unknown(config_home: ConfigHome, odd: ob
 
 @pytest.mark.parametrize("count", [2**64, 10**30, -(2**70), 1e308, float("nan"), True, "5"])
 def test_impossible_token_counts_are_limited(config_home: ConfigHome, count: object) -> None:
-    """Impossible token counts are limited to a maximum, and a child of the session can be written."""
+    """Impossible token counts are limited to a maximum, so that a child of the session can be written."""
     usage = {"input_tokens": count, "output_tokens": count, "cache_read_input_tokens": count}
     answer = json.dumps(assistant("done", uuid="a", parent="u", tokens=usage)).encode()
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]

@@ -48,7 +48,7 @@ MODULE_PATHS = [
 PROGRAM_PATHS = [
     path for folder in ("tools", "benchmarks") for path in sorted((REPO / folder).rglob("*.py"))
 ]
-"""The programs of the repository. Their names follow the same rules."""
+"""The programs in the repository. Names in them follow the same rules."""
 
 TEST_PATHS = sorted((REPO / "tests").rglob("*.py"))
 
@@ -58,7 +58,10 @@ DOCUMENTED_MODULES = re.compile(r"schema|forms\.py")
 CLIENT_MODULES = sorted((REPO / "hooks").rglob("*.mjs"))
 
 DECLARATION_PATTERN = re.compile(r"\b(?:const|let|var|function|class)\s+(\w+)")
-"""The start of a JavaScript declaration and its name. A destructuring does not match."""
+"""A pattern for the start of a JavaScript declaration and its name.
+
+It does not match a destructuring.
+"""
 
 
 def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -74,7 +77,7 @@ def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
 
 
 def constants_of(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of a module's constants, but not those of an enumeration's members."""
+    """Yield the names of a module's constants, without those of an enumeration's members."""
     for statement in tree.body:
         if isinstance(statement, ast.Assign):
             targets = statement.targets
@@ -102,7 +105,7 @@ def plain_functions_of(tree: ast.AST) -> Iterator[str]:
 
 
 def fields_of(tree: ast.AST) -> Iterator[str]:
-    """Yield the names of the fields of classes, except options of verbs."""
+    """Yield the names of the classes' fields, except those of verb options."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef) or node.name.endswith("Options"):
             continue
@@ -153,7 +156,7 @@ def test_no_sentence_has_an_awkward_phrase(path: Path) -> None:
 
 
 def test_every_docstring_names_its_subject() -> None:
-    """No docstring of the code or the tests begins with a pronoun or in the middle of a thought."""
+    """No docstring in the code or the tests begins with a pronoun or in the middle of a thought."""
     wrong = []
     for path in [*MODULE_PATHS, *PROGRAM_PATHS, *TEST_PATHS]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -69,7 +69,7 @@ def dotted_names(source: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda path: str(path.relative_to(REPO)))
 def test_python_starts_programs_in_one_place(path: Path) -> None:
-    """No module except ``system.programs`` uses a function that starts a program, under any name."""
+    """Only the module ``system.programs`` uses a function that starts a program, under any name."""
     if path == PROGRAMS_MODULE:
         return
     found = {

@@ -63,7 +63,7 @@ class OpenCounter:
         write_session(home.project(), SESSION, turns_with_large_files())
 
     def count_opens(self, verb: str, session_id: str = SESSION) -> int:
-        """Run a verb or a prompt, and return how often it opens the file of its session."""
+        """Run a verb or a prompt, and return how many times it opens its session's file."""
         is_prompt = verb.startswith(">")
         event = {
             "hook_event_name": "UserPromptSubmit",
@@ -101,7 +101,7 @@ def open_counter(config_home: ConfigHome) -> OpenCounter:
 
 @pytest.mark.parametrize("verb", TESTED_COMMANDS)
 def test_a_verb_opens_its_session_at_most_three_times(open_counter: OpenCounter, verb: str) -> None:
-    """A verb or trigger opens the file of its session at most three times."""
+    """A verb or trigger opens its session's file at most three times."""
     session_id = SESSION
     if verb == ">trim yes":
         open_counter.count_opens(">trim")

@@ -178,7 +178,7 @@ def test_a_variable_overrides_the_home_folder(environ: dict[str, str], expected:
         "state",
         "~/state",
         "./s",
-    ):  # With a relative path, sessions would be stored in the folder in which a hook runs.
+    ):  # If the path were relative, sessions would be stored in the folder in which a hook runs.
         assert Where({**environ, "RESUME_HOOKS_HOME": relative}).state == f"{expected}/resume-hooks"
 
 
@@ -245,7 +245,7 @@ def test_the_newest_copy_of_a_session_is_found(config_home: ConfigHome) -> None:
     "hostile", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36]
 )
 def test_find_session_accepts_only_ids(config_home: ConfigHome, hostile: str) -> None:
-    """``find_session`` returns None for a text that is not a session id."""
+    """``find_session`` returns None if the text is not a session id."""
     assert find_session(hostile, config_home.where) is None
 
 

@@ -163,7 +163,7 @@ def test_options_stored_by_the_client_are_read(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("variable", ["RESUME_HOOKS_COMPACTION", "CLAUDE_PLUGIN_OPTION_COMPACTION"])
 def test_an_overridden_setting_is_not_stored(config_home: ConfigHome, variable: str) -> None:
-    """``store_setting`` refuses a setting that a variable or an option of the plugin overrides."""
+    """``store_setting`` refuses a setting that a variable or one of the plugin's options overrides."""
     where = Where({**config_home.environ, variable: "trim"})
     with pytest.raises(UsageError, match="compaction stays trim") as caught:
         store_setting("compaction", "handoff", where)
@@ -226,7 +226,7 @@ def test_storing_keeps_unknown_settings(config_home: ConfigHome) -> None:
     ("key", "value"), [("clipbord", "auto"), ("clipboard", "xclip"), ("context_window", "-5")]
 )
 def test_storing_refuses_an_unknown_setting(config_home: ConfigHome, key: str, value: str) -> None:
-    """``store_setting`` refuses an unknown key or an invalid value, and writes nothing."""
+    """If the key is unknown or the value is invalid, ``store_setting`` raises an error and writes nothing."""
     with pytest.raises(UsageError):
         store_setting(key, value, config_home.where)
     assert not os.path.exists(settings_file(config_home.where))
@@ -237,7 +237,7 @@ def test_storing_refuses_an_unknown_setting(config_home: ConfigHome, key: str, v
     [b'{"clipboard": "tmux"', {"version": 2, "clipboard": {"mac": "x"}}, {"version": "x"}],
 )
 def test_storing_never_replaces_a_damaged_file(config_home: ConfigHome, content: Any) -> None:
-    """``store_setting`` does not replace a damaged file or a file of a newer version."""
+    """``store_setting`` does not replace a settings file that is damaged or from a newer version."""
     write_settings(config_home, content)
     path = settings_file(config_home.where)
     with open(path, "rb") as stream:
@@ -293,7 +293,7 @@ def test_a_settings_file_that_is_not_a_regular_file_is_ignored(
 
 @pytest.mark.parametrize("content", [b"", b" \n", b"{}\n", b"{ }"])
 def test_an_empty_settings_file_is_valid(config_home: ConfigHome, content: bytes) -> None:
-    """An empty settings file, or one with an empty object, is valid."""
+    """An empty settings file is valid, and so is one with an empty object."""
     write_settings(config_home, content)
     assert settings.describe_invalid_settings(config_home.where) == []
     assert store_setting("clipboard", "none", config_home.where) == "none"

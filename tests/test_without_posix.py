@@ -72,7 +72,7 @@ def work_for_a_minute() -> None:
 
 
 def test_verbs_write_sessions_without_posix(config_home: ConfigHome, session_to_trim: Path) -> None:
-    """Verbs write children without POSIX, leave the parent unchanged, and restore deleted sessions."""
+    """Without POSIX, verbs write children, leave the parent unchanged, and restore deleted sessions."""
     before = session_to_trim.read_bytes()
     ways = ["handoff", "-n", "go on"], ["fork"], ["trim"], ["rollover", "--quick"]
     made = [
@@ -96,7 +96,7 @@ def test_verbs_write_sessions_without_posix(config_home: ConfigHome, session_to_
 def test_a_trigger_is_answered_without_posix(
     config_home: ConfigHome, session_to_trim: Path
 ) -> None:
-    """Without POSIX, ``>handoff`` is answered and writes a child, although no alarm can be set."""
+    """Without POSIX, no alarm can be set, but ``>handoff`` is still answered and writes a child."""
     event = {
         "session_id": SESSION,
         "transcript_path": str(session_to_trim),

@@ -47,7 +47,7 @@ def test_a_long_scan_draws_its_progress(tmp_path: Path, drawn_steps: list[tuple[
 def test_no_progress_is_drawn_for_short_scans_or_outside_terminals(
     why: str, tmp_path: Path, drawn_steps: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No progress is drawn for JSON, without a terminal, for a short file or for a missing file."""
+    """No progress bar is drawn for JSON output, outside a terminal, or for a short or missing file."""
     path = write_session(tmp_path, SESSION, conversation(10))
     monkeypatch.setattr(output, "sys", fake_sys(terminal=why != "no terminal"))
     if why == "a short file":

@@ -179,7 +179,7 @@ def test_read_raw_prints_a_line_byte_for_byte(cli: Cli, parent: Path, child: Pat
 
 
 def test_control_characters_of_a_message_are_not_printed(cli: Cli, parent: Path) -> None:
-    """``read`` removes control characters from a message."""
+    """``read`` removes control characters from the messages that it prints."""
     assert cli("read", f"{SESSION}:4").stdout.decode().endswith("\n\n  done red\n")
 
 
@@ -234,7 +234,7 @@ def test_reading_a_lost_original_is_an_error(document: Document, parent: Path, c
 def test_a_reference_leads_to_the_backup_after_a_trim_in_place(
     cli: Cli, document: Document, parent: Path
 ) -> None:
-    """After ``trim --in-place``, a reference to a trimmed record leads to the text in the backup."""
+    """After ``trim --in-place``, a reference to a trimmed record leads to the original text in the backup."""
     document("trim", SESSION, "--in-place", "--force", "--keep-recent", "0", "--min-savings", "0")
     assert LONG_OUTPUT not in parent.read_text()
     data = document("read", f"{SESSION}:2")["data"]
@@ -295,7 +295,7 @@ def printed_lines(cli: Cli, *words: str) -> list[str]:
 
 
 def test_read_prints_a_turn(cli: Cli, session: Path) -> None:
-    """``read --turns`` prints the records of a turn: headings at the margin, and indented texts."""
+    """``read --turns`` prints the records of a turn, with headings at the margin and indented texts."""
     assert printed_lines(cli, SESSION, "--turns", "1") == [
         f"resume-hooks read: Run the tests · 11111111 · turn 1 of 2 · {EVIDENCE_NOTICE}",
         "11111111:0 · 01-31 09:30 · turn 1 · user",
@@ -374,7 +374,7 @@ def test_read_prints_the_neighbours_of_a_record(
 def test_read_prints_the_neighbours_of_a_placeholder(
     cli: Cli, document: Document, session: Path
 ) -> None:
-    """``read --before 1`` of a placeholder prints the record before it, and then the original."""
+    """For a placeholder, ``read --before 1`` prints the record before it and then the original."""
     child = Path(
         document("trim", SESSION, "--keep-recent", "0", "--min-savings", "0")["data"]["file"]
     )
@@ -499,7 +499,7 @@ def test_a_page_shows_the_command_for_the_earlier_one(cli: Cli, session: Path) -
 
 
 def test_read_prints_records_of_a_subagent(cli: Cli, document: Document, session: Path) -> None:
-    """``read`` prints records of a sub-agent by reference, by turn, or by the path of the file."""
+    """``read`` prints the records of a sub-agent; it accepts a reference, a turn, or the file's path."""
     name = f"{SESSION[:8]}/agent-a6"
     data = document("read", f"{name}:2")["data"]
     assert (data["reference"], data["text"], data["tool"]) == (

@@ -83,7 +83,7 @@ def test_rename_refuses_a_title_of_another_session(
 
 
 def test_rename_mentions_an_open_session(config_home: ConfigHome, cli: Cli) -> None:
-    """``rename`` of an open session sets the title, and a note recommends the client's ``/rename``."""
+    """If a session is open, ``rename`` sets its title, and a note recommends the client's ``/rename``."""
     write_session(config_home.project(), SESSION, conversation(1))
     done = cli("rename", SESSION, "New")
     assert done.returncode == 0

@@ -78,7 +78,7 @@ def test_resume_prints_the_ways_to_continue(cli: Cli, parent: str, project: str)
 def test_resume_mentions_an_open_session(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """``resume`` and ``continue`` print a note and a remedy if the session is open."""
+    """If the session is open, ``resume`` and ``continue`` print a note that says what to do."""
     write_running_client_file(config_home.config, SESSION)
     note = f"The running client {os.getpid()} has the session open. Quit that client first, or"
     for words in (["resume", SESSION], ["continue", SESSION], ["continue", SESSION, "--print"]):
@@ -264,7 +264,7 @@ class TestContinue:
     """Tests of ``continue`` without a terminal."""
 
     def test_continue_prints_only_the_command(self, cli: Cli, parent: str, project: str) -> None:
-        """Without a locator, ``continue`` prints only the command for the latest session of the folder."""
+        """Without a locator, ``continue`` prints only the command for the folder's latest session."""
         done = cli("continue", cwd=project)
         assert (done.returncode, done.stderr) == (0, b"")
         assert done.stdout.decode() == f"cd {project} && claude --resume {SESSION}\n"
@@ -284,7 +284,7 @@ class TestContinue:
         assert forked["session_id"] in forked["commands"]["shell"]
 
     def test_continue_without_sessions_exits_with_1(self, cli: Cli) -> None:
-        """``continue`` in a folder without sessions prints one sentence and exits with code 1."""
+        """In a folder without sessions, ``continue`` prints one sentence and exits with code 1."""
         done = cli("continue")
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"No session of " in done.stderr
@@ -293,7 +293,7 @@ class TestContinue:
 def test_resume_of_a_page_needs_the_part_for_imports(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """``resume`` of a saved web page fails if the optional part for imports is not installed."""
+    """If the optional part for imports is not installed, ``resume`` of a saved web page fails."""
     page = tmp_path / "x.html"
     page.write_text("<!doctype html>")
     monkeypatch.setattr("resume_hooks.seam.is_installed", lambda _: False)

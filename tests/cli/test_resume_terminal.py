@@ -161,7 +161,7 @@ def test_the_chooser_obeys_no_color(terminal_home: TerminalHome) -> None:
 
 
 def test_a_dumb_terminal_gets_a_numbered_list(terminal_home: TerminalHome) -> None:
-    """A dumb terminal gets a numbered list instead of the chooser, and no escape sequence."""
+    """A dumb terminal gets a numbered list without escape sequences instead of the chooser."""
     screen = terminal_home.run("resume", "docs", TERM="dumb", NO_COLOR="1")
     screen.wait_for(r"1  Write the docs")
     screen.key("Enter")
@@ -199,7 +199,7 @@ def test_a_signal_ends_the_chooser(terminal_home: TerminalHome, number: signal.S
 
 
 def test_closing_the_terminal_ends_the_chooser(terminal_home: TerminalHome) -> None:
-    """Closing the terminal ends the chooser, and is not logged as a bug."""
+    """Closing the terminal ends the chooser. This is not logged as a bug."""
     screen = terminal_home.run("resume")
     screen.wait_for("^> Fix the parser")
     assert screen.close_terminal() in {0, 128 + signal.SIGHUP}
@@ -250,7 +250,7 @@ def test_resume_of_an_unknown_tag_or_title_exits_with_1(
 
 
 def test_a_title_locator_ignores_case(terminal_home: TerminalHome) -> None:
-    """``resume title:WORDS`` finds a part of a title in any case."""
+    """``resume title:WORDS`` finds a part of a title, whether its letters are upper or lower case."""
     screen = terminal_home.run("resume", "title:THE LEX", "--way", "go on")
     screen.wait_for(client_output(3, terminal_home.project))
 
@@ -271,7 +271,7 @@ def test_leaving_the_question_restores_the_terminal(terminal_home: TerminalHome)
 
 
 def test_esc_returns_to_the_list(terminal_home: TerminalHome) -> None:
-    """After a choice in the list, Esc returns to the list with the typed words."""
+    """After the user has chosen a session in the list, Esc returns to the list with the typed words."""
     screen = terminal_home.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.type("parser")
@@ -333,7 +333,7 @@ def test_resume_of_an_unknown_id_exits_with_1(terminal_home: TerminalHome) -> No
 
 
 def test_resume_fork_starts_the_client_on_a_child(terminal_home: TerminalHome) -> None:
-    """``resume --fork`` starts the client with a new session."""
+    """``resume --fork`` starts the client in a new session."""
     before = terminal_home.session_ids()
     screen = terminal_home.run("resume", session_id(1), "--fork")
     found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
@@ -487,7 +487,7 @@ class TestContinue:
     """Tests of ``continue``, which asks a question only if a running client has the session open."""
 
     def test_continue_starts_the_latest_session(self, terminal_home: TerminalHome) -> None:
-        """Without a locator, ``continue`` starts the client with the latest session of the folder."""
+        """Without a locator, ``continue`` starts the client with the folder's latest session."""
         screen = terminal_home.run("continue")
         screen.wait_for(client_output(1, terminal_home.project))
         assert screen.wait_for_end() == 0
@@ -534,7 +534,7 @@ class TestContinue:
 def test_resume_copies_a_file_outside_the_clients_folders(
     terminal_home: TerminalHome,
 ) -> None:
-    """``resume`` of a file outside the client's folders writes a child that the client can find."""
+    """If a file is outside the client's folders, ``resume`` writes a child that the client can find."""
     source = Path(terminal_home.write_session(5, "Abroad"))
     abroad = terminal_home.home.root / "abroad.jsonl"
     os.rename(source, abroad)

@@ -48,7 +48,7 @@ def path_with_fake_client(home: ConfigHome) -> str:
 
 
 def other_files(parent: Path) -> list[Path]:
-    """Return the files in a session's folder except the session itself."""
+    """Return the files in a session's folder, without the session's own file."""
     return [path for path in parent.parent.iterdir() if path != parent]
 
 
@@ -122,7 +122,7 @@ def test_start_writes_no_child_if_the_client_cannot_start(
     tmp_path: Path,
     words: tuple[str, ...],
 ) -> None:
-    """``--start`` writes no child if the client is missing or could not start in the child's folder."""
+    """``--start`` writes no child if the client is missing or cannot start in the child's folder."""
 
     def refusal_message(*more: str, code: int = 1, environ: dict[str, str] | None = None) -> str:
         return str(

@@ -44,7 +44,7 @@ def home_with_three_sessions(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_search_prints_sessions_and_hits(cli: Cli, home_with_three_sessions: ConfigHome) -> None:
-    """``search`` prints the command to continue each session and the command to read each hit."""
+    """``search`` prints a command that continues each session and a command that reads each hit."""
     done = cli("search", "redis", "-drop")
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().rstrip("\n").split("\n")
@@ -231,7 +231,7 @@ def test_the_budget_of_a_search_includes_every_character(
 def test_search_accepts_bytes_that_are_not_utf_8(
     cli: Cli, home_with_three_sessions: ConfigHome
 ) -> None:
-    """``search`` accepts words that are not UTF-8. They match nothing."""
+    """``search`` accepts words that are not UTF-8, but they match nothing."""
     done = cli(
         "search", "redis", os.fsdecode(b"\xff\xfe"), "--branch", os.fsdecode(b"\xff"), "--json"
     )

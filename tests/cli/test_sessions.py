@@ -81,7 +81,7 @@ def test_a_pipe_gets_whole_titles(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_the_table_removes_control_characters(config_home: ConfigHome, cli: Cli) -> None:
-    """``sessions`` removes control characters, and characters that hide or reorder text."""
+    """``sessions`` removes control characters and other characters that hide or reorder text."""
     write_aged_session(
         config_home, 1, custom_title("a\x1b[2J\u202eb\nc"), {"type": "tag", "tag": "\x9b31mred\x07"}
     )
@@ -90,7 +90,7 @@ def test_the_table_removes_control_characters(config_home: ConfigHome, cli: Cli)
 
 
 def test_the_table_shows_a_dash_for_unknown_numbers(config_home: ConfigHome, cli: Cli) -> None:
-    """``sessions`` prints a dash for unknown tokens, and for sessions that never expire."""
+    """``sessions`` prints a dash for an unknown number of tokens and for a session that never expires."""
     write_session(
         config_home.project(), session_id(1), [user("hello", uuid="u")], mtime=time.time() - 90
     )

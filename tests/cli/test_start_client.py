@@ -74,7 +74,7 @@ def test_a_file_outside_a_project_has_no_config_home() -> None:
 
 
 def test_the_client_inherits_the_users_variables() -> None:
-    """The client inherits the user's variables, but not those of an outer client."""
+    """The client inherits the user's variables, but no variables that an outer client has set."""
     environ = {
         "CLAUDECODE": "1",
         "CLAUDE_CODE_SESSION_ID": SESSION,

@@ -133,7 +133,7 @@ def test_untrim_without_trimmed_records_writes_nothing(
 
 
 def test_a_dry_run_of_untrim_writes_nothing(cli: Cli, document: Document, child: Path) -> None:
-    """``untrim --dry-run`` prints the numbers and writes nothing."""
+    """``untrim --dry-run`` prints the numbers that an untrim would have, and writes nothing."""
     before = sorted(os.listdir(child.parent))
     data = document("untrim", child.stem, "--all", "--dry-run")["data"]
     assert (data["written"], data["restoration"]["restored"]) == (False, 3)
@@ -211,7 +211,7 @@ def run_in_folder(cli: Cli, config_home: ConfigHome, parent: Path) -> Callable[.
 def test_untrim_uses_the_latest_trim_by_default(
     run_in_folder: Callable[..., dict[str, Any]],
 ) -> None:
-    """Without a session, ``untrim`` restores the latest trimmed child."""
+    """Without a session, ``untrim`` restores the contents of the latest trimmed child."""
     made = run_in_folder("trim", "--keep-recent", "0")
     back = run_in_folder("untrim", "--all")
     assert (back["parent_file"], back["restoration"]["restored"]) == (made["file"], 3)

@@ -67,7 +67,7 @@ def api() -> Iterator[MockApi]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[ClientHome]:
-    """Return a fresh home. After the test, end all processes that still run in it."""
+    """Return a fresh home. After the test, end all processes that are still running in it."""
     fresh = ClientHome(tmp_path / "home")
     yield fresh
     fresh.end_processes()

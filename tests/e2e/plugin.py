@@ -88,7 +88,7 @@ def wait_for_child(home: ClientHome, parent: Path) -> Path:
 
 
 def open_session_path(tui: Terminal) -> Path:
-    """Return the file of the session that a client has open, according to the client."""
+    """Ask the client which session is open, and return the path of the session's file."""
     entry = tui.home.config / "sessions" / f"{tui.pid}.json"
     return tui.home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
 

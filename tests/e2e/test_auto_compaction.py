@@ -79,7 +79,7 @@ class ContextFillingModel:
         self.reply = {**replies, "after a refusal": TOO_LONG_ERROR}.get(when)
 
     def __call__(self, request: Request) -> Reply | None:
-        """Return the reply to a main request, and set the usage for it."""
+        """Return the reply to a main request, and set the usage that the reply reports."""
         del request
         first, self.first = self.first, False
         self.api.usage = (

@@ -219,7 +219,7 @@ def test_other_errors_offer_no_repair(tui: Tui, plugin: Path) -> None:
 def test_a_failing_engine_leaves_the_session_unchanged(
     tui: Tui, plugin: Path, tmp_path: Path
 ) -> None:
-    """If the engine fails, no question and no error message appears, and the session continues."""
+    """If the engine fails, neither a question nor an error message appears, and the session continues."""
     open_refused_session(
         tui,
         plugin,

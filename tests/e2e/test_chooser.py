@@ -168,7 +168,7 @@ def test_the_chooser_undoes_a_compaction(
 def test_a_session_of_a_missing_folder_continues_in_the_current_folder(
     home: ClientHome, api: MockApi, project_with_sessions: Path
 ) -> None:
-    """A session whose folder is missing continues in the current folder."""
+    """If a session's folder no longer exists, the session continues in the current folder."""
     gone = home.root / "gone"
     rows = [{**row, "cwd": str(gone)} for row in conversation(2, session_id=session_id(9))]
     folder = (

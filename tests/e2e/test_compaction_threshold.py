@@ -49,7 +49,7 @@ TRIM_AT_60K_ENV = {"RESUME_HOOKS_COMPACTION": "trim@60k"}
 
 @pytest.fixture
 def small_tui(home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """Return the newest client on a terminal of 80 columns and 24 rows."""
+    """Return a terminal of 80 columns and 24 rows for the newest client."""
     with Tui(find_client(NEWEST), home, api, columns=80, rows=24) as terminal:
         yield terminal
 
@@ -127,7 +127,7 @@ class GrowingModel:
         self.api, self.count = api, 0
 
     def __call__(self, request: Request) -> Reply:
-        """Return a call for the first request of a turn, and a final answer for the second one."""
+        """Return a tool call for the first request of a turn, and a final answer for the second request."""
         self.api.usage = Usage(
             100, cache_read_input_tokens=50_000 + len(json.dumps(request["messages"])) // 4
         )

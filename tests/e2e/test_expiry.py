@@ -203,7 +203,7 @@ def test_a_start_announces_copies_of_expiring_sessions(tui: Tui, plugin: Path) -
 
 
 def test_a_start_reports_the_archived_sessions_once(tui: Tui, plugin: Path) -> None:
-    """Without the module, a start archives the sessions that expire soon, and reports them once."""
+    """Without the module, a start archives sessions that expire soon and reports them once."""
     remove_module(plugin)
     soon = Path(
         write_session(

@@ -244,7 +244,7 @@ def differing_rows(found: RequestRows, wanted: RequestRows) -> list[Any]:
 
 
 def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
-    """Check whether the rows are equal, except that an old client cleared the result in ``one``."""
+    """Check whether two rows are equal, apart from a result that an old client has cleared in ``one``."""
     return (
         one is not None
         and other is not None

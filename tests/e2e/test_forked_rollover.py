@@ -60,7 +60,7 @@ def start_session_with_warm_cache(tui: Tui, plugin: Path, folder: Path) -> Path:
 
 
 def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
-    """Return a model that gives ``replies`` to the session and the summary to a headless run."""
+    """Return a model that gives ``replies`` to the session and a summary to a headless run."""
     left = list(replies)
 
     def reply(request: Request) -> Reply | None:
@@ -167,7 +167,7 @@ def wait_for_open_child(tui: Tui, parent: Path) -> Path:
 
 
 def run_turn(tui: Tui, usage: Usage = WARM_CACHE_USAGE) -> None:
-    """Run a turn for which the API reports ``usage``, and forget its requests."""
+    """Run a turn for which the API reports ``usage``, and then delete the recorded requests."""
     tui.api.usage = usage
     tui.api.clear_requests()
     tui.submit("once more")

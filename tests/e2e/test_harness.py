@@ -116,7 +116,7 @@ def test_the_mock_answers_requests_that_are_not_turns(api: MockApi) -> None:
 
 
 def test_closing_the_mock_ends_a_delayed_reply() -> None:
-    """The end of the mock's ``with`` block does not wait for a delayed reply."""
+    """When the mock's ``with`` block ends, it does not wait for a delayed reply."""
     began = time.monotonic()
     with MockApi([LONG_DELAY]) as api:
         caller = threading.Thread(target=send_unanswered_request, args=(api,), daemon=True)

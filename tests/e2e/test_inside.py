@@ -312,7 +312,7 @@ def test_back_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Pa
     """
     archives = {
         "RESUME_HOOKS_VAULT": "20G"
-    }  # With this setting, no question about archived copies appears.
+    }  # This setting prevents the question about archived copies.
     open_real_session(tui, plugin, archives)
     tui.submit("/mark try *.py and `*.txt`")
     tui.wait_for(r"goal: try \*\.py and `\*\.txt`$")

@@ -137,7 +137,7 @@ class PlayedSession:
         self.tui.key("C-u")
 
     def untrim(self) -> None:
-        """Untrim and open the copy, or wait for the message that nothing is trimmed."""
+        """Untrim and open the copy, or wait until the client says that nothing is trimmed."""
         self.ask("/untrim", "This is the new session", "Nothing in this session is trimmed")
 
     def handoff(self) -> None:

@@ -18,7 +18,7 @@ WORDS_OF_PARENT = "PARENT-ONLY-WORDS"
 
 @pytest.fixture
 def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
-    """Return a session with one turn, which the client wrote without the plugin."""
+    """Return a session with one turn that the client wrote without the plugin."""
     done = run_print(
         every_client,
         home,
@@ -64,7 +64,7 @@ def test_triggers_are_blocked_in_both_forms(
     assert not api.main_requests()
     if (
         every_client.version in RECENT_VERSIONS
-    ):  # Older clients print nothing for a blocked prompt in ``-p``.
+    ):  # In ``-p``, older clients print nothing if a prompt is blocked.
         assert f"session {PARENT_ID} copied (xclip)" in done.text + str(done.events)
     assert xserver.clipboard() == PARENT_ID
     typed = "/resume-hooks:handoff fix the tests"

@@ -44,7 +44,7 @@ def write_session_with_word(
 
 
 def picker_text(tui: Tui) -> str:
-    """Open the client's picker, and return the text on the screen."""
+    """Open the client's picker, and return the text that the screen shows."""
     tui.type("/resume")
     tui.wait_for(
         "/resume .*Resume"
@@ -118,7 +118,7 @@ def test_the_screen_shows_the_new_name(
 def test_a_title_and_a_tag_do_not_change_requests(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A title and a tag do not change the request of a resumed session."""
+    """A title and a tag do not change the request that the client sends when it resumes a session."""
     session = write_session_with_word(home, FIRST_ID, "ALPHA", every_client)
     before = resumed_messages(every_client, home, api, FIRST_ID)
     rename.write_label(rename.plan_title(session, "a title", home.where))

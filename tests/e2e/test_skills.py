@@ -123,7 +123,7 @@ def denied_calls(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def session_hashes(home: ClientHome, *excluded: Path) -> dict[Path, bytes]:
-    """Return the hash of every session file of the project except the files ``excluded``."""
+    """Return a hash of each session file in the project, except the files ``excluded``."""
     return {
         path: hashlib.sha256(path.read_bytes()).digest()
         for path in home.sessions()
@@ -156,7 +156,7 @@ def test_the_skill_reads_without_permission(
 def test_the_skill_reads_in_the_tui_without_a_question(
     tui: Tui, plugin: Path, child: Path, mode: str
 ) -> None:
-    """On the screen, the calls of the skill recover-context run without a dialog."""
+    """On the screen, the calls that the skill recover-context teaches run without a dialog."""
     tui.api.script = [
         skill_call("recover-context"),
         *reading_calls(plugin, child.stem),
@@ -228,7 +228,7 @@ def test_the_agent_reads_without_permission(
 
 @pytest.mark.wide
 def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, child: Path) -> None:
-    """On the screen, the calls of an agent in the background run without a dialog."""
+    """On the screen, the calls of a background agent run without a dialog."""
     tui.api.script = model_that_starts_the_agent(
         [*reading_calls(plugin, child.stem), "AGENT-DONE"], background=True
     )
@@ -266,7 +266,7 @@ COMMAND_PATTERN = re.compile(r"resume-hooks ((?:read|outline|search|lineage) [^`
 
 REFERENCE_PATTERN = re.compile(r"original: (\w{8}:\d+)")
 PATH_WITHOUT_RESUME_HOOKS = {"PATH": "/usr/bin:/bin"}
-"""A PATH without ``resume-hooks``, as for a user who installed only the plugin."""
+"""A PATH that does not contain ``resume-hooks``, as if the user had installed only the plugin."""
 
 
 @pytest.mark.parametrize("kind", ["handoff", pytest.param("trim", marks=pytest.mark.wide)])

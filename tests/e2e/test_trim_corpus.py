@@ -73,7 +73,7 @@ def compare_trimmed_children(
         return
     twin = home.install_session(
         source, str(uuid.uuid4())
-    )  # The client would change the session that it resumes.
+    )  # Without the copy, the client would change the session that it resumes.
     whole = resume_request(find_client(NEWEST), home, api, twin.stem)
     known = signed_thinking(
         [

@@ -225,7 +225,7 @@ def test_every_client_shows_the_child_s_card(
 def test_the_picker_shows_the_child_s_title(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client's picker lists a child by the child's own title."""
+    """The client's picker lists a child under the child's own title."""
     run_print(client, home, api, "remember the word ALPHA")
     (parent,) = home.sessions()
     child = write_child(

@@ -61,7 +61,7 @@ def test_all_reports_use_one_context_window(
     room: int,
     by_hook: bool,
 ) -> None:
-    """The band, the hook's line, both cards, the trim's question and the shell show one percentage."""
+    """The band, the hook's line, both cards, the trim's question and the shell show the same percentage."""
     api.usage = Usage(input_tokens=10, cache_read_input_tokens=used - 10 - Usage().output_tokens)
     records = turns_with_large_files()
     for row in records:

@@ -16,7 +16,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> PluginCopy:
-    """Return a copy of the plugin whose engine only records its calls."""
+    """Return a copy of the plugin whose engine only records how it was called."""
     return make_plugin(tmp_path)
 
 

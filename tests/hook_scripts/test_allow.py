@@ -147,7 +147,10 @@ def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_other_commands_get_no_reply(reader: PluginCopy, shell: list[str]) -> None:
-    """The hook does not reply to other programs, second commands, shell expansions and other verbs."""
+    """The hook does not reply if a command runs another program, a second command, or another verb.
+
+    It does not reply to shell expansions either.
+    """
     for why, command in OTHER_COMMANDS.items():
         assert not is_call_allowed(
             reader, bash_event(insert_launcher_path(reader, command)), *shell

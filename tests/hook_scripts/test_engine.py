@@ -203,7 +203,7 @@ def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Pa
 
 
 def test_a_failed_installation_is_reported(plugin: PluginCopy) -> None:
-    """After a failed installation, a verb prints the reason, the command and the log."""
+    """If an installation has failed, a verb prints the reason, the command that repeats it, and the log."""
     plugin.data.mkdir(parents=True, exist_ok=True)
     error = "No space left on device: 'x'"
     note = {"state": "failed", "started": 1, "error": error, "tool": ""}

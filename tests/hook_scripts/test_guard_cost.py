@@ -81,7 +81,7 @@ def trace_hook(
 def test_a_prompt_without_trigger_costs_one_shell_and_one_child(
     plugin: PluginCopy, size: int
 ) -> None:
-    """For a prompt without a trigger, only the client's /bin/sh and one ``cat`` run."""
+    """If a prompt has no trigger, only the client's /bin/sh and one ``cat`` run."""
     body = json.dumps({"prompt": '<a href="x"> ' * (size // 13)}).encode()
     assert trace_hook(plugin, "UserPromptSubmit", body) == (b"", ["sh", "cat"], 2)
 

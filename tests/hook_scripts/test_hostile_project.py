@@ -235,7 +235,7 @@ def write_hostile_repository(root: Path, trap_log: Path, git_settings: str) -> N
 
 
 def variables_of_repository(root: Path) -> dict[str, str]:
-    """Return the variables in ``env`` of the repository's .claude/settings.json."""
+    """Return the variables in the section ``env`` of the repository's .claude/settings.json."""
     trap = str(root / "trap")
     folders = (
         str(root),

@@ -213,7 +213,10 @@ def test_a_damaged_state_file_does_not_prevent_an_installation(
 
 
 def test_a_failure_in_the_future_is_ignored(quick_plugin: PluginCopy) -> None:
-    """If a failure is in the future because the clock was set back, the installer does not wait."""
+    """If the time of a failure is in the future, the installer does not wait.
+
+    This happens if the clock was set back.
+    """
     run_installer(quick_plugin, FAIL="x")
     later = int(time.time()) + 10**6
     (quick_plugin.data / "install.json").write_text(

@@ -84,7 +84,7 @@ def test_the_module_does_not_replace_the_classic_hooks() -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
 def test_the_module_is_valid_javascript(tmp_path: Path) -> None:
-    """Node accepts the module's files as JavaScript."""
+    """Node accepts the files of the client's module as JavaScript."""
     for path in MODULE_FILES:
         done = subprocess.run(
             ["node", "--check", shutil.copy(path, tmp_path)],

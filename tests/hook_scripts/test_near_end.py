@@ -171,7 +171,7 @@ def test_archived_sessions_are_announced_by_the_next_start(plugin: PluginCopy) -
 
 
 def test_an_unusable_state_folder_prevents_checks(plugin: PluginCopy) -> None:
-    """If the state folder cannot be used, no check runs, because no stamp could be stored."""
+    """If the state folder cannot be used, no check runs, because its stamp could not be stored."""
     stamps_folder(plugin).rmdir()
     state = stamps_folder(plugin).parent
     stamps_folder(plugin).rmdir()

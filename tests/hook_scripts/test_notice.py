@@ -209,7 +209,7 @@ def test_the_transcript_is_found_by_the_session_id(plugin: PluginCopy, tmp_path:
 
 
 def test_newer_settings_start_python(plugin: PluginCopy) -> None:
-    """If the settings are newer than the note, Python is called, because the limit may be lower."""
+    """If the settings are newer than the note, Python is called, because the limit may be lower now."""
     body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     note = write_note(plugin, 10**9)
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"

@@ -328,7 +328,7 @@ def test_the_first_hook_prints_alone_if_the_others_never_start(
 def test_a_client_without_the_other_hooks_gets_one_part(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
-    """Codex, which has no hooks for the parts, gets a shorter text with the next step at its end."""
+    """Codex, which has no hooks for the parts, gets a shorter text that ends with the next step."""
     folder = write_pending_handoff(config_home, opening=f"{OPENING}\n\nNext step:\nfix it")
     codex = json.loads((REPO / "hooks" / "codex.json").read_text())["hooks"]["SessionStart"][0][
         "hooks"

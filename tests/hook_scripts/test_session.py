@@ -220,7 +220,7 @@ def test_the_first_start_prints_one_line(plugin: PluginCopy, is_ready: bool) -> 
 
 @pytest.mark.parametrize("says", [True, False])
 def test_the_greeting_replaces_an_empty_reply(plugin: PluginCopy, says: bool) -> None:
-    """At the first start, the hook prints the engine's reply, or the greeting if there is no reply."""
+    """At the first start, the hook prints the engine's reply or, if there is none, the greeting."""
     write_ready_venv(plugin)
     if not says:
         engine = plugin.root / "src" / "resume_hooks" / "hooks" / "session.py"
@@ -269,7 +269,7 @@ def test_an_outdated_engine_starts_the_installation(plugin: PluginCopy, change: 
 
 @pytest.mark.parametrize("own", ["named", "checkout"])
 def test_a_users_own_python_prevents_the_installation(plugin: PluginCopy, own: str) -> None:
-    """With RESUME_HOOKS_PYTHON or a .venv in the plugin's folder, no installation begins."""
+    """If RESUME_HOOKS_PYTHON is set or the plugin's folder contains a .venv, no installation begins."""
     installed = fake_installer(plugin)
     end_installer(plugin)
     if own == "checkout":

@@ -75,5 +75,5 @@ class Emulator:
         self._lines = None
 
     def clipboard_writes(self) -> list[str]:
-        """Return the texts that the client copied to the clipboard by OSC 52 sequences, oldest first."""
+        """Return the texts that the client copied to the clipboard with OSC 52 sequences, oldest first."""
         return [b64decode(found).decode() for found in _OSC_52.findall(bytes(self.raw))]

@@ -65,7 +65,7 @@ class ClientHome:
 
     @property
     def where(self) -> Where:
-        """The paths of the client's files, for calls of the package's functions."""
+        """The paths of the client's files, in the form that the engine's functions take."""
         return Where(self.env())
 
     def sessions(self) -> list[Path]:

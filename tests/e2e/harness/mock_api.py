@@ -95,13 +95,13 @@ class MockApi:
             return list(self._refused)
 
     def log_refused_target(self, target: str) -> None:
-        """Add the target of a refused connection to ``refused_targets``."""
+        """Add a refused connection's target to ``refused_targets``."""
         with self._lock:
             self._refused.append(target)
 
     @property
     def requests(self) -> list[Request]:
-        """Bodies of all requests to POST /v1/messages so far, oldest first. The list is a copy."""
+        """The bodies of all requests to POST /v1/messages so far, oldest first. The list is a copy."""
         with self._lock:
             return list(self._requests)
 

@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.02
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = MAX_WAIT_SECONDS) -> bool:
-    """Poll ``condition`` until it is true, and return True. Return False after ``seconds``."""
+    """Poll ``condition`` until it is true, and return True. Return False if ``seconds`` have passed."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -38,7 +38,7 @@ def is_process_running(pid: int) -> bool:
 
 
 def is_process_asleep(pid: int) -> bool:
-    """Check whether the process is idle: it does not compute, and has no child processes."""
+    """Check whether the process is idle: it uses no processor time and has no child processes."""
     try:
         children = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:  # One of the process's threads ended while its files were read.
@@ -47,7 +47,7 @@ def is_process_asleep(pid: int) -> bool:
 
 
 def _process_state(pid: int) -> str:
-    """Return the letter of the process's state in Linux, or "X" if there is no such process."""
+    """Return the letter with which Linux describes the process's state, or "X" if the process is missing."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -56,7 +56,7 @@ def _process_state(pid: int) -> str:
 
 
 def end_process(pid: int) -> None:
-    """Send SIGTERM to a process, then SIGKILL if it still runs. Ignore a missing process."""
+    """Send SIGTERM to a process, and then SIGKILL if it is still running. Ignore a missing process."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.kill(pid, sign)

@@ -60,7 +60,7 @@ class Message:
         )
 
     def envelope(self) -> dict[str, Any]:
-        """Return the message without its content, as the ``message_start`` event has it."""
+        """Return the message without its content, in the form of the ``message_start`` event."""
         return {
             "id": self.id,
             "type": "message",

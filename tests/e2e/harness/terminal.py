@@ -36,7 +36,7 @@ _RESTORE_SECONDS = 5.0
 
 
 class Terminal(ABC):
-    """The client on a screen of 120 columns and 50 rows. As a context manager, it ends the client."""
+    """A client on a screen of 120 columns and 50 rows. Leaving the ``with`` block ends the client."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Terminal(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End the client and its screen. Do nothing if neither runs."""
+        """End the client and its screen. Do nothing if neither is running."""
 
     def text(self) -> str:
         """Return the screen as one string."""

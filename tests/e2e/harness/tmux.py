@@ -115,7 +115,7 @@ class TmuxTui(Terminal):
         return bool(self._client_pid) and is_process_running(self._client_pid)
 
     def close(self) -> None:
-        """End the client and then the tmux server. Do nothing if neither runs."""
+        """End the client and then the tmux server. Do nothing if neither is running."""
         if self._folder is None:
             return
         for pid in (self._client_pid, self._server_pid):

@@ -82,7 +82,7 @@ class Tui(Terminal):
             return emulator.lines()
 
     def clipboard_writes(self) -> list[str]:
-        """Return the texts that the client copied to the clipboard by OSC 52 sequences, oldest first."""
+        """Return the texts that the client copied to the clipboard with OSC 52 sequences, oldest first."""
         emulator = self._child_and_emulator()[1]
         with self._lock:
             return emulator.clipboard_writes()
@@ -105,7 +105,7 @@ class Tui(Terminal):
         return self._child is not None and bool(self._child.isalive())
 
     def close(self) -> None:
-        """End the client and its terminal. Do nothing if neither runs."""
+        """End the client and its terminal. Do nothing if neither is running."""
         if self._child is None:
             return
         if self._child.pid is not None:
