@@ -9,13 +9,13 @@ import re
 
 from resume_hooks.hooks.hook_replies import Host
 
-_RESUME_COMMAND = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTILINE)
+_RESUME_COMMAND_PATTERN = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTILINE)
 
 
 def _format_card(text: str) -> str:
     """Adapt an answer's text for Codex, and append a line with the command that opens the new session."""
     card = text.replace("Claude Code", "Codex")
-    command = _RESUME_COMMAND.search(card)
+    command = _RESUME_COMMAND_PATTERN.search(card)
     if command:
         return f"{card}\n{command[1]}"
     return card

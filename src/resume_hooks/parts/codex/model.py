@@ -44,7 +44,7 @@ _FIXED_SETTINGS = (
 )  # fmt: skip
 
 _HARMLESS_ITEM_TYPES = frozenset({"agent_message", "reasoning", "error", "todo_list"})
-_SERVER_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_SERVER_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]+")
 _SCHEMA_KEYWORDS = frozenset(
     {"type", "properties", "items", "anyOf", "enum", "const", "description", "$defs", "$ref"}
 )
@@ -212,7 +212,7 @@ def _read_server_names(where: Where) -> list[str]:
         names = [str(name) for name in servers]
     else:
         names = []
-    if not all(map(_SERVER_NAME.fullmatch, names)):
+    if not all(map(_SERVER_NAME_PATTERN.fullmatch, names)):
         raise HeadlessFailed(
             "codex has an MCP server whose name can't be given on its command line"
         )

@@ -59,7 +59,9 @@ DEFAULT_CLI_VERSION = "0.125.0"
 supported version of Codex can resume a child with this version."""
 
 DEFAULT_PROVIDER, DEFAULT_ORIGINATOR = "openai", "codex_cli_rs"
-_PROVIDER_SETTING = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)
+_PROVIDER_SETTING_PATTERN = re.compile(
+    r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE
+)
 MAX_CONFIG_BYTES = 1024 * 1024  # Maximum number of bytes to read from Codex's settings.
 
 
@@ -255,7 +257,7 @@ def _read_provider_setting(codex_home: str) -> str:
     except OSError:
         return DEFAULT_PROVIDER
     top_settings = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
-    match = _PROVIDER_SETTING.search(top_settings)
+    match = _PROVIDER_SETTING_PATTERN.search(top_settings)
     if match:
         return match[1]
     return DEFAULT_PROVIDER

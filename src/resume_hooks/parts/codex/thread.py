@@ -92,7 +92,7 @@ Each output is stored with its limit, which is therefore copied to a child.
 IMAGE_TOKENS = 1_600  # The maximum number of tokens of an image, whatever its size.
 
 _TARGET_ARGUMENTS = ("cmd", "command", "path", "file_path", "query", "url", "input")
-_FAILURE_EXIT_CODE = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
+_FAILURE_EXIT_CODE_PATTERN = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
 # The number of characters at the beginning of an output in which the exit code is searched for.
 _EXIT_CODE_SEARCH_CHARACTERS = 400
 
@@ -149,7 +149,7 @@ class CodexThread:
                 pieces += _find_call_pieces(payload, index, call_id)
             elif kind in codex_items.OUTPUT_TYPES and call_id in calls:
                 output_indexes[call_id] = index
-                if _FAILURE_EXIT_CODE.search(
+                if _FAILURE_EXIT_CODE_PATTERN.search(
                     codex_items.item_text(payload)[:_EXIT_CODE_SEARCH_CHARACTERS]
                 ):
                     failed_call_ids.add(call_id)

@@ -38,13 +38,13 @@ MAX_PASSES = 4
 """The maximum number of passes over a text. When a secret has been removed, the scanner may
 recognise another one, which the next pass removes."""
 
-_PLACEHOLDER = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
+_PLACEHOLDER_PATTERN = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
 _TOOL_NAME_PATH = (b"message", b"content", b"name")
 _TOOL_NAME_PLACEHOLDER = b"secret_removed"
 """The placeholder for a secret in a tool's name. It contains only characters that the API allows in
 such names."""
 _THINKING_TYPE = b'"thinking"'
-_WORD_CHARACTERS = re.compile(rb"[A-Za-z0-9_-]+")
+_WORD_CHARACTERS_PATTERN = re.compile(rb"[A-Za-z0-9_-]+")
 
 
 class RemovedSecret(NamedTuple):
@@ -213,7 +213,7 @@ class Cleaner:
             cleaned_name = self._remove_scanned_secrets(body[start:end], removed_secrets)
             parts += [
                 body[position:start],
-                _PLACEHOLDER.sub(_TOOL_NAME_PLACEHOLDER, cleaned_name)
+                _PLACEHOLDER_PATTERN.sub(_TOOL_NAME_PLACEHOLDER, cleaned_name)
                 if start in name_spans
                 else cleaned_name,
             ]
@@ -237,7 +237,7 @@ class Cleaner:
                 is_tool_name = string.start in name_spans
                 parts += [
                     body[position : string.start - 1],
-                    _PLACEHOLDER.sub(_TOOL_NAME_PLACEHOLDER, cleaned_string)
+                    _PLACEHOLDER_PATTERN.sub(_TOOL_NAME_PLACEHOLDER, cleaned_string)
                     if is_tool_name
                     else cleaned_string,
                 ]
@@ -343,11 +343,11 @@ def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
     extended_secrets = []
     for secret, next_start in zip(secrets, next_starts, strict=True):
         is_word = (
-            _WORD_CHARACTERS.match(raw, secret.end - 1)
+            _WORD_CHARACTERS_PATTERN.match(raw, secret.end - 1)
             and raw[secret.end - 2 : secret.end - 1] != b"\\"
         )
         if is_word:
-            word_end = _WORD_CHARACTERS.match(raw, secret.end, max(secret.end, next_start))
+            word_end = _WORD_CHARACTERS_PATTERN.match(raw, secret.end, max(secret.end, next_start))
         else:
             word_end = None
         extended_secrets.append(secret._replace(end=word_end.end() if word_end else secret.end))

@@ -356,10 +356,12 @@ def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
     for secret in secrets:
         for value in secret.values:
             if is_distinctive(value) or is_searchable_token(value):
-                searchable = [value]
+                searchable_values = [value]
             else:
-                searchable = []
-            kinds_by_text |= dict.fromkeys([*searchable, *split_encoded_lines(value)], secret.kind)
+                searchable_values = []
+            kinds_by_text |= dict.fromkeys(
+                [*searchable_values, *split_encoded_lines(value)], secret.kind
+            )
     return kinds_by_text
 
 

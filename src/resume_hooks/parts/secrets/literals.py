@@ -61,27 +61,27 @@ This part must also have at least ``MIN_PREFIX_CHARACTERS`` characters."""
 
 MIN_PREFIX_CHARACTERS = 20
 
-_RECORD_ID = re.compile(
+_RECORD_ID_PATTERN = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+"
 )
 """Matches ids of records. Such an id is never removed as a secret, because the session would then
 be damaged."""
 
-_WORD_CHARACTERS = re.compile(r"[A-Za-z0-9_-]*")
+_WORD_CHARACTERS_PATTERN = re.compile(r"[A-Za-z0-9_-]*")
 """Matches the characters that can follow a secret's recognised part and belong to the secret."""
 
-_PLACEHOLDER = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
+_PLACEHOLDER_PATTERN = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 
-_LINE_ENDS = re.compile(r"(?:\\+[nr]|[\r\n])+")
-_ENCODED_LINE = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+_LINE_ENDS_PATTERN = re.compile(r"(?:\\+[nr]|[\r\n])+")
+_ENCODED_LINE_PATTERN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 _NAME_PUNCTUATION = frozenset("-_./: ")
 """Punctuation that also occurs in ordinary names. It does not distinguish a secret from a name."""
 
-_TOKEN_START = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
+_TOKEN_START_PATTERN = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
 r"""Matches the position at which a word or a secret can begin. It may follow an escape such as
 ``\n``."""
 
-_TOKEN_END = re.compile(r"(?![A-Za-z0-9])")
+_TOKEN_END_PATTERN = re.compile(r"(?![A-Za-z0-9])")
 
 
 def parse_named_secrets(raw: bytes) -> dict[str, str]:
@@ -132,8 +132,8 @@ def is_distinctive(value: str) -> bool:
     """Check whether a secret is so long and unusual that its text can be removed from all files."""
     if (
         len(value) < MIN_TEXT_CHARACTERS
-        or _RECORD_ID.fullmatch(value)
-        or _PLACEHOLDER.search(value)
+        or _RECORD_ID_PATTERN.fullmatch(value)
+        or _PLACEHOLDER_PATTERN.search(value)
     ):
         return False
     is_mixed = any(character.isdigit() for character in value) and any(
@@ -152,7 +152,7 @@ def is_searchable_token(value: str) -> bool:
     """
     if (
         not MIN_TOKEN_CHARACTERS <= len(value) < MIN_TEXT_CHARACTERS
-        or _PLACEHOLDER.search(value)
+        or _PLACEHOLDER_PATTERN.search(value)
         or any(character.isspace() for character in value)
     ):
         return False
@@ -167,10 +167,10 @@ def split_encoded_lines(value: str) -> Iterator[str]:
 
     Each of these lines is part of the secret, so it must be removed even if it occurs alone.
     """
-    lines = _LINE_ENDS.split(value)
+    lines = _LINE_ENDS_PATTERN.split(value)
     if len(lines) > 1:
         for line in map(str.strip, lines):
-            if _ENCODED_LINE.fullmatch(line) and is_distinctive(line):
+            if _ENCODED_LINE_PATTERN.fullmatch(line) and is_distinctive(line):
                 yield line
 
 
@@ -213,15 +213,15 @@ class _EncodedForm(NamedTuple):
             return 0
         end = start + len(self.text)
         if self.is_whole_token and not (
-            _TOKEN_START.match(text, start) and _TOKEN_END.match(text, end)
+            _TOKEN_START_PATTERN.match(text, start) and _TOKEN_END_PATTERN.match(text, end)
         ):
             return 0
         for character in self.remaining_text:
             if text[end : end + 1] != character:
                 break
             end += 1
-        if self.extends_to_word_end and _WORD_CHARACTERS.fullmatch(text[end - 1]):
-            word = _WORD_CHARACTERS.match(text, end)
+        if self.extends_to_word_end and _WORD_CHARACTERS_PATTERN.fullmatch(text[end - 1]):
+            word = _WORD_CHARACTERS_PATTERN.match(text, end)
         else:
             word = None
         if word:
@@ -249,7 +249,7 @@ class Literals:
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
             self._forms.setdefault(form.text[:FORM_HEAD_CHARACTERS], []).append(form)
         self._form_head_pattern = re.compile(
-            f"{_PLACEHOLDER.pattern}|{_build_prefix_pattern(self._forms)}"
+            f"{_PLACEHOLDER_PATTERN.pattern}|{_build_prefix_pattern(self._forms)}"
         )
         self._separate_forms: list[bytes] = []
         for text in forms if len(forms) <= MAX_SEPARATE_FORMS else ():
@@ -288,7 +288,7 @@ class Literals:
         """
         position = 0
         while head := self._form_head_pattern.search(text, position):
-            if _PLACEHOLDER.fullmatch(head[0]):
+            if _PLACEHOLDER_PATTERN.fullmatch(head[0]):
                 position = head.end()
             else:
                 position = head.start() + 1
@@ -302,9 +302,11 @@ class Literals:
 def _build_forms(values: Mapping[str, str]) -> Iterator[_EncodedForm]:
     """Yield the forms in which secrets may occur, including the beginnings of long secrets."""
     for value, kind in values.items():
-        was_scanned = kind != NAMED_KIND
+        was_found_by_scanner = kind != NAMED_KIND
         for text in encode_secret(value):
-            yield _EncodedForm(text, kind, extends_to_word_end=was_scanned and text == value)
+            yield _EncodedForm(
+                text, kind, extends_to_word_end=was_found_by_scanner and text == value
+            )
     for value, kind in values.items():
         prefix = value[: max(MIN_PREFIX_CHARACTERS, int(len(value) * MIN_PREFIX_FRACTION))]
         if len(prefix) < len(value):
@@ -339,8 +341,8 @@ def _build_branch_pattern(tree: Mapping[str, Any]) -> str:
 
 def _encode_as_json(text: str) -> Iterator[str]:
     """Yield the forms that a text can have in a JSON string."""
-    for as_ascii in (True, False):
-        encoded = json.dumps(text, ensure_ascii=as_ascii)[1:-1]
+    for escapes_non_ascii in (True, False):
+        encoded = json.dumps(text, ensure_ascii=escapes_non_ascii)[1:-1]
         yield encoded
         yield encoded.replace("/", "\\/")
 
@@ -354,7 +356,7 @@ def _encode_as_base64(raw: bytes) -> Iterator[str]:
     """
     for shift in range(3):
         start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
-        core = base64.b64encode(bytes(shift) + raw).decode()[start:end]
-        if len(core) >= MIN_BASE64_CHARACTERS:
-            yield core
-            yield core.replace("+", "-").replace("/", "_")
+        context_free_part = base64.b64encode(bytes(shift) + raw).decode()[start:end]
+        if len(context_free_part) >= MIN_BASE64_CHARACTERS:
+            yield context_free_part
+            yield context_free_part.replace("+", "-").replace("/", "_")

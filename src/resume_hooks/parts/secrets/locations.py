@@ -71,7 +71,7 @@ LINE_FORMAT, TEXT_FORMAT, BINARY_FORMAT = "line", "text", "binary"
 RECORD_FILE_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 """The kinds of files that contain one record per line."""
 
-_SESSION_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SESSION_ID_PATTERN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Matches a session id in the name of a file or folder."""
 
 MAX_FILES_PER_FOLDER = 200_000
@@ -221,7 +221,7 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
                 COPY if is_other_file else kind, path, _parse_session_id_below(folder, path)
             )
     for path in held_links.links_without_client_file(where):
-        session_id = _SESSION_ID.search(
+        session_id = _SESSION_ID_PATTERN.search(
             os.path.relpath(path, held_links.links_folder(where)).partition(os.sep)[2]
         )
         yield Location(
@@ -270,7 +270,7 @@ def _find_project_locations(where: Where) -> Iterator[Location]:
                     + TRANSCRIPT_SUFFIX
                 )
             else:
-                match = _SESSION_ID.search(first_component)
+                match = _SESSION_ID_PATTERN.search(first_component)
                 session_id = match[0] if match else ""
             if not deeper_components and first_component == session_id + TRANSCRIPT_SUFFIX:
                 kind = TRANSCRIPT

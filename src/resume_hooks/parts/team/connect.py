@@ -65,7 +65,7 @@ _REMEDIES_BY_ERROR_TEXT = {
 """Maps part of an error message from libpq, the server or pgbouncer to instructions for solving the
 problem."""
 
-_SERVICE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_SERVICE_NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _MAX_CONNECT_SECONDS = 3
 _MAX_STATEMENT_SECONDS = 30
 _TIMEOUT_OPTIONS = f"-c statement_timeout={_MAX_STATEMENT_SECONDS}s -c lock_timeout=2s"
@@ -126,7 +126,7 @@ def validate_service(text: str) -> str:
 
     Raise UsageError for any other text, for example for a connection string with a password.
     """
-    if not _SERVICE_NAME.fullmatch(text):
+    if not _SERVICE_NAME_PATTERN.fullmatch(text):
         raise UsageError(
             "A team is named by a service of libpq, never by an address or a password",
             (

@@ -37,11 +37,13 @@ _MAX_CONFIG_BYTES = 256 * 1024
 _MAX_REMOTE_CHARACTERS = 2_000
 """The maximum number of characters to examine in a remote's address. The time that the regular
 expressions take grows with the square of this number."""
-_CREDENTIALS = re.compile(r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/])", re.DOTALL)
+_CREDENTIALS_PATTERN = re.compile(
+    r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/])", re.DOTALL
+)
 """Matches the parts of an address that may contain a password or token: user information before the
 host, and a query or fragment after the path."""
 
-_REMOTE_ADDRESS = re.compile(
+_REMOTE_ADDRESS_PATTERN = re.compile(
     r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z",
     re.IGNORECASE,
 )
@@ -125,7 +127,7 @@ def read_project_name(cwd: str) -> str:
         )
     remote_url = (config.get('remote "origin"', "url", fallback="") or "")[:_MAX_REMOTE_CHARACTERS]
     remote_url = remote_url.strip().strip('"')  # git quotes a value that contains `#` or `;`.
-    match = _REMOTE_ADDRESS.match(_CREDENTIALS.sub("", remote_url))
+    match = _REMOTE_ADDRESS_PATTERN.match(_CREDENTIALS_PATTERN.sub("", remote_url))
     if match and not remote_url.startswith(("/", ".", "file:")):
         return collapse_line(
             redact(plain_line(replace_surrogates(f"{match[1].lower()}/{match[2]}")))[0], 300

@@ -49,7 +49,7 @@ _DATA_PAGES_INDEX = 5
 """The index of the field in ``/proc/self/statm`` that contains the number of writable memory pages.
 """
 
-_WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
+_WHOLE_NUMBER_PATTERN = re.compile(rb"-?[0-9]{1,19}")
 
 _TIMEOUT_NOTE = "The server took too long. The answer contains what arrived in time."
 
@@ -188,7 +188,11 @@ def make_whole_number_parser(
     """Return a parser for whole numbers from ``minimum`` to ``maximum``."""
 
     def parse(raw: bytes | None) -> int:
-        if raw is None or not _WHOLE_NUMBER.fullmatch(raw) or not minimum <= int(raw) <= maximum:
+        if (
+            raw is None
+            or not _WHOLE_NUMBER_PATTERN.fullmatch(raw)
+            or not minimum <= int(raw) <= maximum
+        ):
             raise ValueError
         return int(raw)
 

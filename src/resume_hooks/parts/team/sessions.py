@@ -209,19 +209,19 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
         _select_best_matches(locator_text, sessions), key=lambda session: session.is_transferred
     )
     own_ids = {session.session_id for session in matches if session.is_own}
-    chosen: dict[tuple[str, str], TeamSession] = {}
+    sessions_by_key: dict[tuple[str, str], TeamSession] = {}
     # If ``matches`` contains several copies with the same owner and id, keep the first one.
     for session in reversed(matches):
         if session.is_own or session.session_id not in own_ids:
-            chosen[session.owner, session.session_id] = session
-    if not chosen:
+            sessions_by_key[session.owner, session.session_id] = session
+    if not sessions_by_key:
         raise SessionNotFound(
             f"The team has no session '{collapse_line(plain_line(locator), 80)}' that you may see",
             "resume-hooks team sessions",
         )
-    if len(chosen) > 1:
+    if len(sessions_by_key) > 1:
         listed_sessions: list[dict[str, object]] = []
-        for match in list(chosen.values())[::-1][:20]:
+        for match in list(sessions_by_key.values())[::-1][:20]:
             listed_sessions.append(
                 {
                     "session_id": match.session_id,
@@ -230,8 +230,10 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
                     "ended": match.ended,
                 }
             )
-        raise AmbiguousLocator(locator, listed_sessions, len(chosen), "Give owner:id, as listed.")
-    return next(iter(chosen.values()))
+        raise AmbiguousLocator(
+            locator, listed_sessions, len(sessions_by_key), "Give owner:id, as listed."
+        )
+    return next(iter(sessions_by_key.values()))
 
 
 def _select_best_matches(locator_text: str, sessions: list[TeamSession]) -> list[TeamSession]:
@@ -254,15 +256,19 @@ def _select_best_matches(locator_text: str, sessions: list[TeamSession]) -> list
     title_matches = [session for session in sessions if session.title == locator_text]
     if title_matches:
         return title_matches
-    folded = locator_text.casefold()
-    return [session for session in sessions if folded and folded in session.title.casefold()]
+    lowercase_locator = locator_text.casefold()
+    return [
+        session
+        for session in sessions
+        if lowercase_locator and lowercase_locator in session.title.casefold()
+    ]
 
 
 def _is_id_or_prefix(locator_text: str) -> bool:
     """Check whether a text is a session id or the beginning of one, optionally after ``owner:``."""
     owner, _, name = locator_text.rpartition(":")
-    shortest = MIN_ID_PREFIX_CHARACTERS if owner else _LISTED_ID_CHARACTERS
-    return len(name) >= shortest and is_session_id(name + _ID_PADDING[len(name) :])
+    min_characters = MIN_ID_PREFIX_CHARACTERS if owner else _LISTED_ID_CHARACTERS
+    return len(name) >= min_characters and is_session_id(name + _ID_PADDING[len(name) :])
 
 
 def _prefer_own_sessions(sessions: list[TeamSession]) -> list[TeamSession]:

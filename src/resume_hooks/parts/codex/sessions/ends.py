@@ -35,7 +35,7 @@ from resume_hooks.transcripts.head_tail import (
 from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE
 from resume_hooks.transcripts.records import Record, get_string, parse_positive_count
 
-_WINDOW_FIELD = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
+_WINDOW_FIELD_PATTERN = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
 
 class RolloutEnds(HeadTail):
@@ -173,7 +173,7 @@ class RolloutEnds(HeadTail):
     @cached_property
     def window(self) -> int:
         """The size of the model's context window in tokens, or 0 if the tail does not contain it."""
-        windows = _WINDOW_FIELD.findall(self.tail)
+        windows = _WINDOW_FIELD_PATTERN.findall(self.tail)
         if windows:
             return parse_positive_count(int(windows[-1]))
         return 0

@@ -24,7 +24,7 @@ MAX_FOLDER_DEPTH = 4
 # first. Old clients may write long fields before the working directory.
 HEAD_BYTES = 8 * 1024
 
-_CWD_FIELD = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')
+_CWD_FIELD_PATTERN = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')
 
 
 class Rollout(NamedTuple):
@@ -78,7 +78,7 @@ def read_thread_cwd(path: str) -> str:
     try:
         with open(path, "rb") as stream:
             head = stream.read(HEAD_BYTES)
-        match = _CWD_FIELD.search(head)
+        match = _CWD_FIELD_PATTERN.search(head)
         if match:
             cwd = get_string(parse_record(b"{%s}" % match[0]) or {}, "cwd")
         else:

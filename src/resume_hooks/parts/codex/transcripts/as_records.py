@@ -545,30 +545,30 @@ def _convert_usage(token_counts: Record) -> Record:
 
 # The maximum number of encoded characters in a picture. A text replaces a larger picture.
 MAX_PICTURE_CHARACTERS = 8 * 1024 * 1024
-_PICTURE_TAG = re.compile(r"</?image\b[^>]{0,200}>")
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
-_EXIT_CODE = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
-_RUNNING_TASK_ID = re.compile(r"running with (session ID \d{1,9}|cell ID \d{1,9})\b")
-_TRUNCATED_RESULT = re.compile(
+_PICTURE_TAG_PATTERN = re.compile(r"</?image\b[^>]{0,200}>")
+_DATA_URL_PATTERN = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
+_EXIT_CODE_PATTERN = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
+_RUNNING_TASK_ID_PATTERN = re.compile(r"running with (session ID \d{1,9}|cell ID \d{1,9})\b")
+_TRUNCATED_RESULT_PATTERN = re.compile(
     r'Warning: truncated[^{]{0,200}\{"chunk_id":[^{}]{0,200}?"exit_code":(\d{1,9})\b'
 )
 """Matches the beginning of a command's result that was printed by a script and shortened by the
 client."""
 
-_PRINTED_SESSION_ID = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
-_PRINTED_EXIT_CODE = re.compile(
+_PRINTED_SESSION_ID_PATTERN = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
+_PRINTED_EXIT_CODE_PATTERN = re.compile(
     r"(?:\A|\n)\[?exit(?:[_ ]?(?:code|status))?[=:] ?(-?\d{1,9})\]?\s*\Z", re.IGNORECASE
 )
 """Matches the last line of an output if this line is an exit code that a script printed."""
 
-_OUTPUT_HEAD = re.compile(
+_OUTPUT_HEAD_PATTERN = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process exited with code|Exit code|Original token count|"
     r"Total output lines|Script completed)\b[^\n]{0,80}\n){1,8}(?:Output:(?:\n|\Z))?"
 )
 """Matches the lines that the client writes before the output of a finished command."""
 
 _SCRIPT_OUTPUT_PREFIX = "Script "  # The beginning of the output of a script.
-_ABORTED_OUTPUT = re.compile(r"(?:\A|\n)aborted(?: by user[^\n]{0,80})?\s*\Z")
+_ABORTED_OUTPUT_PATTERN = re.compile(r"(?:\A|\n)aborted(?: by user[^\n]{0,80})?\s*\Z")
 """Matches the output of a call that the user interrupted."""
 
 INTERRUPTED_STATUS = 130  # The exit status of a command that was interrupted with Ctrl-C.
@@ -600,7 +600,7 @@ def build_message_blocks(item: Record) -> list[Record]:
     part_blocks = [_build_block(part) for part in codex_items.content_parts(item)]
     blocks = []
     for block in part_blocks:
-        if block and not _PICTURE_TAG.fullmatch(get_string(block, "text").strip()):
+        if block and not _PICTURE_TAG_PATTERN.fullmatch(get_string(block, "text").strip()):
             blocks.append(block)
     return blocks
 
@@ -612,7 +612,7 @@ def _build_block(part: Record) -> Record | None:
             return {"type": records.TEXT, "text": text}
         return None
     url = get_string(part, "image_url")
-    match = _DATA_URL.match(url)
+    match = _DATA_URL_PATTERN.match(url)
     if len(url) > MAX_PICTURE_CHARACTERS:
         return {
             "type": records.TEXT,
@@ -685,7 +685,7 @@ def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
     If ``status`` is not 0, the output then begins with a line such as ``Exit code 1``.
     """
     text = get_string(blocks[0], "text")
-    head = _OUTPUT_HEAD.match(text)
+    head = _OUTPUT_HEAD_PATTERN.match(text)
     if head is not None:
         text = text[head.end() :]
     output_body = blocks[1:]
@@ -704,21 +704,21 @@ def _parse_output_fields(first_text: str, last_text: str) -> Record:
 
     ``first_text`` and ``last_text`` are the texts of the first and the last part of the output.
     """
-    if match := _EXIT_CODE.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
+    if match := _EXIT_CODE_PATTERN.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
         return {records.EXIT_STATUS_FIELD: int(match[1])}
-    if _ABORTED_OUTPUT.search(first_text[-EXIT_CODE_SEARCH_CHARACTERS:]):
+    if _ABORTED_OUTPUT_PATTERN.search(first_text[-EXIT_CODE_SEARCH_CHARACTERS:]):
         return {records.EXIT_STATUS_FIELD: INTERRUPTED_STATUS}
-    if match := _TRUNCATED_RESULT.match(last_text):
+    if match := _TRUNCATED_RESULT_PATTERN.match(last_text):
         return {records.EXIT_STATUS_FIELD: int(match[1])}
-    if match := _RUNNING_TASK_ID.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
+    if match := _RUNNING_TASK_ID_PATTERN.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
         return {
             records.TASK_FIELD: match[1].replace("cell ID ", "cell ").removeprefix("session ID ")
         }
     ending = last_text[-EXIT_CODE_SEARCH_CHARACTERS:]
-    if match := _PRINTED_SESSION_ID.search(ending):
+    if match := _PRINTED_SESSION_ID_PATTERN.search(ending):
         return {records.TASK_FIELD: match[1]}
     if first_text.startswith(_SCRIPT_OUTPUT_PREFIX) and (
-        match := _PRINTED_EXIT_CODE.search(ending)
+        match := _PRINTED_EXIT_CODE_PATTERN.search(ending)
     ):
         return {records.EXIT_STATUS_FIELD: int(match[1])}
     return {}

@@ -24,8 +24,8 @@ GOAL_EVENT = "thread_goal_updated"
 UPDATE_GOAL_TOOL, CREATE_GOAL_TOOL = "update_goal", "create_goal"
 COMPLETE_STATUS = "complete"
 
-_GOAL_TEXT = re.compile(r'^User set the goal: (".*")$', re.MULTILINE)
-_GOAL_STATUS = re.compile(r'^User set goal status: "(\w+)"\.?$', re.MULTILINE)
+_GOAL_TEXT_PATTERN = re.compile(r'^User set the goal: (".*")$', re.MULTILINE)
+_GOAL_STATUS_PATTERN = re.compile(r'^User set goal status: "(\w+)"\.?$', re.MULTILINE)
 _GOAL_CLEARED_TEXT = "User cleared the goal."
 
 
@@ -85,9 +85,9 @@ def parse_goal_notice(goal_notice: Record) -> tuple[str, str]:
     status is ``clear``, ``paused`` or ``active``.
     """
     text = codex_items.item_text(goal_notice)
-    if objective := _GOAL_TEXT.search(text):
+    if objective := _GOAL_TEXT_PATTERN.search(text):
         return _parse_quoted_text(objective[1]), ""
-    if status := _GOAL_STATUS.search(text):
+    if status := _GOAL_STATUS_PATTERN.search(text):
         return "", status[1]
     return "", "clear" if _GOAL_CLEARED_TEXT in text else ""
 

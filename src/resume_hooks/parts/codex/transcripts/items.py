@@ -66,7 +66,7 @@ HARNESS_PREFIXES = (
 )
 """The beginnings of messages that have the user's role but come from the harness."""
 
-_INSTRUCTIONS_HEADING = re.compile(r"# AGENTS\.md instructions for (\S[^\n]{0,400})\n")
+_INSTRUCTIONS_HEADING_PATTERN = re.compile(r"# AGENTS\.md instructions for (\S[^\n]{0,400})\n")
 _INSTRUCTIONS_PREFIXES = ("<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md")
 _GOAL_NOTICE_PREFIX = '<codex_internal_context source="user_goal">'
 _GOAL_NOTICE_KIND = (
@@ -169,7 +169,7 @@ def instructions_name(item: Record) -> str:
     Return ``""`` if the message contains no instructions.
     """
     text = item_text(item).lstrip()
-    if match := _INSTRUCTIONS_HEADING.match(text):
+    if match := _INSTRUCTIONS_HEADING_PATTERN.match(text):
         return f"AGENTS.md of {match[1]}"
     if text.startswith(_INSTRUCTIONS_PREFIXES):
         return "AGENTS.md"

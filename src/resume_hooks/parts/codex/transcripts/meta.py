@@ -19,7 +19,7 @@ from resume_hooks.paths import is_session_id
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_positive_count
 
 _ID_PATTERN = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_ROLLOUT_NAME = re.compile(
+_ROLLOUT_NAME_PATTERN = re.compile(
     rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID_PATTERN})(?:_({_ID_PATTERN}))?\.jsonl(?:\.zst)?"
 )
 
@@ -76,7 +76,7 @@ class ThreadMeta(NamedTuple):
 
 def parse_rollout_name(path: str) -> RolloutName | None:
     """Return the ids in the file name of a rollout, or None if Codex would not list a file with this name."""
-    match = _ROLLOUT_NAME.fullmatch(os.path.basename(path))
+    match = _ROLLOUT_NAME_PATTERN.fullmatch(os.path.basename(path))
     if match is None:
         return None
     thread_id, rollout_id = match.groups()

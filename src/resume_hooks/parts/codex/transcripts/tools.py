@@ -34,22 +34,22 @@ PLAN_TOOL = "update_plan"
 PATCH_HEADER = "*** Begin Patch"
 MAX_PATCH_FILES = 200  # Maximum number of files in a patch.
 
-_TOOL_CALL = re.compile(r"\btools\.(\w{1,80})")
-_COMMAND_CALL = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
-_POLL_CALL = re.compile(
+_TOOL_CALL_PATTERN = re.compile(r"\btools\.(\w{1,80})")
+_COMMAND_CALL_PATTERN = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
+_POLL_CALL_PATTERN = re.compile(
     r'\(\s*\{\s*"?session_id"?\s*:\s*(\d{1,9})\b(?:\s*,\s*"?chars"?\s*:\s*("(?:[^"\\]|\\.)*+"))?'
 )
-_PLAN_STEP = re.compile(
+_PLAN_STEP_PATTERN = re.compile(
     r'\{\s*"?step"?\s*:\s*("(?:[^"\\]|\\.)*+")\s*,\s*"?status"?\s*:\s*("\w{1,20}")'
 )
-_WORKDIR_ARGUMENT = re.compile(r'\bworkdir"?\s*:\s*("(?:[^"\\]|\\.)*+")')
-_PATCH_TEXT = re.compile(r'"\*\*\* Begin Patch(?:[^"\\]|\\.)*+"')
-_FILE_HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_MOVE_HEADER = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
-_SHELL_CALL = re.compile(r"\s*(?:/\S*/)?(?:ba|z|da)?sh\s+-\w*c\s")
-_POWERSHELL_PROGRAM = re.compile(r"(?:powershell|pwsh)(?:\.exe)?")
-_PATCH_COMMAND = re.compile(r"\s*(?:cd\s+([^\s;&|]+)\s*&&\s*)?apply_patch\b[^\n]*\s*")
-_SHELL_PROGRAM = re.compile(r"(?:ba|z|da)?sh")
+_WORKDIR_ARGUMENT_PATTERN = re.compile(r'\bworkdir"?\s*:\s*("(?:[^"\\]|\\.)*+")')
+_PATCH_TEXT_PATTERN = re.compile(r'"\*\*\* Begin Patch(?:[^"\\]|\\.)*+"')
+_FILE_HEADER_PATTERN = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_MOVE_HEADER_PATTERN = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
+_SHELL_CALL_PATTERN = re.compile(r"\s*(?:/\S*/)?(?:ba|z|da)?sh\s+-\w*c\s")
+_POWERSHELL_PROGRAM_PATTERN = re.compile(r"(?:powershell|pwsh)(?:\.exe)?")
+_PATCH_COMMAND_PATTERN = re.compile(r"\s*(?:cd\s+([^\s;&|]+)\s*&&\s*)?apply_patch\b[^\n]*\s*")
+_SHELL_PROGRAM_PATTERN = re.compile(r"(?:ba|z|da)?sh")
 
 
 class ToolUse(NamedTuple):
@@ -113,7 +113,7 @@ def _convert_script(code: str) -> list[ToolUse]:
     its output is printed after the outputs of the commands.
     """
     commands, polls, plan = _parse_commands(code), _parse_polls(code), _parse_plan(code)
-    patches = [_parse_literal(text) for text in _PATCH_TEXT.findall(code)]
+    patches = [_parse_literal(text) for text in _PATCH_TEXT_PATTERN.findall(code)]
     literal_counts = Counter(
         {
             "exec_command": len(commands),
@@ -122,7 +122,7 @@ def _convert_script(code: str) -> list[ToolUse]:
             PLAN_TOOL: 1 if plan else 0,
         }
     )
-    call_counts = Counter(_TOOL_CALL.findall(code))
+    call_counts = Counter(_TOOL_CALL_PATTERN.findall(code))
     if not call_counts or call_counts != literal_counts or "" in patches:
         return [ToolUse(SCRIPT_TOOL, {"code": code})]
     uses: list[ToolUse] = []
@@ -140,11 +140,11 @@ def _parse_commands(code: str) -> list[Record]:
     """Return the commands that a script runs. Return [] if a command is not a string literal."""
     commands: list[Record] = []
     for call in code.split("tools.exec_command")[1:]:
-        command_match = _COMMAND_CALL.match(call)
+        command_match = _COMMAND_CALL_PATTERN.match(call)
         command = _parse_literal(command_match[1]) if command_match else ""
         if not command:
             return []
-        folder_match = _WORKDIR_ARGUMENT.search(call)
+        folder_match = _WORKDIR_ARGUMENT_PATTERN.search(call)
         if folder_match is None:
             commands.append({"cmd": command})
         else:
@@ -160,7 +160,7 @@ def _parse_polls(code: str) -> list[Record]:
     """
     polls: list[Record] = []
     for call in code.split(f"tools.{POLL_TOOL}")[1:]:
-        match = _POLL_CALL.match(call)
+        match = _POLL_CALL_PATTERN.match(call)
         if match is None:
             return []
         poll: Record = {POLLED_TASK_FIELD: match[1]}
@@ -174,7 +174,7 @@ def _parse_plan(code: str) -> list[Record]:
     """Return the steps of the plan that a script sets, each with its status."""
     plan_call = code.partition(f"tools.{PLAN_TOOL}")[2]
     steps = []
-    for step, status in _PLAN_STEP.findall(plan_call):
+    for step, status in _PLAN_STEP_PATTERN.findall(plan_call):
         steps.append({"step": _parse_literal(step), "status": _parse_literal(status)})
     return steps
 
@@ -203,12 +203,12 @@ def _convert_shell_call(arguments: Record) -> ToolUse:
                 "apply_patch", {"input": command_words[1], **_read_working_directory(arguments)}
             )
         command = _find_shell_line(command_words) or shlex.join(command_words)
-    elif isinstance(command, str) and _SHELL_CALL.match(command):
+    elif isinstance(command, str) and _SHELL_CALL_PATTERN.match(command):
         command = _find_shell_line(_split_words(command)) or command
     if not isinstance(command, str):
         return ToolUse("Bash", arguments)
     before, header, patch = command.partition(PATCH_HEADER)
-    applied = _PATCH_COMMAND.fullmatch(before)
+    applied = _PATCH_COMMAND_PATTERN.fullmatch(before)
     if header and applied is not None:
         folder = _read_working_directory(arguments)
         if applied[1]:
@@ -237,9 +237,9 @@ def _find_shell_line(command_words: list[str]) -> str:
     if len(command_words) > 2 and all(word.startswith("-") for word in command_words[1:-1]):
         program = command_words[0].replace("\\", "/").rpartition("/")[2].lower()
         option = command_words[-2].lower()
-        if _SHELL_PROGRAM.fullmatch(program) and option.endswith("c"):
+        if _SHELL_PROGRAM_PATTERN.fullmatch(program) and option.endswith("c"):
             return command_words[-1]
-        if _POWERSHELL_PROGRAM.fullmatch(program) and option in {"-command", "-c"}:
+        if _POWERSHELL_PROGRAM_PATTERN.fullmatch(program) and option in {"-command", "-c"}:
             return command_words[-1]
     return ""
 
@@ -253,7 +253,7 @@ def _split_words(command: str) -> list[str]:
 
 
 def _convert_patch(patch: str) -> Iterator[ToolUse]:
-    headers = list(_FILE_HEADER.finditer(patch))[:MAX_PATCH_FILES]
+    headers = list(_FILE_HEADER_PATTERN.finditer(patch))[:MAX_PATCH_FILES]
     for index, match in enumerate(headers):
         if index + 1 < len(headers):
             end = headers[index + 1].start()
@@ -270,7 +270,7 @@ def _convert_patch(patch: str) -> Iterator[ToolUse]:
                 },
             )
             continue
-        move_match = _MOVE_HEADER.search(body)
+        move_match = _MOVE_HEADER_PATTERN.search(body)
         target = {"file_path": path}
         if move_match is not None:
             target["destination"] = move_match[1].strip()

@@ -30,12 +30,12 @@ from resume_hooks.transcripts.records import list_objects
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-_SPECIAL_CHARACTERS = re.compile(r"([\\`*_{}\[\]#|~])")
-_FENCE = re.compile(r" {0,3}(?:`{3,}[^`]*|~{3,}.*)")
-_CLOSING_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*")
-_CODE_SPAN = re.compile(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_UNSAFE_LINK = re.compile(r"\]\((?!(?:https?://|mailto:)[^\s)]*[)\s]|[\w#./~-]+[)\s])|\]:")
-_BACKTICKS = re.compile(r"`+")
+_SPECIAL_CHARACTERS_PATTERN = re.compile(r"([\\`*_{}\[\]#|~])")
+_FENCE_PATTERN = re.compile(r" {0,3}(?:`{3,}[^`]*|~{3,}.*)")
+_CLOSING_FENCE_PATTERN = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*")
+_CODE_SPAN_PATTERN = re.compile(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_UNSAFE_LINK_PATTERN = re.compile(r"\]\((?!(?:https?://|mailto:)[^\s)]*[)\s]|[\w#./~-]+[)\s])|\]:")
+_BACKTICKS_PATTERN = re.compile(r"`+")
 
 
 def format_document(document: Iterable[Part]) -> Iterator[str]:
@@ -157,14 +157,14 @@ def _format_details_element(title: str, body: str) -> str:
 def fence_text(text: str, language: str = "") -> str:
     """Return a text in a Markdown fence that is longer than any run of backticks in the text."""
     content = plain_text(text)
-    longest_run = max((len(run) for run in _BACKTICKS.findall(content)), default=0)
+    longest_run = max((len(run) for run in _BACKTICKS_PATTERN.findall(content)), default=0)
     fence = "`" * max(3, longest_run + 1)
     return f"{fence}{language}\n{content}\n{fence}"
 
 
 def escape_markdown(text: str) -> str:
     """Return a text as one line in which all special characters of Markdown and HTML are escaped."""
-    return _SPECIAL_CHARACTERS.sub(r"\\\1", _escape_html(text))
+    return _SPECIAL_CHARACTERS_PATTERN.sub(r"\\\1", _escape_html(text))
 
 
 def _escape_html(text: str) -> str:
@@ -182,14 +182,14 @@ def restrict_markdown(text: str) -> str:
     """
     original_lines = plain_text(text).split("\n")
     lines = [_restrict_line(line) for line in original_lines]
-    if not any(_FENCE.fullmatch(line) for line in lines):
+    if not any(_FENCE_PATTERN.fullmatch(line) for line in lines):
         return "\n".join(lines)
     open_fence = ""
     for token in _build_block_parser().parse("\n".join(lines)):
         if token.type != "fence" or token.level or token.map is None:
             continue
         start_line, end_line = token.map
-        closing_fence = _CLOSING_FENCE.fullmatch(lines[end_line - 1])
+        closing_fence = _CLOSING_FENCE_PATTERN.fullmatch(lines[end_line - 1])
         if (
             end_line - start_line < 2
             or closing_fence is None
@@ -219,13 +219,13 @@ def _restrict_line(line: str) -> str:
     in a table.
     """
     # Some parsers treat a fence line that contains a vertical bar as the head of a table.
-    if _FENCE.fullmatch(line):
+    if _FENCE_PATTERN.fullmatch(line):
         return _escape_active_markup(line).replace("|", "&#124;")
     # Some parsers may treat this line as a fence, so its code spans are escaped too.
     if "```" in line:
         return _escape_active_markup(line)
     safe_spans, position = [], 0
-    for span in _CODE_SPAN.finditer(line):
+    for span in _CODE_SPAN_PATTERN.finditer(line):
         is_safe = _escape_active_markup(span.group()) == span.group()
         safe_spans += [
             _escape_active_markup(line[position : span.start()]),
@@ -237,4 +237,4 @@ def _restrict_line(line: str) -> str:
 
 def _escape_active_markup(text: str) -> str:
     escaped_text = text.replace("<", "&lt;").replace("![", "!\\[")
-    return _UNSAFE_LINK.sub(lambda match: f"]\\{match.group()[1:]}", escaped_text)
+    return _UNSAFE_LINK_PATTERN.sub(lambda match: f"]\\{match.group()[1:]}", escaped_text)

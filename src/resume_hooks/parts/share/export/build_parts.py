@@ -59,7 +59,7 @@ MAX_TOOLS_PER_TURN = 100  # Maximum number of tools to list per turn.
 MAX_SUBAGENT_DEPTH = 4  # Maximum depth of nested sub-agents.
 MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024  # Maximum number of base64 characters of an image.
 
-_CLIENT_TAG = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
+_CLIENT_TAG_PATTERN = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
 """Matches the tags that the client writes around its own commands and their output."""
 
 
@@ -306,7 +306,7 @@ class _ConversationBuilder:
         )
 
     def _build_note_parts(self, name: str, text: str) -> Iterator[Part]:
-        if note := _CLIENT_TAG.sub("", remove_reminders(text)).strip():
+        if note := _CLIENT_TAG_PATTERN.sub("", remove_reminders(text)).strip():
             yield NotePart(
                 self._builder.shorten_name(name), self._redactor.redact_and_cut_text(note)
             )

@@ -38,7 +38,7 @@ MAX_FILE_NAME_CHARACTERS = 60  # Maximum number of characters of the title in a 
 # header of a session.
 MAX_FOLDER_CHARACTERS, MAX_MODELS = 4_096, 20
 
-_UNSAFE_CHARACTERS = re.compile(r"[^\w]+|_+")
+_UNSAFE_CHARACTERS_PATTERN = re.compile(r"[^\w]+|_+")
 
 
 class DocumentOptions(NamedTuple):
@@ -194,14 +194,16 @@ def format_file_name(title: str, session_id: str, format_name: str) -> str:
     The name is valid on every file system.
     """
     title_words = (
-        _UNSAFE_CHARACTERS.sub("-", unicodedata.normalize("NFKC", title).lower())
+        _UNSAFE_CHARACTERS_PATTERN.sub("-", unicodedata.normalize("NFKC", title).lower())
         .strip("-")[:MAX_FILE_NAME_CHARACTERS]
         .rstrip("-")
     )
     while len(title_words.encode()) > 2 * MAX_FILE_NAME_CHARACTERS:
         title_words = title_words[:-1]
     short_id = session_id.rpartition("/")[2].removeprefix("agent-")[:SHORT_ID_CHARACTERS]
-    return f"{title_words or 'session'}-{_UNSAFE_CHARACTERS.sub('', short_id)}.{format_name}"
+    return (
+        f"{title_words or 'session'}-{_UNSAFE_CHARACTERS_PATTERN.sub('', short_id)}.{format_name}"
+    )
 
 
 def find_lineage_sessions(

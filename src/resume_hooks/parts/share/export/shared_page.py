@@ -51,7 +51,7 @@ BUNDLE_DATA_START = '">'
 BUNDLE_END = "</script>"
 RESEND_REMEDY = "Ask for the file again, sent unchanged."
 
-_SHA256_DIGEST = re.compile(rb"[0-9a-f]{64}")
+_SHA256_DIGEST_PATTERN = re.compile(rb"[0-9a-f]{64}")
 _ROW_BYTES = 3 * 1024  # The number of bytes that are encoded in each line of base64.
 _GZIP_WINDOW_BITS = 31  # The value of zlib's ``wbits`` for the gzip format.
 
@@ -153,7 +153,7 @@ def _read_packed_chunks(page: mmap.mmap, start: int) -> Iterator[bytes]:
     sha256, position = page[start : start + 64], start + 64 + len(BUNDLE_DATA_START)
     end = page.find(BUNDLE_END.encode(), position)
     if (
-        not _SHA256_DIGEST.fullmatch(sha256)
+        not _SHA256_DIGEST_PATTERN.fullmatch(sha256)
         or page[start + 64 : position] != BUNDLE_DATA_START.encode()
         or end < 0
     ):

@@ -68,7 +68,7 @@ EMBEDDED_SESSION_NOTICE = (
     "resume-hooks import FILE."
 )
 
-_NUMBERED_LINE = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
+_NUMBERED_LINE_PATTERN = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 
 
 def build_page(
@@ -432,8 +432,8 @@ def _build_answer_markup(call: CallPart) -> Html:
         elif call.agent is not None or call.tool in {"Agent", "Task"}:
             parts.append(build_prose_markup(part))
         else:
-            is_numbered = call.tool == "Read" and bool(_NUMBERED_LINE.match(part))
-            text = _NUMBERED_LINE.sub("", part) if is_numbered else part
+            is_numbered = call.tool == "Read" and bool(_NUMBERED_LINE_PATTERN.match(part))
+            text = _NUMBERED_LINE_PATTERN.sub("", part) if is_numbered else part
             parts.append(
                 build_code_markup(
                     text,

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from resume_hooks.system.text import remove_escape_sequences
 
-_CONTROL_CHARACTERS = re.compile(
+_CONTROL_CHARACTERS_PATTERN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
@@ -36,7 +36,7 @@ def show_control_characters(text: str) -> str:
     as ``[U+0007]``.
     """
     lines = remove_escape_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROL_CHARACTERS.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
+    return _CONTROL_CHARACTERS_PATTERN.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
 
 
 def escape_html(text: str) -> Html:

@@ -67,7 +67,7 @@ TOKEN_CLASSES = (
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The types of images that contain only pixels and no code."""
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+_BASE64_PATTERN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 # The maximum number of lines of a text that is compared line by line. If one of two texts is
 # longer, all lines are shown as changed.
 MAX_COMPARED_LINES = 400
@@ -86,7 +86,7 @@ ELEMENTS_BY_TAG = {
 """Maps each of the parser's tags to an HTML element. Headings become smaller than the headings of
 the page."""
 
-_ALLOWED_LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
+_ALLOWED_LINK_PATTERN = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
 
 
 def build_code_markup(text: str, language: str = "", description: str = "") -> Html:
@@ -133,7 +133,7 @@ def build_picture_markup(picture: MediaPart) -> Html:
     if (
         picture.kind == IMAGE
         and picture.media_type in IMAGE_TYPES
-        and _BASE64.fullmatch(picture.data)
+        and _BASE64_PATTERN.fullmatch(picture.data)
     ):
         source = Html(f"data:{picture.media_type};base64,{picture.data}")
         return build_element(
@@ -240,7 +240,9 @@ def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
                 "title": target,
             }
             parts.append(
-                build_start_tag("a", **attributes if _ALLOWED_LINK.fullmatch(target) else {})
+                build_start_tag(
+                    "a", **attributes if _ALLOWED_LINK_PATTERN.fullmatch(target) else {}
+                )
             )
         elif token.type == "link_close":
             parts.append(Html("</a>"))
