@@ -114,9 +114,10 @@ def lacks_only_driver(data: Path) -> bool:
 
 
 def find_lending_python(folder: Path) -> str:
-    """Return the path of the Python whose packages the venv in a folder uses, or "" if it has its own.
+    """Return the path of the Python whose packages the venv in a folder uses.
 
-    For the data folder, return the Python that new venvs must use.
+    Return "" if the venv has its own packages. For the data folder, return the Python that new
+    venvs must use.
     """
     try:
         return (folder / TOOL_FILE_NAME).read_text(encoding="utf-8")

@@ -75,7 +75,7 @@ def option(*option_names: str, **arguments: Any) -> Any:
     """Declare an option. ``arguments`` are passed to ``click.Option``.
 
     ``option_names`` are needed only for a short name, or if the long name differs from the
-    attribute's.
+    attribute's name.
     """
     return DeclaredParameter(click.Option, option_names, arguments)
 

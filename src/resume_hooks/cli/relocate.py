@@ -40,8 +40,8 @@ NEW_HOME_QUESTION = (
 class SessionLoss(NamedTuple):
     """Why the client can't start on a session, and the folders into which the session could be copied.
 
-    The best folder comes first. If ``is_archived``, only the vault has the session, so it must be
-    restored.
+    The best folder comes first. If ``is_archived``, only the vault has the session, so the session
+    must be restored.
     """
 
     reason: str

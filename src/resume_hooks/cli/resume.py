@@ -127,8 +127,7 @@ def _find_session_by_name(locator: str | None) -> SessionFile | None:
     """Return the session that a locator names, or None if the locator is text to search for in the list.
 
     If the locator names several sessions, ask the user for one of them. Raise SessionNotFound if
-    the locator can't be search words (an id, a path, a web address or ``tag:x``) and names no
-    session.
+    the locator is an id, a path, a web address or ``tag:x``, and no such session exists.
     """
     if locator is None or not locator.strip():
         return None

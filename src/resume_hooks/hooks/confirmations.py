@@ -24,7 +24,7 @@ class StoredQuestion(NamedTuple):
     """A question that waits for the user's answer, such as whether to trim after a preview.
 
     ``options`` are the options that the user typed. ``asked`` is the time in seconds since 1970.
-    ``child`` is the id of the session that the answer created. It is empty before the answer.
+    ``child`` is the id of the session that the answer created, or ``""`` before the answer.
     """
 
     session_id: str

@@ -52,8 +52,8 @@ stray_field = FieldDeclarer[trash.StrayFolder]()
 class StrayFolder(StrictModel):
     """A folder in the trash that contains no session.
 
-    If ``gone``, the folder was only partly removed, or is empty. If not, its manifest is missing or
-    damaged.
+    ``gone`` is true if the folder was only partly removed or is empty. It is false if the folder's
+    manifest is missing or damaged.
     """
 
     folder: str = stray_field(lambda stray: stray.folder)

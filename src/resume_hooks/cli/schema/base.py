@@ -164,9 +164,9 @@ size_field = FieldDeclarer[tokens.ContextSize]()
 class ContextSize(StrictModel):
     """The number of tokens in a session's context, and the size of the context window.
 
-    ``kind`` says how ``tokens`` was determined. ``added`` of the tokens came after the last answer
-    and are estimated. If ``window_known`` is false, ``window`` is the smallest possible window, so
-    that warnings come in time, and no percentage is shown.
+    ``kind`` says how ``tokens`` was determined. ``added`` is the estimated number of tokens that
+    came after the last answer. If ``window_known`` is false, ``window`` is the smallest possible
+    window, so that warnings come in time, and no percentage is shown.
     """
 
     tokens: int = size_field(lambda size: size.tokens)
