@@ -153,7 +153,7 @@ def test_a_linked_state_folder_is_not_followed(
 def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
     config_home: ConfigHome, kind: str, act: str
 ) -> None:
-    """If a state file is replaced by a link, a pipe or a folder, no function hangs.
+    """If a state file is replaced with a link, a pipe or a folder, no function hangs.
 
     The target of the link stays unchanged.
     """
@@ -239,7 +239,7 @@ def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome
 
 
 def test_a_hard_linked_links_file_is_replaced_by_a_copy(config_home: ConfigHome) -> None:
-    """If the file of links is a hard link, it is replaced by a copy before a row is added.
+    """If the file of links is a hard link, it is replaced with a copy before a row is added.
 
     The other name of the file still leads to the old rows.
     """

@@ -1,4 +1,4 @@
-"""The contributions of all parts. ``make docs`` makes this table from ``parts/<name>/__init__.py``."""
+"""What each part adds to the core. ``make docs`` generates this from ``parts/<name>/__init__.py``."""
 
 from typing import Dict, List, Tuple, Union
 
@@ -42,14 +42,14 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     ),
     "stats": ("stats", "Show turns, tokens and savings by month, and hook durations.", "doctor"),
 }
-"""Verbs of parts: the part, the line in the help, the verb of the core that follows it there."""
+"""Maps each verb of a part to the part, the line in the help, and the next verb of the core there."""
 
 FORMER: Dict[str, Tuple[str, str]] = {
     "checkpoint": ("marks", "mark"),
     "rewind": ("marks", "back"),
     "audit": ("secrets", "scrub --list"),
 }
-"""Former verbs of parts: the part and the replacement."""
+"""Maps each former verb of a part to the part and the verb that replaces it."""
 
 WAYS: Dict[str, Tuple[str, str, str]] = {
     "trim --smart": (
@@ -58,7 +58,7 @@ WAYS: Dict[str, Tuple[str, str, str]] = {
         "handoff",
     )
 }
-"""Ways to continue a session: the part, a description of the result, the way that follows it."""
+"""Maps each way to continue a session to the part, a description of the result, and the next way."""
 
 SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], str]] = {
     "handoff_dir": (
@@ -70,7 +70,7 @@ SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], st
         "vault",
     )
 }
-"""Settings: the part, then the fields of ``part.Setting`` after the name."""
+"""Maps each setting of a part to the part and the fields of ``part.Setting`` after its name."""
 
 TRIGGERS: Dict[
     str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bool, bool, bool, bool]
@@ -104,14 +104,14 @@ TRIGGERS: Dict[
         False,
     ),
 }
-"""Triggers: the part, then the fields of ``seam.Trigger`` after the name."""
+"""Maps each trigger of a part to the part and the fields of ``seam.Trigger`` after its name."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {
     "copies": ("moved", "copies:check_copies", "giants"),
     "team": ("team", "answers:check_pushes", "clipboard"),
     "prompts": ("lost", "strategy:check_lost_prompts", "giants"),
 }
-"""Checks of doctor: the part, the function, the check that follows it."""
+"""Maps each of doctor's checks from a part to the part, the function, and the next check."""
 
 AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str, str, str, str]] = {
     "codex": (
@@ -143,12 +143,12 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
         "",
     ),
 }
-"""Agents of parts: the part, then the fields of ``part.Agent`` after the name."""
+"""Maps each agent of a part to the part and the fields of ``part.Agent`` after its name."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {
     "codex": ("codex", ("turn_id", "model"), "host:CODEX")
 }
-"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hook_replies.Host``."""
+"""Maps each client of a part to the part, the fields of its events, and its ``hook_replies.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
     "trim": [
@@ -248,7 +248,11 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         )
     ],
 }
-"""Options of parts, by verb of the core: the part, names, the line in the help, the function, whether it is a flag."""
+"""Maps each verb of the core to the options that parts add to it.
+
+An option consists of the part, its names, its line in the help, its function, and whether it is a
+flag.
+"""
 
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "answer_smart_trim": [("smart_trim", "trigger_answers:answer_smart_trim")],
@@ -277,4 +281,4 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "subagent_as_session": [("subagents", "as_session:open_subagent_as_session")],
     "answer_line_search": [("attribution", "line_search:answer_line_search")],
 }
-"""Functions that answer a question, by the question: the part and the function."""
+"""Maps each question to the parts and functions that answer it."""

@@ -137,7 +137,7 @@ def test_a_process_with_a_reused_id_gets_no_handoff(
 def test_an_outdated_handoff_is_dropped(
     config_home: ConfigHome, handoff: PendingHandoff, change: str
 ) -> None:
-    """``/clear`` ignores and deletes a handoff whose child was opened, deleted or replaced by a link.
+    """``/clear`` ignores and deletes a handoff whose child was opened, deleted or replaced with a link.
 
     The same is true for a handoff that is older than a day or has a time in the future.
     """

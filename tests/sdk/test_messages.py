@@ -313,7 +313,7 @@ def test_difference_the_sdk_loses_a_record_after_a_byte_order_mark(project: Path
 
 
 def test_difference_the_sdk_cannot_read_bytes_that_are_not_utf_8(project: Path) -> None:
-    """The SDK cannot read a session with a byte that is not UTF-8. We replace the byte by U+FFFD."""
+    """The SDK cannot read a session with a byte that is not UTF-8. We replace the byte with U+FFFD."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(conversation(2)).replace(b"prompt 2", b"\xff"))
     with pytest.raises(UnicodeDecodeError):

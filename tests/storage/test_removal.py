@@ -203,7 +203,7 @@ def names_in_state_folder(state: Path) -> list[str]:
 def test_removal_follows_no_link_in_the_state_folder(
     config_home: ConfigHome, fork_server: ForkServer
 ) -> None:
-    """No verb removes a file or folder that was moved out of the state folder and replaced by a link."""
+    """No verb removes a file or folder that was moved out of the state folder and replaced with a link."""
     environ = {**config_home.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src")}
 
     project = config_home.root / "project"

@@ -535,7 +535,7 @@ class TurnReader:
     ) -> list[RecordRow]:
         """Return the records of the requested turns, or of all turns.
 
-        If ``only_failures`` is True, return only those records that report failures.
+        If ``only_failures`` is True, return only the records that report failures.
         """
         turn_range = self._find_turn_numbers(requested_turns)
         rows = []
@@ -562,7 +562,7 @@ class TurnReader:
         )
 
     def passages_of_rows(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
-        """Read records from disk as passages.
+        """Return records as passages, with their texts read from the file.
 
         Raises SessionNotFound if the file changed since the scan.
         """

@@ -27,7 +27,7 @@ _ENVELOPE_FIELDS = frozenset(
 """Fields of every record that do not belong to its content."""
 
 MAX_CALL_SEARCH_BYTES = 16 * 1024 * 1024
-"""The number of bytes before a result in which its call is searched.
+"""The number of bytes before a result in which its call is searched for.
 
 Usually only parallel calls and their results are between a call and its result.
 """
@@ -36,8 +36,8 @@ Usually only parallel calls and their results are between a call and its result.
 class Rendering(NamedTuple):
     """A record as text.
 
-    ``tool`` and ``target`` are those of the record's calls, or of the calls of its results. If the
-    record has no calls and no results, they are ``""``.
+    ``tool`` and ``target`` describe the record's calls, or the calls whose results it contains. If
+    the record contains neither calls nor results, they are ``""``.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Rendering(NamedTuple):
 
 
 def render_line(record: Record, entry: RecordLine) -> Rendering:
-    """Render the record of a line. If it contains results, their calls are read from the lines before it."""
+    """Render the record of a line. If it contains results, their calls are read from preceding lines."""
     with open_transcript(entry.file) as stream:
         answered_calls = find_calls_before(stream, entry.offset, records.answered_calls(record))
     return render_record(record, answered_calls | tool_calls_of_record(record))

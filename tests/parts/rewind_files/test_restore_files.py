@@ -167,7 +167,7 @@ def test_a_damaged_manifest_prevents_an_undo(project: Project, damage: bytes) ->
 
 
 def replace_folder_by_link(project: Project) -> None:
-    """Replace the folder ``sub`` by a link to a folder outside the project."""
+    """Replace the folder ``sub`` with a link to a folder outside the project."""
     outside = project.folder.parent / "outside"
     project.path_of("sub").rename(outside)
     os.symlink(outside, project.path_of("sub"))
@@ -271,7 +271,7 @@ def test_a_backup_that_changed_meanwhile_is_refused(project: Project) -> None:
 def test_a_folder_replaced_by_a_link_is_not_followed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a folder is replaced by a link before the first write, no file outside changes."""
+    """If a folder is replaced with a link before the first write, no file outside changes."""
     decided = plan_four_changes(project)
     outside = project.folder.parent / "outside"
     keep = restore_files.back_up_files

@@ -85,7 +85,7 @@ def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigg
         goal_lines = [f"new goal: {collapse_line(plain_text(goal), MAX_TITLE_COLUMNS * 2)}"]
     else:
         goal_lines = []
-    replace_lines = [storage_error or f"replace it by one here    {confirm_command}"]
+    replace_lines = [storage_error or f"replace it with one here  {confirm_command}"]
     lines = [
         f"mark not set · another is active, set {format_mark_age(active_mark)}",
         "",

@@ -202,7 +202,7 @@ def test_long_texts_are_not_compared() -> None:
     ],
 )
 def test_an_unsupported_image_is_described(kind: str, form: str, data: str) -> None:
-    """An image of another kind, or with invalid data, is replaced by a description."""
+    """An image of another kind, or with invalid data, is replaced with a description."""
     assert (
         build_picture_markup(MediaPart(kind, form, data, "<about>"))
         == '<p class="note">[&lt;about&gt;]</p>'
