@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
 from resume_hooks.untrusted_folders import is_in_project_or_repository, user_home
 
-# The number of characters of a project key after which a hash replaces the rest of the key.
+# The maximum length of a project key. In a longer key, a hash replaces the further characters.
 MAX_KEY_CHARACTERS = 200
 MAX_JSON_BYTES = 1024 * 1024  # The maximum number of bytes of a small JSON file.
 

@@ -58,7 +58,7 @@ from resume_hooks.transcripts.transcript import Observer, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import TurnRange, opens_turn
 
-# The maximum number of characters that are shown of a call's target, for example of a command.
+# The maximum number of characters that are shown of a call's target, such as a path or a command.
 MAX_TARGET_CHARACTERS = 200
 # A notice about a call's omitted inputs is shown only if they have more characters than this. An
 # example of an omitted input is the description of a command.
@@ -522,7 +522,10 @@ class TurnReader:
                     self._commands[call] = answered_command
 
     def commands_of_turns(self, requested_turns: TurnRange | None = None) -> list[ShellCall]:
-        """Return the shell commands of the requested turns, or of all turns, in the order of their calls."""
+        """Return the shell commands of the requested turns, in the order of their calls.
+
+        If ``requested_turns`` is None, return those of all turns.
+        """
         turn_range = self._find_turn_numbers(requested_turns)
         commands = []
         for command in self._commands.values():

@@ -215,7 +215,7 @@ MIN_COMMON_WORD_RECORDS = (
 MAX_COMPARED_RECORDS = 500
 # The score of a record depends on its length only if it is longer than this number of characters.
 MAX_USUAL_RECORD_CHARACTERS = 500
-# The maximum number of claims that a mark shows, and the maximum number of characters of each.
+# The maximum number of claims in a mark, and the maximum number of characters in each claim.
 MAX_NAMED_CLAIMS, MAX_CLAIM_CHARACTERS = 3, 60
 
 _REF = r"[\w/-]*:\d+"
@@ -238,16 +238,15 @@ _IGNORED_KINDS = (metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS.
     metadata_records.QUEUE_OPERATION,
     metadata_records.PR_LINK,
 }
-# The number of characters at the start of a text in which signs of this plugin's authorship are
-# searched for.
+# The number of characters at the start of a text in which this plugin's own words are searched for.
 _OWN_TEXT_CHARACTERS = 300
 
 
 class CheckedSummary(NamedTuple):
     """A summary with its marks and references.
 
-    ``sentences`` is the number of all sentences, ``tied_count`` the number of sentences with a reference,
-    and ``marked_count`` the number of sentences with a mark.
+    ``sentences`` is the number of all sentences. ``tied_count`` is the number of sentences with a
+    reference, and ``marked_count`` is the number of sentences with a mark.
     """
 
     text: str

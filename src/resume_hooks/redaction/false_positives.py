@@ -251,8 +251,7 @@ def is_word_password(value: bytes) -> bool:
 def has_unusual_letter_pairs(value: bytes) -> bool:
     """Check whether many pairs of letters in a value are unusual in words.
 
-    This is true of 87 % of the sequences of 8 random letters, and of 1 % of the words with 8
-    letters.
+    The check succeeds for 87 % of random sequences of 8 letters, and for 1 % of 8-letter words.
     """
     words = [word.decode().lower() for word in _LETTER_RUN.findall(value)]
     pairs = [pair for word in words for pair in pairwise(word)]

@@ -56,10 +56,9 @@ _CUT_PART_BYTES = 3
 to an ellipsis."""
 
 _MIN_HALF_BYTES = 8
-"""Minimum number of bytes in a part of a value that is found without an ellipsis and inside a word.
+"""Minimum number of bytes of a cut value that is found without an ellipsis and inside a word.
 
-The part is either the beginning of the value, at the end of a text, or the end of the value, at the
-start of a text.
+A text may end with the beginning of a value, or start with the end of a value.
 """
 
 _BASE64_RUN = compile_lazily(

@@ -358,12 +358,16 @@ NOTATIONS = [
         PROSE_PASSWORD,
     ),
 ]
-"""The notations, which are tried in this order.
+"""The notations, in the order in which they are tried.
 
-A value can be assigned, assigned to a literal in a call, in a field next to the name, a substitute,
-in a list of arguments, set by a function, the string after a word, set by a command for variables,
-a word in a settings line, set by a method, in an XML element or after its key, on the next line,
-set by a sentence, in parentheses, in a netrc file, or in a sentence.
+The value may be:
+
+- assigned to the name, or assigned to a literal in a call,
+- in a field next to the name, a substitute for it, or in a list of arguments,
+- set by a function, a method, or a command for variables,
+- the string after a word, or a word in a settings line,
+- in an XML element or after its key, or on the next line,
+- in parentheses, in a netrc file, or in a sentence.
 """
 
 NOTATIONS_BY_CHARACTER = {

@@ -246,7 +246,7 @@ class RepairPlan(ChildPlan):
     losses: tuple[str, ...]
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return a watcher that checks that the child contains every record that must be kept."""
+        """Return a watcher for the new file. It checks that no record that must be kept is missing."""
         return [_RecordsWatcher(self.body)]
 
 
@@ -366,7 +366,7 @@ class _RecordsWatcher:
 
 
 def _count_tokens(path: str, live_chain_nodes: list[Node], chain: list[Node]) -> tuple[int, int]:
-    """Return the number of tokens of a session and that of its repaired child.
+    """Return the token counts of a session and of its repaired child.
 
     If the API's counts cannot be used, for example for a trimmed session, the difference is
     estimated from the numbers of characters.

@@ -111,8 +111,8 @@ def find_likely_folders(
 ) -> list[MovedFolder]:
     """Return those of the ``folders`` and their worktrees that may be the moved folder, best first.
 
-    A folder is returned if it contains one of the commits or at least half of the files, or if git
-    has a record that the old folder was one of its worktrees.
+    A folder is returned in three cases: it contains one of the commits, it contains at least half
+    of the files, or git has recorded the old folder as one of its worktrees.
     """
     deadline = time.monotonic() + MAX_GIT_SECONDS
     old_folder = canonical_path(traces.folder)
@@ -164,8 +164,8 @@ def _find_candidate_roots(
 ) -> Iterator[tuple[str, bool]]:
     """Yield the folders to examine. If a folder is in a repository, yield the repository's root instead.
 
-    Each folder is followed by True if git has a record that the old folder was one of its
-    worktrees.
+    Each folder is followed by a flag, which is True if git has recorded the old folder as one of
+    its worktrees.
     """
     seen_roots: set[str] = set()
     for folder in folders:

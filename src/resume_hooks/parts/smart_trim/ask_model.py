@@ -47,7 +47,7 @@ MAX_MESSAGE_CHARACTERS = 200  # Maximum number of characters of all other messag
 MAX_TARGET_CHARACTERS = (
     160  # Maximum number of characters in the target of a call, for example a path or a command.
 )
-MAX_PRECEDING_MESSAGES = 3  # Maximum number of messages that are shown before a content.
+MAX_PRECEDING_MESSAGES = 3  # Maximum number of messages that are shown before each offered content.
 
 _KIND_PHRASES = {
     RESULT_PIECE: "output of",
@@ -163,7 +163,7 @@ def _shorten_text(text: str) -> str:
 
 
 def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
-    """Yield the text of each content, after the messages that directly precede it."""
+    """Yield the texts of the contents. Each follows the messages that directly precede it."""
     remaining_messages = [message for message in messages if message.speaker != EARLIER_SUMMARY]
     for candidate in offer.candidates:
         position = offer.material.chain_indexes[candidate.piece.number]
@@ -187,7 +187,7 @@ def _format_message(message: _MessageExcerpt) -> str:
 
 
 def _format_candidate(candidate: Candidate) -> str:
-    """Return the text for the model about a content: a heading and an excerpt."""
+    """Return the text that shows a content to the model: a heading and an excerpt."""
     piece = candidate.piece
     kind_name = _KIND_PHRASES[piece.kind]
     description = collapse_line(

@@ -33,8 +33,8 @@ from resume_hooks.transcripts.trimmable_pieces import (
 RULES_WITHOUT_INSTRUCTIONS = ("superseded", "repeats", "failures", "thinking")
 """The rules that apply if the user gave no instructions.
 
-They choose only contents that are repeated elsewhere, that were superseded, or that are rarely sent
-to the model. The model is not asked about these contents.
+They choose only contents that are repeated, superseded, or rarely sent to the model. The model is
+not asked about these contents.
 """
 
 RULES_WITH_INSTRUCTIONS = ("thinking",)
@@ -60,7 +60,7 @@ _OFFERED_KINDS = frozenset({RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_P
 
 ContentKey = tuple[
     int, tuple[str | int, ...]
-]  # The key of a content consists of the line number of its record and its address in the record.
+]  # The key of a content: the line number of its record, and its address in the record.
 
 
 class Candidate(NamedTuple):

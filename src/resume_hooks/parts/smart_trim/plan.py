@@ -42,8 +42,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 CHILD_KIND: Final = "smart-trim"
 NEW_TURNS_WARNING = "The session has new turns since the plan; the child includes them."
 
-# Maximum number of characters of a description, which becomes a part of the placeholder in the
-# child.
+# Maximum number of characters in a description. The child's placeholder contains the description.
 MAX_DESCRIPTION_CHARACTERS = 100
 # Maximum number of characters of a rationale, which is shown with the plan but not stored in the
 # child.
