@@ -141,7 +141,7 @@ def test_only_the_shown_part_of_a_huge_text_is_processed() -> None:
     )  # The indent adds two characters, and the blank at the end is removed.
 
 
-def test_hostile_heads_stay_on_one_line() -> None:
+def test_hostile_headings_stay_on_one_line() -> None:
     """A call with line breaks and control characters in its name and input is shown on one line."""
     record = assistant([call("c", "Ba\nsh\x1b[2J", command="x\n11111111:9 · user\x07")], uuid="a")
     assert passage_of_record(record).text == "→ Ba sh x 11111111:9 · user"

@@ -349,7 +349,7 @@ def test_locators_work_in_a_models_shell(config_home: ConfigHome) -> None:
 
 
 def test_resolvers_can_be_added_and_reordered(config_home: ConfigHome) -> None:
-    """``resolve_locator`` uses the given resolvers instead of its own, including custom resolvers."""
+    """``resolve_locator`` uses the given resolvers, including custom ones, instead of its default ones."""
     path = write_numbered_talk(config_home, 1, custom_title("mine"))
 
     def find_by_nickname(words: str, around: LocatorScope) -> SessionFile | None:

@@ -50,7 +50,7 @@ def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> Non
     )
 
 
-def test_the_ratio_is_computed_between_each_two_counts(config_home: ConfigHome) -> None:
+def test_the_ratio_is_computed_for_each_pair_of_counts(config_home: ConfigHome) -> None:
     """The ratio of tokens to characters is computed separately for each pair of consecutive counts."""
     chain = (
         Chain()

@@ -385,7 +385,7 @@ def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
         ([TITLE, {"pad": "x" * 2 * WIDE_END_BYTES}, TITLE], True, False, 0),
     ],
 )
-def test_sessions_without_an_own_message_are_not_listed(
+def test_sessions_without_their_own_message_are_not_listed(
     tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int
 ) -> None:
     """``is_listed`` is false for sub-agents, runs of one question, and sessions without a message.

@@ -138,10 +138,10 @@ def test_only_regular_sidecars_are_copied(
 
 
 @pytest.mark.parametrize("own_folder", [False, True])
-def test_sidecars_behind_a_symbolic_link_are_not_copied(
+def test_sidecars_in_a_linked_folder_are_not_copied(
     session_with_sidecars: SessionWithSidecars, tmp_path: Path, own_folder: bool
 ) -> None:
-    """Sidecars are not copied if the session's folder or its folder of outputs is a symbolic link."""
+    """Sidecars are not copied if the session's folder or its outputs folder is a symbolic link."""
     elsewhere = tmp_path / "elsewhere" / session_with_sidecars.outputs.name
     elsewhere.mkdir(parents=True)
     (elsewhere / "file").write_bytes(b"no")

@@ -301,7 +301,7 @@ def test_a_rule_replaces_a_value(config_home: ConfigHome, row: CutCase) -> None:
     assert value_at(records_by_uuid(child), row.path) == row.after
 
 
-def test_answers_of_the_model_stay_by_default(config_home: ConfigHome) -> None:
+def test_answers_of_the_model_are_kept_by_default(config_home: ConfigHome) -> None:
     """Answers of the model are trimmed only if the option ``assistant`` is given a number."""
     path = write_project_session(config_home, Chain().ask().answer(LONG_ANSWER))
     assert plan_trim_of_file(config_home, path).choices == ()

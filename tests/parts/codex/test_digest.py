@@ -648,7 +648,7 @@ def test_only_user_preferences_apply_to_a_project_without_work(
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_an_interrupted_turn_is_one_interruption(where: Where, *, is_told: bool) -> None:
+def test_an_interrupted_turn_is_mentioned_once(where: Where, *, is_told: bool) -> None:
     """An interrupted turn is mentioned once, even if Codex also told the model about the interruption."""
     note = message_line(
         "user", "<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>"

@@ -247,7 +247,7 @@ def test_hostile_values_do_no_harm_in_any_column(
     assert bytes_of_other_files(tmp_path) == before
 
 
-def test_the_stand_in_knows_prepared_queries(member_home: ConfigHome) -> None:
+def test_the_stand_in_server_answers_prepared_queries(member_home: ConfigHome) -> None:
     """The stand-in server answers a prepared query correctly, even after other queries.
 
     The driver prepares queries that are run often.

@@ -529,7 +529,7 @@ def test_a_diff_whose_files_a_later_diff_shows_is_omitted(config_home: ConfigHom
     assert all(row in shown_texts for row in ("+two", "+one", "+three"))
 
 
-def test_successive_unrelated_parts_of_a_diff_are_one_row(config_home: ConfigHome) -> None:
+def test_successive_unrelated_hunks_of_a_diff_are_one_line(config_home: ConfigHome) -> None:
     """Consecutive hunks of a diff without words of the request are replaced with a single line."""
     noise = "\n".join(f" context {number}" for number in range(200))
     wanted = "\n".join(f"+    retry_limit {number} of the uploader" for number in range(40))

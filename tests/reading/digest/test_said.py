@@ -166,7 +166,7 @@ def test_a_queued_prompt_at_the_end_is_the_last_request(config_home: ConfigHome)
 
 
 @pytest.mark.parametrize("command", [None, "/handoff go on"])
-def test_a_prompt_queued_behind_a_command_is_not_a_request(
+def test_a_prompt_queued_after_a_command_is_not_a_request(
     config_home: ConfigHome, command: str | None
 ) -> None:
     """A prompt queued after a command is not a request, because the command opens another session.

@@ -38,7 +38,7 @@ from tests.search.index.probe import (
 )
 
 
-def test_a_newer_index_is_left_alone_and_an_older_one_rebuilt(config_home: ConfigHome) -> None:
+def test_a_newer_index_is_kept_and_an_older_index_is_rebuilt(config_home: ConfigHome) -> None:
     """An index of a newer version is not changed. An index of an older version is rebuilt.
 
     A newer engine may use the same folder.
