@@ -1,9 +1,9 @@
 """Copy the lines that other programs append to a file while this program replaces the file.
 
-For each record, a client opens a transcript by its path and closes it again (2.1.42 to 2.1.329). So
-soon after the rename, a client writes to the new file. If a client opened the file before the
-rename and wrote after it, the record is in the old file. So this program keeps the old file open
-and copies such records to the new file.
+For each record, a client (2.1.42 to 2.1.329) opens a transcript by its path, writes, and closes the
+transcript again. So soon after the rename, a client writes to the new file. But a client that
+opened the file before the rename may write to the old file after it. So this program keeps the old
+file open and copies such records to the new file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAUSE_SECONDS = 0.005
 class AppendedLineCopier:
     """Copies the end of the open file ``source`` to a new file.
 
-    ``position`` is the offset in ``source`` from which bytes have not been copied yet.
+    ``position`` is the offset in ``source`` at which the bytes that have not been copied yet start.
     """
 
     def __init__(self, source: int, position: int) -> None:

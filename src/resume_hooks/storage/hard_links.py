@@ -18,8 +18,8 @@ from resume_hooks.storage.atomic import BUFFER_BYTES, link_exclusively
 from resume_hooks.storage.state_file import PRIVATE_MODE, temporary_name
 
 RECENT_USE_SECONDS = 60 * 60
-"""The minimum number of seconds since a file was last used before it may be removed. Only files
-that can be made again are removed."""
+"""The minimum number of seconds between the last use of a file and its removal. Only files that can
+be made again are removed."""
 
 _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 
@@ -117,7 +117,7 @@ def hash_file(path: str) -> str:
 
 
 def is_empty_file(path: str) -> bool:
-    """Check whether ``path`` is an empty file, such as clients and interrupted moves leave behind."""
+    """Check whether ``path`` is an empty file. Clients and interrupted moves leave such files behind."""
     return os.path.isfile(path) and not os.path.islink(path) and not os.path.getsize(path)
 
 

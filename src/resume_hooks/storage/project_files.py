@@ -197,8 +197,7 @@ def _write_and_rename(
         stream.write(content)
         stream.flush()
         if expected_state is not None:
-            # The owner can only be restored if this program runs as root, or if the file already
-            # belongs to this user.
+            # This fails if the file belongs to another user, unless this program runs as root.
             with contextlib.suppress(OSError):
                 os.chown(path, expected_state.st_uid, expected_state.st_gid, dir_fd=dir_fd)
         if mode is not None:

@@ -81,7 +81,7 @@ def remove_empty_subfolder(name: str, dir_fd: int) -> None:
 def remove_tree_from_folder(name: str, dir_fd: int) -> None:
     """Remove ``name`` and everything below it from an open folder.
 
-    Try again if another program writes to a folder during the removal, as an indexer does just
+    If another program writes to a folder during the removal, try again. A search index does so just
     after it was closed. If the removal still fails, raise OSError after removing as much as
     possible.
     """

@@ -46,11 +46,11 @@ class StagedFile(NamedTuple):
 
 @contextlib.contextmanager
 def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Iterator[StagedFile]:
-    """Write ``chunks`` to a temporary file in the state folder, and unpack them if they are gzip.
+    """Write ``chunks`` to a temporary file in the state folder. Unpack them if they are gzip data.
 
-    The file is removed after the ``with`` block, and so is the state folder if it was created for
-    the file and is empty. Raise ImportFailed if the gzip data is damaged, or if there are more than
-    ``max_bytes`` bytes, ``MAX_LINE_BYTES`` bytes in a line, or ``MAX_LINES`` lines. Raise
+    The file is removed after the ``with`` block. If the state folder was created for the file and
+    is empty, it is removed too. Raise ImportFailed if the gzip data is damaged, or if there are
+    more than ``max_bytes`` bytes, ``MAX_LINE_BYTES`` bytes in a line, or ``MAX_LINES`` lines. Raise
     WriteFailed if the file cannot be written.
     """
     folder = where.state

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_READ_CHARACTERS = 20_000  # The maximum number of characters of a report that are read.
+MAX_READ_CHARACTERS = 20_000  # The maximum number of characters that are read from a report.
 # The number of characters at the start of a report that are searched for words such as "review",
 # which show what kind of report it is.
 BEGINNING_CHARACTERS = 400
-MAX_FILES = 40  # The maximum number of files that are returned for one report.
+MAX_FILES = 40  # The maximum number of files that are returned for a single report.
 
 _PATH = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
 _CLAIMED_FILE = compile_lazily(
@@ -55,7 +55,7 @@ def strip_trailer(report: str) -> str:
 
 
 def find_changed_files(report: str) -> Iterator[str]:
-    """Yield the files that the sub-agent changed according to its report, each once."""
+    """Yield each file that, according to its report, the sub-agent changed. No file is repeated."""
     text = report[:MAX_READ_CHARACTERS]
     paths: list[str] = []
     if any(claim_word in text for claim_word in _CLAIM_WORDS):

@@ -58,10 +58,10 @@ class Branches:
     def end_file(self, session_id: str) -> Callable[[Quote], bool]:
         """Finish a file. Return a function that checks whether a quote is still part of the conversation.
 
-        A quote from this file is not part of the conversation if its record is on a branch that
-        leaves the live branch. A quote from an ancestor is not part of the conversation if its
-        record comes after the last record that this file copied. A record whose root is unknown, or
-        is not the root of the live branch, still counts as part of the conversation.
+        A quote from this file is not part of the conversation if its record is on a branch off the
+        live branch. A quote from an ancestor is not part of the conversation if its record comes
+        after the last record that this file copied. If the root of a record is unknown, or differs
+        from the root of the live branch, the quote is still treated as part of the conversation.
         """
         live_uuids = self._collect_ancestors(self._last_uuid)
         if self._reported_leaf in self._parents and self._reported_leaf not in live_uuids:

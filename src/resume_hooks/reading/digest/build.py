@@ -129,7 +129,7 @@ def _merge_sections(
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
     """Append the entries of ``ancestor_digest`` to a session's sections.
 
-    Also return how many entries ``ancestor_digest`` omitted, by section.
+    Also return, by section, the number of entries that ``ancestor_digest`` omitted.
     """
     if ancestor_digest is None:
         return own_sections, {}
@@ -178,7 +178,7 @@ def _update_entry(
 
 
 def _drop_revoked_demands(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
-    """Return the demands without those that a later demand revokes. The demands are ordered latest first."""
+    """Return the demands, ordered latest first, without those that a later demand revokes."""
     return tuple(
         entries[index] for index in find_binding_statements([entry.text for entry in entries])
     )
@@ -290,7 +290,7 @@ def _make_sections(
 
 
 def _deduplicate_entries(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, ...]:
-    """Return the entries that have a text, and only the first of several entries with the same text."""
+    """Return the entries that have a text. Of several entries with the same text, return only the first."""
     entries_by_text: dict[str, DigestEntry] = {}
     for entry in entries:
         if entry.text:
@@ -396,8 +396,7 @@ def build_digest(
         )
         if has_imported:
             all_entries["now"] = (UNVERIFIED_ENTRY, *all_entries["now"])
-        # The other clients' paths do not contain the folder, as the path of a Claude Code
-        # transcript does.
+        # Only the path of a Claude Code transcript contains the session's folder.
         if session.agent != CLAUDE_NAME:
             folder_entry = make_entry(f"folder: {quote_name(folder)}", "")
             all_entries["now"] = (folder_entry, *all_entries["now"])
@@ -431,13 +430,13 @@ def _read_ancestors(
 def _find_files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, int]:
     """Return the files to read, oldest first, a stored digest, and the number of omitted ancestors.
 
-    The stored digest is that of a fresh child. It covers the ancestors before the first file, or is
-    None.
+    If a fresh child contains a digest of the ancestors before the first file, the stored digest is
+    that digest. Otherwise, it is None.
     """
     files: list[SessionFile] = [session]
     remaining_bytes = MAX_ANCESTOR_BYTES
     if subagent_name(session.path):
-        # A sub-agent does not know its session's conversation, only its own prompt.
+        # A sub-agent only knows its own prompt and not the session's conversation.
         return files, None, 0
     if ancestor_digest := read_digest(session.file):
         return files, ancestor_digest, 0
@@ -493,7 +492,7 @@ def _process_lines(
     Return the number that the next line would have.
     """
     line_number = first_line - 1
-    # Creating an object for each line would add a tenth to the total time.
+    # No object is created for a line, because that would add a tenth to the total time.
     for line_number, raw in enumerate(lines, first_line):
         prescan = prescan_line(raw)
         if prescan is not None and facts.process_prescan(prescan, session_id, line_number):
@@ -515,8 +514,8 @@ def _process_lines(
 class SubagentChanges(NamedTuple):
     """The files that sub-agents changed, and the numbers of their transcripts.
 
-    ``transcript_count`` is the number of transcripts that were found, ``unread_count`` the number
-    of those that were too large or unreadable.
+    ``transcript_count`` is the number of transcripts that were found. ``unread_count`` is the
+    number of transcripts that were too large or unreadable.
     """
 
     changes: list[FileChange]

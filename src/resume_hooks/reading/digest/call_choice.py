@@ -24,11 +24,11 @@ from resume_hooks.reading.digest import prose
 
 # The fraction of the space that commands with open failures may use.
 OPEN_ERRORS_FRACTION = 0.15
-# The fraction of the space that commands with open failures and edits that concern the last request
-# or the last answer may use together.
+# The fraction of the space that these two groups may use together: commands with open failures, and
+# edits that concern the last request or the last answer.
 RELEVANT_EDITS_FRACTION = 0.3
-# The fraction of the space that open failures and all the latest edits may use together, before the
-# latest other calls are added.
+# The fraction of the space that open failures and all the latest edits may use together, before
+# other calls are added.
 EDITS_FRACTION = 0.35
 # The fraction of the space that committed edits may use if the last request is about a review and
 # there are no uncommitted edits.
@@ -38,7 +38,7 @@ RELATED_FRACTION = 0.35
 MAX_RARE_FRACTION = (
     0.25  # A word that occurs in a larger fraction of the calls is not used for the comparison.
 )
-# A shortened call is only extended if at least this number of characters is still available.
+# The minimum number of available characters with which a shortened call is extended.
 MIN_ADDED_CHARACTERS = 200
 MAX_EXTENDED_CHARACTERS = 12_000  # The maximum number of characters in a call that is extended.
 # The maximum number of characters in a call that is not worth the space and is extended only
@@ -77,9 +77,10 @@ class CandidateCall(NamedTuple):
 
     ``text`` is the shortened call as it is shown. ``is_recent`` means that the call came after the
     last request. ``is_old_read`` means that the call read a file or the state of git before the
-    last request, so the new session can repeat it. ``format_longer`` returns the call with at most
-    the given number of characters of its result. ``is_worth_space`` means that more of the call's
-    text is useful. More text of other calls is only shown if space is left.
+    last request, so that the new session can repeat it. ``format_longer`` takes a number of
+    characters and returns the call with at most this number of characters from its result.
+    ``is_worth_space`` means that more of the call's text is useful. For other calls, more text is
+    only shown if space is left.
     """
 
     text: str
@@ -101,10 +102,11 @@ def choose_calls(
     request_words: frozenset[str],
     shorten_result: Callable[[str], str],
 ) -> dict[int, str]:
-    """Return the texts of the calls to show, by the calls' indexes, in about ``max_characters``.
+    """Return the texts of the calls to show, by the index of each call.
 
-    The candidates are ordered latest first. ``shorten_result`` shortens a call that only read
-    something before the last request and is not related to that request.
+    Together, the texts have about ``max_characters``. The candidates are ordered latest first. If a
+    call only read something before the last request and is not related to that request,
+    ``shorten_result`` shortens its result.
     """
     scores = _score_calls([candidate.text for candidate in candidates], request_words)
     texts: list[str] = []
@@ -170,7 +172,7 @@ class _CallChoice:
         self._max_characters = max_characters
 
     def find_indexes_with_values(self, *values: CallValue) -> list[int]:
-        """Return the indexes of the calls that have any of these values, the latest call first."""
+        """Return the indexes of the calls with any of these values, the latest call first."""
         indexes: list[int] = []
         for index, candidate in enumerate(self._candidates):
             if candidate.value in values:
@@ -188,12 +190,12 @@ class _CallChoice:
             self.texts.setdefault(index, self._texts[index])
 
     def extend_calls(self, indexes: Iterable[int]) -> None:
-        """Show more text of those calls that are worth the space, while space is left."""
+        """Show more text of the calls that are worth the space, as long as space is left."""
         useful = [index for index in indexes if self._candidates[index].is_worth_space]
         self._extend_calls(useful, MAX_EXTENDED_CHARACTERS)
 
     def extend_calls_in_spare_space(self, indexes: Iterable[int]) -> None:
-        """Show more text of these calls, whether or not they are worth the space, while space is left."""
+        """Show more text of these calls, even if they are not worth the space, as long as space is left."""
         self._extend_calls(indexes, MAX_SPARE_CHARACTERS)
 
     def _extend_calls(self, indexes: Iterable[int], max_call_characters: int) -> None:

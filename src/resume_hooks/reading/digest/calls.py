@@ -40,7 +40,7 @@ from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 
-# The maximum number of characters shown of a result. A longer result loses its middle.
+# The maximum number of characters shown of a result. The middle of a longer result is left out.
 MAX_RESULT_CHARACTERS = 1_500
 # The maximum number of characters shown of the output of a command whose failure is still open.
 MAX_OPEN_ERROR_CHARACTERS = 3_000
@@ -59,11 +59,11 @@ MAX_PASSED_CHECK_CHARACTERS = 160
 # The maximum number of characters shown of the output of a command that failed and passed when it
 # was repeated.
 MAX_FIXED_FAILURE_CHARACTERS = 700
-# If an output is long, only its start and its end are redacted. The redacted text is this many
-# times as long as the shown text, so that a secret at the cut is still recognized.
+# If an output is long, only its start and its end are redacted. This factor makes the redacted text
+# longer than the shown text, so that a secret at the cut is still recognized.
 REDACTED_MULTIPLE = 4
-# Calls are collected until they fill this many times the available space. Then the calls to show are
-# chosen.
+# The total length of the calls that are collected, as a multiple of the available space. The calls
+# to show are chosen from them.
 COLLECTED_MULTIPLE = 2
 # The maximum number of characters shown of a file that was read before the last request and is not
 # related to that request.
@@ -80,7 +80,7 @@ MIN_REQUEST_WORDS = 3
 MAX_LATEST_CALLS = 2
 # The maximum number of characters of the last request that are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
-# The maximum number of edits shown for each file, and for a file that the last turn is about.
+# The maximum number of edits that are shown for a file, and for a file that the last turn is about.
 MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
 # The maximum number of characters shown of a tool's name, and of a call's input.
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
@@ -214,7 +214,7 @@ def _list_calls(
 ) -> list[_ListedCall]:
     """Return the calls that may be shown, latest first, in about ``max_characters``.
 
-    Raises OSError if the file cannot be read.
+    Raise OSError if the file cannot be read.
     """
     results: dict[str, _CallResult] = {}
     listed: list[_ListedCall] = []
@@ -254,7 +254,7 @@ def _list_calls(
 
 
 def _shows_whole_file(block: Record, call: _ListedCall) -> bool:
-    """Check whether the shown text of a call is a whole file, including the file's later edits."""
+    """Check whether the text that is shown for a call is a whole file, including its later edits."""
     return get_string(block, "name") == "Write" and call.candidate.value is CallValue.RELEVANT_EDIT
 
 
@@ -278,9 +278,10 @@ def _find_subject(digest: Digest, session: SessionFile) -> _Subject:
 
 
 def _find_last_request_words(digest: Digest) -> frozenset[str]:
-    """Return the significant words of the last request. If there are few, add those of the last answer.
+    """Return the significant words in the last request and, if they are few, those in the last answer.
 
-    If a word contains an underscore, it is a name from the code. Then no words are added.
+    The words in the last answer are not added if a word in the request contains an underscore,
+    because such a word is a name from the code.
     """
     words: frozenset[str] = frozenset()
     for kind in (MessageKind.REQUEST, MessageKind.CLOSING):
@@ -313,16 +314,16 @@ class _LaterCalls:
         self._whole_files: set[str] = set()
         self._longest_edits: dict[str, int] = {}
         self._call_counts: Counter[_CallKey] = Counter()
-        # The record number of the last call that passed.
+        # The record number of the last call that passed, by the call's key.
         self._passed_numbers: dict[_CallKey, int] = {}
-        # The folder to which the last call that passed changed with ``cd``.
+        # The folder that the last passed call of each key changed to with ``cd``.
         self._passed_folders: dict[_CallKey, str] = {}
         self._polled_commands: set[str] = set()
         self._shown_errors: set[int] = set()
         # A note on each file that a later command changed or removed.
         self._change_notes: dict[str, str] = {}
-        # The files that later calls changed, in the order of processing, without temporary files.
-        # The dict is an ordered set.
+        # The files that later calls changed, without temporary files. The dict is used as an
+        # ordered set, in the order of processing.
         self._edited_paths: dict[str, None] = {}
         self._is_committed = False
         self._branches = _BranchTracker()
@@ -474,7 +475,7 @@ class _LaterCalls:
             self._edited_paths[path] = None
 
     def _select_edited_paths(self, searched_paths: Iterable[str]) -> list[str]:
-        """Return the files that later calls changed and that are among ``searched_paths`` or inside them."""
+        """Return the files in or at ``searched_paths`` that later calls changed."""
         names = [path.removeprefix("./").strip("/") for path in searched_paths]
         tails = [f"/{name}/" for name in names if name not in {"", "."}]
         return [path for path in self._edited_paths if any(tail in f"/{path}/" for tail in tails)]
@@ -485,7 +486,7 @@ class _LaterCalls:
         ``number`` is the command's record number.
         """
         if _COMMIT_COMMAND.search(command) is not None:
-            self._is_committed = True  # Earlier edits are in the repository.
+            self._is_committed = True  # Edits before this commit are in the repository.
         for path, is_removed in shell.find_changed_paths(shell.parse_simple_commands(command)):
             verb = "removed" if is_removed else "changed"
             self._add_edited_path(path)
@@ -553,9 +554,9 @@ class _LaterCalls:
         return CallValue.OTHER_EDIT if is_latest else CallValue.LOW
 
     def _rate_call(self, block: Record, *, has_passed: bool) -> CallValue:
-        """Return the value of a call that wrote no file.
+        """Return the value of a call that did not write a file.
 
-        A search, or the log of a passed check, is useful only if it is one of the latest calls.
+        A search or the log of a passed check is useful only if it is one of the latest calls.
         """
         tool = get_string(block, "name")
         parts: tuple[shell.SimpleCommand, ...] = ()
@@ -606,8 +607,8 @@ class _LaterCalls:
     def _is_outdated(self, command: str, answer: _CallResult) -> bool:
         """Check whether a command only reads or writes files that later calls rewrote.
 
-        A file counts as rewritten if a later call wrote the whole file, or if a later edit of the
-        file is longer than the command with its output.
+        A file is treated as rewritten if a later call wrote the whole file, or if a later edit of
+        the file is longer than the command and its output together.
         """
         parts = shell.parse_simple_commands(command)
         paths = [path for path, _ in shell.find_changed_paths(parts)]
@@ -678,7 +679,7 @@ class _BranchTracker:
         self._last_branch = ""  # The branch to which the session switched last.
         self._next_branch = ""  # The branch of the next switch after the call.
         self._branch_at_call = ""  # The branch at the call, or "" if it is unknown.
-        self._created_branches: set[str] = set()  # The branches that later calls created.
+        self._created_branches: set[str] = set()  # The branches that were created after the call.
 
     @property
     def is_on_other_branch(self) -> bool:
@@ -727,10 +728,7 @@ _FILE_NAME = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 
 
 def _matches_any_path(path: str, other_paths: Iterable[str]) -> bool:
-    """Check whether ``path`` is one of ``other_paths``.
-
-    Two paths are treated as equal if one of them ends with the other.
-    """
+    """Check whether ``path`` is one of ``other_paths``. If one path ends with the other, they are equal."""
     tail = f"/{path.removeprefix('./')}"
     return any(
         f"/{other_path}".endswith(tail) or tail.endswith(f"/{other_path}")
@@ -763,8 +761,8 @@ _ROUTINE_COMMAND = compile_lazily(
     r"(?:cat|sed|head|tail|nl|echo|pwd|true)\b|git\s+(?:-C\s+\S+\s+)?(?:add|fetch|status|log|branch|"
     r"rev-parse|remote|diff\s+--(?:stat|name-only|name-status|check))\b|gh\s+(?:auth|pr\s+(?:create|edit))\b"
 )
-"""Commands that read files, and commands whose results the digest's lists of files and commits
-contain."""
+"""Commands that read files, and commands whose results are in the digest's lists of files and
+commits."""
 
 
 def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:

@@ -1,4 +1,4 @@
-"""List the files that a session changed or read, the steps of its plan, and its artefacts.
+"""List the files that a session changed or read, the steps in its plan, and its artefacts.
 
 Artefacts are commits, pull requests and releases.
 """
@@ -33,15 +33,15 @@ NAMED_IN_REPORT_NOTE = "as a sub-agent reported"
 COMMAND_FAILED_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
 MOVED_NOTE = "moved to a path that a variable names"
-MAX_WRITTEN_FILES = 60  # The maximum number of changed files that are found in one command.
-# If only git's output shows that files were changed, and there are more of them than this number,
-# the other files are not listed.
+MAX_WRITTEN_FILES = 60  # The maximum number of changed files that are read from a single command.
+# The maximum number of files that are listed although only git's output shows that they were
+# changed.
 MAX_FILES_NAMED_BY_GIT = 8
 # The maximum number of characters in a program's output that are searched for the names of the
 # files that the program wrote.
 MAX_ANNOUNCING_CHARACTERS = 20_000
 MAX_FILES_IN_GIT_OUTPUT = (
-    300  # The maximum number of changed files that are found in one output of git.
+    300  # The maximum number of changed files that are read from a single output of git.
 )
 
 
@@ -97,7 +97,7 @@ class SessionPaths:
         the home folder.
         """
         relative_path = self._relative.get((path, folder))
-        # The results are cached because a session names the same files many times.
+        # The results are cached because a session mentions the same files many times.
         if relative_path is None:
             relative_path = self._relative[path, folder] = self._compute_relative_path(path, folder)
         return relative_path
@@ -127,7 +127,7 @@ class SessionPaths:
         return folder
 
     def is_in_repository(self, path: str) -> bool:
-        """Check whether a relative path is in the repository whose present state is known."""
+        """Check whether a relative path is in the repository whose current state is known."""
         root = self._git.root
         return bool(root) and f"{posixpath.join(self.folder, path)}/".startswith(f"{root}/")
 
@@ -140,10 +140,10 @@ class SessionPaths:
 def collect_touched_files(
     changes: Sequence[FileChange], commands: Sequence[ShellCommand], paths: SessionPaths
 ) -> dict[str, list[FileTouch]]:
-    """Return the changes of each file, by relative path.
+    """Return the changes to each file, by the file's relative path.
 
-    A change is known from a call of a tool, from the text of a command, or from the output of git
-    or of another program.
+    A change is known from a tool call, from the text of a command, or from the output of git or
+    another program.
     """
     touches_by_path: dict[str, list[FileTouch]] = {}
     for change in changes:
@@ -243,8 +243,8 @@ def _add_listed_files(
 
     Return all files that git listed, including untracked files.
     """
-    # If git listed a file before the first command that may change files, the session did not
-    # change the file.
+    # If git listed a file before the first command that may change files, the session did not make
+    # this change.
     working_orders = (
         c.run.position.order
         for c in commands
@@ -279,7 +279,7 @@ def _add_reported_files(
     paths: SessionPaths,
     listed_paths: Collection[str],
 ) -> None:
-    """Add the files that a program said it wrote, if git listed them as changed at any time."""
+    """Add the files that a program reported as written, if git listed them as changed at any time."""
     if not listed_paths:
         return
     for command in commands:
@@ -336,7 +336,7 @@ def find_missing_files(
     commands: Sequence[ShellCommand],
     paths: SessionPaths,
 ) -> set[str]:
-    """Return the changed files that a later command could not find, or whose folder it could not find."""
+    """Return the changed files that a later command could not find. Their folder may be missing instead."""
     missing_paths: set[str] = set()
     for command in commands:
         if "No such file" not in command.run.output:
@@ -426,7 +426,7 @@ def list_changed_files(
     for path in sorted(touches_by_path, key=sort_key):
         if is_temporary(path, checkouts) or path in removed_with_folder or path in foreign_files:
             continue
-        # The path is that of a folder. A command changed the folder, and the files in it are listed
+        # The path is a folder that a command changed, and changed files in the folder are listed
         # too.
         if path in contents:
             if path in removed_folders:
@@ -548,7 +548,7 @@ def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branc
 
 
 def _find_last_touch(touches: Sequence[FileTouch]) -> FileTouch:
-    """Return the last certain change of a file. If no change is certain, return the last change."""
+    """Return the last certain change to a file or, if no change is certain, the last change."""
     return max(
         reversed(_select_certain_touches(touches) or touches),
         key=lambda touch: touch.position.order,

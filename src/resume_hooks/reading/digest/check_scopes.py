@@ -20,8 +20,8 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 MAX_PRINTED_COMMANDS = 20
 # The maximum number of characters that are read from a command in a runner's output.
 MAX_PRINTED_CHARACTERS = 400
-# The maximum number of passed scopes with which a scope is compared. These are the latest ones of
-# the same program.
+# The maximum number of passed scopes with which a scope is compared: the latest ones of the same
+# program.
 MAX_COMPARED_SCOPES = 40
 _PRINTED_COMMAND = compile_lazily(
     rf"(?:\A|\n)(?:\[[\w:.-]{{1,60}}\] )?[$>] ([^\n]{{1,{MAX_PRINTED_CHARACTERS}}})"
@@ -43,7 +43,7 @@ _NEUTRAL_OPTION = compile_lazily(
 )
 """An option that changes how a check runs or reports, but not which code it checks."""
 
-# This separator precedes the name of a test, as in ``pytest test_a.py::test_b``.
+# The separator before the name of a test, as in ``pytest test_a.py::test_b``.
 _TEST_NAME_SEPARATOR = "::"
 _SUBFOLDERS_SUFFIX = (
     "/..."  # With this ending, a target includes all its subfolders, as in ``go test ./...``.
@@ -93,9 +93,9 @@ class PassedChecks:
         """The scopes of the commands that a runner printed last, by the runner's key and its
         folder."""
         self._passes: dict[tuple[str, bool], dict[_CheckScope, RecordPosition]] = {}
-        """The position of the last passed run for each scope. The latest position comes last.
+        """The position of the last passed run for each scope, in the order of the positions.
 
-        The outer key is a program, and True if the scope has filters.
+        The outer key consists of a program and a flag. The flag is True if the scope has filters.
         """
         for check_run in check_runs:
             printed_scopes = list(_list_printed_scopes(check_run))
@@ -161,7 +161,8 @@ def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
         return
     commands = _PRINTED_COMMAND.findall(check_run.run.output)[:MAX_PRINTED_COMMANDS]
     if any(text.endswith("…") or len(text) == MAX_PRINTED_CHARACTERS for text in commands):
-        # The runner or the pattern shortened a long command, so its filters are unknown.
+        # The command was too long and was shortened in the output or by the pattern, so its filters
+        # are unknown.
         return
     for text in commands:
         yield from _list_scopes_in_folder(shell.parse_simple_commands(text), check_run.folder)

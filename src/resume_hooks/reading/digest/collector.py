@@ -39,10 +39,10 @@ from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import CopyDetector
 
-# The maximum number of characters kept of a user's answers to questions.
+# The maximum number of characters that are kept from a user's answers to questions.
 MAX_ANSWER_CHARACTERS = 8_000
 _WRITING_TOOLS = records.WRITING_TOOLS | {"Update"}
-# The name of the input that gives the folder of a command, in sessions of another agent.
+# The name of the input that contains a command's folder, in sessions of a different agent.
 _FOLDER_INPUT = "workdir"
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
 _TOOLS_WITH_RELEVANT_RESULTS = (
@@ -124,8 +124,8 @@ class LineageFacts:
         self.runs: list[ShellRun] = []
         self.changes: list[FileChange] = []
         self.read_files: dict[tuple[str, str], RecordPosition] = {}
-        """The position of the last read of each file, by the path and by the folder in which the path
-        was used."""
+        """The position at which each file was last read, by its path and the folder in which the
+        path was used."""
         self.plans: list[Quote] = []
         self.pull_request_links: dict[str, RecordPosition] = {}
         self.summaries: list[Quote] = []
@@ -276,7 +276,7 @@ class LineageFacts:
             self.sandbox = Quote(description, position)
 
     def process_prescan(self, prescan: Prescan, session_id: str, number: int) -> bool:
-        """Process the quickly read fields of a record. Return False if the whole record must be parsed."""
+        """Process the fields that a prescan read. Return False if the whole record must be parsed."""
         if prescan.is_sidechain != self._sidechain:
             if self._sidechain:
                 return True
@@ -372,7 +372,7 @@ class LineageFacts:
             self._process_command(content, quote)
 
     def _process_note(self, record: Record, position: RecordPosition) -> None:
-        """Process a text that the client added for the model: the project's instructions, or a skill."""
+        """Process a text that the client added for the model, which is a skill or the project's instructions."""
         text, name = (
             records.join_text_blocks(record),
             get_string(record, records.INSTRUCTIONS_FIELD),
@@ -437,7 +437,7 @@ class LineageFacts:
         return "\n".join(new_texts)
 
     def _process_system_record(self, record: Record, position: RecordPosition) -> None:
-        """Process a goal of the session, or the recap that the client writes for a user who was away."""
+        """Process the session's goal, or the recap that the client writes for a user who was away."""
         if get_string(record, "subtype") == records.GOAL:
             words = get_string(record, "goal")
             self.goal = Quote(words, position) if words else None
@@ -636,7 +636,7 @@ class LineageFacts:
 
 
 def _is_part_of_work(record: Record) -> bool:
-    """Check whether a record is an answer, a prompt or a result, and not a notice of the client."""
+    """Check whether a record is an answer, a prompt or a result, rather than a notice from the client."""
     if get_string(record, "type") == records.ASSISTANT or records.is_prompt(record):
         return True
     return any(block.get("type") == records.RESULT for block in records.list_blocks(record))
@@ -663,7 +663,7 @@ def _extract_user_words(text: str) -> str:
         REPORT_HEADING,
     )
 
-    # The result of /clear precedes the opening.
+    # The output of /clear comes before the opening.
     text = text[max(0, text.find(lineage_block.OPENING_MARKER)) :]
     next_step = (extract_next_step(text) or "").removeprefix(f"{NEW_TASK_NOTICE}\n")
     if next_step:

@@ -105,7 +105,7 @@ def find_final_commits(commands: Iterable[ParsedRun]) -> FinalCommits:
 
 
 def count_commits_back(target: str) -> int:
-    """Return 2 for a target such as ``HEAD~2``, which is two commits back, or 0 for any other target."""
+    """Return how many commits a target such as ``HEAD~2`` goes back (here 2), or 0 for any other target."""
     match = _RELATIVE_TARGET.fullmatch(target)
     if match is None:
         return 0
@@ -140,7 +140,7 @@ class _CommitHistory:
     def _process_git_command(
         self, call: Sequence[str], run: ShellRun, new_commits: list[Commit]
     ) -> None:
-        """Process a git command. If the command is a commit, it made the first of ``new_commits``."""
+        """Process a git command. If the command is a commit, the first of ``new_commits`` is its result."""
         verb, arguments = (call[0], call[1:]) if call else ("", [])
         if verb == "commit":
             commit = new_commits.pop(0) if new_commits else None
@@ -261,7 +261,7 @@ class _CommitHistory:
         self._branch = branch
 
     def _read_new_hashes(self, run: ShellRun) -> None:
-        """Find the new hashes of rebased commits in a log, by the subjects of the commits."""
+        """Read the new hashes of rebased commits from a log. The commits are recognized by their subjects."""
         rebased_commits = [commit for commit in self.commits if commit.is_rebased]
         if not rebased_commits:
             return

@@ -200,7 +200,7 @@ def filter_digest(
 
 
 def rewrite_digest(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
-    """Return a digest in which each text is replaced by the result of ``rewrite``."""
+    """Return a digest in which the result of ``rewrite`` replaces each text."""
     talk = []
     for message in digest.talk:
         revocations = tuple((rewrite(sentence), ref) for sentence, ref in message.superseded)

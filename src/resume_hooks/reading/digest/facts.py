@@ -76,7 +76,9 @@ _INVALID_CALL_TAG = (
 _TASK_NUMBER = compile_lazily(r"#(\w{1,20})")
 _DONE_STATUSES = frozenset({"completed", "deleted", "cancelled"})
 
-MAX_COMPARED_PROMPTS = 4  # The number of latest prompts with which a queued prompt is compared.
+MAX_COMPARED_PROMPTS = (
+    4  # The maximum number of prompts, the latest ones, with which a queued prompt is compared.
+)
 # The maximum number of queued prompts whose texts are compared.
 MAX_COMPARED_QUEUED_PROMPTS = 50
 
@@ -247,7 +249,7 @@ class PendingCall(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A call that was refused and did not run, with a quote that says why.
+    """A call that was refused and did not run. ``quote`` says why.
 
     If ``is_by_user`` is True, the quote contains the user's words. Otherwise, it contains the text
     that a rule or a hook gave.
@@ -377,7 +379,7 @@ def make_shell_run(
 
 
 def _read_recorded_status(block: Record, *, failed: bool) -> int | None:
-    """Return the exit status in a result that was converted from another agent's session, or None."""
+    """Return the exit status from a result of another agent's session that was converted, or None."""
     status = block[records.EXIT_STATUS_FIELD]
     if status is None or (failed and not records.parse_positive_count(status)):
         return None
@@ -445,7 +447,7 @@ def find_task_id(record: Record, block: Record, text: str) -> str:
 
 
 def parse_task_ending(text: str) -> TaskEnding | None:
-    """Return the end of a background command that a notification of the client reports, or None."""
+    """Return the end of a background command that the client's notification reports, or None."""
     if text.startswith(_NOTIFICATION_TAG):
         match = _TASK_NOTIFICATION.search(text[: 2 * MAX_END_CHARACTERS])
     else:
@@ -611,7 +613,7 @@ class Prompts:
         return True
 
     def add_words(self, quote: Quote) -> None:
-        """Add words of the user that are not a prompt, for example a command's arguments."""
+        """Add words that the user wrote outside a prompt, for example a command's arguments."""
         self.quotes.append(quote)
 
     def append_shell_output(self, output: str, position: RecordPosition) -> None:

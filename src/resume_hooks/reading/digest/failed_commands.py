@@ -83,9 +83,9 @@ def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
 def list_replaced_commands(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
 ) -> Iterator[DigestEntry]:
-    """Yield the commands that never succeeded, each with the successful command that replaced it, if any.
+    """Yield each command that never succeeded, with the command that replaced it if there was one.
 
-    The latest command comes first, and each command is listed once.
+    The latest command comes first, and no command is repeated.
     """
     known_keys = {command.key for command in commands if command.may_have_worked}
     for index in range(len(commands) - 1, -1, -1):
@@ -240,7 +240,7 @@ def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCo
 
 
 def _make_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
-    """Return a key that is equal for commands whose programs differ only in their paths."""
+    """Return a key that is equal for commands if their programs differ only in their paths."""
     key = []
     for words, _ in command.parts:
         if words and words[0] != "cd":

@@ -43,7 +43,7 @@ UNCHANGED = "unchanged in the last git status"
 NOT_IN_DIFF = "no unstaged change in the last git diff"
 UNCOMMITTED_STATES = frozenset({NOT_COMMITTED, STAGED})
 OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING, MAYBE_COMMITTED}
-"""The states of a file whose changes may still have to be committed."""
+"""The states of a file with changes that may still have to be committed."""
 
 _COMMIT_OUTPUT = compile_lazily(
     r"(?:\A|\n)\[(?!detached)([^\]\s]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] "
@@ -82,7 +82,7 @@ _UPDATE_OPTIONS = frozenset({"-u", "--update"})
 _STATUS_CHANGING_COMMANDS = frozenset(
     {"checkout", "switch", "stash", "merge", "pull", "rebase", "clean", "reset"}
 )
-"""Git subcommands after which ``git status`` may list other files than before."""
+"""Git subcommands after which ``git status`` may list different files."""
 
 _COMMITTING_VERB = compile_lazily(
     r"\bgit\b[^\n;&|]*?\s(commit|revert|cherry-pick|merge|pull|rebase|am)(?!\S)"
@@ -90,7 +90,7 @@ _COMMITTING_VERB = compile_lazily(
 _HASH = compile_lazily(r"[0-9a-f]{7,40}")
 _NO_COMMIT_OPTIONS = frozenset({"-n", "--no-commit"})
 MIN_HASH_CHARACTERS = 7  # The number of characters in the shortest hash that git prints.
-# The number of later commits after which the last status is still valid.
+# The maximum number of later commits with which the last status is still valid.
 MAX_COMMITS_AFTER_STATUS = 2
 # The maximum number of folders outside the home folder that are treated as checkouts. If there are
 # more, the folders that were used last are treated as checkouts.
@@ -247,14 +247,15 @@ class FileStates:
         self._diff_paths: set[str] = set()
         """The known files in the last complete list of unstaged changes that git printed."""
         self._reverting_commits: dict[str, RecordedCommit] = {}
-        """Maps the first characters of a reverted commit's hash to the commit that reverted it."""
+        """Maps the first characters of a reverted commit's hash to the commit that reverted this
+        commit."""
         self._content_hashes: dict[str, str] = {}
         """The hash of each file's content in the last diff of the work tree after the file's last
         edit."""
         self._empty_checkouts: set[str] = set()
         """The checkouts that ``git init`` created and that have no commits."""
         self._commits_by_checkout: dict[str, list[RecordedCommit]] = {}
-        """The existing commits by checkout, the latest last."""
+        """The existing commits, by checkout. The latest commit is last."""
         self._commit_count_by_path: dict[str, int] = {}
         self._commit_count = 0
         self._status_valid_until = 0
@@ -364,7 +365,7 @@ class FileStates:
         return files
 
     def _process_merge(self, call: GitCall) -> None:
-        """Process a command that may start a merge that stops with conflicts, or that may end such a merge."""
+        """Process a command that may start a merge that stops with conflicts, or may end a stopped merge."""
         checkout = self.find_checkout(call.folder)
         former_merge = self.stopped_merges.get(checkout)
         merge = update_stopped_merge(former_merge, call.words, call.run)
@@ -423,7 +424,7 @@ class FileStates:
         return files
 
     def was_reverted(self, path: str) -> bool:
-        """Check whether a command reverted the last change of a file."""
+        """Check whether a command reverted the last change to a file."""
         state = self.states.get(path)
         return state is not None and state.label == REVERTED
 
@@ -621,7 +622,7 @@ class FileStates:
             self._status_valid_until = self._commit_count + MAX_COMMITS_AFTER_STATUS
 
     def _process_staged_names(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process the files in the output of ``git diff --cached --name-status``: staged and moved files."""
+        """Process the staged and moved files in the output of ``git diff --cached --name-status``."""
         if "--name-status" not in arguments or not {"--cached", "--staged"}.intersection(arguments):
             return
         root = self.find_checkout(call.folder)
@@ -718,7 +719,7 @@ class FileStates:
             path not in self._staged_paths
             and self._last_unknown_commit.get(checkout, 0) <= edit_commit_count
         ):
-            # The commits since the edit are known, and none of them includes the file.
+            # All commits since the edit are known, and none of them includes the file.
             return FileState(UNCHANGED)
         if self._commit_count == edit_commit_count + 1:
             return FileState("committed", commits[-1])
@@ -810,7 +811,7 @@ class FileStates:
             return
         self._staged_paths.discard(old_path)
         self.removed_paths.add(old_path)
-        if "$" in new_path:  # The new path is unknown until git prints it.
+        if "$" in new_path:  # The new path stays unknown until git prints it.
             return
         del self.states[old_path]
         self.new_paths[old_path] = new_path
@@ -1084,7 +1085,7 @@ def _find_short_status_rows(output: str) -> list[tuple[str, str, str]]:
 
 
 def _make_path_prefixes(listed: Iterable[str]) -> tuple[str, ...]:
-    """Return the paths that a status lists, with one slash at the end of each.
+    """Return the paths that a status lists, each with a single slash at its end.
 
     They are used as prefixes, because a status may list a new folder instead of the files in it.
     """

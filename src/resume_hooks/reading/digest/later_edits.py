@@ -1,4 +1,4 @@
-"""Find out what later edits of the same file left of a text that an edit wrote.
+"""Find out how much of a text that an edit wrote is left after later edits of the same file.
 
 The client replaces a text only if it occurs once in the file. So if a text that was written by an
 earlier edit contains the old text of a later edit, the later edit replaced that part.
@@ -13,7 +13,8 @@ from resume_hooks.transcripts.records import Record, get_string
 
 # The minimum number of characters in a replaced text. A shorter text may occur by chance.
 MIN_REPLACED_CHARACTERS = 20
-# If a single later edit wrote a larger fraction of the changed text, only the later edit is shown.
+# The maximum fraction of the changed text that a single later edit may have written. If it wrote
+# more, only the later edit is shown.
 MAX_REPLACED_FRACTION = 0.6
 MAX_REPLACEMENTS = 300  # The maximum number of later replacements that are applied to one text.
 # The maximum number of positions in a text at which an overlap with a later edit is looked for.
@@ -113,7 +114,7 @@ def _apply_replacement(text: str, replacement: _Replacement) -> str:
 
 
 def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
-    """Return a text without its end if a later edit replaced this end and the text that followed it.
+    """Remove the end of a text if a later edit replaced this end and the text that followed it.
 
     The first lines of this end are kept if the edit did not change them.
     """
@@ -136,7 +137,7 @@ def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
 
 
 def _find_overlap(text: str, later_text: str) -> int | None:
-    """Return the index in ``text`` from which on it equals the start of ``later_text``, or None."""
+    """Return the index from which ``text`` equals the start of ``later_text``, or None."""
     beginning = later_text[:MIN_REPLACED_CHARACTERS]
     if not beginning.strip():
         return None

@@ -16,7 +16,7 @@ from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of characters in a row, and the number of characters at the start of an offer
-# that the row certainly quotes.
+# that the row can quote in any case.
 MAX_ROW_CHARACTERS, MAX_OFFER_CHARACTERS = 420, 380
 # The maximum number of characters at the end of an answer that are searched for next steps.
 MAX_READ_CHARACTERS = 6_000
@@ -80,7 +80,7 @@ def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the next steps that the talk mentions, the most certain first."""
     last_quote = facts.words_since_prompt
     is_at_work = last_quote is not None and facts.last_call_order > last_quote.position.order
-    if not is_at_work:  # If a call followed, it already did the announced step.
+    if not is_at_work:  # If a call followed the last words, it already did the announced step.
         if last_quote is not None:
             yield from _list_steps_of_last_answer(last_quote)
         yield from _list_steps_of_earlier_answers(facts)
@@ -94,7 +94,7 @@ def ends_with_announcement(quote: Quote) -> bool:
 
 
 def names_next_step(quote: Quote) -> bool:
-    """Check whether an answer ends with a question, an offer, an announced step or the remaining steps."""
+    """Check whether an answer ends with a question, an offer, or an announced or remaining step."""
     if ends_with_announcement(quote):
         return True
     return next(_list_steps_of_last_answer(quote), None) is not None
@@ -103,8 +103,8 @@ def names_next_step(quote: Quote) -> bool:
 def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
     """Yield the next steps in the assistant's last words.
 
-    They are an announcement, question or offer at the end of the words, and any remaining steps
-    that the words mention.
+    These are an announcement, a question or an offer at the end of the words, and any remaining
+    steps that the words mention.
     """
     text = redact_and_collect(quote.text)
     sentences = prose.find_last_sentences(text)
@@ -134,7 +134,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
                 steps.append(sentence)
     offered_text = request[
         :MAX_OFFER_CHARACTERS
-    ]  # The row may quote only these characters of the offer.
+    ]  # The row may not quote more characters of the offer.
     for step in steps[:MAX_STEPS]:
         if all(option in offered_text for option in step.split(OPTION_SEPARATOR)):
             continue
@@ -146,7 +146,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
 def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the steps that an earlier answer lists under a heading.
 
-    If a later request does more than ask to commit or publish, nothing is yielded.
+    If any later request does more than ask to commit or publish, no step is yielded.
     """
     for quote in reversed(facts.closing_quotes[-MAX_EARLIER_ANSWERS:]):
         later_prompts = [

@@ -50,7 +50,7 @@ MAX_NAMED_FILES = 8  # The maximum number of uncommitted files that are listed.
 # The maximum total number of characters in the names of the uncommitted files.
 MAX_NAMES_CHARACTERS = 270
 MAX_RUNNING_TASKS = (
-    3  # The maximum number of sub-agents and of commands that are listed as running.
+    3  # The maximum number of sub-agents, and of commands, that are listed as running.
 )
 # The number of characters at the start of a plan that are searched for its title.
 MAX_PLAN_CHARACTERS = 4_000
@@ -151,7 +151,7 @@ def _list_repository_state(
 def _list_session_branches(
     facts: LineageFacts, paths: SessionPaths, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
-    """Yield the branch of each checkout, as the session last showed it."""
+    """Yield the branch of each checkout that the session last showed."""
     is_elsewhere = len(session_git.checkouts) == 1 and not _are_nested(
         paths.folder, session_git.checkouts[0].folder
     )
@@ -221,7 +221,7 @@ def _list_open_pull_requests(
 def _list_documents(
     facts: LineageFacts, paths: SessionPaths, last_commit: RecordPosition | None
 ) -> Iterator[DigestEntry]:
-    """Yield the documents and the plan to read first, and how many files were changed after each."""
+    """Yield the documents and the plan to read first, each with a note on later changes."""
     for path, position in _find_state_documents(facts, paths):
         if facts.plan_mode and _is_plan_file(path, facts, paths):
             text = f"the plan of plan mode, the only file that may be edited now: {path}"
@@ -230,7 +230,7 @@ def _list_documents(
         other_files = [
             file for file in _list_files_changed_after(facts, paths, position.order) if file != path
         ]
-        # Without such files, nothing but the document itself can be in the last commit.
+        # If no other file was changed later, the last commit contains only the document itself.
         last_work_commit = last_commit if other_files else None
         note = _format_later_changes(len(other_files), position, last_work_commit)
         if facts.todo_list.is_done_after(position.order):
@@ -348,7 +348,7 @@ def _is_still_running(run: ShellRun) -> bool:
 
 
 def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
-    """Check whether a later command that ended contains every part of a background command."""
+    """Check whether a later command that ended contains every simple command of a background command."""
     words = {part.words for part in shell.parse_simple_commands(run.command)}
     for later_run in facts.runs:
         if later_run.position.order > run.position.order and not _is_still_running(later_run):
@@ -373,7 +373,7 @@ _WATCH_COMMAND = compile_lazily(
 
 
 def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
-    """Yield the last branch, and the branch before it if it was left without a git command in the session."""
+    """Yield the last branch. If no git command left the branch before it, yield a line about that one too."""
     yield make_entry(f"branch {quote_name(session_git.branch)}, as last seen in the session", "")
     if session_git.left_branch:
         former = quote_name(session_git.left_branch)
@@ -432,9 +432,10 @@ def _list_uncommitted_files_of_session(
 
 
 def _was_changed_by_session(path: str, states: FileStates) -> bool:
-    """Check whether an uncommitted file was changed by the session.
+    """Check whether the session changed an uncommitted file.
 
-    If only git's output lists the file, it must have been staged to be treated as changed.
+    If only git's output lists the file, it is treated as changed by the session only if it was
+    staged.
     """
     if is_temporary(path, states.other_roots):
         return False
@@ -459,7 +460,7 @@ def _list_open_files(
 
 
 def _collect_folders(names: Sequence[str]) -> frozenset[str]:
-    """Return the folders that contain some files, including all parent folders."""
+    """Return the folders that contain any of these files, including all parent folders."""
     folders: set[str] = set()
     for name in names:
         folder = posixpath.dirname(name)
@@ -486,7 +487,7 @@ def _join_first_names(names: Sequence[str]) -> str:
 
 
 def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield how far the work on an unanswered request went, or a sub-agent's report without an answer."""
+    """Yield how far the work on an unanswered last request went, or a sub-agent's unanswered report."""
     last_words = facts.words_since_prompt
     prompt_order = _find_last_prompt_order(facts)
     if last_words is None:

@@ -20,7 +20,8 @@ _TOOLS_WITH_ARGUMENTS = WRITING_TOOLS | {PLAN_TOOL, "AskUserQuestion", "Bash", "
 """Tools whose arguments are shown, because the digest's single line about a call does not say
 enough."""
 
-MAX_PROMPTS_AFTER_REFUSAL = 2  # A refusal is ignored if more than this number of prompts follow it.
+# The maximum number of prompts after a refusal. With more prompts, the refusal is ignored.
+MAX_PROMPTS_AFTER_REFUSAL = 2
 
 
 class OpenCall(NamedTuple):

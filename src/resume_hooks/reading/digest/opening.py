@@ -68,7 +68,7 @@ section's heading explains this note."""
 
 MAX_REDUCTIONS = 12  # The maximum number of attempts to fit the sections into their space.
 TALK_HEADING_CHARACTERS = 90  # The number of characters in the longest heading of the talk.
-MIN_CALLS_CHARACTERS = 400  # If fewer characters are available, no calls are shown.
+MIN_CALLS_CHARACTERS = 400  # The minimum number of available characters with which calls are shown.
 CollectCalls = Callable[[int], Sequence[TalkMessage]]
 """A function that returns the latest calls, oldest first. Its argument is the approximate number of
 characters that the calls may have."""
@@ -431,7 +431,7 @@ def _quote_message(
     """Return the rows of a message with its heading. A message that is too long is shortened."""
     head = f"{heading}, {_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
     rows = [head, *_format_body(message, message.text, names)]
-    # The code blocks of a message are shortened before its sentences.
+    # The message's code blocks are shortened before its sentences.
     if _count_characters(rows) > max_characters:
         text = talk.shorten_code_and_tables(message.text)
         rows = [head, *_format_body(message, text, names)]
@@ -662,7 +662,7 @@ def _count_characters(rows: Sequence[str]) -> int:
 def _find_session_names(digest: Digest) -> _SessionNames:
     """Return the names of the sessions to which a digest refers.
 
-    The ids of the other sessions are shortened, unless two ids start with the same characters.
+    The ids of the other sessions are shortened as far as they stay different.
     """
     refs = list(digest_references(digest))
     for message in digest.talk:

@@ -36,12 +36,12 @@ _UUID_KEY = b'"uuid":"'
 _THINKING_START = b'"content":[{"type":"thinking",'
 _RELEVANT_BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
 _NEXT_KEY = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
-"""The key of the record's own id, or another key that may come first. If another key comes first,
-the record contains more than a successful result."""
+"""The key of the record's own id, or another key that may come before it. If another key comes
+before it, the record contains more than a successful result."""
 
 _REJECTION_START = REJECTION_BEGINNING.encode()
 _TEXT_AFTER_BLOCK = b'},{"type":"text","text":"'
-"""The start of a text that follows another block. The user may have typed this text during the
+"""The start of a text that comes after another block. The user may have typed this text during the
 call."""
 
 

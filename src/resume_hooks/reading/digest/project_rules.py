@@ -34,14 +34,16 @@ MAX_READ_CHARACTERS = (
 MAX_RULES, MAX_COMMANDS = 12, 12
 MAX_RULE_CHARACTERS = 400  # The maximum number of characters in a rule.
 MAX_HEADINGS_CHARACTERS = 700  # The maximum number of characters in the row of headings.
-MAX_PROMPTS = 12  # The number of latest prompts whose words are compared with headings.
+MAX_PROMPTS = (
+    12  # The maximum number of prompts, the latest ones, whose words are compared with headings.
+)
 MAX_PROMPT_CHARACTERS = 2_000  # The maximum number of characters that are read from each prompt.
 GAP_MARK = " …"  # The mark after a quoted list item if the next item is not quoted.
 MIN_RULE_WORDS = 4  # A sentence with fewer words is not quoted.
 # The number of characters at the start of two words that are compared. If they are the same, the
 # words are treated as equal.
 STEM_CHARACTERS = 6
-_BLOCK_MARK = "["  # The row that replaces a code block starts with this character.
+_BLOCK_MARK = "["  # The first character of the row that replaces a code block.
 RELOAD_NOTE = "the client loads the file again"
 WORK_ELSEWHERE_NOTE = "the session changed no file of this project"
 
@@ -112,8 +114,8 @@ class _Rank(IntEnum):
     GENERAL = 1
     """A rule for any work."""
     STEP = 2
-    """Any other sentence below a heading with words from the user's requests, such as a procedure's
-    step."""
+    """Any other sentence below a heading with words from the user's requests, such as a step in a
+    procedure."""
     OTHER = 3
     """Any other rule. It is quoted only if there are few rules."""
 
@@ -259,7 +261,7 @@ def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Ru
 
 
 def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str]) -> set[str]:
-    """Return the quoted items in numbered lists whose next item is not quoted."""
+    """Return the quoted items of numbered lists whose next item is not quoted."""
     incomplete_texts: set[str] = set()
     for part in parts:
         last_quoted = ""

@@ -55,7 +55,9 @@ _CLOSING_OFFER = compile_lazily(
     rf"\b(?:{_DECISION_REQUEST}|ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
-QUESTION_SENTENCES = 3  # The number of sentences at a text's end that are checked for a question.
+QUESTION_SENTENCES = (
+    3  # The maximum number of sentences at a text's end that are checked for a question.
+)
 # The number of characters at the end of a text that are searched for a question.
 _SEARCHED_END_CHARACTERS = 1_500
 # A row without words, for example the line below a table's header.
@@ -136,7 +138,9 @@ def join_wrapped_rows(text: str) -> str:
     return "\n".join(rows)
 
 
-MIN_WRAPPED_CHARACTERS = 50  # A line with fewer characters is treated as not wrapped.
+MIN_WRAPPED_CHARACTERS = (
+    50  # The minimum number of characters in a line that may have been wrapped.
+)
 _SEPARATE_ROW = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
 """The start of a line that never continues the line before it."""
 _COMPLETE_ROW = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")

@@ -1,4 +1,4 @@
-"""List the calls that the user or a rule refused and that were not allowed later."""
+"""List the calls that were refused by the user or by a rule and that were not allowed later."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from resume_hooks.reading.digest.facts import RecordPosition
 from resume_hooks.reading.digest.prose import PASTE_END
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MIN_PROMPT_CHARACTERS = 1_000  # A prompt with fewer characters is not shortened.
+MIN_PROMPT_CHARACTERS = 1_000  # The minimum number of characters in a prompt that is shortened.
 MAX_WORDS = 20_000  # The maximum number of words in a prompt that are compared.
 # The minimum number of successive words that a repeated part and a later prompt have in common.
 COMPARED_WORDS = 12
-MIN_REPEATED_WORDS = 60  # A repeated part with fewer words is not replaced.
+MIN_REPEATED_WORDS = 60  # The minimum number of words in a repeated part that is replaced.
 _WORD = compile_lazily(r"[^\W_]+")
 
 

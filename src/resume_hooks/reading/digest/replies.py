@@ -110,7 +110,7 @@ def is_simple_reply(reply: str) -> bool:
 
 
 def _find_mentioned_labels(words: Sequence[str]) -> list[str]:
-    """Return the labels and ordinals in a reply, or an empty list if it contains other meaningful words."""
+    """Return the labels and ordinals in a reply, or none if the reply contains other meaningful words."""
     named = [word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS]
     if set(words) <= {*named, *_FILLER_WORDS}:
         return named
@@ -118,7 +118,7 @@ def _find_mentioned_labels(words: Sequence[str]) -> list[str]:
 
 
 def _find_mentioned_options(words: Sequence[str], answer: str) -> list[str]:
-    """Return the options in ``answer`` that a reply names, or none if it contains other meaningful words.
+    """Return the options in ``answer`` that a reply names, or none if the reply says more than that.
 
     If several options have the same label, the last of them is returned.
     """

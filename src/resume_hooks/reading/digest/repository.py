@@ -103,8 +103,8 @@ class GitQuery:
             self._root = repository_root(os.path.normpath(folder))
         else:
             self._root = ""
-        # Before the first query, git's settings are read. This is done in a thread, so that the
-        # caller need not wait for the answer.
+        # A thread reads git's settings and then starts the queries, so that the caller need not
+        # wait.
         self._query_thread = threading.Thread(
             target=self._start_queries, args=(start_time, where), daemon=True
         )

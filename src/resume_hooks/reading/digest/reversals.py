@@ -1,8 +1,8 @@
 """Find the statements that a later statement revokes.
 
-If two statements contradict each other, the later statement is valid. It is better to miss a
-contradiction than to report a false one. So two sentences contradict each other only if they give
-different values for the same subject, or if the later sentence explicitly announces a change.
+If two statements contradict each other, the later one is valid. It is better to miss a
+contradiction than to report a false one. So two statements are only treated as a contradiction if
+they give different values for the same subject, or if the later one explicitly announces a change.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _REFUSING_WORD = compile_lazily(
 _NAME_WITH_VERSION = compile_lazily(
     r"\b([a-z][a-z+#]{2,}(?:\.[a-z]+)?) v?(\d+(?:\.\d+)*)\b(?!\.?\d|%|-)"
 )
-"""A name followed by a version number."""
+"""A name that is followed by a version number."""
 
 _CHOOSES_VERSION = compile_lazily(
     r"\b(?:use|using|go with|prefer|upgrade|downgrade|switch|stay (?:on|with)|target|"
@@ -101,7 +101,7 @@ MIN_SHARED_WORDS = 2
 MIN_SAME_SUBJECT_FRACTION = 0.75
 # The minimum fraction of words in common if the later sentence announces a change.
 MIN_SIMILAR_SUBJECT_FRACTION = 0.4
-# The number of latest statements that are compared with each other.
+# The maximum number of statements, the latest ones, that are compared with each other.
 MAX_COMPARED_STATEMENTS = 300
 
 
@@ -285,9 +285,10 @@ def _is_thing_replaced(old_statement: str, new_statement: str) -> bool:
 
 
 def _find_replaced_versions(statements: Sequence[str], first_index: int) -> dict[int, int]:
-    """Map the index of each statement that chooses a version to that of a later, different choice.
+    """Find the statements that choose a version and that a later statement with another version replaces.
 
-    Both statements are about the same thing. Statements before the index ``first_index`` are not
+    The result maps the index of each of these statements to the index of the later statement. Both
+    statements choose a version of the same thing. Statements before ``first_index`` are not
     compared.
     """
     latest_choices: dict[str, tuple[int, str]] = {}

@@ -31,7 +31,7 @@ _LITERALS = compile_lazily(r"'([^'\n]{1,300})'|\"([^\"\n]{1,300})\"")
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def find_files_written_by_scripts(command: str) -> tuple[str, ...]:
-    """Return the paths that the scripts in a command write, as spelled there, without repetitions."""
+    """Return the paths that the scripts in a command write. No path is repeated."""
     if "<<" not in command or "write" not in command:
         return ()
     files: dict[str, None] = {}

@@ -1,7 +1,8 @@
 """List a session's shell commands: which succeeded, which check something, and which to run again.
 
 A command succeeded if its exit status reports success and its output contains no error message. The
-exit status alone is not enough, because in a pipe it may only be that of a filter such as ``head``.
+exit status alone is not enough, because the exit status of a pipe is that of its last command,
+which may be a filter such as ``head``.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ _COMMAND_WORD = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
 
 
 class CommandList(NamedTuple):
-    """Successful commands: ``checks`` are those that check, build or start something."""
+    """Successful commands. ``checks`` are the commands that check, build or start something."""
 
     checks: tuple[DigestEntry, ...]
     others: tuple[DigestEntry, ...]
@@ -294,7 +295,7 @@ _SCRIPT_SIGN = compile_lazily(
 """Signs of a script with parts that do not work on their own or that may fail."""
 
 _EXPANDED_WORD = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
-"""Signs that the shell expands a word, or that the word is a temporary file."""
+"""Signs that the shell expands a word, or that the word is the path of a temporary file."""
 
 
 def _has_error_line(output: str) -> bool:
@@ -393,7 +394,7 @@ def _is_verification_part(part: SimpleCommand) -> bool:
 
 
 def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPosition | None:
-    """Return the position of the last check's result that shows or may show a pass, or None."""
+    """Return the position of the result of the last check that certainly or possibly passed, or None."""
     for command in reversed(commands):
         if command.may_have_worked and is_check(command):
             return command.run.result_position
@@ -473,7 +474,7 @@ _CHECK_WORD = compile_lazily(
     r"prettier|clippy|vet|golangci-lint|gofmt|fmt|format|tsc|typecheck|check|build|compile|make|cmake|ninja|gradlew?|"
     r"mvn|sbt|xcodebuild|run|start|serve|dev|up|deploy|publish|release|install|sync|migrate|generate|bench|coverage|ci)\b"
 )
-"""Words of commands that check, build, start or publish something."""
+"""Words in commands that check, build, start or publish something."""
 
 _VERIFICATION_WORD = compile_lazily(
     r"\b(?:tests?|bats|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|lint|eslint|ruff|mypy|pyright|"
@@ -740,11 +741,12 @@ def _is_one_time_check(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bo
 _SEARCH_PROGRAMS = (("grep",), ("egrep",), ("rg",))
 
 
-MIN_DISTINCT_NAME_CHARACTERS = 8  # A folder's name with fewer characters may be a common word.
+# The minimum number of characters in a folder's name that is not just a common word.
+MIN_DISTINCT_NAME_CHARACTERS = 8
 
 
 def _find_error_line(run: ShellRun) -> str:
-    """Return the line in an output that reports a failure which the exit status hides, or ``""``.
+    """Return the line in an output that reports a failure that the exit status hides, or ``""``.
 
     For example, the exit status of a pipe does not report a failure in its first command.
     """

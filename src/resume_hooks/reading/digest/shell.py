@@ -20,8 +20,10 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 MAX_COMMAND_CHARACTERS = 2_000
 # The number of commands whose results are cached, because a session often repeats a command.
 MAX_CACHED_COMMANDS = 4_096
-MAX_HERE_DOCUMENTS = 100  # The maximum number of here-documents that are found in one command.
-# The maximum number of blanks on each side of the word that ends a here-document.
+MAX_HERE_DOCUMENTS = (
+    100  # The maximum number of here-documents that are read from a single command.
+)
+# The maximum number of spaces and tabs on each side of the word that ends a here-document.
 MAX_INDENT_CHARACTERS = 200
 _TOKEN = compile_lazily(
     r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""",
@@ -310,8 +312,8 @@ def find_here_documents(command: str) -> Iterator[str]:
 def _find_here_document_end(command: str, start: int, end_word: str) -> int:
     """Return the index at which the here-document that starts at ``start`` ends.
 
-    It ends after the line that contains only ``end_word``, or at the command's end if there is no
-    such line.
+    The here-document ends after the line that contains only ``end_word``, or at the command's end
+    if there is no such line.
     """
     while (word_start := command.find(end_word, start)) >= 0:
         start = word_start + len(end_word)
@@ -564,14 +566,14 @@ def _shows_own_changes(call: list[str]) -> bool:
             commits.append(word)
     names_files = (
         len(call) > len(arguments) + 2
-        # With one commit, the work tree is compared with it. With two commits, the diff may show
-        # work from outside the session.
+        # A single commit is compared with the work tree. A diff of two commits may show work from
+        # outside the session.
     )
     return not commits or (names_files and len(commits) == 1 and ".." not in commits[0])
 
 
 def _parse_diffstat_path(row: str) -> str:
-    """Return the path in a row of ``git diff --stat``, or ``""`` if the file was renamed or it is cut off."""
+    """Return the path in a row of ``git diff --stat``, or ``""`` if the row shows a rename or a cut path."""
     path, bar, counts = row.rpartition(" | ")
     if not bar or not path.startswith(" ") or _CHANGE_COUNT.fullmatch(counts.strip()) is None:
         return ""

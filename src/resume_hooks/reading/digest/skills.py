@@ -1,8 +1,8 @@
 """Quote the loaded skills: the remaining steps of an active skill, then its rules.
 
 It is better to miss a step or a rule than to quote one that does not apply. A skill is active until
-the user asks for something else. Its current step is the step whose command ran last or that the
-assistant mentioned last.
+the user asks for something else. Its current step is the one whose command ran last, or the one
+that the assistant mentioned last.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RULES_SECTION = compile_lazily(
     r"((?:(?!#{1,6}[ \t])[^\n]*\n?){1,40})",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A part of a document whose heading announces rules."""
+"""A part of a document with a heading that announces rules."""
 _RULE_WORDS = compile_lazily(
     r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
 )
@@ -166,8 +166,9 @@ def _has_new_request(facts: LineageFacts, skill: Quote) -> bool:
 def _is_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> bool:
     """Check whether a skill's work is finished.
 
-    This is so if the last prompt was answered, the answer neither asks nor offers anything, and the
-    last step was reached. The last step need not be reached if the current step is unknown.
+    The work is finished if the last prompt was answered, the answer neither asks nor offers
+    anything, and the last step was reached. If the current step is unknown, the last step need not
+    be reached.
     """
     answer = _find_final_answer(facts)
     if answer is None:

@@ -421,10 +421,11 @@ def _add_subject(sentences: Sequence[str], index: int) -> str:
 
 
 def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPosition]:
-    """Return the positions of the prompts that were loaded or made from a template, and not typed.
+    """Return the positions of the prompts that were not typed, but loaded or made from a template.
 
-    The rules in such a prompt are not the user's own. The prompt assigns a role, has tagged parts,
-    starts like another prompt, or directly follows a command.
+    The rules in such a prompt are not the user's own. A prompt is treated as loaded or as made from
+    a template if it assigns a role, has tagged parts, starts like another prompt, or directly
+    follows a command.
     """
     beginnings = Counter(
         quote.text[:MIN_TEMPLATE_CHARACTERS]

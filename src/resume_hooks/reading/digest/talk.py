@@ -86,7 +86,7 @@ def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
 def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
     """Return the number of records with words of the talk that are not in ``messages``.
 
-    These words were said by the user or by the assistant, or are in the client's summaries.
+    Words of the talk are those of the user, of the assistant and of the client's summaries.
     """
     spoken_refs = {
         str(quote.position)

@@ -23,16 +23,16 @@ from itertools import accumulate
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import MessageKind, TalkMessage
 
-MAX_RECENT_ANSWERS = 3  # The number of latest answers that are shown whole before older answers.
-# The divisor of the number of turns that gives the number of latest turns whose last words are
-# shown completely. For the other turns, only the conclusions are shown.
+# The maximum number of answers, the latest ones, that are shown completely before older answers.
+MAX_RECENT_ANSWERS = 3
+# The number of turns is divided by this number to get the number of the latest turns whose last
+# words are shown completely. For the other turns, only the conclusions are shown.
 WHOLE_ANSWERS_DIVISOR = 3
 # The maximum number of characters shown of the words between two calls.
 MAX_NARRATION_CHARACTERS = 600
 # The minimum number of available characters with which the whole talk is shown.
 MIN_WHOLE_TALK_CHARACTERS = 56_000
-# The minimum number of available characters with which older texts leave some of the space for the
-# calls.
+# The minimum number of available characters with which older texts leave space for the calls.
 MIN_SHARED_CHARACTERS = 20_000
 # The maximum number of characters shown of a sub-agent's report that does not fit as a whole.
 MAX_REPORT_CHARACTERS = 4_000
@@ -62,10 +62,10 @@ def choose_talk(
     *,
     is_whole: bool = False,
 ) -> dict[int, str]:
-    """Return the texts of the messages to show, by the messages' indexes.
+    """Return the texts of the messages to show, by the index of each message.
 
-    If ``is_whole`` is True, all messages are shown whole. ``first_current_index`` is the index of the
-    first message after the last request.
+    If ``is_whole`` is True, all messages are shown completely. ``first_current_index`` is the index
+    of the first message after the last request.
     """
     if is_whole:
         return {index: message.text for index, message in enumerate(messages)}
@@ -191,9 +191,9 @@ class _TalkChoice:
             )
 
     def add_current_messages(self, first_current_index: int) -> None:
-        """Show messages, the latest first, back to the index ``first_current_index``.
+        """Show messages, from the latest one back to the one at the index ``first_current_index``.
 
-        They may use a fraction of the remaining space.
+        These messages may use a fraction of the remaining space.
         """
         min_remaining = self._remaining_characters - round(
             self._remaining_characters * CURRENT_FRACTION

@@ -21,8 +21,8 @@ from resume_hooks.reading.digest.statements import find_turn_order
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
-# The maximum number of prompts after the last change to a list. With more prompts, the list may be
-# abandoned.
+# The maximum number of prompts after the last change to a todo list. With more prompts, the list
+# may be abandoned.
 MAX_PROMPTS_AFTER_LIST = 2
 # The number of characters at the start of an answer that are searched for words such as "all done".
 MAX_DONE_CHARACTERS = 200
@@ -117,7 +117,7 @@ def _join_events(events: Sequence[str]) -> str:
 def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) -> DigestEntry:
     """Return a single entry that quotes the todos of an overtaken list.
 
-    Nobody knows which of them are still open.
+    Which of these todos are still open is unknown.
     """
     quotes = []
     for todo in todos[:MAX_OVERTAKEN_TODOS]:
@@ -152,10 +152,11 @@ def _find_overtaking_answer(
 ) -> Quote | None:
     """Return the last answer if the work has overtaken the todo list, else None.
 
-    There are three cases. After the list's last change, a commit was made and the answer followed
-    it. Or files were edited for a later prompt, and the answer to this prompt neither asks nor
-    offers anything. Or the answer reports finished work after later edits or after checks that
-    passed.
+    The work has overtaken the list in three cases:
+
+    1. After the list's last change, a commit was made and the answer followed it.
+    2. Files were edited for a later prompt, and the answer neither asks nor offers anything.
+    3. The answer reports finished work after later edits or after checks that passed.
     """
     list_order = facts.todo_list.updated_at
     edit_order = max((change.position.order for change in facts.changes), default=0)

@@ -13,7 +13,7 @@ from resume_hooks.reading.digest.later_edits import list_edits
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.records import get_string
 
-MAX_PLAN_CHARACTERS = 200_000  # A plan with more characters is not searched.
+MAX_PLAN_CHARACTERS = 200_000  # The maximum number of characters in a plan that is searched.
 PLAN_SUFFIXES = (".md", ".markdown")
 
 _TODO_COMMENT = compile_lazily(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
