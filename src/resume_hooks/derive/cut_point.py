@@ -310,7 +310,7 @@ def parse_cut(text: str) -> CutSelector | Reference:
 
 
 def parse_record_cut(text: str) -> CutSelector:
-    """Parse a line number, a uuid or a message id. Raises UsageError if ``text`` is none of these."""
+    """Parse a line number, a uuid or a message id. Raises UsageError for any other text."""
     stripped_text = text.strip()
     if stripped_text.startswith("msg_"):
         return CutAtMessage(stripped_text)
