@@ -214,7 +214,7 @@ def load_writer(name: str, where: Where) -> Writer:
 
     Raises UsageError if the agent has no writer, or has no folder on this machine.
     """
-    row = _require_writer_row(name, where)
+    row = _get_agent_with_writer(name, where)
     make_writer = questions.agent_writer.load(row.part, row.writer)
     return make_writer(row.home_folder(where), where)
 
@@ -224,12 +224,12 @@ def load_foreign_writer(name: str, where: Where) -> ForeignWriter:
 
     Raises UsageError if the agent has no writer, or has no folder on this machine.
     """
-    row = _require_writer_row(name, where)
+    row = _get_agent_with_writer(name, where)
     make_writer = questions.foreign_agent_writer.load(row.part, row.writer)
     return make_writer(row.home_folder(where), where)
 
 
-def _require_writer_row(name: str, where: Where) -> AgentRow:
+def _get_agent_with_writer(name: str, where: Where) -> AgentRow:
     row = row_of_agent(name)
     if not row.writer:
         raise UsageError(f"resume-hooks can't write sessions of {name}", "Name another session.")

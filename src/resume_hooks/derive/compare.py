@@ -362,7 +362,7 @@ def compare_strategies(
         and traffic_so_far.last_ms is not None
         and traffic_so_far.cache_seconds
     ):
-        chosen_advice = _advice_for_cold_cache(context, estimates)
+        chosen_advice = _recommend_for_cold_cache(context, estimates)
     return Comparison(
         session_id=session.session_id,
         ends=ends,
@@ -463,7 +463,7 @@ def advice_for_context(
     return _choose_strategy(trimmed_context)
 
 
-def _advice_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
+def _recommend_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
     """Recommend a strategy that makes the next prompt of a large session cheaper, or return None.
 
     Only strategies that pay off with the next turn are considered. A trim is recommended if it
@@ -560,10 +560,10 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
     else:
         cached_tokens = 0
 
-    def fresh_strategy(
+    def make_fresh_strategy(
         name: str, after: int, input_tokens: int = 0, output_tokens: int = 0
     ) -> Strategy:
-        return _new_session_strategy(
+        return _make_new_session_strategy(
             name, after, base.shared if warm else 0, input_tokens, output_tokens
         )
 
@@ -575,12 +575,12 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
     return [
         baseline,
         *(
-            [fresh_strategy(TRIM, trim_estimate.context_after.tokens)]
+            [make_fresh_strategy(TRIM, trim_estimate.context_after.tokens)]
             if trim_estimate and trim_estimate.context_after
             else []
         ),
-        fresh_strategy(HANDOFF, fresh_tokens),
-        fresh_strategy(
+        make_fresh_strategy(HANDOFF, fresh_tokens),
+        make_fresh_strategy(
             ROLLOVER,
             fresh_tokens + ROLLOVER_SUMMARY_TOKENS,
             summary_input_tokens,
@@ -601,7 +601,7 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
     ]
 
 
-def _new_session_strategy(
+def _make_new_session_strategy(
     name: str, tokens_after: int, cached_tokens: int, input_tokens: int = 0, output_tokens: int = 0
 ) -> Strategy:
     """Return the strategy of a new session whose first request reads ``cached_tokens`` from the cache.
@@ -635,15 +635,15 @@ def _estimate_sizes(
     else:
         whole_session = []
 
-    def size_cost(size: HandoffSize, cached_tokens: int) -> int:
+    def compute_size_cost(size: HandoffSize, cached_tokens: int) -> int:
         return round(
             first_request_cost(
-                _new_session_strategy(size.size, size.tokens_after, cached_tokens), rates
+                _make_new_session_strategy(size.size, size.tokens_after, cached_tokens), rates
             )
         )
 
     return tuple(
-        SizeEstimate(size, size_cost(size, cached_tokens), size_cost(size, 0))
+        SizeEstimate(size, compute_size_cost(size, cached_tokens), compute_size_cost(size, 0))
         for size in (*sizes, *whole_session)
     )
 
@@ -672,16 +672,16 @@ def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Es
     for strategy, warm_strategy, cold_strategy in zip(
         strategies, warm_strategies, cold_strategies, strict=True
     ):
-        pays_after = None
+        break_even_count = None
         if strategy is not baseline:
-            pays_after = break_even_turns(strategy, baseline, traffic_so_far, rates)
+            break_even_count = break_even_turns(strategy, baseline, traffic_so_far, rates)
         estimates.append(
             Estimate(
                 name=strategy.name,
                 tokens_after=strategy.tokens_after,
                 uncached_tokens=strategy.preceding_request_tokens + strategy.uncached_tokens,
                 next_turn_cost=round(cost_of_turns(strategy, 1, traffic_so_far, rates)),
-                turns_to_pay_off=pays_after,
+                turns_to_pay_off=break_even_count,
                 warm_cost=round(first_request_cost(warm_strategy, rates)),
                 cold_cost=round(first_request_cost(cold_strategy, rates)),
             )

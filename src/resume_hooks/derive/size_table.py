@@ -76,14 +76,16 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
     conversation_length = round(conversation_tokens * CHARACTERS_PER_TOKEN)
     if digest_length + MAX_CALL_CHARACTERS < opening_lengths[
         default_tokens
-    ] + _characters_for_calls(default_tokens, opening_lengths[default_tokens]):
+    ] + _compute_call_characters(default_tokens, opening_lengths[default_tokens]):
         all_calls = digest_length - opening_lengths[default_tokens]
     else:
         all_calls = conversation_length
     sizes = []
     for tokens, length in opening_lengths.items():
         call_characters = min(
-            _characters_for_calls(tokens, length), all_calls, max(0, conversation_length - length)
+            _compute_call_characters(tokens, length),
+            all_calls,
+            max(0, conversation_length - length),
         )
         call_characters = call_characters if call_characters >= MIN_CALLS_CHARACTERS else 0
         if tokens == default_tokens:
@@ -115,7 +117,7 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
     return tuple(sizes)
 
 
-def _characters_for_calls(tokens: int, length: int) -> int:
+def _compute_call_characters(tokens: int, length: int) -> int:
     """Return the number of characters that an opening with ``length`` other characters has for calls."""
     # Imported here for the same reason as in ``measure_sizes``.
     from resume_hooks.reading.digest.opening import CALLS_FRACTION, convert_tokens_to_characters

@@ -415,7 +415,7 @@ def make_conversation_prompt(digest: str, focus: str) -> str:
     The prompt requests an answer in the form of ``Summary``.
     """
     return forked.make_forked_prompt(
-        _format_task(CONVERSATION_INTRODUCTION, focus), digest, Summary
+        _format_instructions(CONVERSATION_INTRODUCTION, focus), digest, Summary
     )
 
 
@@ -429,18 +429,18 @@ def _prepare_calls(
         else:
             position_text = ""
         yield (
-            _format_task(position_text, focus),
+            _format_instructions(position_text, focus),
             part.text if len(parts) > 1 else f"{part.text}\n\n{digest}",
         )
     if len(parts) > 1:
         notes = format_notes(answers, material.session_id, material.numbers)
         yield (
-            _format_task(NOTES_INTRODUCTION.format(count=len(parts)), focus),
+            _format_instructions(NOTES_INTRODUCTION.format(count=len(parts)), focus),
             f"{notes}\n\n{digest}",
         )
 
 
-def _format_task(position_text: str, focus: str) -> str:
+def _format_instructions(position_text: str, focus: str) -> str:
     focus_text = f"{FOCUS_INTRODUCTION}\n{focus.strip()}" if focus.strip() else ""
     return "\n\n".join(
         part

@@ -65,7 +65,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE, PieceCollector
 from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
 
-_REFERENCE_AT_END = re.compile(
+_FINAL_REFERENCE_PATTERN = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
 )  # The end of a placeholder that we wrote.
 _TRIMMED_RECORD_STRINGS = (
@@ -85,7 +85,7 @@ def find_references(record: Record) -> dict[int, tuple[str, int]]:
     references = {}
     for index, block in enumerate(content if isinstance(content, list) else ()):
         for text in _list_block_texts(block) if isinstance(block, dict) else ():
-            if match := _REFERENCE_AT_END.search(text[-300:]):
+            if match := _FINAL_REFERENCE_PATTERN.search(text[-300:]):
                 references[index] = match.group(1), int(match.group(2))
     return references
 
@@ -510,7 +510,7 @@ def _find_restorations(
     for node in requested_nodes:
         record = trimmed_session.transcript.read_record(node)
         try:
-            original, edit = _find_edit(record, trimmed_session.session.path, originals)
+            original, edit = _find_restoring_edit(record, trimmed_session.session.path, originals)
             restored_record = edit(record)
         except SessionNotFound as error:
             missing.append(MissingOriginal(node.number, str(error)))
@@ -535,7 +535,9 @@ def _find_restorations(
     return tuple(restorations), tuple(missing)
 
 
-def _find_edit(record: Record, file: str, originals: OriginalFinder) -> tuple[RecordLine, Edit]:
+def _find_restoring_edit(
+    record: Record, file: str, originals: OriginalFinder
+) -> tuple[RecordLine, Edit]:
     """Return the line with a record's original, and the edit that restores the record.
 
     Raises SessionNotFound if the original no longer exists.

@@ -41,9 +41,9 @@ class RecordGraph:
         broken_parents: dict[str, str | None] = {}
         for node in nodes:
             if node.kind == PROGRESS:
-                progress_parents[node.uuid] = _skip_progress(node.parent, progress_parents)
+                progress_parents[node.uuid] = _skip_progress_records(node.parent, progress_parents)
             elif node.is_broken:
-                broken_parents[node.uuid] = _skip_progress(node.parent, progress_parents)
+                broken_parents[node.uuid] = _skip_progress_records(node.parent, progress_parents)
             else:
                 if size > MIN_SKIPPED_FILE_BYTES and node.is_boundary and node.kept_segment is None:
                     self.nodes.clear()
@@ -52,7 +52,7 @@ class RecordGraph:
                 # If several records have the same uuid, the last one replaces the others at the
                 # position of the first.
                 self.nodes[node.uuid] = node
-                self._parents[node.uuid] = _skip_progress(node.parent, progress_parents)
+                self._parents[node.uuid] = _skip_progress_records(node.parent, progress_parents)
         for uuid, parent in self._parents.items() if broken_parents else ():
             self._parents[uuid] = self._skip_broken_parents(parent, broken_parents)
         self.has_inserted_messages = self._insert_kept_messages()
@@ -169,7 +169,9 @@ class RecordGraph:
                 self._parents[uuid] = kept_ids[-1]
 
 
-def _skip_progress(parent: str | None, progress_parents: dict[str, str | None]) -> str | None:
+def _skip_progress_records(
+    parent: str | None, progress_parents: dict[str, str | None]
+) -> str | None:
     """Return the uuid ``parent``, or that of the nearest ancestor that is not a progress record.
 
     Progress records are skipped only if they come earlier in the file.
@@ -197,7 +199,7 @@ def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None
                 chosen_node = last_node
             else:
                 chosen_node = _find_newest_descendant(graph, last_node, main_nodes)
-        leaf = _find_nearest_message_above(graph, chosen_node) if chosen_node else None
+        leaf = _find_nearest_message_ancestor(graph, chosen_node) if chosen_node else None
         if leaf is not None:
             return leaf
     return _choose_leaf(graph, checkpoint, checkpoint_node, last_node) or max(
@@ -229,7 +231,7 @@ def _choose_leaf(
     }
     parents = graph.group_children(graph.nodes.values())
     end_nodes = (
-        _find_nearest_message_above(graph, node)
+        _find_nearest_message_ancestor(graph, node)
         for node in graph.nodes.values()
         if node.uuid not in parents
     )
@@ -243,7 +245,7 @@ def _choose_leaf(
             is_leaf = not _is_continuation(
                 graph, last_node, checkpoint_node, checkpoint, allow_itself=False
             )
-        chosen_message = _find_nearest_message_above(
+        chosen_message = _find_nearest_message_ancestor(
             graph, checkpoint_node if checkpoint_node is not None and is_leaf else last_node
         )
         if chosen_message is not None:
@@ -301,13 +303,13 @@ def _is_continuation(
     )
     batch_message_id = batch_call.message_id if batch_call is not None and batch_call.calls else ""
     # The records of the same answer that precede the call.
-    nodes_above = islice(
+    preceding_nodes = islice(
         iterate_ancestors(batch_call if batch_message_id else None, graph.find_parent), 1, None
     )
     earlier_ids = {
         node.uuid
         for node in takewhile(
-            lambda node: _can_be_inside_answer(node, batch_message_id), nodes_above
+            lambda node: _can_be_inside_answer(node, batch_message_id), preceding_nodes
         )
     }
     is_in_batch = False
@@ -365,7 +367,7 @@ def _can_be_inside_answer(node: Node, message_id: str) -> bool:
     return node.is_remark or bool(node.results)
 
 
-def _find_nearest_message_above(graph: RecordGraph, node: Node) -> Node | None:
+def _find_nearest_message_ancestor(graph: RecordGraph, node: Node) -> Node | None:
     return next(
         (above for above in iterate_ancestors(node, graph.find_parent) if above.is_message), None
     )
@@ -401,10 +403,10 @@ def build_live_chain(
     chain = _find_path_to_root(graph, last_message, bridge_gaps=bridge_gaps)
     if outside_nodes := _list_nodes_outside_chain(graph, chain):
         chain = ParallelCallRestorer(graph, chain, outside_nodes).restore_chain()
-        chain += _find_remarks_below(
+        chain += _find_following_remarks(
             graph, last_message, outside_nodes, {node.uuid for node in chain}
         )
-    return _nodes_from_last_boundary(chain)
+    return _select_nodes_since_boundary(chain)
 
 
 def build_chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
@@ -428,7 +430,7 @@ def build_chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Nod
     if leaf is None:
         return []
     chain = _find_path_to_root(graph, leaf, bridge_gaps=True)
-    return _nodes_from_last_boundary(
+    return _select_nodes_since_boundary(
         ParallelCallRestorer(graph, chain, _list_nodes_outside_chain(graph, chain)).restore_chain()
     )
 
@@ -477,7 +479,7 @@ def _find_substitute_parent(
     return None
 
 
-def _find_remarks_below(
+def _find_following_remarks(
     graph: RecordGraph, leaf: Node, outside_nodes: list[Node], seen_ids: set[str]
 ) -> list[Node]:
     """Return the attachments and system records that follow the leaf, sorted by time."""
@@ -496,7 +498,7 @@ def _find_remarks_below(
     return sorted(remarks, key=_get_node_time)
 
 
-def _nodes_from_last_boundary(chain: list[Node]) -> list[Node]:
+def _select_nodes_since_boundary(chain: list[Node]) -> list[Node]:
     return chain[max((index for index, node in enumerate(chain) if node.is_boundary), default=0) :]
 
 
@@ -539,7 +541,7 @@ class ParallelCallRestorer:
         """Return the chain with the restored records, in the order of the file."""
         regions = []
         for message_id in self._answers:
-            if (region := self._build_region(message_id)) is not None:
+            if (region := self._build_restored_region(message_id)) is not None:
                 regions.append(region)
         merged_regions: list[_RestoredRegion] = []
         for region in sorted(regions, key=lambda found: found.start):
@@ -589,10 +591,10 @@ class ParallelCallRestorer:
             return ancestor.message_id
         return ""
 
-    def _build_region(self, message_id: str) -> _RestoredRegion | None:
+    def _build_restored_region(self, message_id: str) -> _RestoredRegion | None:
         answer_nodes = self._answers[message_id]
         start = self._positions[answer_nodes[0].uuid]
-        restored_nodes = self._mark_restored(
+        restored_nodes = self._mark_as_restored(
             [node for node in answer_nodes if node.uuid not in self._positions]
         )
         missing_results = []
@@ -600,7 +602,7 @@ class ParallelCallRestorer:
             missing_results += [
                 node for node in self._list_unrestored_children(caller) if node.results
             ]
-        results = self._mark_restored(missing_results)
+        results = self._mark_as_restored(missing_results)
         end = max(self._positions.get(node.uuid, -1) for node in answer_nodes) + 1
         while end < len(
             self._chain
@@ -617,16 +619,16 @@ class ParallelCallRestorer:
         if any(node.calls for node in answer_nodes):
             answered_nodes = [node for node in self._chain[start + 1 : end] if node.results]
             for node in [*answer_nodes, *results, *answered_nodes]:
-                restored_nodes += self._find_remarks_below(node)
+                restored_nodes += self._find_following_remarks(node)
             for node in self._chain[start + 1 : end]:
-                if node.is_remark and (remarks := self._find_remarks_below(node)):
+                if node.is_remark and (remarks := self._find_following_remarks(node)):
                     remarks_after[node.uuid] = remarks
         restored_nodes += results
         if restored_nodes or remarks_after:
             return _RestoredRegion(start, end, restored_nodes, remarks_after)
         return None
 
-    def _find_remarks_below(self, node: Node) -> list[Node]:
+    def _find_following_remarks(self, node: Node) -> list[Node]:
         """Return the remarks that follow ``node``.
 
         A sequence of remarks is returned only if it has no branches and ends with a remark. Any
@@ -640,7 +642,7 @@ class ParallelCallRestorer:
                 consecutive_remarks.append(queue[0])
                 queue = self._list_unrestored_children(queue[0])
             if consecutive_remarks and not queue:
-                remarks += self._mark_restored(consecutive_remarks)
+                remarks += self._mark_as_restored(consecutive_remarks)
         return remarks
 
     def _list_unrestored_children(self, node: Node) -> list[Node]:
@@ -650,7 +652,7 @@ class ParallelCallRestorer:
             if child.uuid not in self._restored_ids
         ]
 
-    def _mark_restored(self, nodes: list[Node]) -> list[Node]:
+    def _mark_as_restored(self, nodes: list[Node]) -> list[Node]:
         """Return ``nodes`` without duplicates, and remember them as restored."""
         restored_nodes = list({node.uuid: node for node in nodes}.values())
         self._restored_ids.update(node.uuid for node in restored_nodes)

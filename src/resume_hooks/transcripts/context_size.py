@@ -55,8 +55,8 @@ SEARCHED_END_BYTES = 4 * 1024 * 1024
 MIN_VERSION_WITH_CLEARING_RECORDS = (2, 1, 112)
 """Older clients may have cleared outputs without a record, or omitted the parents of records."""
 
-_PARENT_FIELD = re.compile(rb'"parentUuid":"([^"]+)"')
-_UUID_FIELD = re.compile(rb'"uuid":"([^"]+)"')
+_PARENT_FIELD_PATTERN = re.compile(rb'"parentUuid":"([^"]+)"')
+_UUID_FIELD_PATTERN = re.compile(rb'"uuid":"([^"]+)"')
 
 # If the first count exceeds the usual size of a first request by this factor, the start of the file
 # is missing.
@@ -166,7 +166,9 @@ def may_change_in_middle(ends: HeadTail) -> bool:
         return True
     # The first record that was read may have its parent in the part of the file that was not read.
     allowed_missing = int(ends.size > SEARCHED_END_BYTES)
-    missing_parents = set(_PARENT_FIELD.findall(region)).difference(_UUID_FIELD.findall(region))
+    missing_parents = set(_PARENT_FIELD_PATTERN.findall(region)).difference(
+        _UUID_FIELD_PATTERN.findall(region)
+    )
     return len(missing_parents) > allowed_missing
 
 

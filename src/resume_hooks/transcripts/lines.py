@@ -241,8 +241,8 @@ class LineNumbers:
             if number == 0 < self._size:
                 return 0
             return -1
-        while self._line_feeds_before_steps[-1] < number and self._lines_counted < self._size:
-            self._count_lines(stream, self._lines_counted + SEARCH_CHUNK_BYTES)
+        while self._line_feeds_before_steps[-1] < number and self._counted_bytes < self._size:
+            self._count_lines(stream, self._counted_bytes + SEARCH_CHUNK_BYTES)
         if self._line_feeds_before_steps[-1] < number:
             return -1
         step = bisect_left(self._line_feeds_before_steps, number) - 1
@@ -260,15 +260,15 @@ class LineNumbers:
         return -1
 
     @property
-    def _lines_counted(self) -> int:
+    def _counted_bytes(self) -> int:
         return min((len(self._line_feeds_before_steps) - 1) * LINE_COUNT_STEP_BYTES, self._size)
 
     def _count_lines(self, stream: BinaryIO, end: int) -> None:
-        while self._lines_counted < min(end, self._size):
+        while self._counted_bytes < min(end, self._size):
             chunk = read_exactly(
                 stream,
-                self._lines_counted,
-                min(LINE_COUNT_STEP_BYTES, self._size - self._lines_counted),
+                self._counted_bytes,
+                min(LINE_COUNT_STEP_BYTES, self._size - self._counted_bytes),
             )
             self._line_feeds_before_steps.append(
                 self._line_feeds_before_steps[-1] + _count_line_feeds(chunk)

@@ -31,7 +31,7 @@ _SENTENCE_SEARCH_UNITS = 100
 _ANY_ORDER_NOTE = "(the parts may stand in any order)"
 _FIRST_PART_LINE = f"(Part 1 of {{}} of what this session starts with {_ANY_ORDER_NOTE})"
 _LATER_PART_HEADER = f"{LATER_PART_BEGINNING}: part {{}} of {{}} {_ANY_ORDER_NOTE}:"
-_NUMBER_FIELD = re.escape("{}")
+_NUMBER_PLACEHOLDER = re.escape("{}")
 
 
 def split_into_parts(text: str) -> list[str]:
@@ -82,7 +82,7 @@ def join_parts(texts: Iterable[str]) -> list[str]:
 
 def _make_part_line_pattern(line: str) -> str:
     """Return a regular expression that matches a line with the number of a part."""
-    return re.escape(line).replace(_NUMBER_FIELD, "([2-9])")
+    return re.escape(line).replace(_NUMBER_PLACEHOLDER, "([2-9])")
 
 
 def _split_by_lines(text: str) -> list[str]:

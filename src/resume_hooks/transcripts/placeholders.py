@@ -16,12 +16,14 @@ from resume_hooks.transcripts.records import Record, get_string
 # Length of our shortest placeholder in characters. Content that is not longer is never trimmed.
 MIN_PLACEHOLDER_CHARACTERS = 72
 
-_OUR_PLACEHOLDER = re.compile(
+_OUR_PLACEHOLDER_PATTERN = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
 )
 """The start of a placeholder that we or another trimming tool wrote."""
 
-_OTHER_TOOLS_NOTICE = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z")
+_OTHER_TOOLS_NOTICE_PATTERN = re.compile(
+    r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z"
+)
 """The notice that another trimming tool writes at the end of a text that it cut."""
 
 # A placeholder starts at most this number of characters after the start of a text.
@@ -112,7 +114,7 @@ def contains_placeholder(text: str) -> bool:
     A text with a placeholder must not be trimmed again, because the reference to the original would
     be lost.
     """
-    return _OUR_PLACEHOLDER.search(
+    return _OUR_PLACEHOLDER_PATTERN.search(
         text, 0, MAX_PLACEHOLDER_OFFSET
     ) is not None or was_cut_by_other_tool(text)
 
@@ -125,7 +127,7 @@ def is_placeholder(text: str) -> bool:
     """
     if not text.startswith("[") or len(text) > MAX_PLACEHOLDER_OFFSET or "\n" in text.strip():
         return False
-    return text.rstrip().endswith("]") and _OUR_PLACEHOLDER.match(text) is not None
+    return text.rstrip().endswith("]") and _OUR_PLACEHOLDER_PATTERN.match(text) is not None
 
 
 def was_trimmed(text: str) -> bool:
@@ -140,7 +142,7 @@ def was_cut_by_other_tool(text: str) -> bool:
     """Check whether ``text`` ends with a notice of another trimming tool."""
     return (
         text.endswith((" chars).", "]"))
-        and _OTHER_TOOLS_NOTICE.search(text[-NOTICE_SEARCH_CHARACTERS:]) is not None
+        and _OTHER_TOOLS_NOTICE_PATTERN.search(text[-NOTICE_SEARCH_CHARACTERS:]) is not None
     )
 
 

@@ -48,7 +48,7 @@ IMAGE, DOCUMENT = "image", "document"  # These constants and the six above them 
 THINKING_TYPES = frozenset({THINKING, REDACTED_THINKING})
 MEDIA_TYPES = frozenset({IMAGE, DOCUMENT})
 
-_CALL_ID = {CALL: "id", RESULT: "tool_use_id"}
+_CALL_ID_FIELDS = {CALL: "id", RESULT: "tool_use_id"}
 
 READING_TOOLS = frozenset({"Read", "NotebookRead"})
 WRITING_TOOLS = frozenset(
@@ -317,7 +317,7 @@ def call_id(block: Record) -> str:
 
     If the block is a result, this is the id of the call that the result answers.
     """
-    return get_string(block, _CALL_ID.get(get_string(block, "type"), ""))
+    return get_string(block, _CALL_ID_FIELDS.get(get_string(block, "type"), ""))
 
 
 def join_text_blocks(record: Record) -> str:

@@ -38,13 +38,15 @@ PIXELS_PER_TOKEN = 750
 # the image of the page is added.
 TOKENS_PER_PAGE = 2_000
 
-_TRIM_REMARK = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
+_TRIM_REMARK_PATTERN = re.compile(
+    r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)"
+)
 """Matches the line that we print after a trim in place, as the client records it.
 
 The line contains the number of remaining tokens, either in full or in thousands with a ``k``.
 """
 
-_PDF_PAGE = re.compile(rb"/Type\s*/Page\b")
+_PDF_PAGE_PATTERN = re.compile(rb"/Type\s*/Page\b")
 _IMAGE_HEAD_CHARACTERS = (
     64 * 1024
 )  # Number of base64 characters from which the size of an image is read. It is a multiple of four.
@@ -105,7 +107,7 @@ def media_tokens(block: Record) -> int:
         if source.get("type") != "base64":
             return len(data) // 4
         return (
-            TOKENS_PER_PAGE * max(1, len(_PDF_PAGE.findall(_decode_base64(data))))
+            TOKENS_PER_PAGE * max(1, len(_PDF_PAGE_PATTERN.findall(_decode_base64(data))))
         )  # Pages in compressed parts of the file cannot be counted, so at least one page is assumed.
     size = image_size(_decode_base64(data[:_IMAGE_HEAD_CHARACTERS]))
     if size:
@@ -375,7 +377,7 @@ def tokens_after_trim(record: Record) -> int:
     For other records, return 0.
     """
     if get_string(record, "subtype") == "informational":
-        match = _TRIM_REMARK.match(get_string(record, "content"))
+        match = _TRIM_REMARK_PATTERN.match(get_string(record, "content"))
     else:
         match = None
     if match:

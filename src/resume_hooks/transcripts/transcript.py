@@ -335,8 +335,8 @@ def _link_node(transcript: Transcript, node: Node, record: records.Record) -> No
         transcript.models[model] = transcript.models.get(model, 0) + 1
 
 
-_BRANCH_HINT = f'"{LAST_PROMPT}"'.encode()
-_BOUNDARY_SUBTYPE = f'"{COMPACTION}"'.encode()
+_BRANCH_HINT_BYTES = f'"{LAST_PROMPT}"'.encode()
+_BOUNDARY_SUBTYPE_BYTES = f'"{COMPACTION}"'.encode()
 
 Observers = TypeVar("Observers", bound=Sequence[Observer])
 
@@ -411,7 +411,9 @@ def _find_last_compaction(stream: BinaryIO, size: int, start_limit: int) -> tupl
     Records that only mention a boundary in a text are skipped.
     """
     offset = size
-    while (offset := find_last_line_with(stream, _BOUNDARY_SUBTYPE, offset, start_limit)) >= 0:
+    while (
+        offset := find_last_line_with(stream, _BOUNDARY_SUBTYPE_BYTES, offset, start_limit)
+    ) >= 0:
         stream.seek(offset)
         line = Line(0, offset, stream.readline())
         record = parse_record(line.body)
@@ -506,4 +508,6 @@ def _has_branch_hint(file: str | SharedFile) -> bool:
     Searching the bytes takes much less time than a scan.
     """
     with open_transcript(file) as stream:
-        return find_last_line_with(stream, _BRANCH_HINT, os.fstat(stream.fileno()).st_size) >= 0
+        return (
+            find_last_line_with(stream, _BRANCH_HINT_BYTES, os.fstat(stream.fileno()).st_size) >= 0
+        )

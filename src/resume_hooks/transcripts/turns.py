@@ -14,7 +14,7 @@ from resume_hooks.transcripts.records import USER, Record, is_prompt
 
 TURN_HELP = "Turns are 12, 12-15, 12- (to the end), last, or -3 (the last three)."
 
-_TURN_RANGE = re.compile(r"(?:([0-9]{1,7})(-)?((?<=-)[0-9]{1,7})?|last|-([0-9]{1,7}))")
+_TURN_RANGE_PATTERN = re.compile(r"(?:([0-9]{1,7})(-)?((?<=-)[0-9]{1,7})?|last|-([0-9]{1,7}))")
 
 
 def opens_turn(record: Record, *, subagent: bool = False) -> bool:
@@ -63,7 +63,7 @@ def parse_turns(text: str) -> TurnRange:
 
     Raises UsageError if the text has none of these forms.
     """
-    match = _TURN_RANGE.fullmatch(text.strip())
+    match = _TURN_RANGE_PATTERN.fullmatch(text.strip())
     if match is None:
         raise UsageError(
             f"'{collapse_line(plain_line(text), 40)}' is not a range of turns", TURN_HELP

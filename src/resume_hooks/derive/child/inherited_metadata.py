@@ -21,7 +21,7 @@ from resume_hooks.transcripts.records import Record, get_kind, get_string, parse
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import Snapshot, WriteObserver
 
-_PATH_SEPARATORS = re.compile(r"[/\\]+")
+_PATH_SEPARATORS_PATTERN = re.compile(r"[/\\]+")
 
 
 def plan_relocation(old_home: str, new_home: str) -> Relocation:
@@ -60,7 +60,8 @@ class Relocation(NamedTuple):
                 return self.new
             if path.startswith(root) and path[len(root)] in "/\\":
                 return os.path.join(
-                    self.new, *(part for part in _PATH_SEPARATORS.split(path[len(root) :]) if part)
+                    self.new,
+                    *(part for part in _PATH_SEPARATORS_PATTERN.split(path[len(root) :]) if part),
                 )
         return path
 

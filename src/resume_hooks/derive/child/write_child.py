@@ -167,7 +167,7 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
             invariants.require_all_checks(passed_checks, draft.path)
 
         create_session(draft.path, lines(), check_file)
-        _require_unreplaced_parent(draft, where)
+        _require_same_parent_file(draft, where)
     warnings = [*failures]
     if draft.parent is not NO_PARENT:
         if plan.copies_tasks:
@@ -281,7 +281,7 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
     return [*warnings, *archive_ancestors(draft.ancestors, where, draft.loaded_parent)]
 
 
-def _require_unreplaced_parent(draft: Draft, where: Where) -> None:
+def _require_same_parent_file(draft: Draft, where: Where) -> None:
     """Remove the child and raise WriteFailed if the parent's file was replaced in the meantime.
 
     A scrub replaces the parent's file without knowing about this child, which may contain secrets.

@@ -294,5 +294,5 @@ def is_valid_name(file_name: object) -> bool:
     return name_pattern is not None and name_pattern.fullmatch(name) is not None
 
 
-def _make_damage_error(damage: str) -> ImportFailed:
-    return ImportFailed(f"The {damage} of this bundle are damaged", EXPORT_AGAIN_ADVICE)
+def _make_damage_error(damaged_part: str) -> ImportFailed:
+    return ImportFailed(f"The {damaged_part} of this bundle are damaged", EXPORT_AGAIN_ADVICE)

@@ -58,7 +58,7 @@ MAX_NOTE_QUOTE_CHARACTERS = (
 )
 # The API accepts only ids and tool names that match this pattern.
 _VALID_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_INVALID_ID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
+_INVALID_ID_CHARACTER_PATTERN = re.compile(r"[^A-Za-z0-9_-]")
 _TAG_START_PATTERN = re.compile(
     "[<\uff1c\ufe64]"
 )  # The character that starts a tag, and its Unicode variants.
@@ -113,10 +113,10 @@ def _filter_block(block: Record, allowed_types: frozenset[str]) -> Record:
         return _make_omission_note(
             f"A block of the kind {shown_kind}" if shown_kind else "A block without a kind"
         )
-    return _restore_order(_BLOCK_FILTERS[kind](block), block)
+    return _restore_field_order(_BLOCK_FILTERS[kind](block), block)
 
 
-def _restore_order(row: Record, original: Record) -> Record:
+def _restore_field_order(row: Record, original: Record) -> Record:
     """Return ``row`` with its fields in the order of ``original``, so that a request has the same bytes."""
     return {key: row[key] for key in original if key in row} | row
 
@@ -142,7 +142,7 @@ def _filter_call(block: Record) -> Record:
     if _VALID_ID_PATTERN.fullmatch(name):
         valid_name = name
     else:
-        valid_name = _INVALID_ID_CHARACTER.sub("_", name)[:64] or "unnamed"
+        valid_name = _INVALID_ID_CHARACTER_PATTERN.sub("_", name)[:64] or "unnamed"
     if isinstance(call_input, dict):
         arguments = call_input
     elif call_input is None:
@@ -202,7 +202,9 @@ def _filter_image(block: Record) -> Record:
         ):
             return {
                 "type": IMAGE,
-                "source": _restore_order(_make_media_source("base64", media_type, data), source),
+                "source": _restore_field_order(
+                    _make_media_source("base64", media_type, data), source
+                ),
             }
     return _make_omission_note(f"An image {_describe_source(source)}")
 
@@ -221,7 +223,7 @@ def _filter_document(block: Record) -> Record:
     if (is_text or is_pdf) and len(data) <= MAX_DOCUMENT_CHARACTERS:
         return {
             "type": DOCUMENT,
-            "source": _restore_order(_make_media_source(*source_type, data), source),
+            "source": _restore_field_order(_make_media_source(*source_type, data), source),
         }
     return _make_omission_note(f"A document {_describe_source(source)}")
 

@@ -190,7 +190,7 @@ def parse_options(text: str) -> Options:
     typed: dict[str, object] = {}
     thresholds: list[str] = []
     while words:
-        name, value = _pop_option(words)
+        name, value = _take_next_option(words)
         if name == "threshold":
             thresholds.append(value)
         else:
@@ -200,7 +200,7 @@ def parse_options(text: str) -> Options:
     return make_options(TypedOptions(threshold=thresholds, **typed))  # type: ignore[arg-type]
 
 
-def _pop_option(words: list[str]) -> tuple[str, str]:
+def _take_next_option(words: list[str]) -> tuple[str, str]:
     word = words.pop(0)
     if word == IN_PLACE_WORD:
         raise UsageError(

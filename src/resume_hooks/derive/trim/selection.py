@@ -122,13 +122,13 @@ def choose_pieces(
     choices = list(_choose_by_rules(material, options, origins, scale))
     if options.target_tokens:
         excess_tokens = tokens - options.target_tokens
-        choices = _limit_choices(choices, excess_tokens, scale)
+        choices = _select_sufficient_choices(choices, excess_tokens, scale)
         if (
             options.threshold is None
             and sum(choice.tokens_saved(scale) for choice in choices) < excess_tokens
         ):
             all_pieces_options = replace(options, threshold=MIN_PLACEHOLDER_CHARACTERS)
-            choices = _limit_choices(
+            choices = _select_sufficient_choices(
                 list(_choose_by_rules(material, all_pieces_options, origins, scale)),
                 excess_tokens,
                 scale,
@@ -153,7 +153,7 @@ def _choose_by_rules(
                 yield choice
 
 
-def _limit_choices(
+def _select_sufficient_choices(
     choices: Sequence[Choice], excess_tokens: float, scale: TokenScale
 ) -> list[Choice]:
     """Return the first choices that together save ``excess_tokens`` tokens.
@@ -404,11 +404,11 @@ def count_savings(
 
 
 def _group_savings(
-    choices: Sequence[Choice], scale: TokenScale, name_of: Callable[[Choice], str]
+    choices: Sequence[Choice], scale: TokenScale, get_name: Callable[[Choice], str]
 ) -> tuple[SavingsRow, ...]:
     groups: dict[str, list[Choice]] = {}
     for choice in choices:
-        groups.setdefault(name_of(choice), []).append(choice)
+        groups.setdefault(get_name(choice), []).append(choice)
     rows = []
     for name, chosen in groups.items():
         before = sum(scale.tokens_of_piece(choice.piece) for choice in chosen)
