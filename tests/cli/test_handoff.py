@@ -155,7 +155,7 @@ def test_a_new_task_keeps_the_commands(
     assert RECORDED_COMMAND in text
     assert "**New task:** write the notes" in text
     assert "last request, USER" not in text
-    assert "Loaded: a list of commands, not the talk." in text
+    assert "Loaded: a list of commands, but no messages." in text
     assert "0 messages" not in text
     assert made["tokens_after"] <= plain["tokens_after"] + 60
 

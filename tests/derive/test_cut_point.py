@@ -234,7 +234,7 @@ def test_a_cut_can_be_on_an_abandoned_branch(tmp_path: Path) -> None:
         assert kept_records(cut_conversation(transcript, selector)) == expected
     found = cut_conversation(transcript, CutAtRecord("o"))
     assert found is not None
-    assert found.remarks == ("The cut is on an abandoned branch: the fork has that branch.",)
+    assert found.remarks == ("The cut is on an abandoned branch: the fork contains that branch.",)
 
 
 def compacted_session() -> list[Record]:
@@ -270,7 +270,7 @@ def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
     found = cut_conversation(transcript, CutAtRecord("r1"))
     assert found is not None
     assert found.remarks == (
-        "The cut is before a compaction: the fork has the conversation from then.",
+        "The cut is before a compaction: the fork contains the conversation from before it.",
     )
 
 

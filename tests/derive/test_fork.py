@@ -341,7 +341,7 @@ def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigH
     early = fork_receipt(path, CutAtRecord("x1"))
     assert [row["uuid"] for row in live_records(early.file)] == ["x0", "x1"]
     assert early.warnings == (
-        "The cut is before a compaction: the fork has the conversation from then.",
+        "The cut is before a compaction: the fork contains the conversation from before it.",
     )
 
 

@@ -200,7 +200,7 @@ def test_a_handoff_has_a_receipt_and_a_link(config_home: ConfigHome) -> None:
     promised = (
         "the first line names the parent",
         "the lineage and the next step are complete",
-        "the title is the chosen one",
+        "the title is the one that was chosen",
     )
     assert {Check(name, ok=True) for name in promised} <= set(receipt.checks)
     assert receipt.in_client == f"/resume {receipt.session_id}"

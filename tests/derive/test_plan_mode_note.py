@@ -34,7 +34,9 @@ def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
         locate.session_file(path), config_home.where, kind="handoff", next_step="go on"
     )
     file = config_home.config / "plans" / f"{SLUG}.md"
-    line = f"The plan of this work (Parse dates) is the file {file}: read it before you continue."
+    line = (
+        f"The plan for this work (Parse dates) is in the file {file}: read it before you continue."
+    )
     assert decided.opening.split("\n\n")[1] == line
 
 
@@ -52,7 +54,7 @@ def test_the_opening_of_a_grandchild_names_the_plan(config_home: ConfigHome) -> 
     grandchild = agents.plan_fresh(
         locate.session_file(made.file), config_home.where, kind="handoff"
     )
-    assert "The plan of this work (Parse dates) is the file" in grandchild.opening
+    assert "The plan for this work (Parse dates) is in the file" in grandchild.opening
 
 
 @pytest.mark.parametrize("slug", ["", "../plans/go-delightful-hellman", "never-written", "x" * 300])
@@ -80,5 +82,5 @@ def test_an_empty_plan_is_named_without_a_title(config_home: ConfigHome) -> None
     """Only the file is named if a plan is empty."""
     path = write_session_with_plan(config_home, "")
     assert format_plan_note(HeadTail(path), config_home.where).startswith(
-        "The plan of this work is the file "
+        "The plan for this work is in the file "
     )

@@ -118,7 +118,7 @@ def test_a_handoff_names_the_parent_s_plan(
     api.script = ()
     run_print(client, home, api, "go on", resume=child.stem)
     said = text_of_request(api.main_requests()[-1])
-    assert said.count(f"The plan of this work (Parse dates) is the file {plan}") == 1
+    assert said.count(f"The plan for this work (Parse dates) is in the file {plan}") == 1
     child.unlink()
     child = make_child(home, "fork")
     run_print(client, home, api, "go on", resume=child.stem, extra_args=plan_mode)

@@ -136,7 +136,7 @@ class CutAtRecord(NamedTuple):
         if line_position >= end_position:
             valid_lines = f"lines 0 to {transcript.line_count - 1}"
             return _refuse_missing_record(
-                transcript, f"No {self.description}, it has {valid_lines}"
+                transcript, f"No {self.description}: the session has {valid_lines}"
             )
         earlier_nodes = []
         for node in transcript.nodes:
@@ -147,7 +147,7 @@ class CutAtRecord(NamedTuple):
         last_node = _find_last_conversation_node(earlier_nodes)
         if last_node is None:
             return _refuse_missing_record(
-                transcript, f"There is no message up to {self.description}"
+                transcript, f"There is no message at or before {self.description}"
             )
         remark = f"{self.description.capitalize()} is not a message, so the cut is after the message before it."
         return CutTarget(last_node, remark=remark)
@@ -410,8 +410,10 @@ def _find_conversation_with_target(
     if live_chain and live_chain[0].is_boundary and node.number < live_chain[0].number:
         return linearize_chain(
             chain
-        ), "The cut is before a compaction: the fork has the conversation from then."
-    return linearize_chain(chain), "The cut is on an abandoned branch: the fork has that branch."
+        ), "The cut is before a compaction: the fork contains the conversation from before it."
+    return linearize_chain(
+        chain
+    ), "The cut is on an abandoned branch: the fork contains that branch."
 
 
 def _find_last_conversation_node(nodes: Iterable[Node]) -> Node | None:

@@ -111,7 +111,7 @@ class _FirstFolderWatcher:
     def run_checks(self) -> list[Check]:
         return [
             Check(
-                "its first folder is its new home",
+                "the first folder is the session's new home",
                 self._relocation is None or self._home == self._relocation.new,
             )
         ]

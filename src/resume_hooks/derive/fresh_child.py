@@ -305,7 +305,7 @@ def make_secrets_warning(block: str, contents: ChildContents) -> tuple[str, ...]
         return ()
     be_form, pronoun = ("was", "it") if count == 1 else ("were", "them")
     return (
-        f"{format_count(count, 'secret')} {be_form} left out; the parent's records still have {pronoun}",
+        f"{format_count(count, 'secret')} {be_form} left out; the parent's records still contain {pronoun}",
     )
 
 
@@ -349,7 +349,7 @@ def _format_card(
         )
     loaded_contents = ", ".join(_describe_contents(contents, digest_opening)) or "nothing"
     lines.append(
-        f"Loaded: {loaded_contents}. All that was said can be searched and read on demand."
+        f"Loaded: {loaded_contents}. The whole conversation can be searched and read on demand."
     )
     return "\n\n".join(lines)
 
@@ -361,7 +361,7 @@ def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -
         return [*phrases, "the edited digest"]
     lists = _describe_lists(digest_opening.text)
     if contents.is_new_task:
-        return [f"{lists or 'nothing'}, not the talk"]
+        return [f"{lists}, but no messages" if lists else "no messages"]
     if contents.digest:
         if digest_opening.omitted_count:
             omission_note = f" ({digest_opening.omitted_count:,} left out)"
@@ -452,6 +452,6 @@ def format_plan_note(ends: HeadTail, where: Where) -> str:
     else:
         title_in_brackets = ""
     return (
-        f"The plan of this work{title_in_brackets} is the file {remove_block_markers(plain_line(path))}: read it "
+        f"The plan for this work{title_in_brackets} is in the file {remove_block_markers(plain_line(path))}: read it "
         "before you continue."
     )

@@ -48,7 +48,7 @@ def parse_size(word: str) -> str:
     if match is None:
         raise UsageError(f"'{word}' is not a size", SIZE_EXAMPLES)
     if match["thousands"] and not MIN_THOUSANDS <= int(match["thousands"]) <= MAX_THOUSANDS:
-        raise UsageError(f"{word} is not a size that a handoff can have", SIZE_EXAMPLES)
+        raise UsageError(f"{word} is not a valid size for a handoff", SIZE_EXAMPLES)
     return match[0].lower()
 
 

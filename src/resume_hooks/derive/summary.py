@@ -640,7 +640,7 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
             is_unchanged = stream.read() == old_bytes
         if not is_unchanged:
             raise SessionOpen(
-                "the new session was continued meanwhile, so it was not changed",
+                "the new session was continued in the meantime, so it was not changed",
                 "Run the command again.",
             )
         remove_links(path, where)

@@ -234,9 +234,13 @@ SESSION_WITH_OPEN_CALL = [
         (
             COMPACTED_SESSION,
             ["r0", "r1", "m"],
-            "before a compaction: the fork has the conversation from then",
+            "before a compaction: the fork contains the conversation from before it",
         ),
-        (BRANCHED_SESSION, ["r0", "r1", "m"], "on an abandoned branch: the fork has that branch"),
+        (
+            BRANCHED_SESSION,
+            ["r0", "r1", "m"],
+            "on an abandoned branch: the fork contains that branch",
+        ),
         (
             SESSION_WITH_OPEN_CALL,
             ["m", "n"],

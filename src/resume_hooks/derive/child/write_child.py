@@ -258,7 +258,9 @@ def check_child_file(plan: ChildPlan, title: str, path: str) -> list[Check]:
             )
         )
     if draft.own_title is None:
-        checks.append(Check("the title is the chosen one", HeadTail(path).custom_title == title))
+        checks.append(
+            Check("the title is the one that was chosen", HeadTail(path).custom_title == title)
+        )
     return checks
 
 
@@ -307,7 +309,7 @@ def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
     folder = draft.folder
     if draft.may_create_folder and os.path.islink(folder):
         raise WriteFailed(
-            f"{folder} is a symbolic link, which could lead anywhere, so nothing was written",
+            f"{folder} is a symbolic link, which could lead to any folder, so nothing was written",
             "Replace it with a real folder.",
         )
     if not draft.may_create_folder or os.path.isdir(folder):

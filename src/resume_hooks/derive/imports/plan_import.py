@@ -233,7 +233,7 @@ def _read_source(
     if is_web_page(source.path):
         raise NotATranscript(
             f"{source.name} is a web page, not a transcript",
-            "Give the raw file, or a page from resume-hooks share: a page from export has no session.",
+            "Give the raw file, or a page from resume-hooks share: a page from export contains no session.",
         )
     try:
         transcript = scan_transcript(

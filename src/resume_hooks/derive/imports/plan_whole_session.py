@@ -162,7 +162,7 @@ class WholeSessionPlan(ChildPlan):
         return [
             Check("no line is missing", written.line_count == self.bundled.checksums.lines),
             Check(
-                "all records are there, in order",
+                "the session contains all records in order",
                 tuple(node.uuid for node in written.nodes) == self.uuids,
             ),
             Check("no line is damaged", not written.damaged_lines and not written.is_torn),

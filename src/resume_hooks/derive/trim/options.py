@@ -253,7 +253,7 @@ def _parse_list(name: str, typed: str | None) -> tuple[str, ...]:
     """
     words = _split_words((typed or "").lower())
     if typed is not None and not words:
-        raise UsageError(f"--{name} is empty", f"Name something, or leave --{name} out.")
+        raise UsageError(f"--{name} is empty", f"Give a value, or leave --{name} out.")
     return words
 
 

@@ -503,7 +503,7 @@ def list_remarks(plan: TrimPlan) -> list[str]:
     target = plan.options.target_tokens
     if target and plan.context_after.tokens > target:
         sentences.append(
-            f"The target of {target:,} tokens is not reached: these options allow no further trim."
+            f"The target of {target:,} tokens is not reached: with these options, nothing else can be trimmed."
         )
     return sentences
 

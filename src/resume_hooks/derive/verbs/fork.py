@@ -87,7 +87,7 @@ def plan_fork(
     if spec.cut is not None:
         raise UsageError(
             "A fork can't have both a cut and another agent",
-            "Fork it with the cut, then the fork with --to.",
+            "Fork it with the cut first. Then fork the new session with --to.",
         )
     messages = convert_conversation_to_text(scan_transcript(session.file), session.session_id)
     if not messages:

@@ -56,7 +56,7 @@ OLD_COUNTS_NOTE = (
 )
 COMPACTION_NOTE = "Clients up to 2.1.112 use those counts and may compact this session immediately."
 STILL_OPEN_NOTE = (
-    "A program still has the old file open: its further output is not in the session. End it."
+    "A program still has the old file open. End it: its further output is not added to the session."
 )
 MAY_BE_OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 
@@ -120,7 +120,7 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
         raise UsageError(
             f"{session.path} is not a session's own file",
             (
-                "In place only <session id>.jsonl can be trimmed; leave out --in-place to write "
+                "Only <session id>.jsonl can be trimmed in place; leave out --in-place to write "
                 "a trimmed child."
             ),
         )
