@@ -200,7 +200,7 @@ def test_the_card_counts_the_messages_in_the_opening(
     assert bool(told) == is_cut
     left = int(told[1]) if told else 0
     left_out = f" ({left} left out)" if left else ""
-    assert f"Loaded: {30 - left} messages{left_out}. The" in text
+    assert f"Loaded: {30 - left} messages{left_out}. All" in text
 
 
 def test_the_card_names_the_lists_in_the_opening(
@@ -210,7 +210,7 @@ def test_the_card_names_the_lists_in_the_opening(
     talk = Talk().prompt("run the tests").fails("make test").runs("make lint")
     talk.says("One test fails.").write(config_home)
     child = Path(document("handoff", SESSION)["data"]["file"])
-    assert "Loaded: 2 messages, lists of commands and failures. The" in child.read_text()
+    assert "Loaded: 2 messages, lists of commands and failures. All" in child.read_text()
 
 
 def test_every_reference_in_an_opening_can_be_read(document: Document, parent: Path) -> None:

@@ -349,7 +349,7 @@ def _format_card(
         )
     loaded_contents = ", ".join(_describe_contents(contents, digest_opening)) or "nothing"
     lines.append(
-        f"Loaded: {loaded_contents}. The whole conversation can be searched and read on demand."
+        f"Loaded: {loaded_contents}. All that was said can be searched and read on demand."
     )
     return "\n\n".join(lines)
 

@@ -91,7 +91,7 @@ def test_a_rollover_adds_the_summary_to_the_child(config_home: ConfigHome, paren
     )
     assert 'asked for "focus on tabs"' in text
     assert "goal: Mend the parser." in text
-    assert "Loaded: a summary by a model, 4 messages. The" in card["message"]["content"][0]["text"]
+    assert "Loaded: a summary by a model, 4 messages. All" in card["message"]["content"][0]["text"]
     assert outcome.failure == ""
     assert (outcome.costs.calls, outcome.costs.cost_usd) == (1, 0.01)
     assert outcome.receipt.written
