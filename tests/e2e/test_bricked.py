@@ -43,7 +43,7 @@ CASES_BY_CODE = {case.code: case for case in CASES}
 UNSIGNED_SESSION = CASES_BY_CODE["thinking-unsigned"].content
 OVERLOADED_ERROR = "Overloaded"
 REPAIR_QUESTION = "2. Open the repaired copy"
-HANDOFF_HINT = r"/handoff\s+opens a fresh session"
+HANDOFF_HINT = r"/handoff\s+opens a new session"
 QUIET_ENV_WITHOUT_RETRIES = QUIET_ENV | {
     "RESUME_HOOKS_VAULT": "off",
     "CLAUDE_CODE_MAX_RETRIES": "0",

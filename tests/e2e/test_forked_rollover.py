@@ -263,7 +263,7 @@ def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_pa
     tui.key("Escape")
     tui.wait_until_gone("asking this session's model")
     child = wait_for_child(tui.home, parent)
-    tui.wait_for(rf"No summary\.\s+/resume\s+{child.stem}")
+    tui.wait_for(rf"no summary\.\s+/resume\s+{child.stem}")
     tui.api.release_delayed_replies()
     tui.wait_until_idle()
     huge = {

@@ -272,7 +272,7 @@ def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, par
     tui.key("Escape")
     tui.wait_until_gone("asking a model for the summary")
     child = wait_for_child(tui.home, parent)
-    tui.wait_for(rf"No summary\.\s+/resume\s+{child.stem}")
+    tui.wait_for(rf"no summary\.\s+/resume\s+{child.stem}")
     tui.wait_until_idle()
     tui.api.script = model_that_summarises_slowly
     tui.submit("/rollover focus on BETA")

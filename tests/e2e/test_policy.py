@@ -85,7 +85,7 @@ def test_a_policy_forbids_a_trim_in_place(
             tui.wait_for("Unknown command")
         else:
             tui.wait_for(r"Nothing was trimmed here: under your organization's policy")
-            tui.wait_for("A trimmed copy")
+            tui.wait_for("To create a trimmed copy")
         tui.wait_until_idle()
         assert not api.main_requests()
         assert b"compact_boundary" not in parent.read_bytes()[len(before) :]

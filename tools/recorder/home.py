@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.recorder.driver import FROZEN_TIME
-from tools.recorder.sessions import UUID, Session
+from tools.recorder.sessions import UUID_PATTERN, Session
 
 HOMES_FOLDER = Path("/dev/shm/resume-hooks-recorder")  # noqa: S108 - locked, and nobody else's to read
 """The folder of all homes.
@@ -222,7 +222,7 @@ def find_new_session(paths: list[str]) -> str:
 
 def find_session_id(path: str) -> str:
     """Return the session id in the name of a file, or ""."""
-    found = UUID.findall(os.path.basename(path))
+    found = UUID_PATTERN.findall(os.path.basename(path))
     return str(found[-1]) if found else ""
 
 

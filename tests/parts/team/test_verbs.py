@@ -374,7 +374,9 @@ def test_a_session_is_shared_with_a_colleague(
     laptop.run("config", "team_model_search", "on")
     assert laptop.team("search", "kumquat", CLAUDECODE="1")["hits"]
 
-    assert laptop.team("forget", CHILD_ID, code=2)["message"].startswith("Forgetting asks first")
+    assert laptop.team("forget", CHILD_ID, code=2)["message"].startswith(
+        "Forgetting needs a confirmation"
+    )
     assert laptop.team("forget", CHILD_ID, "--yes")["copies"] == 1
     assert laptop.team("push", CHILD_ID)["pushed"][0]["result"] == "forgotten"
     assert path.exists()

@@ -69,7 +69,7 @@ def test_a_deleted_session_continues_from_its_prompts(
         choose_action(again, "continues this session", 2)
         again.wait_for("Only its prompts are left")
         again.wait_for("zebra  ⏎")
-        choose_action(again, "opens a fresh session", 1)
+        choose_action(again, "opens a new session", 1)
         again.wait_for("Handed off from")
         again.wait_until_idle()
         again.api.clear_requests()
