@@ -102,7 +102,7 @@ def test_fork_at_a_reference_needs_no_session(document: Document, parent: Path) 
     assert document("fork", "--at", f"{SESSION}:1")["data"]["parent_session_id"] == SESSION
     write_session(parent.parent, session_id(7), [user("another", uuid="x")])
     error = document("fork", session_id(7), "--at", f"{SESSION}:1", code=2)["error"]
-    assert "another session" in error["message"]
+    assert "a different session" in error["message"]
 
 
 def test_a_fork_can_belong_to_a_different_folder(

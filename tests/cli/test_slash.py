@@ -38,7 +38,7 @@ def slash_card(
         ("continue", "Fix the parser"),
         ("session", SESSION),
         ("lineage", "lineage, oldest first"),
-        ("help", "behind /resume-hooks:"),
+        ("help", "after /resume-hooks:"),
     ],
 )
 def test_slash_prints_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, words: str) -> None:
