@@ -90,7 +90,7 @@ def _parses(line: bytes) -> bool:
 def print_shares(files: dict[Path, list[bytes]]) -> None:
     """Print how many planted secrets were removed, and the files without secrets that have findings.
 
-    The secrets are counted by half, by the way in which they were planted, and by place.
+    There is one line for each half of the secrets, for each way of planting, and for each place.
     """
     found: dict[str, list[bool]] = defaultdict(list)
     missed_secrets: Counter[str] = Counter()

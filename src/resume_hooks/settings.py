@@ -193,9 +193,9 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
     ),
     "compaction": SettingDefinition(
         "client",
-        "What Claude Code does when a session is full: client = its own summary; without a model, in place: "
-        "trim, or a size such as 24k = the content of such a handoff. trim@150k, 24k@150k: between turns, from that "
-        "number of tokens on.",
+        "What happens when a session is full. client: Claude Code writes its own summary. trim: the session is "
+        "trimmed in place. A size such as 24k: the session keeps the content of such a handoff. trim@150k or "
+        "24k@150k: this happens between turns, from that number of tokens on.",
         _parse_compaction,
         title="What happens to a full session",
     ),

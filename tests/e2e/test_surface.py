@@ -63,7 +63,7 @@ HANDOFF_TOOL = "mcp__resume-hooks__handoff"
     ]
 )
 def sized_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """Return a terminal for a client that runs the module. Its screen is small or large."""
+    """Yield the terminal of a client that runs the plugin's module. Its screen is small or large."""
     version, (columns, rows) = request.param
     with Tui(find_client(version), home, api, columns=columns, rows=rows) as terminal:
         yield terminal

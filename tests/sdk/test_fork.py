@@ -204,7 +204,7 @@ def test_cut_forks_agree(config_home: ConfigHome, number: int) -> None:
     )
 
 
-def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
+def test_unlike_ours_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
     """The SDK gives the copied messages new uuids. We keep them, so that file snapshots still match.
 
     The client's ``--fork-session`` also keeps the uuids.
@@ -219,7 +219,7 @@ def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
     assert not {node.uuid for node in other.nodes} & {uuid_of_text(n) for n in range(1, 5)}
 
 
-def test_difference_the_sdk_copies_no_snapshots(config_home: ConfigHome) -> None:
+def test_unlike_ours_the_sdk_copies_no_snapshots(config_home: ConfigHome) -> None:
     """The SDK's fork has no file snapshots, so files cannot be rewound in it. Ours has them."""
     snapshot = {
         "type": "file-history-snapshot",

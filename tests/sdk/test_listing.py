@@ -143,7 +143,7 @@ def test_both_list_the_same_sessions_of_each_folder(listings: Listings) -> None:
         assert ours == theirs
 
 
-def test_difference_the_sdk_lists_files_without_text(listings: Listings) -> None:
+def test_unlike_ours_the_sdk_lists_files_without_text(listings: Listings) -> None:
     """The SDK lists files with only summaries and snapshots. We don't.
 
     No client can resume these files.
@@ -157,7 +157,7 @@ def test_difference_the_sdk_lists_files_without_text(listings: Listings) -> None
         }
 
 
-def test_difference_the_sdk_ignores_summaries_at_the_beginning(listings: Listings) -> None:
+def test_unlike_ours_the_sdk_ignores_summaries_at_the_beginning(listings: Listings) -> None:
     """The SDK does not list a session whose only text is a summary at its beginning. We list it."""
     alone = listings.ours.keys() - listings.sdk.keys()
     assert alone
@@ -167,7 +167,7 @@ def test_difference_the_sdk_ignores_summaries_at_the_beginning(listings: Listing
     )
 
 
-def test_difference_the_sdk_takes_the_first_timestamp(listings: Listings) -> None:
+def test_unlike_ours_the_sdk_takes_the_first_timestamp(listings: Listings) -> None:
     """The SDK takes the first ``timestamp`` in the text, even inside a record. We take the record's own."""
     for info, row in listings.pairs:
         text = HeadTail(row.path).head.decode("utf-8", "replace")
@@ -178,7 +178,7 @@ def test_difference_the_sdk_takes_the_first_timestamp(listings: Listings) -> Non
             assert text.count('"timestamp"') > 1
 
 
-def test_difference_the_sdk_shows_the_last_prompt_as_a_title(config_home: ConfigHome) -> None:
+def test_unlike_ours_the_sdk_shows_the_last_prompt_as_a_title(config_home: ConfigHome) -> None:
     """If a session has no title, the SDK shows the last prompt even if there is a summary.
 
     We and the client show the summary. Without a summary, the client shows the last prompt, but we
@@ -192,7 +192,7 @@ def test_difference_the_sdk_shows_the_last_prompt_as_a_title(config_home: Config
     assert [row.title for row in list_project(CWD, config_home.where)] == ["prompt 0", "Summed up"]
 
 
-def test_difference_the_sdk_skips_a_very_long_first_line(config_home: ConfigHome) -> None:
+def test_unlike_ours_the_sdk_skips_a_very_long_first_line(config_home: ConfigHome) -> None:
     """The SDK does not list a session with a very long first line. We show its first prompt.
 
     The client resumes the session.
@@ -206,7 +206,7 @@ def test_difference_the_sdk_skips_a_very_long_first_line(config_home: ConfigHome
     ]
 
 
-def test_difference_the_sdk_mixes_folders_with_the_same_key(config_home: ConfigHome) -> None:
+def test_unlike_ours_the_sdk_mixes_folders_with_the_same_key(config_home: ConfigHome) -> None:
     """If two folders have the same key, the SDK lists the sessions of both. We compare their folders."""
     for number, cwd in ((1, "/w/a_b"), (2, "/w/a-b")):
         records = [{**record, "cwd": cwd} for record in conversation(1)]
@@ -221,7 +221,7 @@ def test_difference_the_sdk_mixes_folders_with_the_same_key(config_home: ConfigH
     assert [row.session_id for row in list_project("/w/a-b", config_home.where)] == [session_id(2)]
 
 
-def test_difference_the_sdk_reads_only_one_folder_of_a_long_path(config_home: ConfigHome) -> None:
+def test_unlike_ours_the_sdk_reads_only_one_folder_of_a_long_path(config_home: ConfigHome) -> None:
     """For a path of more than 200 characters, the SDK reads one folder, and we read all matching ones.
 
     Clients use different hashes at the end of the folder's name.
@@ -243,7 +243,7 @@ def test_difference_the_sdk_reads_only_one_folder_of_a_long_path(config_home: Co
     ]
 
 
-def test_difference_the_sdk_lists_headless_runs(config_home: ConfigHome) -> None:
+def test_unlike_ours_the_sdk_lists_headless_runs(config_home: ConfigHome) -> None:
     """The SDK lists headless runs, which the client's picker hides. We list them only on request."""
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
     write_session(config_home.project(), session_id(1), once)
@@ -252,7 +252,7 @@ def test_difference_the_sdk_lists_headless_runs(config_home: ConfigHome) -> None
     assert len(list(list_project(CWD, config_home.where, include_helpers=True))) == 1
 
 
-def test_difference_the_sdk_misses_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
+def test_unlike_ours_the_sdk_misses_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
     """The SDK finds a tag only in the last 64 KB of a file. We also find it in the first records."""
     tag: Record = {"type": "tag", "tag": "draft"}
     write_session(

@@ -262,7 +262,7 @@ def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
         assert our_messages(scan_transcript(str(copy))) == sdk_messages(SESSION) == []
 
 
-def test_difference_the_sdk_misses_subagents_next_to_the_session(project: Path) -> None:
+def test_unlike_ours_the_sdk_misses_subagents_next_to_the_session(project: Path) -> None:
     """The SDK does not find the sub-agents of clients before 2.1, whose files are next to the session.
 
     There are 9 of them in the corpus.
@@ -304,7 +304,7 @@ def test_damaged_files_are_read_alike(project: Path, damage: Callable[[bytes], b
     assert len(sdk_messages(SESSION)) >= 3
 
 
-def test_difference_the_sdk_loses_a_record_after_a_byte_order_mark(project: Path) -> None:
+def test_unlike_ours_the_sdk_loses_a_record_after_a_byte_order_mark(project: Path) -> None:
     """The SDK loses the first record after a byte order mark. We read it, like the client."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(BOM + session_bytes(conversation(2)))
@@ -312,7 +312,7 @@ def test_difference_the_sdk_loses_a_record_after_a_byte_order_mark(project: Path
     assert our_messages(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]
 
 
-def test_difference_the_sdk_cannot_read_bytes_that_are_not_utf_8(project: Path) -> None:
+def test_unlike_ours_the_sdk_cannot_read_bytes_that_are_not_utf_8(project: Path) -> None:
     """The SDK cannot read a session with a byte that is not UTF-8. We replace the byte with U+FFFD."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(conversation(2)).replace(b"prompt 2", b"\xff"))

@@ -210,7 +210,7 @@ def test_difference_our_empty_tag_removes_the_tag(
     assert not HeadTail(old_session.path).tag
 
 
-def test_difference_the_sdk_makes_a_renamed_session_the_newest(
+def test_unlike_ours_the_sdk_makes_a_renamed_session_the_newest(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """A rename by the SDK changes the time of the file. Ours does not, because nothing new was said.
@@ -223,7 +223,7 @@ def test_difference_the_sdk_makes_a_renamed_session_the_newest(
     assert os.stat(old_session.path).st_mtime > OLD_MTIME
 
 
-def test_difference_the_sdk_leaves_the_name_above_the_box(
+def test_unlike_ours_the_sdk_leaves_the_name_above_the_box(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """A rename by the SDK leaves the old name above the input box, because it writes no agent-name.
@@ -240,7 +240,7 @@ def test_difference_the_sdk_leaves_the_name_above_the_box(
     assert HeadTail(old_session.path).agent_name == "theirs"
 
 
-def test_difference_the_sdk_keeps_control_characters_in_titles(
+def test_unlike_ours_the_sdk_keeps_control_characters_in_titles(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """The SDK keeps line breaks and control characters in a title. We remove them."""
@@ -251,7 +251,7 @@ def test_difference_the_sdk_keeps_control_characters_in_titles(
     assert HeadTail(old_session.path).custom_title == "two lines red"
 
 
-def test_difference_the_sdk_gives_two_sessions_the_same_title(
+def test_unlike_ours_the_sdk_gives_two_sessions_the_same_title(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """The SDK gives the same title to two sessions. We would refuse it, because titles are locators."""
@@ -263,7 +263,7 @@ def test_difference_the_sdk_gives_two_sessions_the_same_title(
     assert [row.custom_title for row in rows] == ["same", "same"]
 
 
-def test_difference_the_sdk_appends_to_an_incomplete_line(
+def test_unlike_ours_the_sdk_appends_to_an_incomplete_line(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """The SDK appends a title to an incomplete last line, which makes it unreadable.
@@ -278,7 +278,7 @@ def test_difference_the_sdk_appends_to_an_incomplete_line(
     assert HeadTail(old_session.path).custom_title == "ours"
 
 
-def test_difference_the_sdk_writes_through_a_link(
+def test_unlike_ours_the_sdk_writes_through_a_link(
     old_session: SessionFile, config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """The SDK writes to the target of a link in a project's folder. For us, a link is not a session."""
@@ -294,7 +294,7 @@ def test_difference_the_sdk_writes_through_a_link(
         rename.plan_title(SessionFile(other, str(link), 0, 1), "x", config_home.where)
 
 
-def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(
+def test_unlike_ours_the_sdk_leaves_the_backups_and_deletes_for_good(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """A deletion by the SDK leaves the backups of files and cannot be undone.

@@ -185,7 +185,7 @@ def _require_session_id(session_id: str) -> None:
 def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_slash: bool) -> str:
     """Return the card for an outcome. ``copy_text`` copies text to the clipboard.
 
-    If the verb has written nothing, raise the ResumeHooksError that says why.
+    If no session was written, raise the ResumeHooksError that gives the reason.
     """
     from resume_hooks.derive.outcome import (
         NothingWritten,

@@ -185,9 +185,9 @@ class Trigger(NamedTuple):
 
 
 def find_trigger_name(word: str) -> str:
-    """Return the verb of a trigger from its name, its command or an alias.
+    """Return the name of the trigger that ``word`` means: its name, its command or an alias.
 
-    Return ``word`` itself if it names no trigger.
+    Return ``word`` itself if there is no such trigger.
     """
     return ALIASES.get(word, _VERB_OF_COMMAND.get(word, word))
 

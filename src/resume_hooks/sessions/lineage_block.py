@@ -82,7 +82,10 @@ def render_block(
 
 
 def describe_move(old_home: str, new_home: str) -> str:
-    """Return the sentence that follows the block of a session that was moved to another folder."""
+    """Return the sentence that tells the model that the session was moved to another folder.
+
+    The sentence names both folders and follows the lineage block.
+    """
     return (
         f"Its project was {_escape(old_home)} and is {_escape(new_home)} now: read a path below the "
         "old folder as the same path below the new one."

@@ -85,7 +85,7 @@ def open_log(path: str) -> int:
 
 
 def read_log_entries(where: Optional[Where] = None) -> List[str]:
-    """Return the entries of the old log and of the log, oldest first."""
+    """Return the entries of the old log and the current log, oldest first."""
     path = log_file(where)
     text = b""
     for name in (path + OLD_LOG_SUFFIX, path):

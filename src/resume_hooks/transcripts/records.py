@@ -86,7 +86,7 @@ FILE_PATH_INPUTS = (
     "notebook_path",
 )  # The inputs of the client's tools that contain the path of a file.
 MAX_CONTEXT_TOKENS = 100_000_000  # Larger numbers cannot be the size of a context.
-# The name of the model in answers that no model gave: the client or this plugin wrote them.
+# The name of the model in answers that the client or this plugin wrote, not a model.
 SYNTHETIC_MODEL = "<synthetic>"
 # The start of the result of a call that the user rejected. The user's own words follow.
 REJECTION_BEGINNING = "The user doesn't want to"

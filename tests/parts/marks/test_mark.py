@@ -84,7 +84,10 @@ BUSY_SESSIONS: dict[str, tuple[list[Record], str]] = {
 
 @pytest.mark.parametrize("name", BUSY_SESSIONS)
 def test_a_mark_during_a_step_is_placed_before_it(tmp_path: Path, name: str) -> None:
-    """A mark during a step is before the step, so that no call is separated from its result."""
+    """A mark that is set during a step is placed before that step.
+
+    So no call is separated from its result.
+    """
     more, leaf = BUSY_SESSIONS[name]
     found = place_mark(tmp_path, [*conversation(1), *more])
     assert found.mark.uuid == leaf

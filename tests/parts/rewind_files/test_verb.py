@@ -242,7 +242,7 @@ def test_a_reference_names_the_session_too(
     other = project.home.project(str(project.folder)) / "00000008-0000-4000-8000-000000000008.jsonl"
     other.write_bytes((other.parent / f"{SESSION}.jsonl").read_bytes())
     assert (
-        "two sessions"
+        "different sessions"
         in read_document(capsys, other.stem, "--to", f"{SESSION}:2", "--yes", code=2)["error"][
             "message"
         ]

@@ -1,6 +1,7 @@
 """Tests of an audit, which searches all files of sessions for secrets.
 
-It reads only appended bytes again, and never shows a secret.
+A second audit reads only the bytes that were appended since the first. An audit never shows a
+secret.
 """
 
 from __future__ import annotations

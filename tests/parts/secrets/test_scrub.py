@@ -177,8 +177,8 @@ def test_an_open_session_is_not_scrubbed_in_place(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--in-place"], "asks first"),
-        (["--in-place", "--json"], "asks first"),
+        (["--in-place"], "needs a confirmation"),
+        (["--in-place", "--json"], "needs a confirmation"),
         (["--in-place", "--yes", "--start"], "makes no child"),
         (["--everywhere"], "belongs to --in-place"),
         (["--secret-stdin"], "No secret was given"),

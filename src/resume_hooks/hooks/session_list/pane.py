@@ -463,7 +463,7 @@ def _make_page(pane: PaneEvent, height: int, where: Where) -> Page:
 
     If the session can't be read, return the reason as a page.
     """
-    # Imported late: the imports take 100 ms, and a list must not wait for them.
+    # Imported late, because the imports take 100 ms, which would delay the list.
     from resume_hooks.hooks.session_list.hit_text import cut_page, make_hit_page
     from resume_hooks.hooks.session_list.preview import OUTLINE, describe_session, make_preview
 

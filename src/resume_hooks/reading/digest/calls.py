@@ -80,7 +80,8 @@ MIN_REQUEST_WORDS = 3
 MAX_LATEST_CALLS = 2
 # The maximum number of characters of the last request that are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
-# The maximum number of edits that are shown for a file, and for a file that the last turn is about.
+# The maximum numbers of edits that are shown: of an ordinary file, and of a file that the last turn
+# is about.
 MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
 # The maximum number of characters shown of a tool's name, and of a call's input.
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600

@@ -78,7 +78,7 @@ _SERVER_WRITER_TOOL = compile_lazily(
 
 
 _NOTICE_PATTERN = compile_lazily(r"\[[^\[\]\n]{1,300}\]")
-"""A notice in brackets. Some summaries contain only such a notice instead of a text."""
+"""A notice in brackets. Some summaries contain only such a notice and no other text."""
 
 
 class LineageFacts:

@@ -64,8 +64,8 @@ def prescan_line(raw: bytes) -> Prescan | None:
     if envelope is None or envelope[3] in RELEVANT_ATTACHMENTS or not raw.endswith((b"}\n", b"}")):
         return None
     if envelope[3] is None:
-        # If the first inner object is not the message, the record may report a sub-agent's
-        # progress.
+        # If the first inner object is not the message, the record may report the progress of a
+        # sub-agent.
         inner_start = raw.find(b"{", 1, MAX_ENVELOPE_BYTES)
         result_match = _RESULT_START.match(raw, inner_start - len(_USER_MESSAGE))
         if result_match is not None:

@@ -97,7 +97,7 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
         target.session is not None
         and locate_session(target.session, where).session_id != session.session_id
     ):
-        raise UsageError("SESSION and --to name two sessions", "Leave SESSION out.")
+        raise UsageError("SESSION and --to name different sessions", "Leave SESSION out.")
     require_client_file(session, where)
     file_history = history.read_file_history(session)
     prompt_state = files_at_prompt.find_prompt_state(file_history, target)
