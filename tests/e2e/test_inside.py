@@ -457,7 +457,7 @@ def test_print_mode_makes_the_child_without_a_question(
         plugin_dir=plugin,
         extra_env=QUIET_ENV,
     )
-    assert "99k is not a size" in refused.text
+    assert "99k is not a valid size" in refused.text
     assert children_of_session(home, parent) == [child]
     asked = run_print(
         client, home, api, "/trim", resume=PARENT_ID, plugin_dir=plugin, extra_env=QUIET_ENV
