@@ -82,7 +82,7 @@ def test_the_first_word_may_be_a_size(text: str, words: HandoffSpec) -> None:
 @pytest.mark.parametrize("text", ["0k", "49k fix it", "99k", "999999k"])
 def test_a_size_out_of_bounds_is_refused(parent: Path, text: str) -> None:
     """A size below 1k or above 48k is refused, the reply names the valid sizes, and no child is made."""
-    with pytest.raises(UsageError, match="is not a size"):
+    with pytest.raises(UsageError, match="is not a valid size"):
         parse_handoff_words(text)
     for screen in (True, False):
         said = ask_handoff(text, screen=screen)
