@@ -94,7 +94,7 @@ def test_the_start_of_the_readme_describes_automatic_actions() -> None:
     for words in (
         "every prompt",
         "config vault off",
-        "without a question",
+        "without a permission prompt",
         "make demo",
         "make test",
         "plugin install",
