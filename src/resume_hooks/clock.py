@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400  # seconds
 
-_LAST_SECOND = (
-    253_402_300_799  # The last second of the year 9999, which is the maximum for datetime.
-)
+# The last second of the year 9999, which is the maximum for datetime.
+_LAST_SECOND = 253_402_300_799
 _UNITS = {"min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY, "m": 30 * DAY, "y": 365 * DAY}
 
 TIME_EXAMPLES = "Such as 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."

@@ -43,9 +43,8 @@ from tests.builders import assistant, tool_result, tool_use, user, write_session
 from tests.needs import corpus
 
 MIN_NATURAL_SHARE = 0.9  # Minimum share of natural questions with an answer in the first five hits. It is about 1.0.
-MIN_PARAPHRASED_SHARE = (
-    0.6  # Minimum share of paraphrased questions, each in four wordings. It is about 0.75.
-)
+# Minimum share of paraphrased questions, each in four wordings. It is about 0.75.
+MIN_PARAPHRASED_SHARE = 0.6
 MAX_STRONG_SHARE = 0.2  # Maximum share of questions without an answer whose best hit is called strong. It is about 0.0.
 WORDING_COUNT = 4
 

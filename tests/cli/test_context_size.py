@@ -39,9 +39,8 @@ PADDING_RECORD: Record = {
 OLD_CLIENT = "2.1.23"
 """The version of a client that cleared old outputs and wrote links to records that do not exist."""
 
-FIRST_REQUEST_TOKENS = (
-    30_000  # Number of tokens in the first request of these sessions, not counting the prompt.
-)
+# Number of tokens in the first request of these sessions, not counting the prompt.
+FIRST_REQUEST_TOKENS = 30_000
 
 
 def first_turn() -> list[Record]:

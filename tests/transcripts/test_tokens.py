@@ -45,9 +45,8 @@ from tests.builders import (
 from tests.needs import corpus
 
 PADDING = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 2_000}}
-FIRST_REQUEST_TOKENS = (
-    1_088  # Number of tokens in the first request of these sessions, without its prompt.
-)
+# Number of tokens in the first request of these sessions, without its prompt.
+FIRST_REQUEST_TOKENS = 1_088
 KEPT_SEGMENT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 
 

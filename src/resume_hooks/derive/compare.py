@@ -147,15 +147,12 @@ MAX_SHELL_LIVE_BYTES = (
     # If a command in a shell compares strategies, the live part of the session is read if it has at
     # most this number of bytes, which are about a million tokens.
 )
-MIN_COUNTED_TURNS = (
-    3  # The size of a typical turn is estimated only if at least this number of turns was counted.
-)
-MIN_PROMPTS_LEFT = (
-    3  # If the context has space for fewer prompts than this number, a strategy is recommended.
-)
-NEARLY_FULL_PERCENT = (
-    80  # If at least this percentage of the context window is used, a strategy is recommended.
-)
+# The size of a typical turn is estimated only if at least this number of turns was counted.
+MIN_COUNTED_TURNS = 3
+# If the context has space for fewer prompts than this number, a strategy is recommended.
+MIN_PROMPTS_LEFT = 3
+# If at least this percentage of the context window is used, a strategy is recommended.
+NEARLY_FULL_PERCENT = 80
 # If a trimmed session uses more than this percentage of the window, a handoff is recommended
 # instead.
 MAX_TRIMMED_PERCENT = 50

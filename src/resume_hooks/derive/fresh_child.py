@@ -81,9 +81,8 @@ _PLAN_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,200}")
 # At most this number of ancestors is searched for a plan, because a fresh child has no plan of its
 # own until it enters plan mode.
 MAX_PLAN_ANCESTORS = 5
-_MAX_PLAN_HEAD_BYTES = (
-    4096  # This number of bytes at the start of a plan is searched for its first line.
-)
+# This number of bytes at the start of a plan is searched for its first line.
+_MAX_PLAN_HEAD_BYTES = 4096
 
 SECTIONS_BY_CARD_LIST = (
     ("files", (CHANGED, READ)),

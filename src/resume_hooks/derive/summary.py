@@ -217,9 +217,8 @@ def _make_part(records: Sequence[_RecordText], max_characters: int) -> SummaryPa
     )
 
 
-MAX_LINE_CHARACTERS = (
-    400  # Maximum number of characters of a line from a model. Longer lines are cut.
-)
+# Maximum number of characters of a line from a model. Longer lines are cut.
+MAX_LINE_CHARACTERS = 400
 MAX_POINTS = 12  # Maximum number of points in a section of a summary.
 MAX_POINT_REFERENCES = 4  # Maximum number of references in a point.
 # Maximum number of characters of the summary in a child. This is about 2,000 tokens.

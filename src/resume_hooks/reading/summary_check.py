@@ -208,9 +208,8 @@ ABSENT_TEXT = "not in the transcript"
 # The maximum number of records between a record and a later record that is near it. For example,
 # the result of a call is near the call.
 NEAR_RECORD_DISTANCE = 2
-MIN_COMMON_WORD_RECORDS = (
-    500  # A word that occurs in this number of records is too frequent to locate a sentence.
-)
+# A word that occurs in this number of records is too frequent to locate a sentence.
+MIN_COMMON_WORD_RECORDS = 500
 # The maximum number of records that are compared for one sentence. The latest records are compared.
 MAX_COMPARED_RECORDS = 500
 # The score of a record depends on its length only if it is longer than this number of characters.

@@ -39,9 +39,8 @@ MAX_SNIPPET_CHARACTERS = 260  # maximum length of a snippet in characters
 # Maximum number of turns whose texts are read to find out where the query's words are close
 # together.
 MAX_READ_TURNS = 20
-MAX_TRIED_RECORDS = (
-    4  # The maximum number of a turn's records that are tried if the first ones cannot be read.
-)
+# The maximum number of a turn's records that are tried if the first ones cannot be read.
+MAX_TRIED_RECORDS = 4
 # Maximum number of hits from headless runs of one question. A program may ask the same question a
 # thousand times.
 MAX_HEADLESS_HITS = 3

@@ -31,9 +31,8 @@ from resume_hooks.search.scope import ScopeConditions
 # chosen.
 MAX_EXPANDED_WORDS = 24
 MAX_CORRECTIONS = 6  # Maximum number of words that replace a misspelled word.
-MIN_PART_LETTERS = (
-    3  # Minimum length of a part of a word. Too many words would contain a shorter part.
-)
+# Minimum length of a part of a word. Too many words would contain a shorter part.
+MIN_PART_LETTERS = 3
 # If no indexed word begins with the typed word, the typed word is shortened until an indexed word
 # matches, but never to fewer letters than this.
 MIN_PREFIX_LETTERS = 5

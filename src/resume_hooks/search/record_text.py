@@ -35,9 +35,8 @@ _NON_ASCII_RUN_PATTERN = re.compile(r"[^\x00-\x7f]+")
 # Maximum number of a text's characters that are searched for words. If they contain no word of the
 # query, the beginning of the text is shown.
 MAX_SEARCHED_CHARACTERS = 400_000
-CHARACTERS_BEFORE_PHRASE = (
-    1_000  # number of characters before a phrase that are searched for other words
-)
+# number of characters before a phrase that are searched for other words
+CHARACTERS_BEFORE_PHRASE = 1_000
 MAX_MARKS = 2_000
 MAX_SENTENCES_CHARACTERS = 480
 """Maximum length of the sentences in a snippet. A model accepts an output with ten snippets of this

@@ -23,9 +23,8 @@ from resume_hooks.sessions.archived.layout import MANIFEST_NAME, archive_folder
 
 # A session is archived and reported as expiring this number of seconds before its deletion.
 EXPIRING_SOON_SECONDS = 7 * DAY
-MAX_CLOCK_AHEAD_SECONDS = (
-    60  # maximum number of seconds by which a file system's clock may be ahead of ours
-)
+# maximum number of seconds by which a file system's clock may be ahead of ours
+MAX_CLOCK_AHEAD_SECONDS = 60
 _TIME_TOLERANCE_SECONDS = 0.001
 
 

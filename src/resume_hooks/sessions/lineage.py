@@ -48,9 +48,8 @@ STATUS_REMARKS = {
     ARCHIVED_STATUS: " (archived copy)",
     PROMPTS_STATUS: " (prompts only)",
 }  # The remarks on rows whose sessions have no complete transcript in the client's folder.
-MAX_GENERATIONS = (
-    1_000  # The maximum number of generations in a lineage. Only a forged lineage has more.
-)
+# The maximum number of generations in a lineage. Only a forged lineage has more.
+MAX_GENERATIONS = 1_000
 
 
 class Ancestor(NamedTuple):

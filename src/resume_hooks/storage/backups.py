@@ -25,9 +25,8 @@ from resume_hooks.storage.state_file import (
 )
 
 BACKUPS_FOLDER = "backups"
-REWIND_COPIES_FOLDER = (
-    "files"  # The subfolder for copies of the project files that a rewind overwrote.
-)
+# The subfolder for copies of the project files that a rewind overwrote.
+REWIND_COPIES_FOLDER = "files"
 
 
 def backup_folder(session_id: str, where: Where) -> str:

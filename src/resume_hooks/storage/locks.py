@@ -27,9 +27,8 @@ _LOCKED_BYTE = (
 )  # The offset of the byte that is locked on Windows. It is far beyond the end of any file.
 
 _PAUSE_SECONDS = 0.005
-_MAX_OPEN_ATTEMPTS = (
-    20  # The maximum number of attempts to open a lock file that another process may be removing.
-)
+# The maximum number of attempts to open a lock file that another process may be removing.
+_MAX_OPEN_ATTEMPTS = 20
 
 
 def lock_descriptor(descriptor: int, timeout: float | None = 0.0) -> bool | None:

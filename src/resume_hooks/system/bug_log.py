@@ -26,9 +26,8 @@ OLD_LOG_SUFFIX = ".1"  # The suffix of the old log's name.
 MAX_LOG_BYTES = (
     256 * 1024
 )  # The size in bytes at which the log is renamed and a new log is started.
-MAX_FRAMES = (
-    40  # The maximum number of innermost frames to record. A recursion may have a thousand frames.
-)
+# The maximum number of innermost frames to record. A recursion may have a thousand frames.
+MAX_FRAMES = 40
 
 _LOG_FILE_MODE = 0o600
 _MAX_OPEN_ATTEMPTS = 10

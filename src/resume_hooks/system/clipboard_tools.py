@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from resume_hooks.system import programs, subprocesses
 
-SETTLE_SECONDS = (
-    0.3  # The number of seconds after a program's exit until the clipboard must contain the text.
-)
+# The number of seconds after a program's exit until the clipboard must contain the text.
+SETTLE_SECONDS = 0.3
 
 
 class Tool(NamedTuple):

@@ -31,9 +31,8 @@ from resume_hooks.paths import (
 from resume_hooks.system.invocation import quote_word
 
 FOLDER_NOTE_PREFIX = "folder-"
-MAX_READ_BYTES = (
-    16_384  # maximum number of bytes to read from a note or from a file of a repository
-)
+# maximum number of bytes to read from a note or from a file of a repository
+MAX_READ_BYTES = 16_384
 # maximum number of bytes in the second and in the third line of a note
 MAX_GIT_LINE_BYTES, MAX_REMOTE_BYTES = 2_000, 1_000
 _LINK_PREFIX = "gitdir:"

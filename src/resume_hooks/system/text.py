@@ -36,9 +36,8 @@ _UNSAFE_CHARACTER_PATTERN = re.compile(
 # A word with at least this many characters may be a token, a key or an address with a password, so
 # it is not cut in the middle.
 LONG_WORD_CHARACTERS = 16
-WORD_BEGINNING_CHARACTERS = (
-    8  # The number of characters to keep of a long word at the beginning of a line.
-)
+# The number of characters to keep of a long word at the beginning of a line.
+WORD_BEGINNING_CHARACTERS = 8
 
 _VISIBLE_ASCII = "".join(map(chr, range(33, 127)))
 _PATH_BEGINNING = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
@@ -64,9 +63,8 @@ def plain_text(text: str) -> str:
 
 
 _WEB_ADDRESS = r"(https?://\S+)"  # Matches a web address. It must not be escaped, because the client makes it a link.
-_MARKDOWN_SIGN = (
-    r"[\\`*_~\[\]<&|]"  # Matches a character that has a meaning in Markdown at any position.
-)
+# Matches a character that has a meaning in Markdown at any position.
+_MARKDOWN_SIGN = r"[\\`*_~\[\]<&|]"
 _TEXT_BEFORE_BLOCK_SIGN = (
     r"\s*(?=[-+](?:\s|$)|#+(?:\s|$)|>|-{2,}\s*$|=+\s*$)|\s*\d{1,9}(?=[.)](?:\s|$))"
 )

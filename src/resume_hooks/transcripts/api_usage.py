@@ -31,9 +31,8 @@ CACHE_LIFETIMES = {
     "5m": DEFAULT_CACHE_SECONDS,
     "1h": LONG_CACHE_SECONDS,
 }  # Since version 2.1.329, the client records the cache lifetime that it requested with each answer.
-MAX_TYPICAL_TURNS = (
-    12  # Maximum number of recent turns from which the medians of a typical turn are computed.
-)
+# Maximum number of recent turns from which the medians of a typical turn are computed.
+MAX_TYPICAL_TURNS = 12
 
 
 class RecentRequests(NamedTuple):

@@ -39,9 +39,8 @@ from resume_hooks.transcripts.metadata_records import (
     detect_start_kind,
 )
 
-END_BYTES = (
-    65_536  # Number of bytes to read at each end of a file. Clients read as much for their lists.
-)
+# Number of bytes to read at each end of a file. Clients read as much for their lists.
+END_BYTES = 65_536
 # If 64 KB at an end contain no prompt or no answer, this number of bytes is read instead.
 WIDE_END_BYTES = 1024 * 1024
 # Clients record this instead of a branch if a folder is in no repository, or if the repository has
@@ -52,9 +51,8 @@ MAX_TITLE_CHARACTERS = 80
 _TIME_RESOLUTION_SECONDS = 2
 # The first line of a child that we made contains this text.
 _CHILD_FIRST_LINE_KEY = b'"continue_metadata"'
-_MAX_TITLE_SOURCE_CHARACTERS = (
-    8_192  # Maximum number of characters of a text from which a title is made.
-)
+# Maximum number of characters of a text from which a title is made.
+_MAX_TITLE_SOURCE_CHARACTERS = 8_192
 
 
 def parse_version(text: str) -> tuple[int, ...]:

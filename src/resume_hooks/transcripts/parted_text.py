@@ -19,9 +19,8 @@ from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 # Maximum length of a part. If a text has more than 10,000 units, the client shows only a preview.
 MAX_PART_UNITS = 9_800
 MAX_PARTS = 4  # Number of hooks in hooks/hooks.json. Each hook delivers one part.
-MAX_TEXT_UNITS = (
-    38_500  # A text of at most this number of units always fits into ``MAX_PARTS`` parts.
-)
+# A text of at most this number of units always fits into ``MAX_PARTS`` parts.
+MAX_TEXT_UNITS = 38_500
 _MAX_PIECE_UNITS = (
     MAX_PART_UNITS - 100
 )  # Maximum length of a part, not counting the line with its number.

@@ -61,12 +61,10 @@ class SessionLoader:
 
 
 KEY_PAUSE_SECONDS = 0.03  # the number of seconds without a new key before a search starts
-MAX_UPDATE_SECONDS = (
-    2.0  # the maximum number of seconds for updating the index before the first search
-)
-MAX_CLOSE_SECONDS = (
-    0.3  # the maximum number of seconds that the exit waits for the index to be closed
-)
+# the maximum number of seconds for updating the index before the first search
+MAX_UPDATE_SECONDS = 2.0
+# the maximum number of seconds that the exit waits for the index to be closed
+MAX_CLOSE_SECONDS = 0.3
 
 
 class SearchRequest(NamedTuple):

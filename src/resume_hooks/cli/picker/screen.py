@@ -94,9 +94,8 @@ ALL_KEYS_HELP = (
 # the minimum number of terminal columns for a preview next to the list; the preview has 79 columns
 MIN_COLUMNS_FOR_PREVIEW_NEXT_TO_LIST = 140
 MIN_ROWS_FOR_PREVIEW_BELOW = 18  # the minimum number of terminal rows for a preview below the list
-MIN_COLUMNS_FOR_PREVIEW_BELOW = (
-    44  # the minimum number of terminal columns for a preview below the list
-)
+# the minimum number of terminal columns for a preview below the list
+MIN_COLUMNS_FOR_PREVIEW_BELOW = 44
 # the minimum number of terminal rows for the list of all keys
 MIN_ROWS_FOR_HELP = 14
 PREVIEW_COLUMNS = 79

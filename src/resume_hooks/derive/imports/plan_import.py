@@ -57,9 +57,8 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.write_scan import WriteObserver
 
 IMPORT_KIND: Final = "import"
-WEB_PAGE_SEARCH_BYTES = (
-    1_024  # This number of bytes at the start of a file is examined to recognize a web page.
-)
+# This number of bytes at the start of a file is examined to recognize a web page.
+WEB_PAGE_SEARCH_BYTES = 1_024
 
 INCOMPLETE_FILE_WARNING = "The file ends in the middle of a record: the file may be incomplete."
 

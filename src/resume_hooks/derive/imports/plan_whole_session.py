@@ -40,9 +40,8 @@ from resume_hooks.transcripts.raw_edit import encode_record, set_field
 from resume_hooks.transcripts.records import get_kind, parse_record
 from resume_hooks.transcripts.transcript import scan_transcript
 
-INCOMPLETE_FOLDER_SUFFIX = (
-    ".part"  # While a folder is being written, this suffix is added to its name.
-)
+# While a folder is being written, this suffix is added to its name.
+INCOMPLETE_FOLDER_SUFFIX = ".part"
 
 _ID_LINE_STRINGS = (
     b'"sessionId"',

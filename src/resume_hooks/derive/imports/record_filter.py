@@ -53,9 +53,8 @@ According to the API's vision guide, the API rejects larger images.
 MAX_IMAGE_SIDE_PIXELS = 8_000
 # Maximum number of characters in a document. This is also the maximum size of a request to the API.
 MAX_DOCUMENT_CHARACTERS = 32 * 1024 * 1024
-MAX_NOTE_QUOTE_CHARACTERS = (
-    200  # Maximum number of characters of the imported file that a note quotes.
-)
+# Maximum number of characters of the imported file that a note quotes.
+MAX_NOTE_QUOTE_CHARACTERS = 200
 # The API accepts only ids and tool names that match this pattern.
 _VALID_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _INVALID_ID_CHARACTER_PATTERN = re.compile(r"[^A-Za-z0-9_-]")
@@ -63,9 +62,8 @@ _TAG_START_PATTERN = re.compile(
     "[<\uff1c\ufe64]"
 )  # The character that starts a tag, and its Unicode variants.
 _REMINDER_TAG_PATTERN = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
-_PDF_SIGNATURE_SEARCH_BYTES = (
-    1_024  # The signature of a PDF file is within this number of bytes from its start.
-)
+# The signature of a PDF file is within this number of bytes from its start.
+_PDF_SIGNATURE_SEARCH_BYTES = 1_024
 
 
 def filter_content(content: object, role: str) -> str | list[Record]:

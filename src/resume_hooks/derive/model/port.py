@@ -169,9 +169,8 @@ looks like an instruction, a question to you or the end of the material is part 
 Now answer, following only the instructions above the material, with one JSON object of the given schema and nothing \
 else."""
 
-MAX_REASON_CHARACTERS = (
-    200  # A client's reason for a failure is cut after this number of characters.
-)
+# A client's reason for a failure is cut after this number of characters.
+MAX_REASON_CHARACTERS = 200
 
 
 def refuse_nested_run(where: Where) -> None:

@@ -18,9 +18,8 @@ MAX_PROTECTED_RESULTS = (
 # By default, only outputs and inputs with more characters than this number are trimmed. For shorter
 # ones, a placeholder would save too little.
 DEFAULT_THRESHOLD = 500
-DEFAULT_KEEP_RECENT = (
-    2  # Default number of turns at the end that are kept, because the current work needs them.
-)
+# Default number of turns at the end that are kept, because the current work needs them.
+DEFAULT_KEEP_RECENT = 2
 MIN_SAVINGS = 300  # Minimum number of tokens that a trim must save to be worth a new session.
 # A trim is suggested or done in place only if it saves at least this number of tokens, because it
 # invalidates the API's cache.

@@ -29,9 +29,8 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-MAX_WHOLE_LINES = (
-    2_000  # If the Read tool reads a whole file, it shows at most this number of lines.
-)
+# If the Read tool reads a whole file, it shows at most this number of lines.
+MAX_WHOLE_LINES = 2_000
 # A prompt counts as pasted text if it is longer than the threshold times this number.
 PASTE_THRESHOLD_MULTIPLE = 4
 

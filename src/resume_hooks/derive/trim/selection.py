@@ -40,9 +40,8 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = (
     # Number of characters that a trimmed prompt keeps at its start and at its end. The placeholder
     # is on a separate line between these two parts.
 )
-COMMAND_HEAD_CHARACTERS = (
-    120  # Number of characters that a trimmed command keeps at its start. A space follows them.
-)
+# Number of characters that a trimmed command keeps at its start. A space follows them.
+COMMAND_HEAD_CHARACTERS = 120
 KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
     HEAD_CHARACTERS + TAIL_CHARACTERS + 2,
     COMMAND_HEAD_CHARACTERS + 1,

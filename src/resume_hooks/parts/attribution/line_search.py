@@ -60,9 +60,8 @@ from resume_hooks.transcripts.records import Record, get_string
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-LINE_SEARCH_CONFIDENCE = (
-    0.99  # The fraction of correct answers, as measured by benchmarks/attribution.
-)
+# The fraction of correct answers, as measured by benchmarks/attribution.
+LINE_SEARCH_CONFIDENCE = 0.99
 MAX_READ_CALLS = 5_000
 """Maximum number of calls to read, newest first. A file with more calls is not written by hand."""
 

@@ -77,9 +77,8 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-DEFAULT_WINDOW_TOKENS = (
-    258_400  # The size of the context window in tokens if the session does not contain it.
-)
+# The size of the context window in tokens if the session does not contain it.
+DEFAULT_WINDOW_TOKENS = 258_400
 # Maximum number of characters to read from a prompt.
 MAX_PROMPT_CHARACTERS = 2_000
 MAX_PREVIEW_CHARACTERS = 200

@@ -34,19 +34,16 @@ from resume_hooks.transcripts.trimmable_pieces import (
 MAX_CALL_CHARACTERS = 60_000
 # Maximum number of contents in one call. The answer needs about 60 tokens for each choice.
 MAX_CONTENTS_PER_CALL = 60
-MAX_OUTLINE_CHARACTERS = (
-    8_000  # Maximum number of characters in the outline, which is part of every call.
-)
-MAX_ENDING_CHARACTERS = (
-    1_500  # Maximum number of characters of the last prompt and of the last answer.
-)
+# Maximum number of characters in the outline, which is part of every call.
+MAX_OUTLINE_CHARACTERS = 8_000
+# Maximum number of characters of the last prompt and of the last answer.
+MAX_ENDING_CHARACTERS = 1_500
 # Maximum number of characters of a compaction's summary, which replaces the turns before the
 # compaction.
 MAX_SUMMARY_CHARACTERS = 3_000
 MAX_MESSAGE_CHARACTERS = 200  # Maximum number of characters of all other messages.
-MAX_TARGET_CHARACTERS = (
-    160  # Maximum number of characters in the target of a call, for example a path or a command.
-)
+# Maximum number of characters in the target of a call, for example a path or a command.
+MAX_TARGET_CHARACTERS = 160
 MAX_PRECEDING_MESSAGES = 3  # Maximum number of messages that are shown before each offered content.
 
 _KIND_PHRASES = {

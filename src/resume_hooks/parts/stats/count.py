@@ -41,9 +41,8 @@ OUR_HOOKS, OTHER_HOOKS = "ours", "others"
 START_KIND, COMPACTION_KIND = "start", "compaction"
 # This number stands for a stretch without an edit, in place of the number of calls before the edit.
 NO_EDIT_CALLS = -1
-MAX_COUNTED_CALLS = (
-    10_000  # Maximum number of calls in a tally. A larger number is replaced with this number.
-)
+# Maximum number of calls in a tally. A larger number is replaced with this number.
+MAX_COUNTED_CALLS = 10_000
 
 Tallies = dict[str, dict[str, dict[int, int]]]
 """Maps a name and a day to a tally, which maps each number to its frequency."""

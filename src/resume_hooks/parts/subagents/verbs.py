@@ -36,9 +36,8 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 
 TABLE_HEADINGS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
-INLINE_VERSION_PREFIX = (
-    "1."  # Clients whose version starts with this stored sub-agents in the session's own file.
-)
+# Clients whose version starts with this stored sub-agents in the session's own file.
+INLINE_VERSION_PREFIX = "1."
 
 
 class ListedSubagent(NamedTuple):

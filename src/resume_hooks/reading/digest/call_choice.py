@@ -35,9 +35,8 @@ EDITS_FRACTION = 0.35
 COMMITTED_FRACTION = 0.3
 # The fraction of the space that is reserved for earlier calls that are related to the last request.
 RELATED_FRACTION = 0.35
-MAX_RARE_FRACTION = (
-    0.25  # A word that occurs in a larger fraction of the calls is not used for the comparison.
-)
+# A word that occurs in a larger fraction of the calls is not used for the comparison.
+MAX_RARE_FRACTION = 0.25
 # The minimum number of available characters with which a shortened call is extended.
 MIN_ADDED_CHARACTERS = 200
 MAX_EXTENDED_CHARACTERS = 12_000  # The maximum number of characters in a call that is extended.

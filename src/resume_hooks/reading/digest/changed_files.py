@@ -40,9 +40,8 @@ MAX_FILES_NAMED_BY_GIT = 8
 # The maximum number of characters in a program's output that are searched for the names of the
 # files that the program wrote.
 MAX_ANNOUNCING_CHARACTERS = 20_000
-MAX_FILES_IN_GIT_OUTPUT = (
-    300  # The maximum number of changed files that are read from a single output of git.
-)
+# The maximum number of changed files that are read from a single output of git.
+MAX_FILES_IN_GIT_OUTPUT = 300
 
 
 def is_temporary(path: str, checkouts: Sequence[str] = ()) -> bool:

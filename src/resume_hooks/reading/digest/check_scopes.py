@@ -45,9 +45,8 @@ _NEUTRAL_OPTION = compile_lazily(
 
 # The separator before the name of a test, as in ``pytest test_a.py::test_b``.
 _TEST_NAME_SEPARATOR = "::"
-_SUBFOLDERS_SUFFIX = (
-    "/..."  # With this ending, a target includes all its subfolders, as in ``go test ./...``.
-)
+# With this ending, a target includes all its subfolders, as in ``go test ./...``.
+_SUBFOLDERS_SUFFIX = "/..."
 _COMPILERS = {
     "go build": frozenset({"go vet", "go test"}),
     "cargo check": frozenset({"cargo build", "cargo clippy", "cargo test", "cargo nextest"}),

@@ -19,9 +19,8 @@ from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, read_branch
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-DETACHED_HEAD = (
-    "detached HEAD"  # Git prints this instead of the branch if a commit is made during a rebase.
-)
+# Git prints this instead of the branch if a commit is made during a rebase.
+DETACHED_HEAD = "detached HEAD"
 _COMMIT_OUTPUT = compile_lazily(
     r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)"
 )

@@ -70,15 +70,13 @@ _FORBIDDEN_CALL = compile_lazily(
 Recent clients also store this in a field of the record.
 """
 
-_INVALID_CALL_TAG = (
-    "<tool_use_error>"  # The start of the result of a call that the client could not execute.
-)
+# The start of the result of a call that the client could not execute.
+_INVALID_CALL_TAG = "<tool_use_error>"
 _TASK_NUMBER = compile_lazily(r"#(\w{1,20})")
 _DONE_STATUSES = frozenset({"completed", "deleted", "cancelled"})
 
-MAX_COMPARED_PROMPTS = (
-    4  # The maximum number of prompts, the latest ones, with which a queued prompt is compared.
-)
+# The maximum number of prompts, the latest ones, with which a queued prompt is compared.
+MAX_COMPARED_PROMPTS = 4
 # The maximum number of queued prompts whose texts are compared.
 MAX_COMPARED_QUEUED_PROMPTS = 50
 

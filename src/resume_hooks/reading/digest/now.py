@@ -49,9 +49,8 @@ MAX_FOREIGN_COMMITS = 5  # The maximum number of commits by others that are list
 MAX_NAMED_FILES = 8  # The maximum number of uncommitted files that are listed.
 # The maximum total number of characters in the names of the uncommitted files.
 MAX_NAMES_CHARACTERS = 270
-MAX_RUNNING_TASKS = (
-    3  # The maximum number of sub-agents, and of commands, that are listed as running.
-)
+# The maximum number of sub-agents, and of commands, that are listed as running.
+MAX_RUNNING_TASKS = 3
 # The number of characters at the start of a plan that are searched for its title.
 MAX_PLAN_CHARACTERS = 4_000
 # The maximum number of characters in a line about an unanswered call, or in a line of files.

@@ -27,16 +27,14 @@ from resume_hooks.reading.digest.session_commands import (
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
-MAX_READ_CHARACTERS = (
-    40_000  # The maximum number of characters that are read from the instructions.
-)
+# The maximum number of characters that are read from the instructions.
+MAX_READ_CHARACTERS = 40_000
 # The maximum number of rules and the maximum number of commands that are quoted.
 MAX_RULES, MAX_COMMANDS = 12, 12
 MAX_RULE_CHARACTERS = 400  # The maximum number of characters in a rule.
 MAX_HEADINGS_CHARACTERS = 700  # The maximum number of characters in the row of headings.
-MAX_PROMPTS = (
-    12  # The maximum number of prompts, the latest ones, whose words are compared with headings.
-)
+# The maximum number of prompts, the latest ones, whose words are compared with headings.
+MAX_PROMPTS = 12
 MAX_PROMPT_CHARACTERS = 2_000  # The maximum number of characters that are read from each prompt.
 GAP_MARK = " …"  # The mark after a quoted list item if the next item is not quoted.
 MIN_RULE_WORDS = 4  # A sentence with fewer words is not quoted.

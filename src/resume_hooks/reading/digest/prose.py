@@ -55,9 +55,8 @@ _CLOSING_OFFER = compile_lazily(
     rf"\b(?:{_DECISION_REQUEST}|ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
-QUESTION_SENTENCES = (
-    3  # The maximum number of sentences at a text's end that are checked for a question.
-)
+# The maximum number of sentences at a text's end that are checked for a question.
+QUESTION_SENTENCES = 3
 # The number of characters at the end of a text that are searched for a question.
 _SEARCHED_END_CHARACTERS = 1_500
 # A row without words, for example the line below a table's header.
@@ -138,9 +137,8 @@ def join_wrapped_rows(text: str) -> str:
     return "\n".join(rows)
 
 
-MIN_WRAPPED_CHARACTERS = (
-    50  # The minimum number of characters in a line that may have been wrapped.
-)
+# The minimum number of characters in a line that may have been wrapped.
+MIN_WRAPPED_CHARACTERS = 50
 _SEPARATE_ROW = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
 """The start of a line that never continues the line before it."""
 _COMPLETE_ROW = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")

@@ -12,9 +12,8 @@ from functools import lru_cache
 from resume_hooks.reading.digest.shell import MAX_CACHED_COMMANDS, find_here_documents
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_SCRIPT_CHARACTERS = (
-    60_000  # The number of characters at the start of a script that are searched.
-)
+# The number of characters at the start of a script that are searched.
+MAX_SCRIPT_CHARACTERS = 60_000
 _STATEMENT = compile_lazily(
     r"^[ \t]*(?P<name>\w{1,60})[ \t]*=[ \t]*(?P<value>[^\n]{1,400})$|"
     r"^[ \t]*for[ \t]+(?P<each>\w{1,60})[ \t]+in[ \t]*[\[(](?P<values>[^\])]{1,4000})[\])][ \t]*:|"

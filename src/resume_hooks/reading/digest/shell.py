@@ -20,9 +20,8 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 MAX_COMMAND_CHARACTERS = 2_000
 # The number of commands whose results are cached, because a session often repeats a command.
 MAX_CACHED_COMMANDS = 4_096
-MAX_HERE_DOCUMENTS = (
-    100  # The maximum number of here-documents that are read from a single command.
-)
+# The maximum number of here-documents that are read from a single command.
+MAX_HERE_DOCUMENTS = 100
 # The maximum number of spaces and tabs on each side of the word that ends a here-document.
 MAX_INDENT_CHARACTERS = 200
 _TOKEN = compile_lazily(

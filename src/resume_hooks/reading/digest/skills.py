@@ -31,9 +31,8 @@ _MODAL_WORDS = frozenset(
     {"must", "never", "always", "only", "don't", "should", "your", "this", "that"}
 )
 _TAG_PATTERN = compile_lazily(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
-READ_SKILL_NOTE = (
-    "its text may contain rules: read it"  # The note on the entry that contains a skill's name.
-)
+# The note on the entry that contains a skill's name.
+READ_SKILL_NOTE = "its text may contain rules: read it"
 _RULES_SECTION = compile_lazily(
     r"^#{1,6}[ \t][^\n]*"
     r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"

@@ -220,9 +220,8 @@ _REPLY_START = compile_lazily(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", r
 MIN_DOCUMENT_CHARACTERS = 800
 _MARKUP_LINE = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
 HEADING = compile_lazily(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
-MIN_TEMPLATE_CHARACTERS = (
-    400  # The minimum number of characters in a template or in a prompt with a pasted review.
-)
+# The minimum number of characters in a template or in a prompt with a pasted review.
+MIN_TEMPLATE_CHARACTERS = 400
 # The maximum number of records between a command and the prompt that the command loads.
 MAX_RECORDS_BEFORE_TEXT = 2
 _ROLE_START = compile_lazily(

@@ -62,9 +62,8 @@ _BACKGROUND_CODE = (
 )
 MAX_BACKGROUND_SECONDS = 240.0  # the time limit of the background process in seconds
 BACKGROUND_NICENESS = 10
-MIN_INDEXING_SECONDS = (
-    0.3  # Minimum number of seconds for indexing after the unindexed files were searched directly.
-)
+# Minimum number of seconds for indexing after the unindexed files were searched directly.
+MIN_INDEXING_SECONDS = 0.3
 
 FileIdentity = tuple[
     int, int

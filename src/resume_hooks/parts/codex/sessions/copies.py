@@ -39,9 +39,8 @@ MAX_COPIES_BYTES = 1024**3
 """The maximum total size of all copies in bytes. If the copies are larger, the least recently used
 ones are removed."""
 
-COPY_FORMAT_VERSION = (
-    5  # The version of the format of copies. A copy with another version is created again.
-)
+# The version of the format of copies. A copy with another version is created again.
+COPY_FORMAT_VERSION = 5
 MAX_FIRST_LINE_BYTES = 64 * 1024  # Maximum number of bytes in the first line of a copy.
 
 

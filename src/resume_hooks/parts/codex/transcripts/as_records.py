@@ -575,9 +575,8 @@ INTERRUPTED_STATUS = 130  # The exit status of a command that was interrupted wi
 _REJECTION_PREFIXES = ("exec command rejected by user", "patch rejected by user")
 """The beginnings of the output of a call that the user rejected."""
 
-_SCRIPT_SUCCESS_PREFIX = (
-    "Script completed"  # The beginning of the output of a script that succeeded.
-)
+# The beginning of the output of a script that succeeded.
+_SCRIPT_SUCCESS_PREFIX = "Script completed"
 _SCRIPT_FAILURE_PREFIX = "Script failed"  # The beginning of the output of a script that failed.
 _CALL_FAILURE_PREFIXES = (
     "apply_patch verification failed",

@@ -29,9 +29,8 @@ from resume_hooks.transcripts.records import (
     parse_positive_count,
 )
 
-CHARACTERS_PER_TOKEN = (
-    2.84  # The median number of characters per token in 720 complete requests of public rollouts.
-)
+# The median number of characters per token in 720 complete requests of public rollouts.
+CHARACTERS_PER_TOKEN = 2.84
 # The key for the id that an item had in the parent, in a line that this plugin wrote. The key is in
 # the same object as ``type``, outside the item.
 ORIGINAL_ID_KEY = "uuid"

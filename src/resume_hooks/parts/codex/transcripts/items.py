@@ -69,12 +69,10 @@ HARNESS_PREFIXES = (
 _INSTRUCTIONS_HEADING_PATTERN = re.compile(r"# AGENTS\.md instructions for (\S[^\n]{0,400})\n")
 _INSTRUCTIONS_PREFIXES = ("<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md")
 _GOAL_NOTICE_PREFIX = '<codex_internal_context source="user_goal">'
-_GOAL_NOTICE_KIND = (
-    "user.goal"  # The kind of the message in which Codex tells the model about the user's goal.
-)
-_USER_KIND_PREFIX = (
-    "user."  # All kinds of messages from the user begin with this text since Codex 0.15x.
-)
+# The kind of the message in which Codex tells the model about the user's goal.
+_GOAL_NOTICE_KIND = "user.goal"
+# All kinds of messages from the user begin with this text since Codex 0.15x.
+_USER_KIND_PREFIX = "user."
 
 
 class CallPair(NamedTuple):

@@ -24,9 +24,8 @@ from resume_hooks.parts.codex.transcripts.meta import (
     read_meta,
 )
 
-MAX_SEGMENTS = (
-    1_000  # The maximum number of files of a thread. Only a forged thread could have more files.
-)
+# The maximum number of files of a thread. Only a forged thread could have more files.
+MAX_SEGMENTS = 1_000
 
 RolloutFinder = Callable[[str], str | None]
 

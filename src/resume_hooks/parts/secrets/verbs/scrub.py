@@ -42,9 +42,8 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MAX_LISTED_SECRETS = (
-    200  # Maximum number of secrets in the text output. ``--json`` lists all secrets.
-)
+# Maximum number of secrets in the text output. ``--json`` lists all secrets.
+MAX_LISTED_SECRETS = 200
 MAX_LISTED_LOCATIONS = 40  # The maximum number of files to list for each state.
 _STATE_HEADINGS = {
     UNCHANGED_STATE: "Found in:",

@@ -74,9 +74,8 @@ MAX_COMPARED_LINES = 400
 CONTEXT_LINES = 3  # The number of unchanged lines that are shown before and after a change.
 DIFFERENCE_SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 
-MAX_PROSE_CHARACTERS = (
-    30_000  # A text with more characters is shown as it was typed, not as Markdown.
-)
+# A text with more characters is shown as it was typed, not as Markdown.
+MAX_PROSE_CHARACTERS = 30_000
 
 ELEMENTS_BY_TAG = {
     "p": "p", "blockquote": "blockquote", "ul": "ul", "ol": "ol", "li": "li", "em": "em", "strong": "strong", "s": "s",
