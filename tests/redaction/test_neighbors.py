@@ -47,6 +47,12 @@ NEIGHBORS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
 PASSWORD_CHARACTERS = "é\u0301"
 """Letters and accents belong to a password, so they are not its neighbors."""
 
+ESCAPE = "\x1b"
+"""Together with the space after it, this character is a control sequence, which a terminal hides.
+
+The text before it then touches the secret.
+"""
+
 
 @pytest.mark.parametrize("part", range(PART_COUNT))
 def test_every_rule_keeps_neighboring_characters(ways_to_clean: list[CleanText], part: int) -> None:
@@ -69,7 +75,7 @@ def test_every_rule_keeps_neighboring_characters(ways_to_clean: list[CleanText],
 
 @given(
     st.deferred(lambda: st.sampled_from(examples())),
-    st.text(max_size=3),
+    st.text(st.characters(codec="utf-8", exclude_characters=ESCAPE), max_size=3),
     st.text(st.characters(codec="utf-8", min_codepoint=0x2000), min_size=1, max_size=3),
 )
 @settings(max_examples=300)
