@@ -66,14 +66,13 @@ def _has_room_for_tests(folder: str) -> bool:
 if _has_room_for_tests(MEMORY_FOLDER):
     os.environ.setdefault(TEMP_ROOT_VARIABLE, MEMORY_FOLDER)
 
-settings.register_profile(
-    "tests", deadline=None
-)  # On a busy machine, an example may take a long time.
+# A test on a busy machine may need a long time for an example.
+# CI tries the same examples in each run, so that a new one cannot reject an unrelated change.
+settings.register_profile("tests", deadline=None, derandomize=os.environ.get("REQUIRE_ALL") == "1")
 settings.load_profile("tests")
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # The tests were started in the background. Without this, their child processes would ignore SIGINT.
+# The tests were started in the background. Without this, their child processes would ignore SIGINT.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # The tests were started with nohup.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
