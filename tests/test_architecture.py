@@ -138,9 +138,8 @@ def test_every_question_is_asked_and_answered() -> None:
     checked = re.findall(r"questions\.(\w+)", (REPO / "tests" / "part_functions.py").read_text())
     there = {name for name, value in vars(questions).items() if isinstance(value, seam.Question)}
     assert there == set(checked)
-    assert there <= asked or not all(
-        seam.is_installed(part) for part in PART_NAMES
-    )  # Parts ask questions, too.
+    # Parts ask questions, too.
+    assert there <= asked or not all(seam.is_installed(part) for part in PART_NAMES)
 
 
 def test_the_questions_import_only_types() -> None:

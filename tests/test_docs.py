@@ -227,9 +227,8 @@ def test_every_message_in_troubleshooting_is_in_the_source() -> None:
     """
     paths = [*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*")]
     source = "\n".join(path.read_text("utf-8") for path in paths if path.is_file())
-    source = re.sub(
-        r'"\s*\n\s*f?"', "", source
-    )  # Join a string literal with the literal that continues it on the next line.
+    # Join a string literal with the literal that continues it on the next line.
+    source = re.sub(r'"\s*\n\s*f?"', "", source)
     quoted = re.findall(
         r'"([^"\n]+(?:\n[^"\n]+)?)"', (REPO / "docs" / "troubleshooting.md").read_text("utf-8")
     )
@@ -240,9 +239,8 @@ def test_every_message_in_troubleshooting_is_in_the_source() -> None:
         for piece in " ".join(words.split()).split("…")
         if piece.strip()
     ]
-    ours = [
-        piece for piece in pieces if piece != "UserPromptSubmit operation blocked by hook"
-    ]  # These messages come from the client.
+    # These messages come from the client.
+    ours = [piece for piece in pieces if piece != "UserPromptSubmit operation blocked by hook"]
     missing = [piece for piece in ours if piece not in source]
     assert missing == [] or not all(seam.is_installed(part) for part in PART_NAMES)
 

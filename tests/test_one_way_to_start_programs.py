@@ -29,12 +29,10 @@ FORBIDDEN_CALLS = re.compile(
     r"|concurrent\.futures\.ProcessPoolExecutor|_posixsubprocess\.\w+"
 )
 ALLOWED_CALLS = {
-    "src/resume_hooks/maintenance/uninstall.py": {
-        "shutil.which"
-    },  # This module only finds a command; it does not start it.
-    "src/resume_hooks/search/index/read_transcript.py": {
-        "multiprocessing.get_context"
-    },  # This module forks the engine itself.
+    # This module only finds a command; it does not start it.
+    "src/resume_hooks/maintenance/uninstall.py": {"shutil.which"},
+    # This module forks the engine itself.
+    "src/resume_hooks/search/index/read_transcript.py": {"multiprocessing.get_context"},
 }
 """Other files that may call some of these functions, with the functions."""
 

@@ -174,11 +174,12 @@ def test_a_variable_overrides_the_home_folder(environ: dict[str, str], expected:
     assert where.projects == f"{expected}/projects"
     assert where.state == f"{expected}/resume-hooks"
     assert Where({**environ, "RESUME_HOOKS_HOME": "/s"}).state == "/s"
+    # If the path were relative, sessions would be stored in the folder in which a hook runs.
     for relative in (
         "state",
         "~/state",
         "./s",
-    ):  # If the path were relative, sessions would be stored in the folder in which a hook runs.
+    ):
         assert Where({**environ, "RESUME_HOOKS_HOME": relative}).state == f"{expected}/resume-hooks"
 
 

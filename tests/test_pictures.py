@@ -126,9 +126,8 @@ def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> Non
     said = card_of_trigger(trigger, {"session_id": pictured.SESSION, "prompt": ""})
     shown = remove_variable_parts(text_of_picture(name))
     for line in said.split("\n"):
-        if (
-            not CLIPBOARD_LINE.search(line) and "…" not in line
-        ):  # The position at which a path is cut depends on the path's length.
+        # The position at which a path is cut depends on the path's length.
+        if not CLIPBOARD_LINE.search(line) and "…" not in line:
             assert remove_variable_parts(line, str(uploader_home.root)) in shown, line
 
 

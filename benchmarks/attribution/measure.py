@@ -89,9 +89,8 @@ def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iter
         ][:12],
     }
     for kind, new in added.items():
-        if (
-            "copied" not in kind or not start - 1 <= at <= start + 13
-        ):  # It is unknown which of these lines is the copy.
+        # It is unknown which of these lines is the copy.
+        if "copied" not in kind or not start - 1 <= at <= start + 13:
             yield kind, file.tail, [*lines[:at], *new, *lines[at:]], [*range(at, at + len(new))]
     yield "generated file", f"dist/{file.tail}", lines, [*range(len(lines))]
 

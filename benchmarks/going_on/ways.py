@@ -163,9 +163,8 @@ def run_ways_on_session(path: Path) -> Iterator[WayResult]:
         )
     for way, make in copying_ways():
         child = make(path)
-        left = (
-            here if child is None else resolve_peer_references(result_of_file(child, here, path))
-        )  # A trim that would not pay makes no child, so the session itself is measured.
+        # A trim that would not pay makes no child, so the session itself is measured.
+        left = here if child is None else resolve_peer_references(result_of_file(child, here, path))
         yield WayResult(way, left)
         if child is not None:
             child.unlink()

@@ -52,9 +52,8 @@ class Ours:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self.search(
-            ["index"], 1
-        )  # This call builds the index, so that its time is not measured later.
+        # This call builds the index, so that its time is not measured later.
+        self.search(["index"], 1)
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
         """Return the turns that our search finds."""

@@ -53,10 +53,8 @@ def parse_timestamp(text: object) -> datetime | None:
         if moment.tzinfo is UTC:
             return moment
         return moment.astimezone(UTC)
-    except (
-        ValueError,
-        OverflowError,
-    ):  # A time zone can move a time beyond the first or the last year that datetime supports.
+    except (ValueError, OverflowError):
+        # A time zone can move a time beyond the first or the last year that datetime supports.
         return None
 
 

@@ -294,9 +294,8 @@ def test_deleting_a_session_does_not_archive_it(config_home: ConfigHome) -> None
                 f"{session_id(number)}.jsonl",
             )
             link.parent.mkdir(exist_ok=True)
-            os.link(
-                stored_path(entry.folder, entry.transcript), link
-            )  # A link that was made while the delete began.
+            # A link that was made while the delete began.
+            os.link(stored_path(entry.folder, entry.transcript), link)
             check_links(config_home)
         deletion.empty_trash([entry], config_home.where)
         check_links(config_home)

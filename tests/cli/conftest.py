@@ -14,9 +14,7 @@ import pytest
 
 from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.cli.verb_table import ALIASES
-from tests.builders import (
-    ConfigHome,
-)
+from tests.builders import ConfigHome
 from tests.cli.fork_server import ForkServer
 from tests.cli.terminal_home import TerminalHome
 from tests.needs import REPO

@@ -177,9 +177,8 @@ def test_verbs_report_folders_that_cannot_be_listed(
             words, {"PATH": "/usr/bin:/bin", **home.environ}, b"", "/", 60, str(script)
         )
 
-    with (
-        tempfile.TemporaryDirectory() as root
-    ):  # The folder is outside the tests' own folder, to which the other user has no access.
+    # The folder is outside the tests' own folder, to which the other user has no access.
+    with tempfile.TemporaryDirectory() as root:
         os.chmod(root, 0o755)
         home = ConfigHome(
             Path(root), Path(root, "config"), {"HOME": root, "CLAUDE_CONFIG_DIR": f"{root}/config"}

@@ -156,9 +156,8 @@ def test_the_editor_comes_from_visual_or_editor(editor_home: EditorHome) -> None
     assert editor_home.run_handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").code == 0
     assert f"called as {script} with a $(b) c" in editor_home.openings()[0]
     os.rename(script, editor_home.bin / "vi")
-    done = editor_home.run_handoff(
-        EDITOR=" ", PATH=str(editor_home.bin)
-    )  # This is the same script, but as ``vi`` it gets only one argument, so the script fails.
+    # This is the same script, but as ``vi`` it gets only one argument, so the script fails.
+    done = editor_home.run_handoff(EDITOR=" ", PATH=str(editor_home.bin))
     assert done.code == 1
     assert f"The editor {editor_home.bin}/vi ended with an error" in done.text
 

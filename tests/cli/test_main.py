@@ -358,10 +358,11 @@ def test_control_characters_in_a_transcript_are_not_printed(
     child.write_text(
         "".join(json.dumps(r) + "\n" for r in [tree, *conversation(1), custom_title(HOSTILE_TEXT)])
     )
+    # Several ids begin with 0000, so the verb asks a question.
     leaving = {
         "typed": b"q\n",
         "TERM": "dumb",
-    }  # Several ids begin with 0000, so the verb asks a question.
+    }
     for extra in ([], ["--tree"] if words[0] == "find-derived" else []):
         chosen = [SESSION if word == "PARENT" else word for word in words]
         written = output_on_terminal(config_home, *chosen, *extra, **leaving)  # type: ignore[arg-type]

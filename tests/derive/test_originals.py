@@ -213,9 +213,8 @@ def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path)
     assert find_original_of(config_home, trimmed_record(session)) == f"{backup}:0"
     os.unlink(session)
     assert find_original_of(config_home, trimmed_record(session)) == f"{backup}:0"
-    moved = trimmed_record(
-        "/gone/backups/x.jsonl", original_session_id=PARENT
-    )  # The state folder has moved.
+    # The state folder has moved.
+    moved = trimmed_record("/gone/backups/x.jsonl", original_session_id=PARENT)
     assert find_original_of(config_home, moved) == f"{backup}:0"
 
 

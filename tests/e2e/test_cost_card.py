@@ -49,9 +49,8 @@ def test_the_notice_of_a_full_context_appears_once(
     api.usage = USAGE_ABOVE_LIMIT
     with Tui(every_client, home, api) as tui:
         tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV, resume=SESSION)
-        send_numbered_prompts(
-            tui, 1
-        )  # When the hook starts, the client has often not yet written this answer to the file.
+        # When the hook starts, the client has often not yet written this answer to the file.
+        send_numbered_prompts(tui, 1)
         assert tui.text().count("Stop says") == tui.text().count(FULL_CONTEXT_NOTICE)
         assert send_numbered_prompts(tui, 2) == 1
         assert send_numbered_prompts(tui, 3) == 1

@@ -164,10 +164,8 @@ def rows_of_block(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, 
             block["tool_use_id"],
             MISSING_RESULT_BEGINNINGS[0] if known in MISSING_RESULT_BEGINNINGS else known,
         )
-    elif block["type"] not in {
-        "thinking",
-        "redacted_thinking",
-    }:  # Which thinking the client sends depends on the model.
+    elif block["type"] not in {"thinking", "redacted_thinking"}:
+        # Which thinking the client sends depends on the model.
         yield block["type"], role, str(block.get("source"))
 
 

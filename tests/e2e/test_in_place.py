@@ -58,9 +58,8 @@ def request_contents(request: Request) -> list[tuple[str, str, Any]]:
         )
         for block in blocks:
             if block["type"] == "tool_use":
-                given = block[
-                    "input"
-                ]  # Only some clients include the text of the plan in this input.
+                # Only some clients include the text of the plan in this input.
+                given = block["input"]
                 rows.append(
                     (
                         "call",

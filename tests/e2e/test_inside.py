@@ -117,9 +117,8 @@ def test_one_typed_line_hands_off(modern_tui: Tui, plugin: Path, parent: Path) -
     child = wait_for_child(modern_tui.home, parent)
     assert b'"opening_tokens":4000' in child.read_bytes()
     assert modern_tui.input_text() == "fix the flaky test"
-    modern_tui.submit(
-        "/lineage"
-    )  # The input box is not empty, so this command is typed after the step.
+    # The input box is not empty, so this command is typed after the step.
+    modern_tui.submit("/lineage")
     modern_tui.wait_for("a command only runs alone in the input box")
     modern_tui.wait_until_idle()
     for _ in "/lineage":
@@ -310,9 +309,8 @@ def test_back_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Pa
 
     If the goal contains Markdown characters, it is shown as the user typed it.
     """
-    archives = {
-        "RESUME_HOOKS_VAULT": "20G"
-    }  # This setting prevents the question about archived copies.
+    # This setting prevents the question about archived copies.
+    archives = {"RESUME_HOOKS_VAULT": "20G"}
     open_real_session(tui, plugin, archives)
     tui.submit("/mark try *.py and `*.txt`")
     tui.wait_for(r"goal: try \*\.py and `\*\.txt`$")

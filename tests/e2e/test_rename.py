@@ -46,9 +46,8 @@ def write_session_with_word(
 def picker_text(tui: Tui) -> str:
     """Open the client's picker, and return the text that the screen shows."""
     tui.type("/resume")
-    tui.wait_for(
-        "/resume .*Resume"
-    )  # As long as the menu of commands is not shown, the client may treat Enter as part of the typed text.
+    # As long as the menu of commands is not shown, the client may treat Enter as part of the typed text.
+    tui.wait_for("/resume .*Resume")
     tui.wait_until_idle()
     tui.key("Enter")
     tui.wait_for("Resume [Ss]ession")

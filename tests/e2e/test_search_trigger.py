@@ -43,9 +43,8 @@ def test_a_search_in_the_client_shows_indexed_hits(
     ``>search`` and ``/resume-hooks:search`` show the hits, or say that there are none. The session
     then continues.
     """
-    os.utime(
-        parent, (time.time() - 3_600,) * 2
-    )  # The session is old, so its last line is complete.
+    # The session is old, so its last line is complete.
+    os.utime(parent, (time.time() - 3_600,) * 2)
     tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
     where = tui.home.where
     assert wait_until(Path(where.state, "pending", "indexed.json").exists)

@@ -52,9 +52,8 @@ def test_every_command_is_offered_and_answered(
         tui.wait_until_idle()
         api.clear_requests()
         for name in sorted(named):
-            tui.type(
-                "/resume-hooks:res" if name == "resume" else f"/{name[:6]}"
-            )  # The client has its own /resume.
+            # The client has its own /resume.
+            tui.type("/resume-hooks:res" if name == "resume" else f"/{name[:6]}")
             tui.wait_for(SKILL_COMMAND if name == SKILL_COMMAND else f"/resume-hooks:{name}")
             assert "session-search" not in tui.text(), (
                 "Enter would take the model's skill, and cost a turn"

@@ -97,7 +97,6 @@ def test_the_client_continues_a_slim_copy(
     said = text_of_request(request)
     assert all(f"what does report {number} say?" in said for number in range(count))
     assert "line 29999 of the zebra report" not in said
-    assert (
-        said.count("[Results from Read tool suppressed - ") > count
-    )  # The legend repeats the words once.
+    # The legend repeats the words once.
+    assert said.count("[Results from Read tool suppressed - ") > count
     assert (giant.stat().st_size, giant.read_bytes()[-1_000:]) == before

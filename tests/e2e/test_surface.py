@@ -267,9 +267,8 @@ def test_a_hit_opens_at_its_line_and_scrolls(
         type_command(tui, "/search")
         tui.type("hall")
         time.sleep(0.2)
-        tui.key(
-            "Enter"
-        )  # Enter is pressed before the list appears and must not be sent to the model.
+        # Enter is pressed before the list appears and must not be sent to the model.
+        tui.key("Enter")
         tui.wait_for("> Paint the hall")
         tui.wait_for("the model")
         assert re.search(r"\s+hall\s+⏎ look into it", tui.text()), tui.text()

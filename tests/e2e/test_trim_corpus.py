@@ -71,9 +71,8 @@ def compare_trimmed_children(
     except NothingToTrim:
         assert not any(node.is_message for node in scan_transcript(str(parent)).chain)
         return
-    twin = home.install_session(
-        source, str(uuid.uuid4())
-    )  # Without the copy, the client would change the session that it resumes.
+    # Without the copy, the client would change the session that it resumes.
+    twin = home.install_session(source, str(uuid.uuid4()))
     whole = resume_request(find_client(NEWEST), home, api, twin.stem)
     known = signed_thinking(
         [

@@ -119,6 +119,7 @@ def make_plugin(folder: Path) -> PluginCopy:
     for package in (engine, engine / "hooks", engine / "storage", engine / "system"):
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("")
+    # These are the installer and the modules that it imports.
     needed = [
         "errors",
         "paths",
@@ -129,7 +130,7 @@ def make_plugin(folder: Path) -> PluginCopy:
         "hooks/end_process",
         "storage/removal",
         "storage/state_file",
-    ]  # These are the installer and the modules that it imports.
+    ]
     needed += [
         f"system/{name}" for name in ("bug_log", "bytecode", "invocation", "programs", "text")
     ]

@@ -35,9 +35,8 @@ def test_hooks_use_only_events_that_every_client_knows() -> None:
     for groups in hooks.values():
         for hook in (hook for group in groups for hook in group["hooks"]):
             assert sorted(set(hook) - {"if", "async"}) == ["command", "timeout", "type"]
-            assert (
-                '"$CLAUDE_PLUGIN_ROOT/' in hook["command"]
-            )  # If a variable's name is in braces, older clients would insert its value themselves.
+            # If a variable's name is in braces, older clients would insert its value themselves.
+            assert '"$CLAUDE_PLUGIN_ROOT/' in hook["command"]
         assert not groups[0]["hooks"][0].get("async"), "somebody waits for the first"
 
 

@@ -229,9 +229,8 @@ def write_hostile_repository(root: Path, trap_log: Path, git_settings: str) -> N
         config.seek(0)
         config.write(git_settings.format(trap=trap) + before)
     os.utime(root / "a", (1, 1))
-    trap_log.unlink(
-        missing_ok=True
-    )  # git ran some of the traps while the repository was being created.
+    # git ran some of the traps while the repository was being created.
+    trap_log.unlink(missing_ok=True)
 
 
 def variables_of_repository(root: Path) -> dict[str, str]:

@@ -407,12 +407,10 @@ def test_the_installer_installs_the_real_engine(
         (tmp_path / "bin" / "python3").symlink_to(old)
         for name in ("uv", "sh", "cmp"):
             (tmp_path / "bin" / name).symlink_to(shutil.which(name) or str(uv))
-        bare = (
-            tmp_path / "bin" / "python3.11"
-        )  # This Python is like Debian's: recent enough, but without the module that creates a venv.
-        real = os.path.realpath(
-            sys.executable
-        )  # uv cannot create a venv from a Python that is itself in a venv.
+        # This Python is like Debian's: recent enough, but without the module that creates a venv.
+        bare = tmp_path / "bin" / "python3.11"
+        # uv cannot create a venv from a Python that is itself in a venv.
+        real = os.path.realpath(sys.executable)
         bare.write_text(
             f'#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\nexec "{real}" "$@"\n'
         )

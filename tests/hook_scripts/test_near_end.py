@@ -159,9 +159,8 @@ def test_an_invalid_project_folder_is_never_read(plugin: PluginCopy, project: st
 def test_archived_sessions_are_announced_by_the_next_start(plugin: PluginCopy) -> None:
     """If sessions were archived, the next start on the screen calls the engine once to report this."""
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
-    write_stamp(
-        plugin, f"later-{PROJECT_NAME}.json"
-    )  # This stamp keeps background processes from calling the engine during the test.
+    # This stamp keeps background processes from calling the engine during the test.
+    write_stamp(plugin, f"later-{PROJECT_NAME}.json")
     state = stamps_folder(plugin).parent
     (state / "vault").mkdir()
     assert not reaches_engine(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")

@@ -306,12 +306,13 @@ def test_the_models_shell_has_the_command_resume_hooks(
     old, moved = (replace(plugin, root=tmp_path / name) for name in ("it's old", "new version"))
     for each in (old, moved):
         shutil.copytree(plugin.root, each.root)
+    # The path of the plugin that started last contains a quote, a space and a dollar sign.
     for each in (
         old,
         old,
         moved,
         plugin,
-    ):  # The path of the plugin that started last contains a quote, a space and a dollar sign.
+    ):
         each.run_hook(
             "SessionStart",
             STARTUP_EVENT,

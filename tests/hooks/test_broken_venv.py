@@ -34,9 +34,8 @@ def plugin_data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
     (folder / "install.json").write_text('{"state": "ready", "started": 1, "lock": "x"}')
     (folder / "venv" / LOCK_FILE_NAME).touch()
     with (folder / "install.lock").open("a") as lock:
-        fcntl.flock(
-            lock, fcntl.LOCK_EX
-        )  # This makes another process appear to be installing, so that the tests start no installation.
+        # This makes another process appear to be installing, so that the tests start no installation.
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
 
 

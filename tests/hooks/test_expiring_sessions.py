@@ -243,9 +243,8 @@ def test_the_background_hook_never_raises(
     (folder / "event").write_bytes(raw)
     with (folder / "event").open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        monkeypatch.setattr(
-            os, "nice", lambda _: 0
-        )  # Keep the hook from lowering the priority of the test process.
+        # Keep the hook from lowering the priority of the test process.
+        monkeypatch.setattr(os, "nice", lambda _: 0)
         background.main()
     assert archived_ids(config_home.where) == []
 

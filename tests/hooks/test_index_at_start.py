@@ -141,9 +141,8 @@ def test_the_hook_updates_the_index(
     )
     with event.open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        monkeypatch.setattr(
-            os, "nice", lambda _: 0
-        )  # Keep the hook from lowering the priority of the test process.
+        # Keep the hook from lowering the priority of the test process.
+        monkeypatch.setattr(os, "nice", lambda _: 0)
         background.main()
     assert index_status(config_home.where).outdated_file_count == 0
     assert read_stamp()

@@ -214,9 +214,8 @@ def test_an_impossible_state_folder_is_found(cwd: Path, monkeypatch: pytest.Monk
     assert finding.detail.endswith(f"can't be created: {cwd / 'file'} is not a folder")
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "far" / "away" / "state"))
     assert finding_named(cwd, "state").level == "ok"
-    monkeypatch.setattr(
-        "os.access", lambda path, _mode: path != str(cwd)
-    )  # Root may write everywhere, so the check is replaced.
+    # Root may write everywhere, so the check is replaced.
+    monkeypatch.setattr("os.access", lambda path, _mode: path != str(cwd))
     finding = finding_named(cwd, "state")
     assert (finding.level, finding.code) == ("problem", "state-unmakable")
     assert finding.detail.endswith(f"can't be created: {cwd} can't be written")

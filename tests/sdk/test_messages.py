@@ -85,11 +85,12 @@ DIFFERENCES_BY_CASE = {
 }
 """The names of cases in which the SDK differs, with the reason and the uuids of its messages."""
 
+# Number of sessions in the corpus that differ, for each reason.
 DIFFERENCES_IN_CORPUS = {
     OMITTED_KEPT_MESSAGES: 2,
     SORTED_RESULTS: 1,
     UNUSABLE_RECORDS: 1,
-}  # Number of sessions in the corpus that differ, for each reason.
+}
 
 TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION)
 

@@ -92,9 +92,8 @@ def test_paths_find_an_archived_session(config_home: ConfigHome) -> None:
     assert Path(find_session(config_home, str(agent)).path).read_bytes() == raw
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     assert locate.resolve_locator(found.path, "/", Where(inside)).session_id == SESSION
-    shutil.rmtree(
-        unpacked_folder(config_home.where), ignore_errors=True
-    )  # Unpacked copies may be deleted at any time.
+    # Unpacked copies may be deleted at any time.
+    shutil.rmtree(unpacked_folder(config_home.where), ignore_errors=True)
     assert find_session(config_home, found.path).session_id == SESSION
     with pytest.raises(SessionNotFound):
         find_session(config_home, f"{config_home.project('/else')}/{SESSION}.jsonl")

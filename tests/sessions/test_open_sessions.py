@@ -168,9 +168,8 @@ def unlisted_client(tmp_path: Path) -> Iterator[int]:
     program = tmp_path / "claude"
     shutil.copy(str(shutil.which("sleep")), program)
     process = subprocess.Popen([str(program), "60"], cwd=tmp_path)
-    while (
-        Path(f"/proc/{process.pid}/comm").read_bytes() != b"claude\n"
-    ):  # The name changes a moment after the process has started.
+    # The name changes a moment after the process has started.
+    while Path(f"/proc/{process.pid}/comm").read_bytes() != b"claude\n":
         time.sleep(0.001)
     yield process.pid
     process.kill()

@@ -162,9 +162,8 @@ def test_only_a_terminal_is_written_to(tmp_path: Path) -> None:
 def test_the_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
     """A terminal of another user, as after su, is neither found nor written to, even by root."""
     if os.getuid() != 0:
-        assert not terminal.send_sequence(
-            b"x", "/dev/tty", time.monotonic() + 1
-        )  # The device belongs to root, whoever uses the terminal.
+        # The device belongs to root, whoever uses the terminal.
+        assert not terminal.send_sequence(b"x", "/dev/tty", time.monotonic() + 1)
         return
     os.chown(pty.device, 4242, -1)
     assert not terminal.send_sequence(b"x", pty.device, time.monotonic() + 1)

@@ -118,9 +118,8 @@ def test_thinking_that_the_api_dropped_costs_nothing(config_home: ConfigHome) ->
         [0], abs=130
     )
     lasting = Chain()
-    lasting.rows = chain.rows[
-        :-4
-    ]  # During the turn, the thinking costs the number of tokens by which the context grew.
+    # During the turn, the thinking costs the number of tokens by which the context grew.
+    lasting.rows = chain.rows[:-4]
     assert costs_of_kind(scan_conversation(config_home, lasting), THINKING_PIECE) == pytest.approx(
         [1_100], abs=50
     )

@@ -252,9 +252,8 @@ def test_the_end_of_generated_sessions_gives_the_size_of_the_whole(
             records.append(user("x" * chance.choice([10, 900]), uuid=name, parent=parent, ts=ts))
         elif kind == "a":
             answer = chance.choice(["m", "n", "o", *[f"own{number}"] * 4])
-            count = counts.setdefault(
-                answer, chance.choice([0, 100 * number + 50])
-            )  # All records of an answer have the same count.
+            # All records of an answer have the same count.
+            count = counts.setdefault(answer, chance.choice([0, 100 * number + 50]))
             records.append(
                 assistant("y", uuid=name, parent=parent, ts=ts, tokens=count, message_id=answer)
             )

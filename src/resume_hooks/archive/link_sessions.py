@@ -171,9 +171,8 @@ class _ProjectArchiver:
                 os.path.join(client_folder, name + TRANSCRIPT_SUFFIX),
             )
             if is_session_id(name) and not any(map(os.path.lexists, transcript_paths)):
-                removal.remove_permanently(
-                    entry.path, self._where.state
-                )  # The client has deleted all files of this session, and only links are left.
+                # The client has deleted all files of this session, and only links are left.
+                removal.remove_permanently(entry.path, self._where.state)
         with contextlib.suppress(OSError):
             removal.remove_empty_folder(link_folder, self._where.state)
 
@@ -273,9 +272,8 @@ class _ProjectArchiver:
 
     def _archive_linked_session(self, link: str, client_file: str) -> bool:
         """Archive a session from our links. Return whether the vault has its current state."""
-        from resume_hooks.archive.retention.archive_sessions import (
-            BackgroundArchiver,
-        )  # Imported here because most checks archive no session.
+        # Imported here because most checks archive no session.
+        from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
         if not self._is_user_waiting and must_copies_wait(self._where):
             return False

@@ -113,9 +113,8 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
     )
     print_text(_comparison_card(comparison, with_table=options.whole))
     while not continue_by_strategy(session, ask_how_to_continue(session, comparison), mode):
-        print_text(
-            ""
-        )  # No child was created. The blank line separates this attempt from the next one.
+        # No child was created. The blank line separates this attempt from the next one.
+        print_text("")
 
 
 def _list_notes(session: SessionFile, where: Where) -> list[str]:

@@ -37,9 +37,8 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
-if (
-    TYPE_CHECKING
-):  # Imported only for types, so that each verb loads only the modules that it needs.
+# Imported only for types, so that each verb loads only the modules that it needs.
+if TYPE_CHECKING:
     from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ConversationText, ForkPlan
@@ -233,7 +232,6 @@ def _get_agent_with_writer(name: str, where: Where) -> AgentRow:
     row = row_of_agent(name)
     if not row.writer:
         raise UsageError(f"resume-hooks can't write sessions of {name}", "Name another session.")
-    list_agents(
-        where, row.name
-    )  # This raises UsageError if the agent has no folder on this machine.
+    # This raises UsageError if the agent has no folder on this machine.
+    list_agents(where, row.name)
     return row

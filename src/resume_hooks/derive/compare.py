@@ -47,10 +47,11 @@ if TYPE_CHECKING:
 
 # Price of a token that is read from the cache, relative to the price of an uncached input token.
 CACHE_READ_RATE = 0.1
+# Price of a token that is written to the cache, for each lifetime of the cache in seconds.
 CACHE_WRITE_RATES = {
     DEFAULT_CACHE_SECONDS: 1.25,
     LONG_CACHE_SECONDS: 2.0,
-}  # Price of a token that is written to the cache, for each lifetime of the cache in seconds.
+}
 OUTPUT_RATE = 5.0  # Price of an output token, relative to the price of an uncached input token.
 
 

@@ -54,9 +54,8 @@ The notice names the file and the line of the original. The line numbers start a
 
 # Every notice contains at least one of these words. Searching for them first is faster.
 _NOTICE_WORDS = ("original", "truncated", "full content")
-_BACKUP_NAME_PATTERN = re.compile(
-    r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak"
-)  # The name of a backup that the same tool makes before a trim.
+# The name of a backup that the same tool makes before a trim.
+_BACKUP_NAME_PATTERN = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")
 
 
 class OriginalRecord(NamedTuple):
@@ -171,9 +170,8 @@ class OriginalFinder:
                 for entry in entries:
                     if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
                         files.append(entry)
-                return sorted(
-                    entry.path for entry in files
-                )  # The names start with the times of the backups, so sorting them puts the oldest first.
+                # The names start with the times of the backups, so sorting them puts the oldest first.
+                return sorted(entry.path for entry in files)
         except OSError:
             return []
 
@@ -317,9 +315,8 @@ def restore_record(record: Record, original: Record) -> Record | None:
     for key, value in record.items():
         if key not in TRIM_FIELDS:
             restored[key] = value
-    restored |= {
-        key: value for key, value in original.items() if key in TRIM_FIELDS
-    }  # The original may itself be a trimmed record whose fields name its own original.
+    # The original may itself be a trimmed record whose fields name its own original.
+    restored |= {key: value for key, value in original.items() if key in TRIM_FIELDS}
     for key in CONTENT_FIELDS:
         if key in original:
             restored[key] = original[key]

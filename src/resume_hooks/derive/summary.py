@@ -145,9 +145,8 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
     shown_records = list(_read_shown_records(reader, names))
     characters = sum(len(record.piece.body) for record in shown_records)
     size = sum(len(record.piece.body.encode("utf-8", "replace")) for record in shown_records)
-    max_characters = (
-        MAX_PART_BYTES * characters // size if size else MAX_PART_BYTES
-    )  # The size of a part is limited in bytes, because each multi-byte character needs about one token.
+    # The size of a part is limited in bytes, because each multi-byte character needs about one token.
+    max_characters = MAX_PART_BYTES * characters // size if size else MAX_PART_BYTES
     return SummaryMaterial(
         session.session_id,
         len(shown_records),

@@ -65,14 +65,16 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE, PieceCollector
 from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
 
+# The end of a placeholder that we wrote.
 _FINAL_REFERENCE_PATTERN = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
-)  # The end of a placeholder that we wrote.
+)
+# Every trimmed record contains at least one of these strings.
 _TRIMMED_RECORD_STRINGS = (
     b'"truncated"',
     b"See line ",
     b"; original: ",
-)  # Every trimmed record contains at least one of these strings.
+)
 
 
 def find_references(record: Record) -> dict[int, tuple[str, int]]:
@@ -553,9 +555,8 @@ def _find_restoring_edit(
     edit = RestoreRecordEdit(original)
     restored_record = edit(record)
     if restored_record is not None and find_references(restored_record):
-        with contextlib.suppress(
-            SessionNotFound
-        ):  # The original of the record still exists, even if those of its blocks no longer do.
+        # The original of the record still exists, even if those of its blocks no longer do.
+        with contextlib.suppress(SessionNotFound):
             return original, RestoreBlocksEdit(
                 find_block_originals(restored_record, originals), edit
             )

@@ -205,9 +205,8 @@ def _start_after_compaction(session_id: str, path: str) -> bytes:
     try:
         # Imported late because other events do not need it.
         from resume_hooks.hooks.after_compaction import describe_lost_facts
-    except (
-        ImportError
-    ):  # The engine is not installed yet, or its venv was installed for an earlier version.
+    except ImportError:
+        # The engine is not installed yet, or its venv was installed for an earlier version.
         _mark_venv_broken()
         return b""
     return start_parts.deliver_start_text(describe_lost_facts(session_id, path), "", session_id)

@@ -236,9 +236,8 @@ def _write_confirmed_trim(question: StoredQuestion, plan: TrimPlan, where: Where
     """
     try:
         receipt = write_child(plan, where)
-        with contextlib.suppress(
-            OSError
-        ):  # If the question can't be stored, a second yes finds no question.
+        # If the question can't be stored, a second yes finds no question.
+        with contextlib.suppress(OSError):
             confirmations.store_question(question._replace(child=receipt.session_id))
     except ResumeHooksError:
         with contextlib.suppress(OSError):

@@ -316,9 +316,8 @@ class _EvidenceIndex:
         """
         record_sets = [self.records_by_claim[claim] for claim in sentence.claims]
         candidates = set.intersection(*record_sets)
-        if (
-            not candidates
-        ):  # The claims may be spread over a call and its result, which are two records.
+        # The claims may be spread over a call and its result, which are two records.
+        if not candidates:
             candidates = set.intersection(*map(_add_preceding_numbers, record_sets))
         rare_places = [
             number

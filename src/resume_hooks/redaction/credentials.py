@@ -188,9 +188,8 @@ def cookie_spans(raw: bytes, position: int) -> Generator[Span, None, int]:
 def password_hash_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     """Yield the password hash that begins at ``position``, if there is one."""
     match = _PASSWORD_HASH.match(raw, position)
-    if (
-        match and len(set(match[0])) >= 16
-    ):  # ``is_placeholder`` is not used, because a hash may contain a word such as "todo" by chance.
+    # ``is_placeholder`` is not used, because a hash may contain a word such as "todo" by chance.
+    if match and len(set(match[0])) >= 16:
         yield Span("password-hash", match.start(), match.end(), SHAPE)
 
 

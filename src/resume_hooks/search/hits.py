@@ -45,9 +45,8 @@ MAX_TRIED_RECORDS = 4
 # thousand times.
 MAX_HEADLESS_HITS = 3
 MAX_READ_RECORDS = 2_000  # maximum number of records to read in order to find an exact phrase
-MAX_READ_BYTES = (
-    128 * 1024 * 1024
-)  # maximum total size in bytes of the records that are read for a search
+# maximum total size in bytes of the records that are read for a search
+MAX_READ_BYTES = 128 * 1024 * 1024
 # Minimum confidence of a strong hit and of a fair hit.
 STRONG_CONFIDENCE, FAIR_CONFIDENCE = 0.6, 0.25
 # Score of a turn that is first in both the ranking of turns and the ranking of records. A turn that

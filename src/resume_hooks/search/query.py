@@ -191,9 +191,10 @@ def _parse_named_period(groups: dict[str, str], today: datetime) -> Period | Non
     if name := groups.get("name"):
         return _period_of_month(int(groups["year"]), _MONTH_NUMBERS[name])
     if name := groups.get("alone"):
+        # The latest month of this name that is not in the future.
         return _period_of_month(
             today.year - (_MONTH_NUMBERS[name] > today.month), _MONTH_NUMBERS[name]
-        )  # The latest month of this name that is not in the future.
+        )
     if year := groups.get("only"):
         return Period(_period_of_month(int(year), 1).start, _period_of_month(int(year), 12).end)
     return None

@@ -56,9 +56,8 @@ _REST_OF_WORD_PATTERN = re.compile("[0-9a-z]*")  # matches the letters of a word
 _LETTERS_AND_DIGITS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 _WORD_CHARACTERS = _LETTERS_AND_DIGITS | {"_"}
 
-Mark = tuple[
-    int, int, int
-]  # the start and end of a match in a text, and the number of the matching term
+# the start and end of a match in a text, and the number of the matching term
+Mark = tuple[int, int, int]
 
 
 class Text(NamedTuple):

@@ -78,9 +78,8 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
     Raise the errors of ``locate.resolve_locator``.
     """
-    from resume_hooks.sessions import (
-        locate,
-    )  # Imported here because the import takes 2 ms, and few searches need it.
+    # Imported here because the import takes 2 ms, and few searches need it.
+    from resume_hooks.sessions import locate
 
     # Imported here because the import takes 3 ms, and few searches need it.
     from resume_hooks.sessions.lineage import LineageFinder

@@ -45,9 +45,8 @@ _KIND_SUFFIXES_PATTERN = re.compile(
 _LAST_KIND_SUFFIX_PATTERN = re.compile(
     rf" · ({_ANY_KIND_PATTERN})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?\Z"
 )
-_OLD_KIND_PREFIX_PATTERN = re.compile(
-    rf"\A(?:(?:{_ANY_KIND_PATTERN}) \d+ · )+"
-)  # Matches the beginning of child titles in version 0.1.0: ``handoff 2 · <root title>``.
+# Matches the beginning of child titles in version 0.1.0: ``handoff 2 · <root title>``.
+_OLD_KIND_PREFIX_PATTERN = re.compile(rf"\A(?:(?:{_ANY_KIND_PATTERN}) \d+ · )+")
 
 
 def displayed_kind(kind: str) -> str:

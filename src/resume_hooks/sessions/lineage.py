@@ -39,15 +39,17 @@ from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.lines import SharedFile
 from resume_hooks.transcripts.provenance import Parent, current_kind_name, read_parent
 
+# The statuses of a row other than ``present``.
 ARCHIVED_STATUS, PROMPTS_STATUS, MISSING_STATUS = (
     "kept",
     "prompts",
     "missing",
-)  # The statuses of a row other than ``present``.
+)
+# The remarks on rows whose sessions have no complete transcript in the client's folder.
 STATUS_REMARKS = {
     ARCHIVED_STATUS: " (archived copy)",
     PROMPTS_STATUS: " (prompts only)",
-}  # The remarks on rows whose sessions have no complete transcript in the client's folder.
+}
 # The maximum number of generations in a lineage. Only a forged lineage has more.
 MAX_GENERATIONS = 1_000
 
@@ -256,9 +258,8 @@ class LineageFinder:
         self, parent: Parent, located_path: str | None, child: str, seen_ids: set[str]
     ) -> tuple[Ancestor, Parent | None, str]:
         """Return the row of ``parent``, the parent of ``parent``, and the path of ``parent``."""
-        with contextlib.suppress(
-            SessionNotFound
-        ):  # The file was deleted after it was found, or can't be read.
+        # The file was deleted after it was found, or can't be read.
+        with contextlib.suppress(SessionNotFound):
             if located_path:
                 return *self._make_row_and_parent(located_path, seen_ids), located_path
         if archived := self._find_archived(parent.session_id):
@@ -303,9 +304,10 @@ class LineageFinder:
         if isinstance(session, str):
             return self.find_parent(session)
         parent_fields = session.about.parent
+        # Manifests of earlier versions lack the last field.
         recorded = (
             Parent(*parent_fields) if len(Parent._fields) - len(parent_fields) in {0, 1} else None
-        )  # Manifests of earlier versions lack the last field.
+        )
         path = path_in_config_home(session.place, self._where)
         return self._choose_parent(recorded, session.session_id, path)
 
@@ -352,9 +354,8 @@ class LineageFinder:
                     continue
                 seen_ids.add(child_id)
                 pending_ids.append(child_id)
-                with contextlib.suppress(
-                    SessionNotFound
-                ):  # The session was deleted after it was listed.
+                # The session was deleted after it was listed.
+                with contextlib.suppress(SessionNotFound):
                     descendants.append(Descendant(self._build_row(session, parent), parent_id))
         return descendants
 
@@ -380,9 +381,8 @@ class LineageFinder:
             ),
         ]
         for _, session_id, session in sorted(sessions, key=lambda row: row[0]):
-            with contextlib.suppress(
-                SessionNotFound, NotATranscript
-            ):  # The session was deleted after it was listed, or its file is damaged.
+            # The session was deleted after it was listed, or its file is damaged.
+            with contextlib.suppress(SessionNotFound, NotATranscript):
                 if (parent := self._parent_of(session)) is not None:
                     children.setdefault(parent.session_id, []).append((session_id, session, parent))
         return children

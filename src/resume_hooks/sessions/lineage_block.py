@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 OPENING_MARKER = "[SESSION LINEAGE]"
 CLOSING_MARKER = "[/SESSION LINEAGE]"
+# Maximum numbers of ancestors to list at the beginning and at the end of a long lineage.
 MAX_FIRST_ANCESTORS, MAX_LAST_ANCESTORS = (
     2,
     10,
-)  # Maximum numbers of ancestors to list at the beginning and at the end of a long lineage.
+)
 _MARKER = re.compile(r"\[\s*(?:(/)\s*)?(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
 _ANCESTOR_NUMBER = re.compile(r"\d+\. ")
 _FILE_INDENT = "   "
@@ -108,9 +109,8 @@ def shorten_block(block: str, max_characters: int) -> str:
             break
         omitted_count = int(lines[row_index].partition(".")[0]) - 2
         block = "\n".join([*lines[: rows[1]], f"... and {omitted_count} more", *lines[row_index:]])
-    if (
-        len(block) > max_characters
-    ):  # Without paths, a reader can still find the sessions by their ids.
+    # Without paths, a reader can still find the sessions by their ids.
+    if len(block) > max_characters:
         block = "\n".join(line for line in block.split("\n") if not line.startswith(_FILE_INDENT))
     return block
 

@@ -183,9 +183,8 @@ class LocatorScope:
     def _read_session_names(self, session: SessionFile) -> SessionNames | None:
         if session.path not in self._names_by_path:
             self._names_by_path[session.path] = None
-            with contextlib.suppress(
-                SessionNotFound
-            ):  # The file may be deleted after it was listed.
+            # The file may be deleted after it was listed.
+            with contextlib.suppress(SessionNotFound):
                 ends = read_ends(session, self.where)
                 self._names_by_path[session.path] = SessionNames(
                     titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed
@@ -293,9 +292,8 @@ def read_title_lines(session: SessionFile) -> bytes:
             else:
                 head = tail
             lines += _lines_containing(_NAMING_FIELDS[:1], head)
-            if is_cleared or not _ANY_TITLE_PATTERN.search(
-                lines
-            ):  # If the session has no title, a summary or a prompt serves as the title.
+            # If the session has no title, a summary or a prompt serves as the title.
+            if is_cleared or not _ANY_TITLE_PATTERN.search(lines):
                 lines += orjson.dumps(HeadTail(session.path).title)
     except (OSError, SessionNotFound):
         return b""
@@ -596,9 +594,8 @@ def parse_pull_request(words: str) -> str:
     if address := _PULL_REQUEST_ADDRESS_PATTERN.fullmatch(words):
         return address[1].lower()
     number = _PULL_REQUEST_NUMBER_PATTERN.fullmatch(words)
-    return (
-        str(int(number[1])) if number else ""
-    )  # The conversion removes leading zeros, as in #0072.
+    # The conversion removes leading zeros, as in #0072.
+    return str(int(number[1])) if number else ""
 
 
 def text_after_prefix(form: str, words: str) -> str:

@@ -79,9 +79,8 @@ def home_folder(ends: HeadTail, where: Where) -> str:
         for record in records
         if (folder := get_string(get_mapping(record, WORKTREE_FIELD), "originalCwd"))
     ]
-    current_folder = _current_folder(
-        where
-    )  # The user may have moved the transcripts to the project folder of the current folder.
+    # The user may have moved the transcripts to the project folder of the current folder.
+    current_folder = _current_folder(where)
     return (
         next(
             (
@@ -130,9 +129,8 @@ def lock_session_creation(home: str, where: Where) -> Iterator[None]:
                 )
             )
         yield
-    with contextlib.suppress(
-        OSError
-    ):  # The folder is not empty if another command has a lock in it.
+    # The folder is not empty if another command has a lock in it.
+    with contextlib.suppress(OSError):
         removal.remove_empty_folder(os.path.dirname(lock_path), where.state)
 
 

@@ -49,9 +49,8 @@ _LOCATOR_LIKE_PATTERN = re.compile(
 """Matches text that is not allowed as a title or a tag, because it looks like an id, a path, a pull
 request or a command-line option."""
 
-_REMOVED_CATEGORIES = frozenset(
-    {"Cf", "Co", "Cn"}
-)  # The SDK removes these categories from tags: format characters, private use, unassigned.
+# The SDK removes these categories from tags: format characters, private use, unassigned.
+_REMOVED_CATEGORIES = frozenset({"Cf", "Co", "Cn"})
 
 
 class LabelChange(NamedTuple):

@@ -274,9 +274,8 @@ def _scan_session_files(folder: str, prefix: str = "") -> list[SessionFile]:
                 session_id = None
             if session_id is None or not entry.is_file(follow_symlinks=False):
                 continue
-            with contextlib.suppress(
-                FileNotFoundError
-            ):  # The file may be deleted after it was listed.
+            # The file may be deleted after it was listed.
+            with contextlib.suppress(FileNotFoundError):
                 status = entry.stat(follow_symlinks=False)
                 if status.st_size:
                     sessions.append(

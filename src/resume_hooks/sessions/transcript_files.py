@@ -35,9 +35,8 @@ _MAX_INTEGER = 2**63 - 1
 MAX_FOLDER_DEPTH = 4
 MAX_FIRST_LINE_BYTES = 1024 * 1024
 
-_LEAD_MESSAGE_TAG_PATTERN = re.compile(
-    r"</?teammate-message\b[^>]*>"
-)  # Matches the tags around a message from a team's lead to a member.
+# Matches the tags around a message from a team's lead to a member.
+_LEAD_MESSAGE_TAG_PATTERN = re.compile(r"</?teammate-message\b[^>]*>")
 
 
 class Subagent(NamedTuple):
@@ -214,9 +213,8 @@ def transcripts_in_folder(folder: str) -> Iterator[TranscriptFile]:
             entries = list(iterator)
     except OSError:
         return
-    for (
-        entry
-    ) in entries:  # This loop must be fast, because every search runs it for thousands of entries.
+    # This loop must be fast, because every search runs it for thousands of entries.
+    for entry in entries:
         entry_name = entry.name
         if not entry_name.endswith(TRANSCRIPT_SUFFIX):
             # A symbolic link is not followed, because it could lead to any folder.

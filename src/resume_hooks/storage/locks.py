@@ -22,9 +22,8 @@ except ImportError:  # Windows
 
 # The name of the lock file in a folder that only one process at a time may change.
 LOCK_NAME = "lock"
-_LOCKED_BYTE = (
-    1 << 40
-)  # The offset of the byte that is locked on Windows. It is far beyond the end of any file.
+# The offset of the byte that is locked on Windows. It is far beyond the end of any file.
+_LOCKED_BYTE = 1 << 40
 
 _PAUSE_SECONDS = 0.005
 # The maximum number of attempts to open a lock file that another process may be removing.

@@ -145,9 +145,8 @@ def ensure_folder(folder: str) -> Iterator[None]:
         yield
     except WriteFailed:
         if is_new:
-            with contextlib.suppress(
-                OSError
-            ):  # The folder is not empty if another program created a file in it.
+            # The folder is not empty if another program created a file in it.
+            with contextlib.suppress(OSError):
                 removal.remove_empty_folder(folder, os.path.dirname(folder), follow_root=True)
         raise
 

@@ -76,9 +76,8 @@ def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Itera
     finally:
         discard_temporary(temporary)
         if not folder_existed:
-            with contextlib.suppress(
-                OSError
-            ):  # The folder is not empty if another process stored files in it.
+            # The folder is not empty if another process stored files in it.
+            with contextlib.suppress(OSError):
                 removal.remove_empty_folder(folder, os.path.dirname(folder), follow_root=True)
 
 

@@ -23,9 +23,8 @@ except ImportError:  # Windows
 LOG_FOLDER = "log"
 LOG_FILE_NAME = "errors.log"
 OLD_LOG_SUFFIX = ".1"  # The suffix of the old log's name.
-MAX_LOG_BYTES = (
-    256 * 1024
-)  # The size in bytes at which the log is renamed and a new log is started.
+# The size in bytes at which the log is renamed and a new log is started.
+MAX_LOG_BYTES = 256 * 1024
 # The maximum number of innermost frames to record. A recursion may have a thousand frames.
 MAX_FRAMES = 40
 

@@ -29,14 +29,10 @@ def repair_bytecode_on_import() -> None:
 def _get_code_or_repair(loader: SourceLoader, name: str) -> CodeType | None:
     try:
         return _original_get_code(loader, name)
-    except (
-        EOFError,
-        ValueError,
-        TypeError,
-    ):  # These errors mean that the ``.pyc`` file is damaged.
-        from importlib.util import (
-            cache_from_source,
-        )  # Imported here because only a damaged file needs it.
+    except (EOFError, ValueError, TypeError):
+        # These errors mean that the ``.pyc`` file is damaged.
+        # Imported here because only a damaged file needs it.
+        from importlib.util import cache_from_source
 
         path = loader.get_filename(name)
         with contextlib.suppress(OSError):

@@ -39,9 +39,8 @@ _LINK_PREFIX = "gitdir:"
 _REMOTE_URL_PATTERN = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
 _URL_PASSWORD_PATTERN = re.compile(r"(?<=://)[^/]*@")
 
-MAX_PACKED_REFS_BYTES = (
-    16 * 1024 * 1024
-)  # The maximum number of bytes that are read from git's file of packed branches.
+# The maximum number of bytes that are read from git's file of packed branches.
+MAX_PACKED_REFS_BYTES = 16 * 1024 * 1024
 MAX_WORKTREES = 500  # maximum number of linked worktrees to read, because a repository can list any number of them
 MAX_GIT_FILE_BYTES = 4_096  # maximum number of bytes to read from a ``.git`` file
 
@@ -183,9 +182,8 @@ def project_of_folder(cwd: str, where: Where) -> Project:
     of all projects, so it also belongs to this project.
     """
     folders = (*list_worktrees(cwd), *list_removed_worktrees(cwd, where))
-    home = canonical_path(
-        os.path.expanduser("~")
-    )  # Some users have a repository in their home folder, with all their projects below it.
+    # Some users have a repository in their home folder, with all their projects below it.
+    home = canonical_path(os.path.expanduser("~"))
     roots = (
         folder
         for folder in folders

@@ -30,9 +30,8 @@ PLUGIN_FILES = (
 
 _ASSEMBLED_PLUGIN_FILE = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CHECKOUT_FOLDER = os.path.dirname(
-    os.path.dirname(_PACKAGE_FOLDER)
-)  # This is the plugin's folder if this code runs from a checkout or a plugin.
+# This is the plugin's folder if this code runs from a checkout or a plugin.
+CHECKOUT_FOLDER = os.path.dirname(os.path.dirname(_PACKAGE_FOLDER))
 
 _BUNDLED_FOLDER = os.path.join(_PACKAGE_FOLDER, "_plugin")
 
@@ -81,9 +80,8 @@ def assemble_plugin(target: str) -> None:
         shutil.copytree(
             _PACKAGE_FOLDER, os.path.join(new_folder, "src", "resume_hooks"), ignore=ignored
         )
-        for folder, _, names in os.walk(
-            new_folder
-        ):  # Only the user may read these files. Otherwise doctor reports them as readable by other users.
+        # Only the user may read these files. Otherwise doctor reports them as readable by other users.
+        for folder, _, names in os.walk(new_folder):
             for path in (folder, *(os.path.join(folder, name) for name in names)):
                 os.chmod(path, os.stat(path).st_mode & 0o700)
         if os.path.isdir(target):
@@ -106,8 +104,7 @@ def _find_first_reason(error: OSError) -> str:
     file.
     """
     if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
-        message = str(
-            error.args[0][0][2]
-        )  # For example: "[Errno 28] No space left on device: 'source' -> 'target'"
+        # For example: "[Errno 28] No space left on device: 'source' -> 'target'"
+        message = str(error.args[0][0][2])
         return message.rpartition("] ")[2].partition(": ")[0]
     return error.strerror or str(error)

@@ -58,9 +58,8 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
         if name in _PASSED_VARIABLES or name.startswith("LC_"):
             passed_variables[name] = value
     if "HOME" in env:
-        passed_variables["HOME"] = (
-            user_home()
-        )  # The project may have set HOME, where pip and other programs look for their settings.
+        # The project may have set HOME, where pip and other programs look for their settings.
+        passed_variables["HOME"] = user_home()
     for name in _PASSED_PATH_VARIABLES & env.keys():
         if is_outside_projects(env[name], projects):
             passed_variables[name] = env[name]

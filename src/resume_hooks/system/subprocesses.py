@@ -67,9 +67,8 @@ def run_with_deadline(
     a library in it may start programs. If the result is None, the whole process group is killed.
     Otherwise children of the process may continue to run.
     """
-    if not hasattr(
-        os, "fork"
-    ):  # On Windows the work is done in this process. The clipboard calls there take at most half a second.
+    # On Windows the work is done in this process. The clipboard calls there take at most half a second.
+    if not hasattr(os, "fork"):
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             return work()
         return False
@@ -124,9 +123,8 @@ def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
         if not has_ended:
             kill_group(pid)
         status = 1
-        with contextlib.suppress(
-            ChildProcessError
-        ):  # If SIGCHLD is ignored, the kernel discards the exit status.
+        # If SIGCHLD is ignored, the kernel discards the exit status.
+        with contextlib.suppress(ChildProcessError):
             status = os.waitpid(pid, 0)[1]
     if has_ended:
         return status == 0

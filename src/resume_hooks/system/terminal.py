@@ -24,9 +24,8 @@ MAX_BASE64_BYTES = 74_994
 # Maximum number of bytes that GNU screen passes on at a time, including the escape codes around
 # them.
 SCREEN_CHUNK_BYTES = 768
-PTY_MAJOR_NUMBERS = range(
-    136, 144
-)  # major device numbers of pseudo-terminals on Linux; each has 256 terminals
+# major device numbers of pseudo-terminals on Linux; each has 256 terminals
+PTY_MAJOR_NUMBERS = range(136, 144)
 
 _TEXT_CONSOLE_PATTERN = re.compile(r"/dev/tty\d+")
 _DEVICE_PATH_PATTERN = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")

@@ -30,9 +30,8 @@ _CONTROL_CHARACTERS = (
 
 _CONTROL_PATTERN = f"[{_CONTROL_CHARACTERS}]"
 _SURROGATE = "[\ud800-\udfff]"
-_UNSAFE_CHARACTER_PATTERN = re.compile(
-    f"[{_CONTROL_CHARACTERS}\x0b-\r\u2028\u2029\ud800-\udfff]"
-)  # Matches any character that ``plain_text`` removes or replaces.
+# Matches any character that ``plain_text`` removes or replaces.
+_UNSAFE_CHARACTER_PATTERN = re.compile(f"[{_CONTROL_CHARACTERS}\x0b-\r\u2028\u2029\ud800-\udfff]")
 # A word with at least this many characters may be a token, a key or an address with a password, so
 # it is not cut in the middle.
 LONG_WORD_CHARACTERS = 16

@@ -27,10 +27,11 @@ from resume_hooks.transcripts.transcript import scan_transcript
 
 DEFAULT_CACHE_SECONDS = 300  # Default lifetime of the cache in seconds. Each read extends it.
 LONG_CACHE_SECONDS = 3_600  # Lifetime in seconds of a cache that was requested for one hour.
+# Since version 2.1.329, the client records the cache lifetime that it requested with each answer.
 CACHE_LIFETIMES = {
     "5m": DEFAULT_CACHE_SECONDS,
     "1h": LONG_CACHE_SECONDS,
-}  # Since version 2.1.329, the client records the cache lifetime that it requested with each answer.
+}
 # Maximum number of recent turns from which the medians of a typical turn are computed.
 MAX_TYPICAL_TURNS = 12
 
@@ -143,10 +144,11 @@ class _RequestObserver:
             return
         if node.is_boundary:
             self.turns.append(_TurnRequests(0))
+            # After a compaction, the cached conversation is not sent again.
             self.last = (
                 self.last[0],
                 0,
-            )  # After a compaction, the cached conversation is not sent again.
+            )
         elif node.is_prompt:
             self.turns.append(_TurnRequests(self.turns[-1].tokens_after))
         elif node.input_tokens and records.answering_model(record):

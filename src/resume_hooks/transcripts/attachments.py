@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from resume_hooks.transcripts.parted_text import join_parts
 from resume_hooks.transcripts.records import Record, get_mapping, get_string
 
-Address = tuple[
-    str | int, ...
-]  # The keys and list indexes that lead from a record to a value in it.
+# The keys and list indexes that lead from a record to a value in it.
+Address = tuple[str | int, ...]
 
 QUEUED, HOOK_CONTEXT, HOOK_SUCCESS = "queued_command", "hook_additional_context", "hook_success"
 """Kinds of attachments.

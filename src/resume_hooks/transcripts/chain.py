@@ -188,9 +188,8 @@ def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None
         return None
     last_node = max(main_nodes, key=lambda node: node.number)
     checkpoint_node = graph.nodes.get(checkpoint.uuid)
-    if (
-        checkpoint_node is not None and checkpoint_node.is_sidechain
-    ):  # Clients since 2.1.112 reject a checkpoint on a side chain, so it is ignored.
+    # Clients since 2.1.112 reject a checkpoint on a side chain, so it is ignored.
+    if checkpoint_node is not None and checkpoint_node.is_sidechain:
         checkpoint_node = None
     if not graph.has_inserted_messages or (checkpoint.is_explicit and checkpoint_node):
         chosen_node = _select_checkpoint(graph, checkpoint, checkpoint_node, last_node)
@@ -604,9 +603,8 @@ class ParallelCallRestorer:
             ]
         results = self._mark_as_restored(missing_results)
         end = max(self._positions.get(node.uuid, -1) for node in answer_nodes) + 1
-        while end < len(
-            self._chain
-        ):  # The region includes the results of the answer's calls, and the remarks among them.
+        # The region includes the results of the answer's calls, and the remarks among them.
+        while end < len(self._chain):
             node = self._chain[end]
             if not (
                 node.message_id == message_id

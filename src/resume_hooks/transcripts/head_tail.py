@@ -76,9 +76,8 @@ class HeadTail:
                 len(self.head) == END_BYTES
                 and _CHILD_FIRST_LINE_KEY in self.head.partition(b"\n")[0]
             ):
-                self.head += stream.readline(
-                    WIDE_END_BYTES
-                )  # The opening of a child may be longer than 64 KB.
+                # The opening of a child may be longer than 64 KB.
+                self.head += stream.readline(WIDE_END_BYTES)
             start = max(0, status.st_size - END_BYTES - 1)
             stream.seek(start)
             if len(self.head) >= END_BYTES:

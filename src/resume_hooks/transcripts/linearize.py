@@ -34,9 +34,8 @@ def linearize_chain(chain: Sequence[Node]) -> LinearChain:
     for node in nodes:
         call_matcher.add_node(node)
     nodes_since_answer = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
-    if any(
-        not (node.results or node.is_remark) for node in nodes_since_answer
-    ):  # A prompt follows the last answer, so the open calls can no longer get a result.
+    # A prompt follows the last answer, so the open calls can no longer get a result.
+    if any(not (node.results or node.is_remark) for node in nodes_since_answer):
         call_matcher.drop_pending_calls()
     return LinearChain(nodes, call_matcher.dropped_calls, tuple(call_matcher.pending_calls))
 

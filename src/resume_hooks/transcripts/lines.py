@@ -77,9 +77,8 @@ def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
     size = stream.seek(0, os.SEEK_END)
     offset = stream.seek(max(0, size - tail_bytes - 1))
     if size > tail_bytes:
-        offset += len(
-            stream.readline()
-        )  # This is the rest of a line that started before the tail, or only its line feed.
+        # This is the rest of a line that started before the tail, or only its line feed.
+        offset += len(stream.readline())
     for number, raw in enumerate(stream):
         yield Line(number, offset, raw)
         offset += len(raw)
@@ -159,9 +158,8 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
 
     The lines have no numbers.
     """
-    later_lines: list[
-        bytes
-    ] = []  # The parts of a line whose start was not read yet, starting with the last part.
+    # The parts of a line whose start was not read yet, starting with the last part.
+    later_lines: list[bytes] = []
     step_bytes = LINE_COUNT_STEP_BYTES
     while end > 0:
         start = max(0, end - step_bytes)

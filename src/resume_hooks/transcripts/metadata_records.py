@@ -23,9 +23,8 @@ LAST_PROMPT, QUEUE_OPERATION, PR_LINK = "last-prompt", "queue-operation", "pr-li
 MODE, WORKTREE, RELOCATED = "mode", "worktree-state", "relocated"
 
 FILE_SNAPSHOT, FILE_DELTA = "file-history-snapshot", "file-history-delta"
-SNAPSHOT_KINDS = frozenset(
-    {FILE_SNAPSHOT, FILE_DELTA}
-)  # Records of these kinds describe the state of the user's files at the time of a message.
+# Records of these kinds describe the state of the user's files at the time of a message.
+SNAPSHOT_KINDS = frozenset({FILE_SNAPSHOT, FILE_DELTA})
 # Records of this kind list the tool results that the client shortens in requests. With this list, a
 # resumed session sends the same bytes as before, so the API's cache stays valid.
 SHORTENED_RESULTS_KIND = "content-replacement"

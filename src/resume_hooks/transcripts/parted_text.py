@@ -21,9 +21,8 @@ MAX_PART_UNITS = 9_800
 MAX_PARTS = 4  # Number of hooks in hooks/hooks.json. Each hook delivers one part.
 # A text of at most this number of units always fits into ``MAX_PARTS`` parts.
 MAX_TEXT_UNITS = 38_500
-_MAX_PIECE_UNITS = (
-    MAX_PART_UNITS - 100
-)  # Maximum length of a part, not counting the line with its number.
+# Maximum length of a part, not counting the line with its number.
+_MAX_PIECE_UNITS = MAX_PART_UNITS - 100
 # If a sentence ends within this number of units before the limit, a long line is cut there.
 _SENTENCE_SEARCH_UNITS = 100
 

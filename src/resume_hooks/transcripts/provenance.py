@@ -23,9 +23,8 @@ _KIND_PATTERN = re.compile(r"[a-z][a-z_-]{0,30}")
 # At most this number of bytes of a first line is read. The first line may be long if metadata was
 # merged into a long record.
 MAX_FIRST_LINE_BYTES = 4 * 1024 * 1024
-FORK_SEARCH_BYTES = (
-    64 * 1024
-)  # This number of bytes at the start of a file is searched for the source of a fork.
+# This number of bytes at the start of a file is searched for the source of a fork.
+FORK_SEARCH_BYTES = 64 * 1024
 
 
 class Parent(NamedTuple):

@@ -132,9 +132,8 @@ def clear_usage(body: bytes) -> bytes:
         and body.find(_USAGE_START, 0, start) < 0
         and body.find(_CONTENT_START, start) < 0
     ):
-        end = _find_object_end(
-            body, start + len(_USAGE_START)
-        )  # Clients write the content before the token counts, so these counts are not part of the content.
+        # Clients write the content before the token counts, so these counts are not part of the content.
+        end = _find_object_end(body, start + len(_USAGE_START))
         return body[:start] + _TOKEN_COUNT.sub(_ZERO_COUNT, body[start:end]) + body[end:]
     record = parse_record(body)
     if record is None or not (counts := token_usage(record)):

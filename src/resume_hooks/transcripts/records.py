@@ -24,12 +24,10 @@ USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = (
     "attachment",
     "progress",
 )
-CHAIN_KINDS = frozenset(
-    {USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS}
-)  # Records of these kinds are linked by ``uuid`` and ``parentUuid``.
-MESSAGE_KINDS = frozenset(
-    {USER, ASSISTANT}
-)  # Records of these kinds contain a message of the conversation.
+# Records of these kinds are linked by ``uuid`` and ``parentUuid``.
+CHAIN_KINDS = frozenset({USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS})
+# Records of these kinds contain a message of the conversation.
+MESSAGE_KINDS = frozenset({USER, ASSISTANT})
 OUTPUTS_CLEARED = "microcompact_boundary"
 """The subtype of the record that the client writes when it clears tool outputs from its memory.
 
@@ -51,9 +49,8 @@ MEDIA_TYPES = frozenset({IMAGE, DOCUMENT})
 _CALL_ID_FIELDS = {CALL: "id", RESULT: "tool_use_id"}
 
 READING_TOOLS = frozenset({"Read", "NotebookRead"})
-WRITING_TOOLS = frozenset(
-    {"Edit", "MultiEdit", "NotebookEdit", "Write"}
-)  # The client's tools that write a file.
+# The client's tools that write a file.
+WRITING_TOOLS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 POLL_TOOL, POLLED_TASK_FIELD = "write_stdin", "task_id"
 """The tool with which an agent waits for a running command, and the tool's input that names the
 command."""
@@ -81,10 +78,11 @@ SANDBOX_FIELD = "sandbox"
 The field occurs in transcripts that were converted from another agent's.
 """
 
+# The inputs of the client's tools that contain the path of a file.
 FILE_PATH_INPUTS = (
     "file_path",
     "notebook_path",
-)  # The inputs of the client's tools that contain the path of a file.
+)
 MAX_CONTEXT_TOKENS = 100_000_000  # Larger numbers cannot be the size of a context.
 # The name of the model in answers that the client or this plugin wrote, not a model.
 SYNTHETIC_MODEL = "<synthetic>"

@@ -47,9 +47,8 @@ The line contains the number of remaining tokens, either in full or in thousands
 """
 
 _PDF_PAGE_PATTERN = re.compile(rb"/Type\s*/Page\b")
-_IMAGE_HEAD_CHARACTERS = (
-    64 * 1024
-)  # Number of base64 characters from which the size of an image is read. It is a multiple of four.
+# Number of base64 characters from which the size of an image is read. It is a multiple of four.
+_IMAGE_HEAD_CHARACTERS = 64 * 1024
 
 DEFAULT_WINDOW_TOKENS = 200_000
 LARGE_WINDOW_TOKENS = 1_000_000
@@ -106,9 +105,8 @@ def media_tokens(block: Record) -> int:
     if block.get("type") == DOCUMENT:
         if source.get("type") != "base64":
             return len(data) // 4
-        return (
-            TOKENS_PER_PAGE * max(1, len(_PDF_PAGE_PATTERN.findall(_decode_base64(data))))
-        )  # Pages in compressed parts of the file cannot be counted, so at least one page is assumed.
+        # Pages in compressed parts of the file cannot be counted, so at least one page is assumed.
+        return TOKENS_PER_PAGE * max(1, len(_PDF_PAGE_PATTERN.findall(_decode_base64(data))))
     size = image_size(_decode_base64(data[:_IMAGE_HEAD_CHARACTERS]))
     if size:
         return image_tokens(size)

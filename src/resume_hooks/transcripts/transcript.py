@@ -293,9 +293,8 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
-    raw = (
-        line.raw if line.offset else line.body
-    )  # Copying each line would take a tenth of the time of a scan.
+    # Copying each line would take a tenth of the time of a scan.
+    raw = line.raw if line.offset else line.body
     if raw.isspace():
         return
     record = records.parse_strict(raw)
@@ -324,10 +323,11 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
 def _link_node(transcript: Transcript, node: Node, record: records.Record) -> None:
     sent_uuid = record.get("sentAsUuid")
     if sent_uuid and isinstance(sent_uuid, str) and not transcript.contains_record(sent_uuid):
+        # The answer to a queued prompt refers to the id under which the prompt was sent.
         node.uuid, node.has_sent_uuid = (
             sent_uuid,
             True,
-        )  # The answer to a queued prompt refers to the id under which the prompt was sent.
+        )
     transcript.nodes.append(node)
     if not node.is_broken and node.kind != records.PROGRESS:
         transcript.checkpoint.process_record(node)

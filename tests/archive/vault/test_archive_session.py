@@ -91,9 +91,8 @@ def test_archiving_an_unchanged_session_writes_nothing(config_home: ConfigHome) 
         f"{SESSION}/manifest.json",
         f"{SESSION}/{again.transcript.where}",
     ]
-    assert archived_contents(kept, config_home) == archived_contents(
-        again, config_home
-    )  # A program that read the older manifest can still read the copy.
+    # A program that read the older manifest can still read the copy.
+    assert archived_contents(kept, config_home) == archived_contents(again, config_home)
 
 
 @pytest.mark.parametrize("how", ["shorter", "other", "in place"])

@@ -175,9 +175,8 @@ def test_leftovers_of_an_interrupted_copy_are_removed(config_home: ConfigHome) -
         commit.remove_leftovers(config_home.where)
     assert unreadable_folders(config_home.where) == [damaged, busy]
     commit.remove_unused_packs(damaged, session_id(3), config_home.where)
-    assert os.path.exists(
-        os.path.join(damaged, "pack-1.xz")
-    )  # A newer engine may be able to read this pack.
+    # A newer engine may be able to read this pack.
+    assert os.path.exists(os.path.join(damaged, "pack-1.xz"))
     assert (os.path.exists(left), find_archived(SESSION, config_home.where)) == (False, kept)
     os.rename(vault_folder(config_home.where), vault_folder(config_home.where) + "-2")
     os.symlink(vault_folder(config_home.where) + "-2", vault_folder(config_home.where))

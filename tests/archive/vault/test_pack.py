@@ -140,9 +140,8 @@ def test_rewriting_a_copy_changes_every_text(config_home: ConfigHome) -> None:
     assert b"parser" not in Path(now.folder, "manifest.json").read_bytes()
     assert verify_archived(now) == []
     assert rewrite_archived(now, lambda line: line, config_home.where) == 0
-    assert (
-        archive_session(session, config_home.where) == now
-    )  # The client's file did not change, so its original text is not archived again.
+    # The client's file did not change, so its original text is not archived again.
+    assert archive_session(session, config_home.where) == now
 
 
 def test_rewriting_may_change_a_whole_text(config_home: ConfigHome) -> None:

@@ -175,10 +175,11 @@ def test_an_employer_limits_the_age_of_copies(
     assert policy.apply_policy(config_home.where) == policy.apply_policy(config_home.where) == []
     assert policy.read_removed_sessions(config_home.where) == []
     note = Path(vault_folder(config_home.where), policy.POLICY_FILE)
+    # In the first case the clock was wrong. In the second case the copy was noted only a minute ago.
     for since in (
         time.time() + 9 * DAY,
         time.time() - 60,
-    ):  # In the first case the clock was wrong. In the second case the copy was noted only a minute ago.
+    ):
         note.write_text(json.dumps({"version": 1, "since": {old: int(since)}}))
         assert policy.apply_policy(config_home.where) == []
         assert json.loads(note.read_bytes())["since"][old] <= time.time()

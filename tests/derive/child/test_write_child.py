@@ -255,10 +255,11 @@ def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) ->
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
     (warning,) = write_child(PLANNERS[kind](damaged, config_home), config_home.where).warnings
     assert warning.startswith("1 answer directly after another")
+    # A client may write two such answers, with no prompt lost between them.
     records = [
         *conversation(1),
         {**more, "parentUuid": "r1"},
-    ]  # A client may write two such answers, with no prompt lost between them.
+    ]
     sound = locate.session_file(write_session(config_home.project(), SESSION, records))
     assert write_child(PLANNERS[kind](sound, config_home), config_home.where).warnings == ()
 

@@ -355,9 +355,8 @@ WAYS_TO_DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "an id that is a path": lambda content: content.replace(
         FIRST_ID.encode(), b"../" + FIRST_ID.encode()[3:]
     ),
-    "no sessions": lambda content: re.sub(
-        rb"(?s)\n.*\n(?=.)", b"\n", content
-    ),  # Only the first and the last row are kept.
+    # Only the first and the last row are kept.
+    "no sessions": lambda content: re.sub(rb"(?s)\n.*\n(?=.)", b"\n", content),
     "written anew": lambda content: orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
     "twice the same": repeat_session,
     "a number for a title": text_replacer(b'"title":"Parser"', b'"title":7'),
@@ -468,9 +467,8 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
         files = sorted(
             str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
         )
-        files = [
-            name for name in files if not name.startswith(".resume-hooks-")
-        ]  # The next write removes these leftovers.
+        # The next write removes these leftovers.
+        files = [name for name in files if not name.startswith(".resume-hooks-")]
         assert files == sorted(
             [f"{FIRST_ID}.jsonl", f"{FIRST_ID}/tool-results/one", f"{FIRST_ID}/tool-results/two"]
         )

@@ -128,9 +128,8 @@ class TranscriptMaker:
 
 
 def _add_turn(make: TranscriptMaker) -> None:
-    make.user(
-        make.text().strip() or "asked"
-    )  # A blank prompt would be counted as a turn but not copied to a child.
+    # A blank prompt would be counted as a turn but not copied to a child.
+    make.user(make.text().strip() or "asked")
     make.answer([{"type": "text", "text": make.text()}])
 
 
@@ -267,9 +266,8 @@ def _add_odd_link(make: TranscriptMaker) -> None:
     elif trouble == "twice" and rows:
         make.lines.append(make.draw(st.sampled_from(rows)))
     elif trouble == "sidechain":
-        make.user(
-            "of a sub-agent", isSidechain=True, link=False
-        )  # No client continues from a sub-agent's record.
+        # No client continues from a sub-agent's record.
+        make.user("of a sub-agent", isSidechain=True, link=False)
     elif trouble == "sent as":
         make.user("queued", sentAsUuid=f"sent-{make.count}")
         make.parent = f"sent-{make.count - 1}"

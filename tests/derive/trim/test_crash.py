@@ -85,9 +85,8 @@ def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: Con
         write_child(again, config_home.where)
         whole = files_after_attempt(config_home, again)
         assert (whole["companions"], whole["temporary"]) == (["one", "one", "two", "two"], [])
-        assert found[
-            "linked"
-        ]  # The large outputs of a child that was never written are hard links, so they take no space.
+        # The large outputs of a child that was never written are hard links, so they take no space.
+        assert found["linked"]
         if was_killed:
             assert found["parent"] == whole["parent"]
             assert found["child"] in {False, whole["child"]}

@@ -88,9 +88,8 @@ def test_a_trimmed_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     assert first["trim_metadata"]["parent_file"] == str(path)
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 1
     parent, row = LineageFinder(config_home.where).find_lineage(str(child))
-    assert (
-        parent.ended < row.created == row.ended == first["trim_metadata"]["trimmed_at"]
-    )  # The child is new, although its records are old.
+    # The child is new, although its records are old.
+    assert parent.ended < row.created == row.ended == first["trim_metadata"]["trimmed_at"]
     assert [HeadTail(str(file)).title for file in (child, other)] == [
         "The parser · trim",
         "The parser · trim 2",
@@ -134,9 +133,8 @@ def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHo
     first, second = records_by_uuid(again)["c2"], records_by_uuid(again)["c4"]
     assert (first["original_session_id"], first["original_index"]) == (SESSION, 2)
     assert first["message"] == records_by_uuid(child)["c2"]["message"]
-    assert (
-        second["original_session_id"] == child.stem
-    )  # The first child contains this content in full.
+    # The first child contains this content in full.
+    assert second["original_session_id"] == child.stem
     assert file_records(child)[second["original_index"]]["uuid"] == "c4"
 
 

@@ -48,9 +48,8 @@ class TrimmedCase:
         self.plan = self.plan_trim(self.parent, how)
         if not any(node.is_message for node in kept_nodes(self.plan)):
             raise NothingToTrim("blank")
-        write_child(
-            self.plan, Where(self.where)
-        )  # The checks of the child raise an error if it is invalid.
+        # The checks of the child raise an error if it is invalid.
+        write_child(self.plan, Where(self.where))
         self.child = Path(self.plan.draft.path)
 
     def plan_trim(self, path: Path, how: Options) -> TrimPlan:
@@ -113,10 +112,11 @@ def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> No
             continue
         if CHANGEABLE_FIELDS.sub(b"", raw) != CHANGEABLE_FIELDS.sub(b"", there[node.uuid]):
             old, new = parse_record(raw) or {}, parse_record(there[node.uuid]) or {}
+            # A client needs these fields, so they are added.
             assert {
                 "timestamp",
                 "parentUuid",
-            } - old.keys()  # A client needs these fields, so they are added.
+            } - old.keys()
             changed = {"sessionId", "parentUuid", "timestamp", "message"}
             assert {k: v for k, v in new.items() if k not in changed} == {
                 k: v for k, v in old.items() if k not in changed
@@ -180,9 +180,8 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
         assert_other_lines_are_unchanged(case, child)
         assert_trimmed_contents_are_not_sent(case, child)
         assert_thinking_unchanged(case, child)
-        if (
-            not chain_rewrite(case.plan).linear_chain.dropped_calls
-        ):  # If a result was dropped, a second trim may apply a different rule to its call.
+        # If a result was dropped, a second trim may apply a different rule to its call.
+        if not chain_rewrite(case.plan).linear_chain.dropped_calls:
             assert case.plan_trim(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 
@@ -192,6 +191,7 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
 def test_any_bytes_are_trimmed_or_refused(before: bytes, data: bytes, after: bytes) -> None:
     """Any bytes are either trimmed to a valid child or refused because they contain no messages."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(NothingToTrim):
+        # The checks of the child raise an error if it is invalid.
         TrimmedCase(
             folder, before + b"\n" + data + b"\n" + after, Options(keep_recent=0, threshold=0)
-        )  # The checks of the child raise an error if it is invalid.
+        )

@@ -187,9 +187,8 @@ def test_a_trim_in_place_changes_only_chosen_outputs(
     done = trim(config_home, path)
     assert all_backups(config_home) == [Path(done.backup)]
     changed = assert_trimmed(path, content, Path(done.backup))
-    assert (
-        len(changed) == 4
-    )  # The last two of the six turns are protected, so four outputs are trimmed.
+    # The last two of the six turns are protected, so four outputs are trimmed.
+    assert len(changed) == 4
     assert (done.kind, done.written, done.tools_trimmed) == ("trim", True, 4)
     assert (done.session_id, done.parent_session_id, done.file, done.parent_file) == (
         *[SESSION] * 2,
@@ -382,9 +381,8 @@ def _take_lock_repeatedly(where: Where, place: str, turns: int) -> None:
     for _ in range(turns):
         try:
             with backups.lock_rewrite(SESSION, where):
-                os.close(
-                    os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-                )  # If two processes had the lock, this would raise ``FileExistsError``.
+                # If two processes had the lock, this would raise ``FileExistsError``.
+                os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
                 os.unlink(place)
         except SessionOpen:
             pass
@@ -693,9 +691,8 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
             tui.submit("the second prompt")
             tui.wait_for("Mock reply 2")
             tui.wait_until_idle()
-            assert "000001 " in str(
-                api.main_requests()[-1]
-            )  # The client still uses the conversation in its memory.
+            # The client still uses the conversation in its memory.
+            assert "000001 " in str(api.main_requests()[-1])
             tui.submit(f"/resume {SESSION}")
             tui.wait_until_idle()
             tui.submit("the third prompt")

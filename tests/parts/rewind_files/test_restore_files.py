@@ -177,13 +177,11 @@ def replace_folder_by_link(project: Project) -> None:
     "act",
     [
         lambda project: project.write_file("sub/c", "by hand\n"),
-        lambda project: os.utime(
-            project.write_file("sub/c", "new c\n"), ns=(1, 1)
-        ),  # The content is the same, but the time differs.
+        # The content is the same, but the time differs.
+        lambda project: os.utime(project.write_file("sub/c", "new c\n"), ns=(1, 1)),
         lambda project: project.path_of("sub/c").unlink(),
-        lambda project: project.write_file(
-            "sub/deep/d", "by hand\n"
-        ),  # This file did not exist before.
+        # This file did not exist before.
+        lambda project: project.write_file("sub/deep/d", "by hand\n"),
         replace_folder_by_link,
     ],
 )

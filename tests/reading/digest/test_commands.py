@@ -205,9 +205,8 @@ def test_a_run_of_selected_tests_is_replaced_by_a_wider_check(
     failed = Talk().prompt("go").runs(selected).fails(whole)
     assert entry_texts(failed.digest(config_home), "commands") == [selected]
     talk.edits(f"{CWD}/a.py").runs(whole)
-    kept = (
-        whole == "pytest tests -q"
-    )  # Tests named "one" may also exist outside the folder ``tests``.
+    # Tests named "one" may also exist outside the folder ``tests``.
+    kept = whole == "pytest tests -q"
     assert (selected in entry_texts(talk.digest(config_home), "commands")) is kept
     inspected = (
         Talk().prompt("go").runs(selected).edits(f"{CWD}/a.py").runs(f'echo "=== all ==="; {whole}')

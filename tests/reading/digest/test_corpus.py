@@ -37,14 +37,14 @@ def _required_words(section: str, entry: DigestEntry, said: str) -> list[str]:
     # An entry of the section "next" is a label that the digest adds, followed by quoted sentences.
     if section == "next":
         text = text.partition(': "')[2].rstrip('"…')
+    # An entry of these sections may also contain a neighbouring sentence.
     if section in {
         "constraints",
         "next",
-    }:  # An entry of these sections may also contain a neighbouring sentence.
+    }:
         return [sentence.rstrip("…") for sentence in re.split(r"(?<=[.!?:])\s", text)]
-    if (
-        section == "marks"
-    ):  # The name of the file comes from the session's folder, not from the record.
+    # The name of the file comes from the session's folder, not from the record.
+    if section == "marks":
         text = text.rpartition(" (")[0]
     if section == "artefacts":
         return [text.removeprefix("commit ").removeprefix("commit: ").split()[0]]

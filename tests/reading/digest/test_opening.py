@@ -361,9 +361,8 @@ def test_a_section_never_exceeds_its_space(section: Section) -> None:
             re.MULTILINE,
         )
         if head is None:
-            assert section.group is SectionGroup.SPARE, (
-                room
-            )  # Only a section that fills spare space may be missing.
+            # Only a section that fills spare space may be missing.
+            assert section.group is SectionGroup.SPARE, room
             continue
         rows = head[3].strip("\n").split("\n")
         assert (len(rows), head[2]) == (int(head[1]), "3,007")
@@ -1192,9 +1191,8 @@ def test_an_opening_of_any_size_contains_some_lists(config_home: ConfigHome) -> 
         talk.fails(f"make target{number}", f"error {number}: {'reason ' * number}")
         talk.says(f"Step {number} is done. {'It took some time. ' * 20}").prompt(f"go on {number}")
     digest = talk.runs("git commit -qam x").digest(config_home)
-    for characters in range(
-        4_000, 30_000, 200
-    ):  # The smallest size is 1k, which is 4,000 characters.
+    # The smallest size is 1k, which is 4,000 characters.
+    for characters in range(4_000, 30_000, 200):
         shown = format_opening(digest, characters).text
         assert len(shown) <= characters
         assert "\nfiles changed" in shown, characters

@@ -325,9 +325,8 @@ def test_a_hanging_git_process_is_stopped(repo: Path, tmp_path: Path) -> None:
     started = time.monotonic()
     state = git_state(repo, {"PATH": f"{folder}:{os.environ['PATH']}"}, wait=0.3)
     assert state.description == "not asked"
-    assert (
-        time.monotonic() - started < 30
-    )  # The query must not wait for a grandchild that keeps the pipe open.
+    # The query must not wait for a grandchild that keeps the pipe open.
+    assert time.monotonic() - started < 30
     pids = (tmp_path / "pids").read_text().split()
     assert pids
     deadline = time.monotonic() + 10

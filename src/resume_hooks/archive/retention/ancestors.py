@@ -166,8 +166,7 @@ def find_unarchived_session(path: str, where: Where) -> SessionFile | None:
 
 
 def _make_archiver(where: Where) -> BackgroundArchiver:
-    from resume_hooks.archive.retention.archive_sessions import (
-        BackgroundArchiver,
-    )  # Imported here because the import takes 15 ms and is rarely needed.
+    # Imported here because the import takes 15 ms and is rarely needed.
+    from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
     return BackgroundArchiver(where)

@@ -121,9 +121,8 @@ def archive_expiring(
                 due_in_folders.append(expiring)
             if (expiry_time := expiry.next_expiry(now + warning_period)) is not None:
                 next_expiry_check = min(next_expiry_check, expiry_time - warning_period)
-        due_sessions += sorted(
-            due_in_folders, key=lambda expiring: expiring.deletion_time
-        )  # Sort by the time of deletion, the earliest first.
+        # Sort by the time of deletion, the earliest first.
+        due_sessions += sorted(due_in_folders, key=lambda expiring: expiring.deletion_time)
     if not due_sessions:
         return ArchiveBatch(0, 0, 0, next_expiry_check)
     archived_count, failed_count, remaining_count = _archive_due_sessions(

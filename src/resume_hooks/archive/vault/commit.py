@@ -211,9 +211,8 @@ def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
             if part.where:
                 leftovers.add(path_in_archive(part.place).split("/")[0])
     for name in leftovers:
-        with contextlib.suppress(
-            OSError
-        ):  # If a file cannot be removed, the next change tries again.
+        # If a file cannot be removed, the next change tries again.
+        with contextlib.suppress(OSError):
             removal.remove_permanently(os.path.join(folder, name), where.state)
 
 

@@ -91,9 +91,8 @@ def select_earlier_state(archived: ArchivedSession, earlier: EarlierState) -> Ar
 
     Files that are not stored in the earlier state are taken from the current state.
     """
-    places = {
-        path_in_archive(part.place): part.place for part in archived.parts
-    }  # At that time, the session may have been in another project, so its current paths are used.
+    # At that time, the session may have been in another project, so its current paths are used.
+    places = {path_in_archive(part.place): part.place for part in archived.parts}
     earlier_parts = {
         place: part._replace(place=place)
         for part in earlier.parts

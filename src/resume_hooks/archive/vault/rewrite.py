@@ -76,9 +76,10 @@ def rewrite_archived(
 
 def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
     """Return the manifest with the title and the details that the rewritten transcript has."""
+    # The folder's name begins like a pack's name, so the folder is later removed as an unused pack.
     folder = os.path.join(
         archived.folder, f"{commit.choose_pack_name(archived.folder, archived)}.part"
-    )  # The folder's name begins like a pack's name, so the folder is later removed as an unused pack.
+    )
     os.mkdir(folder, 0o700)
     write_archived_files(archived, [archived.transcript], folder, where)
     ends = HeadTail(os.path.join(folder, path_in_archive(archived.place)))

@@ -380,9 +380,8 @@ class Chooser:
 
     def _call_in_loop(self, call: Callable[[], object]) -> None:
         if self._loop is not None:
-            with contextlib.suppress(
-                RuntimeError
-            ):  # The loop is closed if the user left in the meantime.
+            # The loop is closed if the user left in the meantime.
+            with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(call)
 
 

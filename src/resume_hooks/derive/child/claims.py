@@ -47,9 +47,8 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
         yield
     finally:
         removal.remove_if_possible(claim_path, where.state)
-        with contextlib.suppress(
-            OSError
-        ):  # The folder contains the claim of another child, so it is not empty.
+        # The folder contains the claim of another child, so it is not empty.
+        with contextlib.suppress(OSError):
             removal.remove_empty_folder(folder, where.state)
             if not state_existed:
                 removal.remove_empty_folder(

@@ -39,18 +39,16 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.state_file import PRIVATE_MODE
 
 MAX_TASKS = 1_000  # Maximum number of tasks in a task list. A longer list is not copied.
-MAX_TASK_BYTES = (
-    1024 * 1024
-)  # Maximum size of a task file in bytes. If a task is larger, the whole list is not copied.
+# Maximum size of a task file in bytes. If a task is larger, the whole list is not copied.
+MAX_TASK_BYTES = 1024 * 1024
 _TASK_FILE_PATTERN = re.compile(r"[A-Za-z0-9_-]+\.json")
 _HIGHEST_TASK_NUMBER_FILE = (
     # The client writes the highest number of a deleted task to this file, so that it never reuses
     # the number.
     ".highwatermark"
 )
-_BACKUP_NAME_PATTERN = re.compile(
-    rb'"backupFileName":\s*"([^"\\/]+)"'
-)  # The name of a backup in a file snapshot record.
+# The name of a backup in a file snapshot record.
+_BACKUP_NAME_PATTERN = re.compile(rb'"backupFileName":\s*"([^"\\/]+)"')
 
 
 def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
@@ -274,9 +272,8 @@ def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> No
         return
     if target not in new_folders:
         make_private_folder(os.path.dirname(target), where)
-        os.mkdir(
-            target, 0o700
-        )  # The child's id is new, so a folder with this id must belong to another program.
+        # The child's id is new, so a folder with this id must belong to another program.
+        os.mkdir(target, 0o700)
         new_folders.append(target)
     for name in names:
         transfer(os.path.join(source, name), os.path.join(target, name))

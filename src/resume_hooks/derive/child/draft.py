@@ -52,9 +52,8 @@ FOREIGN_VERSION = "2.1.42"
 CROSS_AGENT_KINDS = frozenset({"handoff", "rollover", "fork"})
 # Maximum number of characters of a prompt to read for a title.
 MAX_TITLE_PROMPT_CHARACTERS = 8_192
-NO_PARENT = SessionFile(
-    "", "", 0, 0
-)  # Stands for the parent of an imported session, which has none.
+# Stands for the parent of an imported session, which has none.
+NO_PARENT = SessionFile("", "", 0, 0)
 
 
 class ChildLocation(NamedTuple):
@@ -361,9 +360,8 @@ def _find_root_title(
     root = ends.get(oldest.session_id)
     if root is None or root.given_title:
         return oldest.title
-    from resume_hooks.reading.digest.prose import (
-        make_goal_title,
-    )  # Imported here because it is needed only if the user did not set a title.
+    # Imported here because it is needed only if the user did not set a title.
+    from resume_hooks.reading.digest.prose import make_goal_title
 
     prompts = (
         secrets.redact(prompt[:MAX_TITLE_PROMPT_CHARACTERS]) for prompt in root.early_prompts

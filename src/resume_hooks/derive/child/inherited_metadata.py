@@ -124,10 +124,11 @@ class Relocation(NamedTuple):
         return backup
 
 
+# Records of these kinds contain a session's folder, which clients use to list sessions.
 FOLDER_RECORD_KINDS = (
     WORKTREE,
     RELOCATED,
-)  # Records of these kinds contain a session's folder, which clients use to list sessions.
+)
 # A child takes over its parent's last record of each of these kinds.
 COPIED_RECORD_KINDS = (TAG, PR_LINK, MODE, *FOLDER_RECORD_KINDS)
 

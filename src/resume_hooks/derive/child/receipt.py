@@ -11,9 +11,8 @@ from resume_hooks.sessions.agents.registry import agent_with_name
 if TYPE_CHECKING:  # Imported only for types, so that comparing strategies does not load the checks.
     from resume_hooks.transcripts.invariants import Check
 
-FRESH_CHILD_KINDS = frozenset(
-    {"handoff", "rollover"}
-)  # Children of these kinds contain no records of their parent.
+# Children of these kinds contain no records of their parent.
+FRESH_CHILD_KINDS = frozenset({"handoff", "rollover"})
 
 
 class Receipt(NamedTuple):

@@ -65,9 +65,8 @@ from resume_hooks.transcripts.transcript import Transcript, scan_live_part
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
 
-Edit = Callable[
-    [Record], Record | None
-]  # A function that returns a record as the child contains it, or None to omit the record.
+# A function that returns a record as the child contains it, or None to omit the record.
+Edit = Callable[[Record], Record | None]
 
 DROPPED_PROMPT_PREFIX = "Prompt dropped by a hook: "
 """The start of the record that the client writes if the plugin's JavaScript module stops a prompt.
@@ -530,9 +529,8 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
             lambda record: replace_lineage_block(record, lineage)
         )
     lineage_index = 0
-    if (
-        chain.nodes and chain.nodes[0].is_boundary
-    ):  # A compaction's summary must directly follow the boundary record.
+    # A compaction's summary must directly follow the boundary record.
+    if chain.nodes and chain.nodes[0].is_boundary:
         lineage_index = next(
             (
                 index + 1
@@ -605,9 +603,8 @@ class _ChainWriter:
     def __init__(self, child: ChainRewrite) -> None:
         self._child = child
         self._last_uuid: str | None = None
-        self._last_time_ms = next(
-            filter(None, map(_get_time_ms, child.linear_chain.nodes)), 0
-        )  # No record gets a time before the first valid time in the parent.
+        # No record gets a time before the first valid time in the parent.
+        self._last_time_ms = next(filter(None, map(_get_time_ms, child.linear_chain.nodes)), 0)
         self.has_written_lineage = False
 
     def make_lineage_line(self, node: Node) -> bytes:

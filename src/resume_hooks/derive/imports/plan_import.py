@@ -257,9 +257,8 @@ def _read_source(
             tuple(map(make_valid_call_id, node.results)),
         )
         if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
-            write_observer.records_to_mend.add(
-                node.number
-            )  # An id in the source may be equal to the new form of a different id.
+            # An id in the source may be equal to the new form of a different id.
+            write_observer.records_to_mend.add(node.number)
         if node.time_ms is not None and node.time_ms > now:
             # Client 2.1.42 resumes at the record with the latest time. New records could never be
             # later than an invalid time in the far future.

@@ -180,9 +180,8 @@ class WholeSessionPlan(ChildPlan):
         try:
             if self.bundled.files and not os.path.lexists(own_folder):
                 if os.path.lexists(incomplete_path):
-                    removal.remove_permanently(
-                        incomplete_path, self.draft.folder, follow_root=True
-                    )  # A killed import left this folder behind.
+                    # A killed import left this folder behind.
+                    removal.remove_permanently(incomplete_path, self.draft.folder, follow_root=True)
                 os.mkdir(incomplete_path, 0o700)
                 for name, path in self.bundled.files:
                     target = os.path.join(incomplete_path, *name.split("/"))
@@ -249,9 +248,8 @@ def plan_whole_session(
         return make_plan(existing_path, own_id, session_file(existing_path))
     new_id = str(uuid.uuid4())
     size = sum(map(len, make_plan("", new_id).body.lines()))
-    for session in (
-        [] if force else sessions_in_project_folder(folder)
-    ):  # An earlier import may have given the session a different id.
+    # An earlier import may have given the session a different id.
+    for session in [] if force else sessions_in_project_folder(folder):
         if session.size == size and _has_same_lines(
             session.path, make_plan(session.path, session.session_id).body
         ):

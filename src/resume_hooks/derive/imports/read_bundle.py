@@ -240,9 +240,8 @@ def _validate_part(validator: TypeAdapter[ValidatedPart], row: object, part: str
 
     ``part`` is the name of the part for the error message.
     """
-    from pydantic import (
-        ValidationError,
-    )  # Imported here because the import takes 80 ms, and only bundles need it.
+    # Imported here because the import takes 80 ms, and only bundles need it.
+    from pydantic import ValidationError
 
     try:
         return validator.validate_python(row, strict=True)

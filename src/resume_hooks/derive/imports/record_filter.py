@@ -58,9 +58,8 @@ MAX_NOTE_QUOTE_CHARACTERS = 200
 # The API accepts only ids and tool names that match this pattern.
 _VALID_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _INVALID_ID_CHARACTER_PATTERN = re.compile(r"[^A-Za-z0-9_-]")
-_TAG_START_PATTERN = re.compile(
-    "[<\uff1c\ufe64]"
-)  # The character that starts a tag, and its Unicode variants.
+# The character that starts a tag, and its Unicode variants.
+_TAG_START_PATTERN = re.compile("[<\uff1c\ufe64]")
 _REMINDER_TAG_PATTERN = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
 # The signature of a PDF file is within this number of bytes from its start.
 _PDF_SIGNATURE_SEARCH_BYTES = 1_024
@@ -166,9 +165,8 @@ def _filter_result(block: Record) -> Record:
     content, error = block.get("content"), block.get("is_error")
     if isinstance(content, list):
         filtered_blocks = _filter_blocks(content, _ALLOWED_TYPES["result"])
-        content = [
-            part for part in filtered_blocks if part["type"] != TEXT or part["text"].strip()
-        ]  # The API rejects blank text.
+        # The API rejects blank text.
+        content = [part for part in filtered_blocks if part["type"] != TEXT or part["text"].strip()]
         if any(part["type"] != TEXT for part in content):
             error = None  # The API accepts ``is_error`` only in a result that is plain text.
     elif isinstance(content, str):
@@ -314,9 +312,8 @@ _WARNING_BLOCK: Record = {"type": "text", "text": SUMMARY_WARNING}
 MESSAGE_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 """The flags of a message that affect whether a client shows it and whether it sends it."""
 
-HIDING_FLAGS = frozenset(
-    {"isMeta", "isVisibleInTranscriptOnly"}
-)  # The model reads a message with one of these flags, but no screen shows it.
+# The model reads a message with one of these flags, but no screen shows it.
+HIDING_FLAGS = frozenset({"isMeta", "isVisibleInTranscriptOnly"})
 # The origin of a message that a client wrote in the user's role.
 NOTIFICATION_ORIGIN = {"kind": "task-notification"}
 
@@ -371,9 +368,8 @@ class ConversationFilter:
         for flag in MESSAGE_FLAGS:
             if record.get(flag) is True:
                 flags[flag] = True
-        instant = min(
-            clock.normalize_timestamp(record.get("timestamp")), self._attributes.at
-        )  # No record has a time after the import.
+        # No record has a time after the import.
+        instant = min(clock.normalize_timestamp(record.get("timestamp")), self._attributes.at)
         return {  # The writer sets the links between records, and replaces an invalid time.
             "parentUuid": get_string(record, "parentUuid") or None,
             "isSidechain": False,

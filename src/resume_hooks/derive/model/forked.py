@@ -126,9 +126,8 @@ class ForkedModel(NamedTuple):
             )
             reason = REASON_TEXTS.get(reason, reason)
             raise HeadlessFailed(f"{self.name} gave no answer: {port.format_reason(reason)}")
-        answer_text = get_string(
-            self.report, "text"
-        )  # If a tool was denied, the model may have written text before the answer.
+        # If a tool was denied, the model may have written text before the answer.
+        answer_text = get_string(self.report, "text")
         answer = port.parse_only_object(
             answer_text[answer_text.find("{") : answer_text.rfind("}") + 1]
         )

@@ -219,9 +219,8 @@ def parse_answer(
 
     ``restore_text`` reverses the replacements that were made in the text of the prompt.
     """
-    from pydantic import (
-        ValidationError,
-    )  # Imported here because only an answer needs it.
+    # Imported here because only an answer needs it.
+    from pydantic import ValidationError
 
     if answer is None:
         raise HeadlessFailed(f"{name} answered in prose where JSON was asked for", cost_usd=cost)

@@ -145,9 +145,8 @@ def _choose_by_rules(
             if key in chosen_keys or not is_trimmable(material, options, offered_piece.piece, name):
                 continue
             choice = make_choice(material, offered_piece, name, origins)
-            if (
-                choice is not None and choice.tokens_saved(scale) >= 0
-            ):  # If clients no longer send certain thinking, trimming it saves 0 tokens.
+            # If clients no longer send certain thinking, trimming it saves 0 tokens.
+            if choice is not None and choice.tokens_saved(scale) >= 0:
                 chosen_keys.add(key)
                 yield choice
 
@@ -260,9 +259,8 @@ class TrimEdit:
             and choice.tool not in TOOLS_WITH_SCREEN_COPY
             for choice in self._choices
         ):
-            record.pop(
-                "toolUseResult", None
-            )  # This is the record's copy of the output, which only the screen needs.
+            # This is the record's copy of the output, which only the screen needs.
+            record.pop("toolUseResult", None)
         return {
             **record,
             **self._origin.trim_fields(min(choice.piece.block for choice in self._choices)),

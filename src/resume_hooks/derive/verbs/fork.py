@@ -72,9 +72,8 @@ def plan_fork(
     from resume_hooks.derive.fork import ForkPlan, convert_conversation_to_text
 
     require_complete(session)
-    session = Session.from_file(
-        session, where
-    )  # The session is loaded only once, because both the draft and the sizes need it.
+    # The session is loaded only once, because both the draft and the sizes need it.
+    session = Session.from_file(session, where)
     source_agent, target_agent = session.agent, spec.target_agent or session.agent
     if spec.home is not None and not source_agent == target_agent == CLAUDE_NAME:
         raise UsageError(

@@ -124,9 +124,8 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
                 "a trimmed child."
             ),
         )
-    with contextlib.suppress(
-        OSError
-    ):  # If the file was deleted, an error is raised later, when the file is read.
+    # If the file was deleted, an error is raised later, when the file is read.
+    with contextlib.suppress(OSError):
         if not os.stat(session.path).st_mode & stat.S_IWUSR:
             raise WriteFailed(
                 f"{session.path} is read-only, so it is not rewritten",

@@ -235,9 +235,8 @@ def read_project_file(
         with safe_tree.open_folder(root_descriptor, place.parts[:-1]) as folder:
             content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
             if state is not None and state.st_nlink > 1:
-                remove_stale_temporaries(
-                    os.path.dirname(path)
-                )  # A killed run may have left a temporary file that is a second name for this file.
+                # A killed run may have left a temporary file that is a second name for this file.
+                remove_stale_temporaries(os.path.dirname(path))
                 content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
     except FileNotFoundError:
         return None, None

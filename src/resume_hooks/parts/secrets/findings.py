@@ -137,9 +137,8 @@ def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChun
         yield from read_archived_chunks(archived)
         for text in (archived.title, archived.about.tag, *archived.about.titles):
             yield FileChunk(text.encode("utf-8", "replace"), TEXT_FORMAT)
-    elif (
-        location.kind != INDEXED
-    ):  # The index is always rebuilt, so its content need not be searched.
+    elif location.kind != INDEXED:
+        # The index is always rebuilt, so its content need not be searched.
         yield from read_file_chunks(location.path, by_line=contains_record_lines(location.path))
 
 

@@ -303,9 +303,8 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
     """Return the ids of a session, its ancestors and its descendants, each with its relation."""
     lineage_finder = LineageFinder(where)
     ancestor_ids: list[str] = []
-    with contextlib.suppress(
-        SessionNotFound
-    ):  # The session was deleted after the user had chosen it.
+    # The session was deleted after the user had chosen it.
+    with contextlib.suppress(SessionNotFound):
         ancestor_ids = []
         for ancestor in lineage_finder.find_lineage(session.path)[:-1]:
             if ancestor.session_id:

@@ -51,16 +51,16 @@ MIN_CONTENT_CHARACTERS = 400
 # Maximum number of contents to offer, largest first. This number of contents needs four calls,
 # which fit into the usual time. Sessions of the corpus have up to 110 contents.
 MAX_CANDIDATES = 240
+# Numbers of characters from the start and the end of a content that the model sees.
 HEAD_CHARACTERS, TAIL_CHARACTERS = (
     400,
     200,
-)  # Numbers of characters from the start and the end of a content that the model sees.
+)
 
 _OFFERED_KINDS = frozenset({RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE})
 
-ContentKey = tuple[
-    int, tuple[str | int, ...]
-]  # The key of a content: the line number of its record, and its address in the record.
+# The key of a content: the line number of its record, and its address in the record.
+ContentKey = tuple[int, tuple[str | int, ...]]
 
 
 class Candidate(NamedTuple):
@@ -213,9 +213,8 @@ def _build_candidates(
     for rule in hints:
         for pick in rule(material, options):
             outcome_notes[build_content_key(pick.piece)] = pick.reason
-    call_positions: dict[
-        str, list[int]
-    ] = {}  # Maps the file, command or address of calls to the indexes of these calls in the chain.
+    # Maps the file, command or address of calls to the indexes of these calls in the chain.
+    call_positions: dict[str, list[int]] = {}
     for call in material.calls.values():
         call_positions.setdefault(call.target, []).append(material.chain_indexes[call.number])
     for number, (piece, value) in enumerate(

@@ -52,9 +52,8 @@ if TYPE_CHECKING:
 ORDINARY_OPTIONS = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
-MAX_PLAN_FILE_BYTES = (
-    16 * 1024 * 1024
-)  # Maximum number of bytes in the file that is given with ``--plan``.
+# Maximum number of bytes in the file that is given with ``--plan``.
+MAX_PLAN_FILE_BYTES = 16 * 1024 * 1024
 NO_TERMINAL_REMEDY = (
     "There is no terminal to confirm in: add --yes, or save the plan and apply it later "
     "(--json > plan.json, then --plan plan.json --yes)."

@@ -100,9 +100,8 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
     for key, file in outdated_files.items():
         progress(done_bytes, total)
         done_bytes += file.size
-        with contextlib.suppress(
-            SessionNotFound
-        ):  # The transcript was deleted after it was listed.
+        # The transcript was deleted after it was listed.
+        with contextlib.suppress(SessionNotFound):
             with readable_path(file.path, where) as path:
                 counts = count_transcript(
                     path,

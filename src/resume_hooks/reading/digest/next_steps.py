@@ -132,9 +132,8 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
                 and sentence not in request
             ):
                 steps.append(sentence)
-    offered_text = request[
-        :MAX_OFFER_CHARACTERS
-    ]  # The row may not quote more characters of the offer.
+    # The row may not quote more characters of the offer.
+    offered_text = request[:MAX_OFFER_CHARACTERS]
     for step in steps[:MAX_STEPS]:
         if all(option in offered_text for option in step.split(OPTION_SEPARATOR)):
             continue

@@ -65,9 +65,8 @@ BACKGROUND_NICENESS = 10
 # Minimum number of seconds for indexing after the unindexed files were searched directly.
 MIN_INDEXING_SECONDS = 0.3
 
-FileIdentity = tuple[
-    int, int
-]  # The device and the inode of a file. They change if the file is replaced.
+# The device and the inode of a file. They change if the file is replaced.
+FileIdentity = tuple[int, int]
 
 
 class OpenIndex(NamedTuple):

@@ -126,11 +126,8 @@ class TextExtractor:
                 is_synthetic and self._omits_own_output and not (is_reported or self._is_imported)
             )
             texts = None if is_ours else self._extract_assistant_texts(record)
-        elif kind in {
-            records.USER,
-            records.RESULT,
-            records.CALL,
-        }:  # Plain exports have records of the last two types.
+        elif kind in {records.USER, records.RESULT, records.CALL}:
+            # Plain exports have records of the last two types.
             if script_calls.is_copy_of_error(record):
                 texts = None
             else:

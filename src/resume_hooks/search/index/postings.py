@@ -110,9 +110,8 @@ def make_files_private(folder: str) -> None:
     """Make an index's files private, because tantivy's own mode depends on the umask."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            with contextlib.suppress(
-                FileNotFoundError
-            ):  # Another command may delete the file at this moment.
+            # Another command may delete the file at this moment.
+            with contextlib.suppress(FileNotFoundError):
                 if (
                     entry.is_file(follow_symlinks=False)
                     and entry.stat(follow_symlinks=False).st_mode & 0o077

@@ -346,9 +346,8 @@ def _wait_for_answer(workers: Sequence[_Worker], awaited_worker: _Worker) -> boo
     Return False if the awaited worker ended without an answer. File sizes differ greatly, so the
     other workers would be idle if their answers were not collected.
     """
-    from multiprocessing.connection import (
-        wait,
-    )  # Imported here because only an update with workers needs it.
+    # Imported here because only an update with workers needs it.
+    from multiprocessing.connection import wait
 
     while not (awaited_worker.parts or awaited_worker.has_ended):
         sizes = []

@@ -182,9 +182,8 @@ class _FileUpdate:
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed_files.items():
             archived = find_archived(session_id, self._where)
-            if (
-                archived is None
-            ):  # The archived copy was just deleted. Reading the file reports that.
+            # The archived copy was just deleted. Reading the file reports that.
+            if archived is None:
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue
             with temporarily_unpacked_folder(archived, self._where) as folder:

@@ -170,8 +170,7 @@ class Claude(Agent):
 
     def launch_command(self, session_id: str) -> LaunchCommand:
         """Return the command that resumes a session by its id."""
-        from resume_hooks.system.claude_cli import (
-            find_client,
-        )  # Imported here because few callers search for programs.
+        # Imported here because few callers search for programs.
+        from resume_hooks.system.claude_cli import find_client
 
         return LaunchCommand("claude", find_client(self._where), ("--resume", session_id))

@@ -279,9 +279,8 @@ def _write_archived_file(
     create_file(path, hash_and_yield(chunks, digest))
     if digest.hexdigest() != part.sha256:
         raise OSError(None, "It has changed since it was stored: its hash differs", path)
-    if part.place.startswith(
-        f"{HISTORY_FOLDER}/"
-    ):  # These are the user's own files, so they get their original mode. All other files stay private.
+    # These are the user's own files, so they get their original mode. All other files stay private.
+    if part.place.startswith(f"{HISTORY_FOLDER}/"):
         os.chmod(path, part.mode & 0o777 | PRIVATE_MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
 

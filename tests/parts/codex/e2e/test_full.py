@@ -36,9 +36,8 @@ def test_a_trigger_cancels_the_compaction_of_a_full_session(
         tui.wait_for("Mock reply 1")
         tui.wait_for(r"resume-hooks: \d+ % of the context is used; [\w ]+ fits best: >handoff", 20)
         tui.wait_until_idle(3)
-        before = len(
-            client.api.requests
-        )  # The answer and the request for the session's name on the screen were sent before the trigger.
+        # The answer and the request for the session's name on the screen were sent before the trigger.
+        before = len(client.api.requests)
         tui.enter(">session")
         tui.wait_for("resume-hooks · session id")
         tui.wait_until_idle(3)

@@ -76,9 +76,8 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
         tui.wait_for("Mock reply")
         prompts = [item_text(item) for item in client.api.inputs[0]]
         assert "find the needle in the parser" in prompts
-        assert "session-search" in join_input_texts(
-            client.api.inputs[0]
-        )  # The skill is in the request.
+        # The skill is in the request.
+        assert "session-search" in join_input_texts(client.api.inputs[0])
         (rollout,) = client.rollouts()
         own = thread_id_of_path(rollout)
 
@@ -115,9 +114,8 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
         assert back not in {own, child}
 
         tui.enter(f"/resume {child}")
-        tui.wait_for(
-            rf"Thread forked from (?:{own}|find the needle in the parser \({own}\))\n"
-        )  # Codex 0.171 shows the session's name.
+        # Codex 0.171 shows the session's name.
+        tui.wait_for(rf"Thread forked from (?:{own}|find the needle in the parser \({own}\))\n")
         tui.wait_for(rf"^{PROMPT_SIGN} write the regression test · handoff")
         tui.enter("go on")
         tui.wait_for("Mock reply")
@@ -220,9 +218,8 @@ def test_the_model_can_run_every_command_it_reads(
         assert not ask(prompt, "resume", own)
     update_plugin(client, tmp_path / "clone")
     ways = []
-    for child in client.rollouts()[
-        -2:
-    ]:  # These are the children of ``>handoff`` and ``>back``. Their order is not fixed if their times are equal.
+    # These are the children of ``>handoff`` and ``>back``. Their order is not fixed if their times are equal.
+    for child in client.rollouts()[-2:]:
         told = join_input_texts(ask("go on", "resume", thread_id_of_path(child))[0])
         commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
         ways.append(len(commands))

@@ -26,9 +26,8 @@ from resume_hooks.sessions.agents.registry import require_complete
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import collapse_line
 
-MAX_REPORT_BYTES = (
-    4 * plan_back.MAX_REPORT_CHARACTERS
-)  # Maximum number of bytes in a report that is read from standard input.
+# Maximum number of bytes in a report that is read from standard input.
+MAX_REPORT_BYTES = 4 * plan_back.MAX_REPORT_CHARACTERS
 
 
 def go_back(options: BackOptions) -> None:

@@ -10,9 +10,10 @@ and then renamed.
 from __future__ import annotations
 
 HTML, MARKDOWN, JSON = "html", "md", "json"
+# The formats of a document, which are also the file extensions of documents.
 FORMATS = (
     HTML,
     MARKDOWN,
     JSON,
-)  # The formats of a document, which are also the file extensions of documents.
+)
 MAX_TEXT_CHARACTERS = 100_000  # The default maximum number of characters of a text in a document.

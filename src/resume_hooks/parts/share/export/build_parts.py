@@ -185,9 +185,8 @@ class _ConversationBuilder:
             yield self._build_text_part(SUMMARY, record_text(record), record)
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._build_user_parts(record)
-        elif (
-            kind not in records.CHAIN_KINDS
-        ):  # A program that exports plain messages wrote the record.
+        elif kind not in records.CHAIN_KINDS:
+            # A program that exports plain messages wrote the record.
             yield from self._build_note_parts(
                 get_string(message, "role") or kind, record_text(record)
             )

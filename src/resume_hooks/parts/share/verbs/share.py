@@ -77,10 +77,11 @@ def share_session(options: ShareOptions) -> None:
         ),
         *([] if is_asking else _count_removed_content(bundle)),
         ("to read it", "open it in a browser"),
+        # The recipient runs this command in a shell.
         (
             "to go on",
             f"resume-hooks import {quote_word(path.rpartition('/')[2])}",
-        ),  # The recipient runs this command in a shell.
+        ),
     ]
     closing_text = "" if is_confirmed else "\n\nNothing was written."
     options.print_answer(receipt_data, lambda: facts_table(facts) + closing_text, warnings)

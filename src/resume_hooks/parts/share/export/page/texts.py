@@ -159,9 +159,8 @@ def count_changed_lines(old_text: str, new_text: str) -> tuple[int, int]:
     return kinds.count("del"), kinds.count("ins")
 
 
-@lru_cache(
-    maxsize=8
-)  # Cached because the page first needs the counts for a call and then the lines.
+# Cached because the page first needs the counts for a call and then the lines.
+@lru_cache(maxsize=8)
 def _compare_lines(old_text: str, new_text: str) -> tuple[tuple[str, str], ...]:
     return tuple(
         _compute_difference_rows(
