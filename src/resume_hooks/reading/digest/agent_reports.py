@@ -18,11 +18,11 @@ MAX_READ_CHARACTERS = 20_000  # The maximum number of characters that are read f
 BEGINNING_CHARACTERS = 400
 MAX_FILES = 40  # The maximum number of files that are returned for a single report.
 
-_PATH = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
-_CLAIMED_FILE = compile_lazily(
+_PATH_PATTERN = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
+_CLAIMED_FILE_PATTERN = compile_lazily(
     r"\bI(?:'ve| have)?\s+(?:created|added|written|wrote|updated|modified|edited|changed|rewrote|rewritten)\s+"
-    rf"(?:the\s+|a\s+|an\s+)?(?:new\s+)?(?:file\s+)?{_PATH}|"
-    rf"\b(?:was|were|has been|have been)\s+(?:written|saved)\s+(?:to|at|in)\s+{_PATH}",
+    rf"(?:the\s+|a\s+|an\s+)?(?:new\s+)?(?:file\s+)?{_PATH_PATTERN}|"
+    rf"\b(?:was|were|has been|have been)\s+(?:written|saved)\s+(?:to|at|in)\s+{_PATH_PATTERN}",
     re.IGNORECASE,
 )
 _CLAIM_WORDS = (
@@ -30,17 +30,17 @@ _CLAIM_WORDS = (
            "I edited", "I changed", "I rewrote",
 )  # fmt: skip
 """A report without any of these words does not claim that the sub-agent changed files. Searching
-for the words first avoids most of the slow searches with ``_CLAIMED_FILE``."""
+for the words first avoids most of the slow searches with ``_CLAIMED_FILE_PATTERN``."""
 
-_FILES_HEADING = compile_lazily(
+_FILES_HEADING_PATTERN = compile_lazily(
     r"[\s#*_]*(?:all\s+)?(?:files?\s+(?:i\s+)?(?:changed|modified|created|updated|edited|added|written|touched)"
     r"(?:\s*(?:/|and|or)\s*\w+)?|(?:changed|modified|created|updated|edited|new)\s+files?)\b[^\n]{0,20}",
     re.IGNORECASE,
 )
-_LIST_ITEM = compile_lazily(rf"\s*(?:[-*+•]|\d+[.)])\s+{_PATH}(?=[\s:,(`*]|\Z)")
-_FILE_HEADING = compile_lazily(rf"#{{1,6}}\s+(?:\d+[.)]\s+)?{_PATH}\s*(?:\([^)\n]*\))?\s*\Z")
-_REVIEW_WORD = compile_lazily(r"\b(?:review|audit|verdict|findings?|analysis)\b", re.IGNORECASE)
-_CHANGE_WORD = compile_lazily(
+_LIST_ITEM_PATTERN = compile_lazily(rf"\s*(?:[-*+•]|\d+[.)])\s+{_PATH_PATTERN}(?=[\s:,(`*]|\Z)")
+_FILE_HEADING_PATTERN = compile_lazily(rf"#{{1,6}}\s+(?:\d+[.)]\s+)?{_PATH_PATTERN}\s*(?:\([^)\n]*\))?\s*\Z")
+_REVIEW_WORD_PATTERN = compile_lazily(r"\b(?:review|audit|verdict|findings?|analysis)\b", re.IGNORECASE)
+_CHANGE_WORD_PATTERN = compile_lazily(
     r"\b(?:changes|simplif\w+|refactor\w*|implement\w*|fixes)\b", re.IGNORECASE
 )
 _TRAILER_PATTERN = compile_lazily(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
@@ -59,8 +59,8 @@ def find_changed_files(report: str) -> Iterator[str]:
     text = report[:MAX_READ_CHARACTERS]
     paths: list[str] = []
     if any(claim_word in text for claim_word in _CLAIM_WORDS):
-        paths += [first or second for first, second in _CLAIMED_FILE.findall(text)]
-    if _REVIEW_WORD.search(text[:BEGINNING_CHARACTERS]) is None:
+        paths += [first or second for first, second in _CLAIMED_FILE_PATTERN.findall(text)]
+    if _REVIEW_WORD_PATTERN.search(text[:BEGINNING_CHARACTERS]) is None:
         paths += _find_files_under_headings(text)
     yield from list(dict.fromkeys(paths))[:MAX_FILES]
 
@@ -68,17 +68,17 @@ def find_changed_files(report: str) -> Iterator[str]:
 def _find_files_under_headings(text: str) -> list[str]:
     """Return the files that a report names in a heading, or lists under one such as "Files changed"."""
     files: list[str] = []
-    mentions_changes = _CHANGE_WORD.search(text[:BEGINNING_CHARACTERS]) is not None
+    mentions_changes = _CHANGE_WORD_PATTERN.search(text[:BEGINNING_CHARACTERS]) is not None
     if not mentions_changes and "files" not in text.lower():
         return []
     is_in_file_list = False
     for line in text.split("\n"):
-        item = _LIST_ITEM.match(line)
-        heading = _FILE_HEADING.match(line) if line.startswith("#") else None
+        item = _LIST_ITEM_PATTERN.match(line)
+        heading = _FILE_HEADING_PATTERN.match(line) if line.startswith("#") else None
         if item is not None and is_in_file_list:
             files.append(item[1])
         elif heading is not None and mentions_changes:
             files.append(heading[1])
         elif line.strip():
-            is_in_file_list = _FILES_HEADING.fullmatch(line.strip().rstrip(":*")) is not None
+            is_in_file_list = _FILES_HEADING_PATTERN.fullmatch(line.strip().rstrip(":*")) is not None
     return files

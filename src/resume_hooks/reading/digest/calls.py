@@ -93,23 +93,23 @@ POLL_LABEL = "later output of"
 # The maximum number of bytes that are read from the end of a file.
 MAX_SEARCHED_BYTES = 24_000_000
 _MAIN_INPUTS = ("command", "file_path", "pattern", "query", "url", "prompt", "description", "code")
-_COMMIT_COMMAND = compile_lazily(r"\bgit\b[^\n;&|]*\scommit\b")
-_IMPORT_LINE = compile_lazily(
+_COMMIT_COMMAND_PATTERN = compile_lazily(r"\bgit\b[^\n;&|]*\scommit\b")
+_IMPORT_LINE_PATTERN = compile_lazily(
     r"\s*(?:import\b|from \S+ import\b|use \S+;|#include\b|\"[\w./-]+\"\Z|[)(]\s*\Z)"
 )
-_FAILURE_WORD = compile_lazily(
+_FAILURE_WORD_PATTERN = compile_lazily(
     r"(?i:(?<!\b0 )(?<!\bno )(?<!\bwithout )\b(?:fail(?:ed|ing|s|ures?)?|error(?:ed|s)?)\b(?!\s?[:=]?\s?0\b)|"
     r"\b(?:panic|fatal|cannot|could not))"
 )
 """Words that report a failure. "0 failed" and "no errors" are excluded."""
 
-_HUNK_HEADER = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
-_DIFF_PART_START = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
+_HUNK_HEADER_PATTERN = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
+_DIFF_PART_START_PATTERN = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
 # The maximum number of characters shown of the first row of an omitted part of a diff.
 MAX_DIFF_HEADER_CHARACTERS = 160
 _FAILURE_PREFIXES = ("Exit code", "Error")
-_FILE_NAME_IN_TEXT = compile_lazily(r"[\w-]+(?:\.[\w-]+)*\.\w{1,8}\b")
-_PROGRESS_ROWS = compile_lazily(
+_FILE_NAME_IN_TEXT_PATTERN = compile_lazily(r"[\w-]+(?:\.[\w-]+)*\.\w{1,8}\b")
+_PROGRESS_ROWS_PATTERN = compile_lazily(
     r"\n[ \t]*(?:(?:Compiling|Downloading|Downloaded|Checking|Fresh|Locking|Adding) \S+ v\d[^\n]*\n[ \t]*){3,}"
 )
 """At least three successive rows of a build's progress. They are removed because a shortened output
@@ -264,7 +264,7 @@ def _find_subject(digest: Digest, session: SessionFile) -> _Subject:
     for kind in (MessageKind.REQUEST, MessageKind.CLOSING):
         latest = next((message for message in reversed(digest.talk) if message.kind is kind), None)
         if latest is not None:
-            names.update(_FILE_NAME_IN_TEXT.findall(latest.text))
+            names.update(_FILE_NAME_IN_TEXT_PATTERN.findall(latest.text))
     open_errors: dict[int, str] = {}
     for entry in digest.section_entries("errors"):
         owner, _, number = entry.ref.rpartition(":")
@@ -350,7 +350,7 @@ class _LaterCalls:
             self._register_changes(get_string(inputs, "command"), number)
             self._branches.process_switches(answer.text)
         has_passed = not answer.is_error and (
-            _is_diff(block) or _FAILURE_WORD.search(answer.text) is None
+            _is_diff(block) or _FAILURE_WORD_PATTERN.search(answer.text) is None
         )
         has_passed_later = key in self._passed_numbers
         if key[1] and has_passed:
@@ -418,7 +418,7 @@ class _LaterCalls:
         format_result = partial(_format_result, block, note, answer.text, self._subject.words)
         is_failure = answer.text.startswith(_FAILURE_PREFIXES)
         if value is CallValue.OLD_RUN:
-            if is_failure or _FAILURE_WORD.search(answer.text) is not None:
+            if is_failure or _FAILURE_WORD_PATTERN.search(answer.text) is not None:
                 max_characters = MAX_FIXED_FAILURE_CHARACTERS
             else:
                 max_characters = MAX_PASSED_CHECK_CHARACTERS
@@ -451,7 +451,7 @@ class _LaterCalls:
             return ""
         parts = shell.parse_simple_commands(get_string(inputs, "command"))
         is_check = any(map(is_check_part, parts))
-        is_failure = answer.is_error or (is_check and _FAILURE_WORD.search(answer.text) is not None)
+        is_failure = answer.is_error or (is_check and _FAILURE_WORD_PATTERN.search(answer.text) is not None)
         passed_number = self._passed_numbers.get(key)
         folders = {_find_cd_folder(inputs), self._passed_folders.get(key, "")} - {""}
         if is_failure and passed_number is not None and len(folders) <= 1:
@@ -486,7 +486,7 @@ class _LaterCalls:
 
         ``number`` is the command's record number.
         """
-        if _COMMIT_COMMAND.search(command) is not None:
+        if _COMMIT_COMMAND_PATTERN.search(command) is not None:
             self._is_committed = True  # Edits before this commit are in the repository.
         for path, is_removed in shell.find_changed_paths(shell.parse_simple_commands(command)):
             verb = "removed" if is_removed else "changed"
@@ -592,12 +592,12 @@ class _LaterCalls:
         Remember the files in this diff.
         """
         parts = shell.parse_simple_commands(command)
-        if _COMMIT_COMMAND.search(command) is not None:
+        if _COMMIT_COMMAND_PATTERN.search(command) is not None:
             self._files_in_later_diffs.clear()  # A diff from before the commit shows different changes.
             return False
         if answer.is_error or not any(map(_is_work_tree_diff, parts)):
             return False
-        files = set(_DIFF_FILE.findall(answer.text))
+        files = set(_DIFF_FILE_PATTERN.findall(answer.text))
         is_covered = bool(files) and files <= self._files_in_later_diffs
         self._files_in_later_diffs |= files
         has_other_contents = any(
@@ -619,7 +619,7 @@ class _LaterCalls:
                 if words and words[0] not in _FILE_READERS:
                     return False
                 operands = shell.select_operands(words[1:])
-                paths += [word for word in operands if _FILE_NAME.search(word)]
+                paths += [word for word in operands if _FILE_NAME_END_PATTERN.search(word)]
         rewritten_files = set(self._whole_files)
         for path, characters in self._longest_edits.items():
             if characters > len(command) + len(answer.text):
@@ -643,7 +643,7 @@ def _list_read_files(parts: Sequence[shell.SimpleCommand]) -> list[str]:
     for words, _ in parts:
         if words and words[0] in _FILE_READERS | _SEARCH_PROGRAMS:
             operands = shell.select_operands(words[1:])
-            names += [word for word in operands if _FILE_NAME.search(word)]
+            names += [word for word in operands if _FILE_NAME_END_PATTERN.search(word)]
     return names
 
 
@@ -663,7 +663,7 @@ _BRANCH_QUERIES = _COMMIT_QUERIES | {"branch", "rev-parse"}
 """Git subcommands whose output is outdated after an edit, a commit or a switch to another branch.
 """
 
-_SWITCH_MESSAGE = compile_lazily(r"(?:\A|\n)Switched to (a new )?branch '([^'\n]+)'")
+_SWITCH_MESSAGE_PATTERN = compile_lazily(r"(?:\A|\n)Switched to (a new )?branch '([^'\n]+)'")
 _BRANCH_PATTERNS = {
     "status": compile_lazily(r"(?:\A|\n)(?:On branch |## )(\S+?)(?=\.\.\.|\s|\Z)"),
     "branch": compile_lazily(r"(?:\A|\n)\* (\S+)"),
@@ -707,7 +707,7 @@ class _BranchTracker:
 
         The branch before the first switch is unknown.
         """
-        for new_mark, branch in reversed(_SWITCH_MESSAGE.findall(output)):
+        for new_mark, branch in reversed(_SWITCH_MESSAGE_PATTERN.findall(output)):
             self._last_branch = self._last_branch or branch
             self._next_branch = branch
             self._branch_at_call = ""
@@ -725,7 +725,7 @@ def _list_git_verbs(parts: Sequence[shell.SimpleCommand]) -> frozenset[str]:
 
 
 _FILE_READERS = frozenset({"cat", "sed", "head", "tail", "nl"})
-_FILE_NAME = compile_lazily(r"[\w-]\.\w{1,8}\Z")
+_FILE_NAME_END_PATTERN = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 
 
 def _matches_any_path(path: str, other_paths: Iterable[str]) -> bool:
@@ -755,10 +755,10 @@ def _is_routine_call(block: Record) -> bool:
         return tool in records.READING_TOOLS
     parts = shell.parse_simple_commands(get_string(records.get_mapping(block, "input"), "command"))
     commands = [" ".join(part.words) for part in parts if part.words and part.words[0] != "cd"]
-    return bool(commands) and all(map(_ROUTINE_COMMAND.match, commands))
+    return bool(commands) and all(map(_ROUTINE_COMMAND_PATTERN.match, commands))
 
 
-_ROUTINE_COMMAND = compile_lazily(
+_ROUTINE_COMMAND_PATTERN = compile_lazily(
     r"(?:cat|sed|head|tail|nl|echo|pwd|true)\b|git\s+(?:-C\s+\S+\s+)?(?:add|fetch|status|log|branch|"
     r"rev-parse|remote|diff\s+--(?:stat|name-only|name-status|check))\b|gh\s+(?:auth|pr\s+(?:create|edit))\b"
 )
@@ -799,12 +799,12 @@ def _is_diff(block: Record) -> bool:
 def _is_work_tree_diff(part: shell.SimpleCommand) -> bool:
     """Check whether a simple command is a ``git diff`` that does not name a commit."""
     operands = [word for word in part.words[2:] if not word.startswith("-") or word == "--"]
-    is_of_commits = operands[:1] != ["--"] and bool(operands) and not _FILE_NAME.search(operands[0])
+    is_of_commits = operands[:1] != ["--"] and bool(operands) and not _FILE_NAME_END_PATTERN.search(operands[0])
     return part.words[:2] == ("git", "diff") and not is_of_commits
 
 
 _STATE_QUERIES = (("git", "diff"), ("git", "status"))
-_DIFF_FILE = compile_lazily(r"^diff --git a/(\S+) b/", re.MULTILINE)
+_DIFF_FILE_PATTERN = compile_lazily(r"^diff --git a/(\S+) b/", re.MULTILINE)
 
 _SHOWING_SUBCOMMANDS = frozenset({"diff", "show", "view"})
 """The subcommands of git and gh that show contents, as in ``gh pr diff``."""
@@ -831,7 +831,7 @@ def _changes_more_than_imports(edit: Record) -> bool:
         return True
     rows = set(new_text.split("\n")) ^ set(old_text.split("\n"))
     changed_rows = [row for row in rows if row.strip()]
-    return not changed_rows or not all(_IMPORT_LINE.match(row) for row in changed_rows)
+    return not changed_rows or not all(_IMPORT_LINE_PATTERN.match(row) for row in changed_rows)
 
 
 def _read_results(record: Record) -> dict[str, _CallResult]:
@@ -899,7 +899,7 @@ def _format_result(
         return head
     output = answer
     if get_string(block, "name") == "Bash":
-        output = _PROGRESS_ROWS.sub("\n", answer)
+        output = _PROGRESS_ROWS_PATTERN.sub("\n", answer)
     related_hunks = _select_related_hunks(
         output, min(max_characters, MAX_RESULT_CHARACTERS), request_words
     )
@@ -916,7 +916,7 @@ def _format_call_head(block: Record) -> str:
     name = get_string(block, "name")
     if name == records.POLL_TOOL and "command" in inputs:
         name = POLL_LABEL
-    is_description = _DESCRIBING_COMMAND.search(main_input) is not None
+    is_description = _DESCRIBING_COMMAND_PATTERN.search(main_input) is not None
     shown_input = talk.format_text(
         main_input or json.dumps(inputs, ensure_ascii=False),
         MAX_DESCRIPTION_CHARACTERS if is_description else MAX_INPUT_CHARACTERS,
@@ -924,7 +924,7 @@ def _format_call_head(block: Record) -> str:
     return f"{collapse_line(plain_line(name), MAX_TOOL_NAME_CHARACTERS)}: {shown_input}"
 
 
-_DESCRIBING_COMMAND = compile_lazily(r"\b(?:gh|glab)\s+(?:pr|mr)\s+(?:create|edit)\b")
+_DESCRIBING_COMMAND_PATTERN = compile_lazily(r"\b(?:gh|glab)\s+(?:pr|mr)\s+(?:create|edit)\b")
 """Commands that contain the description of a pull request. A later request may ask to change it."""
 
 
@@ -934,13 +934,13 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
     A line with the number of omitted lines replaces each omitted part. The result is ``""`` if the
     text is not a long diff or no part is related to the request.
     """
-    if len(text) <= max_characters or _HUNK_HEADER.search(text[:MAX_DIFF_CHARACTERS]) is None:
+    if len(text) <= max_characters or _HUNK_HEADER_PATTERN.search(text[:MAX_DIFF_CHARACTERS]) is None:
         return ""
     rows: list[str] = []
     omitted_hunks: list[str] = []
     remaining_characters = MAX_HUNKS_CHARACTERS
     has_related_hunk = False
-    for part in _DIFF_PART_START.split(
+    for part in _DIFF_PART_START_PATTERN.split(
         talk.format_text(text[:MAX_DIFF_CHARACTERS], MAX_DIFF_CHARACTERS)
     ):
         shared_words = prose.significant_words(part) & request_words

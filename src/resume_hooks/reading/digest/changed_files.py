@@ -57,15 +57,15 @@ def is_temporary(path: str, checkouts: Sequence[str] = ()) -> bool:
     return TEMPORARY_PATH.search(path) is not None
 
 
-_WINDOWS_PATH = compile_lazily(r"[A-Za-z]:[\\/]|\\\\")
-_URL = compile_lazily(r"https://[^\s\"'<>)\]]{1,500}")
-_ARTEFACT_LINK = compile_lazily(
+_WINDOWS_PATH_PATTERN = compile_lazily(r"[A-Za-z]:[\\/]|\\\\")
+_URL_PATTERN = compile_lazily(r"https://[^\s\"'<>)\]]{1,500}")
+_ARTEFACT_LINK_PATTERN = compile_lazily(
     r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)"
 )
-_ARTEFACT_COMMAND = compile_lazily(
+_ARTEFACT_COMMAND_PATTERN = compile_lazily(
     r"\b(?:gh|glab|hub)\s+(?:pr|mr|issue|release)\s+(?:create|new)\b|\bgit\s+(?:-\S+\s+\S+\s+)*push\b"
 )
-_FORCED_REMOVAL = compile_lazily(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])")
+_FORCED_REMOVAL_PATTERN = compile_lazily(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])")
 
 
 class FileTouch(NamedTuple):
@@ -104,7 +104,7 @@ class SessionPaths:
     def _compute_relative_path(self, path: str, folder: str) -> str:
         home_folder = self.folder
         path_module = (
-            ntpath if _WINDOWS_PATH.match(home_folder) or _WINDOWS_PATH.match(path) else posixpath
+            ntpath if _WINDOWS_PATH_PATTERN.match(home_folder) or _WINDOWS_PATH_PATTERN.match(path) else posixpath
         )
         full_path = (
             path
@@ -191,7 +191,7 @@ def _proves_removal(command: ShellCommand) -> bool:
     if not command.has_worked:
         return False
     # With ``-f``, the command also succeeds if the path does not exist.
-    is_forced = _FORCED_REMOVAL.search(command.run.command) is not None
+    is_forced = _FORCED_REMOVAL_PATTERN.search(command.run.command) is not None
     return is_forced or shell.does_status_cover_all_parts(command.run.command)
 
 
@@ -289,7 +289,7 @@ def _add_reported_files(
         if not any(stem in lower_output for stem in _ANNOUNCING_STEMS):
             continue  # Checking for a few words first is faster than searching with the pattern.
         folder = command.run.folder
-        announced = dict.fromkeys(_ANNOUNCED_FILE.findall(output))
+        announced = dict.fromkeys(_ANNOUNCED_FILE_PATTERN.findall(output))
         names = (paths.relative_path(path, folder) for path in announced)
         # A code generator may list hundreds of files that it did not change.
         changed_names = (name for name in names if name in listed_paths)
@@ -298,7 +298,7 @@ def _add_reported_files(
 
 
 _ANNOUNCING_STEMS = ("creat", "updat", "writ", "generat", "sav", "wrote")
-_ANNOUNCED_FILE = compile_lazily(
+_ANNOUNCED_FILE_PATTERN = compile_lazily(
     r"(?i:\b(?:creat|updat|writ|generat|sav)(?:ed|ing|ten)|\bwrote)\b[^\n/'\"`]{0,80}?[\s'\"`]"
     r"(/?[\w@.-]{1,80}(?:/[\w@.-]{1,80}){0,20}\.\w{1,10})(?![\w/])"
 )
@@ -323,11 +323,11 @@ def _list_untracked_files(command: ShellCommand, paths: SessionPaths) -> Iterato
     if "status" not in command.run.command or "git" not in command.run.command:
         return
     folder = command.run_folder
-    for path in islice(_UNTRACKED_ROW.findall(f"\n{command.run.output}"), MAX_FILES_IN_GIT_OUTPUT):
+    for path in islice(_UNTRACKED_ROW_PATTERN.findall(f"\n{command.run.output}"), MAX_FILES_IN_GIT_OUTPUT):
         yield paths.relative_path(path, folder)
 
 
-_UNTRACKED_ROW = compile_lazily(r"\n\?\? ([^\n\"]{1,300})")
+_UNTRACKED_ROW_PATTERN = compile_lazily(r"\n\?\? ([^\n\"]{1,300})")
 
 
 def find_missing_files(
@@ -341,7 +341,7 @@ def find_missing_files(
         if "No such file" not in command.run.output:
             continue
         target_folder = shell.find_start_folder(command.parts)
-        for name in _MISSING_FILE.findall(f"\n{command.run.output}"):
+        for name in _MISSING_FILE_PATTERN.findall(f"\n{command.run.output}"):
             if target_folder is None and not name.startswith("/"):
                 continue
             missing_path = paths.relative_path(
@@ -357,7 +357,7 @@ def find_missing_files(
     return missing_paths
 
 
-_MISSING_FILE = compile_lazily(
+_MISSING_FILE_PATTERN = compile_lazily(
     r"\n(?:ls|cat|stat|sed|head|tail|wc): (?:cannot (?:access|open|stat) |can't read )?"
     r"['\"]?([^\n:'\"]{1,300})['\"]?(?: for reading)?: No such file or directory"
 )
@@ -404,7 +404,7 @@ def list_changed_files(
 
     def sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
         latest = max(touch.position.order for touch in touches_by_path[path])
-        is_outside = path.startswith(("/", "~", "..")) or _WINDOWS_PATH.match(path) is not None
+        is_outside = path.startswith(("/", "~", "..")) or _WINDOWS_PATH_PATTERN.match(path) is not None
         is_unsure = all(touch.doubt_note for touch in touches_by_path[path])
         is_settled = _format_state_note(path, paths, states, branch) not in OPEN_STATES
         return is_outside, is_unsure, is_settled, -latest, path
@@ -626,9 +626,9 @@ def list_artefacts(facts: LineageFacts, commits: Sequence[Commit]) -> Iterator[D
     for commit in reversed(commits):
         rows.append((commit.position.order, _make_commit_entry(commit)))
     for run in facts.runs:
-        if not run.failed and "https://" in run.output and _ARTEFACT_COMMAND.search(run.command):
-            for url in _URL.findall(run.output):
-                if link := _ARTEFACT_LINK.match(url):
+        if not run.failed and "https://" in run.output and _ARTEFACT_COMMAND_PATTERN.search(run.command):
+            for url in _URL_PATTERN.findall(run.output):
+                if link := _ARTEFACT_LINK_PATTERN.match(url):
                     rows.append(
                         (run.result_position.order, make_entry(link[0], run.result_position))
                     )

@@ -23,7 +23,7 @@ MAX_PRINTED_CHARACTERS = 400
 # The maximum number of passed scopes with which a scope is compared: the latest ones of the same
 # program.
 MAX_COMPARED_SCOPES = 40
-_PRINTED_COMMAND = compile_lazily(
+_PRINTED_COMMAND_PATTERN = compile_lazily(
     rf"(?:\A|\n)(?:\[[\w:.-]{{1,60}}\] )?[$>] ([^\n]{{1,{MAX_PRINTED_CHARACTERS}}})"
 )
 """A row in which mise, npm, yarn or bun prints a command before running it."""
@@ -31,12 +31,12 @@ _PRINTED_COMMAND = compile_lazily(
 _RUNNERS = frozenset({"mise", "npm", "pnpm", "yarn", "bun", "task", "just", "make"})
 """Programs that print the commands that they run."""
 
-_FILTER_OPTION = compile_lazily(
+_FILTER_OPTION_PATTERN = compile_lazily(
     r"--?(?:run|k|t|g|skip|filter|grep|test|tests|testNamePattern|test-name-pattern|bench|only|lib|bin|package)(?:=.*)?\Z"
 )
 """An option that selects some tests of a scope. Its value may be the next word."""
 
-_NEUTRAL_OPTION = compile_lazily(
+_NEUTRAL_OPTION_PATTERN = compile_lazily(
     r"-(?:[vqsxl]{1,4}|n\d+|j\d+|count=.*|race|json|failfast|short|timeout.*|parallel.*|p=.*|cover.*)\Z|"
     r"--(?:verbose|quiet|silent|nocapture|no-header|tb|color|no-color|maxfail|bail|timeout|reporter|format|"
     r"max-diagnostics|jobs|coverage|locked|offline|tests?-threads)(?:=.*)?\Z|--\Z"
@@ -158,7 +158,7 @@ def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
     program = shell.find_program(check_run.parts)
     if program.partition(" ")[0] not in _RUNNERS:
         return
-    commands = _PRINTED_COMMAND.findall(check_run.run.output)[:MAX_PRINTED_COMMANDS]
+    commands = _PRINTED_COMMAND_PATTERN.findall(check_run.run.output)[:MAX_PRINTED_COMMANDS]
     if any(text.endswith("…") or len(text) == MAX_PRINTED_CHARACTERS for text in commands):
         # The command was too long and was shortened in the output or by the pattern, so its filters
         # are unknown.
@@ -185,11 +185,11 @@ def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
         if is_filter_value:
             filters.append(word)
             is_filter_value = False
-        elif _FILTER_OPTION.match(word):
+        elif _FILTER_OPTION_PATTERN.match(word):
             filters.append(word)
             is_filter_value = "=" not in word
         elif word.startswith("-"):
-            if not _NEUTRAL_OPTION.match(word):
+            if not _NEUTRAL_OPTION_PATTERN.match(word):
                 options.add(word)
         else:
             path, separator, test_name = word.partition(_TEST_NAME_SEPARATOR)
@@ -231,13 +231,13 @@ def _selects_all_tests(wider_filters: Sequence[str], filters: Sequence[str]) -> 
     if len(wider_filters) != len(filters):
         return False
     for wider_filter, name in zip(wider_filters, filters, strict=True):
-        is_part = _PLAIN_NAME.fullmatch(wider_filter) is not None and wider_filter in name
+        is_part = _PLAIN_NAME_PATTERN.fullmatch(wider_filter) is not None and wider_filter in name
         if wider_filter != name and not is_part:
             return False
     return True
 
 
-_PLAIN_NAME = compile_lazily(r"\w+")
+_PLAIN_NAME_PATTERN = compile_lazily(r"\w+")
 
 
 def _is_target_in_scope(path: str, wider: _CheckScope, *, includes_subfolders: bool) -> bool:

@@ -54,7 +54,7 @@ _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_MODE_EXIT})
 _REPORT_TOOLS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
 """Tools that fetch the report of a background sub-agent or stop the sub-agent."""
 
-_READ_ONLY_AGENT = compile_lazily(
+_READ_ONLY_AGENT_PATTERN = compile_lazily(
     r"explor|plan|review|research|search|guide|analy|audit", re.IGNORECASE
 )
 """A sub-agent whose type contains one of these words changes no files."""
@@ -71,7 +71,7 @@ _MIN_RULES_CHARACTERS = 400
 _BACKGROUND_START_PREFIXES = ("Async agent launched", "Spawned successfully")
 """The beginnings of the result of a call that starts a background sub-agent."""
 
-_SERVER_WRITER_TOOL = compile_lazily(
+_SERVER_WRITER_TOOL_PATTERN = compile_lazily(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)",
     re.IGNORECASE,
 )
@@ -541,7 +541,7 @@ class LineageFacts:
 
     def _process_agent_result(self, call: PendingCall, record: Record, quote: Quote) -> None:
         """Process the report of a sub-agent, or the start of a background sub-agent."""
-        may_write = not _READ_ONLY_AGENT.search(call.find_first_text("subagent_type"))
+        may_write = not _READ_ONLY_AGENT_PATTERN.search(call.find_first_text("subagent_type"))
         if call.tool in _AGENT_TOOLS and may_write:
             self.agents_may_write = True
         if call.tool in _REPORT_TOOLS:
@@ -573,7 +573,7 @@ class LineageFacts:
         self.tool_errors.pop(call.tool, None)
         if call.tool in _WRITING_TOOLS or (
             call.tool.startswith(facts.SERVER_TOOL_PREFIX)
-            and _SERVER_WRITER_TOOL.search(call.tool[:200])
+            and _SERVER_WRITER_TOOL_PATTERN.search(call.tool[:200])
         ):
             is_new = get_string(details, "type") == "create"
             self.changes += [

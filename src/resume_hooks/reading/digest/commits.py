@@ -21,13 +21,13 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # Git prints this instead of the branch if a commit is made during a rebase.
 DETACHED_HEAD = "detached HEAD"
-_COMMIT_OUTPUT = compile_lazily(
+_COMMIT_OUTPUT_PATTERN = compile_lazily(
     r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)"
 )
-_REBASE_OUTPUT = compile_lazily(
+_REBASE_OUTPUT_PATTERN = compile_lazily(
     r"Successfully rebased and updated (?:refs/heads/)?([^\s']{1,200}?)\.?(?=\s|\Z)"
 )
-_RELATIVE_TARGET = compile_lazily(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
+_RELATIVE_TARGET_PATTERN = compile_lazily(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
 _NEW_BRANCH_OPTIONS = {
     "checkout": (["-b"], ["-B"]),
     "switch": (["-c"], ["-C"]),
@@ -35,22 +35,22 @@ _NEW_BRANCH_OPTIONS = {
 }
 """The options that make git create a branch, by git's subcommand."""
 
-_HASH = compile_lazily(r"[0-9a-f]{7,40}")
-_LOG_ROW = compile_lazily(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
+_HASH_PATTERN = compile_lazily(r"[0-9a-f]{7,40}")
+_LOG_ROW_PATTERN = compile_lazily(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
 _SQUASHED_PREFIXES = ("fixup! ", "squash! ", "amend! ")
 """If a commit's subject starts with one of these prefixes, a rebase merges the commit into an
 earlier one."""
 
-_COMMIT_MESSAGE = compile_lazily(
+_COMMIT_MESSAGE_PATTERN = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
 )
-_COMMIT_THEN_LOG = compile_lazily(
+_COMMIT_THEN_LOG_PATTERN = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?\d\b"
 )
-_SHORTENED_COMMIT_ROW = compile_lazily(r"(?:\A|\n)ok ([0-9a-f]{7,40})\s*(?:\n|\Z)")
+_SHORTENED_COMMIT_ROW_PATTERN = compile_lazily(r"(?:\A|\n)ok ([0-9a-f]{7,40})\s*(?:\n|\Z)")
 """The line that a program prints for a commit if the program shortens git's output."""
 
-_LOG_OUTPUT = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
+_LOG_OUTPUT_PATTERN = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 
 
 @dataclass
@@ -105,7 +105,7 @@ def find_final_commits(commands: Iterable[ParsedRun]) -> FinalCommits:
 
 def count_commits_back(target: str) -> int:
     """Return how many commits a target such as ``HEAD~2`` goes back (here 2), or 0 for any other target."""
-    match = _RELATIVE_TARGET.fullmatch(target)
+    match = _RELATIVE_TARGET_PATTERN.fullmatch(target)
     if match is None:
         return 0
     if match[1]:
@@ -130,7 +130,7 @@ class _CommitHistory:
                     [*shell.iterate_git_arguments(part.words)], run, new_commits
                 )
         self.commits += new_commits
-        if rebase_match := _REBASE_OUTPUT.search(run.output):
+        if rebase_match := _REBASE_OUTPUT_PATTERN.search(run.output):
             self._rebase_branch(rebase_match[1], is_pull="pull" in run.command)
         self._branch = read_branch(run) or self._branch
         if "log" in run.command:
@@ -221,7 +221,7 @@ class _CommitHistory:
             self._drop_commits(
                 current[len(current) - count :] if count <= len(current) else current
             )
-        elif _HASH.fullmatch(target):
+        elif _HASH_PATTERN.fullmatch(target):
             for index, commit in enumerate(current):
                 if commit.hash and target.startswith(commit.hash[:7]):
                     self._drop_commits(current[index + 1 :])
@@ -266,7 +266,7 @@ class _CommitHistory:
             return
         hashes: dict[str, str] = {}
         for row in run.output.split("\n"):
-            if match := _LOG_ROW.match(row):
+            if match := _LOG_ROW_PATTERN.match(row):
                 hashes.setdefault(match[2].strip(), match[1])
         for commit in rebased_commits:
             if commit.subject in hashes:
@@ -282,7 +282,7 @@ def _parse_commits(run: ShellRun) -> list[Commit]:
     commit, the subject is read from the message in the command.
     """
     if "[" in run.output:
-        rows = _COMMIT_OUTPUT.findall(f"\n{run.output}")
+        rows = _COMMIT_OUTPUT_PATTERN.findall(f"\n{run.output}")
         if rows:
             return [Commit(row[1], row[2], row[0], run.result_position) for row in rows]
     return [*_find_quiet_commit(run)]
@@ -292,11 +292,11 @@ def _find_quiet_commit(run: ShellRun) -> Iterator[Commit]:
     """Yield the commit that a command made if git's usual line about the commit is not in the output."""
     if run.failed or "commit" not in run.command:
         return
-    if _COMMIT_THEN_LOG.search(run.command) and (log_match := _LOG_OUTPUT.search(run.output)):
+    if _COMMIT_THEN_LOG_PATTERN.search(run.command) and (log_match := _LOG_OUTPUT_PATTERN.search(run.output)):
         yield Commit(log_match[1], log_match[2].strip(), "", run.result_position)
-    elif subject_match := _COMMIT_MESSAGE.search(run.command):
+    elif subject_match := _COMMIT_MESSAGE_PATTERN.search(run.command):
         subject = (subject_match[1] or subject_match[2] or subject_match[3]).strip()
-        if short_output := _SHORTENED_COMMIT_ROW.search(run.output):
+        if short_output := _SHORTENED_COMMIT_ROW_PATTERN.search(run.output):
             yield Commit(short_output[1], subject, "", run.result_position)
         else:
             yield Commit("", subject, "", run.position)

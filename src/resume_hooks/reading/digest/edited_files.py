@@ -12,10 +12,10 @@ from resume_hooks.reading.digest.file_states import FileEdit
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
-_CLIENT_FILE = compile_lazily(r"\A(?:/|[A-Z]:).*/\.claude/")
+_CLIENT_FILE_PATTERN = compile_lazily(r"\A(?:/|[A-Z]:).*/\.claude/")
 """A file that belongs to the client, such as a plan. Checks do not read it."""
 
-_DOCUMENT = compile_lazily(r"\.(?:mdx?|rst|txt|log|out)\Z|/?\bLICENSE\Z")
+_DOCUMENT_PATTERN = compile_lazily(r"\.(?:mdx?|rst|txt|log|out)\Z|/?\bLICENSE\Z")
 """A file that tests and builds do not read. A linter may read it."""
 
 
@@ -36,9 +36,9 @@ class EditedFiles:
         orders: dict[str, int] = {}
         for edit in edits:
             orders[edit.path] = max(orders.get(edit.path, 0), edit.order)
-        own_paths = [path for path in orders if _CLIENT_FILE.match(path) is None]
+        own_paths = [path for path in orders if _CLIENT_FILE_PATTERN.match(path) is None]
         own_paths.sort(key=lambda path: orders[path])
-        code_paths = [path for path in own_paths if _DOCUMENT.search(path) is None]
+        code_paths = [path for path in own_paths if _DOCUMENT_PATTERN.search(path) is None]
         self._edits = _SortedEdits([(orders[path], path) for path in own_paths], find_checkout)
         self._edits_of_code = _SortedEdits(
             [(orders[path], path) for path in code_paths], find_checkout

@@ -55,7 +55,7 @@ MAX_TEXT_CHARACTERS = 2_000
 # The maximum number of characters in a message of the talk. This plugin writes shorter messages.
 MAX_MESSAGE_CHARACTERS = 20_000
 MAX_COUNT = 10**12  # A larger count in a stored digest is invalid.
-_REFERENCE = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")
+_REFERENCE_PATTERN = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")
 _FRESH_CHILD_TYPES = frozenset({"handoff", "rollover"})
 
 
@@ -407,7 +407,7 @@ def _parse_former_talk(rows: Record) -> list[TalkMessage]:
 
 
 def _keep_valid_reference(text: str) -> str:
-    if _REFERENCE.fullmatch(text):
+    if _REFERENCE_PATTERN.fullmatch(text):
         return text
     return ""
 

@@ -25,14 +25,14 @@ _PATH_KEYS = (*FILE_PATH_INPUTS, "path", "destination", "relative_path", "target
 MAX_END_CHARACTERS = 2_000
 OMITTED_MIDDLE = "[... the middle of the output is left out ...]"
 """The line that replaces the middle of a long output."""
-_EXIT_CODE = compile_lazily(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
-_BACKGROUND_MESSAGE = compile_lazily(
+_EXIT_CODE_PATTERN = compile_lazily(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
+_BACKGROUND_MESSAGE_PATTERN = compile_lazily(
     r"Command (?:running in background|did not complete within|was manually backgrounded)"
 )
-_TASK_ID = compile_lazily(r"\bID: ([\w-]{1,40})")
+_TASK_ID_PATTERN = compile_lazily(r"\bID: ([\w-]{1,40})")
 _NOTIFICATION_TAG = "<task-notification"
 
-_TASK_NOTIFICATION = compile_lazily(
+_TASK_NOTIFICATION_PATTERN = compile_lazily(
     r"<task-id>([\w-]{1,40})</task-id>.*?<status>(completed|failed|killed)</status>(?:.*?\(exit code (\d{1,9})\))?",
     re.DOTALL,
 )
@@ -43,7 +43,7 @@ _ANSWER_PREFIXES = (
     "The user answered",
     "Your questions have been answered",
 )
-_CHOSEN_ANSWER = compile_lazily(r'\s*=\s*"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
+_CHOSEN_ANSWER_PATTERN = compile_lazily(r'\s*=\s*"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
 _REJECTION_PREFIXES = (
     f"{records.REJECTION_BEGINNING} proceed with this tool use",
     f"{records.REJECTION_BEGINNING} take this action right now",
@@ -56,11 +56,11 @@ _CLARIFICATION_PREFIX = "The user wants to clarify these questions."
 """The start of the client's text if the user wants to discuss the questions before answering them.
 """
 
-_CLARIFIED_ANSWER = compile_lazily(
+_CLARIFIED_ANSWER_PATTERN = compile_lazily(
     r'^[ \t]*- "([^\n]{1,2000})"\n[ \t]*Answer: ([^\n]{1,2000})', re.MULTILINE
 )
 
-_FORBIDDEN_CALL = compile_lazily(
+_FORBIDDEN_CALL_PATTERN = compile_lazily(
     r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
     r"\w{1,40} operation blocked by hook|This command requires approval|"
     r"Permission for this action (?:was|has been) denied"
@@ -72,7 +72,7 @@ Recent clients also store this in a field of the record.
 
 # The start of the result of a call that the client could not execute.
 _INVALID_CALL_TAG = "<tool_use_error>"
-_TASK_NUMBER = compile_lazily(r"#(\w{1,20})")
+_TASK_NUMBER_PATTERN = compile_lazily(r"#(\w{1,20})")
 _DONE_STATUSES = frozenset({"completed", "deleted", "cancelled"})
 
 # The maximum number of prompts, the latest ones, with which a queued prompt is compared.
@@ -109,7 +109,7 @@ _TRIGGER_PATTERN = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
 trigger, but with ``-p``, the client records a blocked prompt in the same way as any other prompt.
 """
 
-_CLIENT_COMMAND = compile_lazily(
+_CLIENT_COMMAND_PATTERN = compile_lazily(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
     r"permissions|context|export|rewind|branch|rename|plugin|agents|theme|ide|add-dir)(?!\S)"
 )
@@ -118,15 +118,15 @@ _CLIENT_COMMAND = compile_lazily(
 Some versions of the client record them in the same way as commands for the model.
 """
 
-_COMMAND_NAME = compile_lazily(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
-_COMMAND_ARGS = compile_lazily(r"<command-args>(.*?)</command-args>", re.DOTALL)
-_BASH_INPUT = compile_lazily(r"\A\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
-_BASH_OUTPUT = compile_lazily(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", re.DOTALL)
+_COMMAND_NAME_PATTERN = compile_lazily(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
+_COMMAND_ARGS_PATTERN = compile_lazily(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_BASH_INPUT_PATTERN = compile_lazily(r"\A\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
+_BASH_OUTPUT_PATTERN = compile_lazily(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", re.DOTALL)
 
 
 def read_command_words(text: str) -> str:
     """Return the words about the work in a client command such as ``/compact <text>``, or ``""``."""
-    command, arguments = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
+    command, arguments = _COMMAND_NAME_PATTERN.match(text), _COMMAND_ARGS_PATTERN.search(text)
     words = arguments[1].strip() if arguments else ""
     if (
         command is None
@@ -134,14 +134,14 @@ def read_command_words(text: str) -> str:
         or command[1].startswith("/resume-hooks:")
     ):
         return ""
-    if _CONFIGURATION_COMMAND.match(command[1]) is None:
+    if _CONFIGURATION_COMMAND_PATTERN.match(command[1]) is None:
         return f"{command[1]} {words}"
     return ""
 
 
 def read_user_shell_command(text: str) -> str:
     """Return the shell command that the user ran with ``!``, or ``""`` if the text contains none."""
-    match = _BASH_INPUT.match(text)
+    match = _BASH_INPUT_PATTERN.match(text)
     if match and match[1].strip():
         return f"! {match[1].strip()}"
     return ""
@@ -151,10 +151,10 @@ def read_user_shell_output(text: str) -> str:
     """Return the output of a command that the user ran with ``!``, or ``""`` if the text contains none."""
     if not text.lstrip().startswith(("<bash-stdout>", "<bash-stderr>")):
         return ""
-    return "\n".join(part.strip() for part in _BASH_OUTPUT.findall(text) if part.strip())
+    return "\n".join(part.strip() for part in _BASH_OUTPUT_PATTERN.findall(text) if part.strip())
 
 
-_CONFIGURATION_COMMAND = compile_lazily(
+_CONFIGURATION_COMMAND_PATTERN = compile_lazily(
     r"/(?:model|rename|resume|continue|add-dir|ide|config|theme|effort|mcp|plugin|agents|hooks|memory)\Z"
 )
 """Commands that configure the client, so their arguments are not about the work."""
@@ -299,7 +299,7 @@ def find_refusal(
             return None
         return Refusal(call, Quote(words, position, uuid), is_by_user=True)
     if records.is_error(block) and (
-        denial_kind not in {"", "interrupted"} or _FORBIDDEN_CALL.match(text)
+        denial_kind not in {"", "interrupted"} or _FORBIDDEN_CALL_PATTERN.match(text)
     ):
         return Refusal(call, Quote(text[:MAX_END_CHARACTERS], position, uuid), is_by_user=False)
     return None
@@ -324,7 +324,7 @@ def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[t
         question = get_string(row, "question")
         question_start = text.find(f'"{question}"', search_start)
         if question and question_start >= 0:
-            answer = _CHOSEN_ANSWER.match(text, question_start + len(question) + 2)
+            answer = _CHOSEN_ANSWER_PATTERN.match(text, question_start + len(question) + 2)
         else:
             answer = None
         if answer is not None:
@@ -336,7 +336,7 @@ def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[t
 def find_clarified_answers(text: str) -> list[tuple[str, str]]:
     """Return the questions and answers that a user gave before asking to discuss the other questions."""
     if _CLARIFICATION_PREFIX in text:
-        return _CLARIFIED_ANSWER.findall(text)
+        return _CLARIFIED_ANSWER_PATTERN.findall(text)
     return []
 
 
@@ -354,7 +354,7 @@ def make_shell_run(
         or text.startswith(INTERRUPTION_PREFIX)
     )
     is_background = records.TASK_FIELD in block or _runs_in_background(details, text)
-    match = _EXIT_CODE.match(text)
+    match = _EXIT_CODE_PATTERN.match(text)
     if records.EXIT_STATUS_FIELD in block:
         status = _read_recorded_status(block, failed=failed)
     elif match:
@@ -440,14 +440,14 @@ def find_task_id(record: Record, block: Record, text: str) -> str:
     if task := get_string(block, records.TASK_FIELD):
         return task
     details = records.tool_details(record)
-    match = _TASK_ID.search(text[:MAX_END_CHARACTERS])
+    match = _TASK_ID_PATTERN.search(text[:MAX_END_CHARACTERS])
     return get_string(details, "backgroundTaskId") or (match[1] if match else "")
 
 
 def parse_task_ending(text: str) -> TaskEnding | None:
     """Return the end of a background command that the client's notification reports, or None."""
     if text.startswith(_NOTIFICATION_TAG):
-        match = _TASK_NOTIFICATION.search(text[: 2 * MAX_END_CHARACTERS])
+        match = _TASK_NOTIFICATION_PATTERN.search(text[: 2 * MAX_END_CHARACTERS])
     else:
         match = None
     if match is None:
@@ -459,16 +459,16 @@ def parse_task_ending(text: str) -> TaskEnding | None:
 
 
 def _runs_in_background(details: Record, text: str) -> bool:
-    return "backgroundTaskId" in details or _BACKGROUND_MESSAGE.match(text) is not None
+    return "backgroundTaskId" in details or _BACKGROUND_MESSAGE_PATTERN.match(text) is not None
 
 
-_SKILL_FOLDER = compile_lazily(r"Base directory for this skill: (?:[^\n]*/)?([^/\n]{1,80})")
-_REPORT_RESULT = compile_lazily(r"<result>(.*?)</result>", re.DOTALL)
+_SKILL_FOLDER_PATTERN = compile_lazily(r"Base directory for this skill: (?:[^\n]*/)?([^/\n]{1,80})")
+_REPORT_RESULT_PATTERN = compile_lazily(r"<result>(.*?)</result>", re.DOTALL)
 
 
 def find_skill_name(text: str) -> str:
     """Return the name of the skill whose text the client loaded, or ``""`` if the text is not a skill's."""
-    match = _SKILL_FOLDER.match(text)
+    match = _SKILL_FOLDER_PATTERN.match(text)
     if match:
         return match[1].strip()
     return ""
@@ -476,7 +476,7 @@ def find_skill_name(text: str) -> str:
 
 def find_report(text: str) -> str:
     """Return the report of a background sub-agent in a notification, or ``""`` if there is none."""
-    match = _REPORT_RESULT.search(text)
+    match = _REPORT_RESULT_PATTERN.search(text)
     if match:
         return match[1].strip()
     return ""
@@ -519,7 +519,7 @@ class TodoList:
     def create_task(self, call: PendingCall, answer: str) -> None:
         """Add a task. ``answer`` is the call's result, which contains the task's number."""
         self.was_used = True
-        number = _TASK_NUMBER.search(answer)
+        number = _TASK_NUMBER_PATTERN.search(answer)
         key = call.position.session_id, number[1] if number else str(len(self._tasks) + 1)
         text = call.find_first_text("subject", "description")
         self._tasks[key] = Todo(text, "pending", call.position, call.position.order)
@@ -595,7 +595,7 @@ class Prompts:
         text, full_text = keep_typed_text(quote.text), mark_pastes(quote.text)
         if (
             text.startswith(_INSERTED_PREFIXES)
-            or _CLIENT_COMMAND.match(text)
+            or _CLIENT_COMMAND_PATTERN.match(text)
             or _TRIGGER_PATTERN.match(text)
         ):
             return False

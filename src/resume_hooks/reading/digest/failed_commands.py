@@ -45,7 +45,7 @@ MAX_TOOL_ERROR_CHARACTERS = 1_000
 MAX_PASSED_PART_CHARACTERS = 80
 MAX_ERROR_ROWS = 3  # The maximum number of rows that are quoted from a failed command's output.
 MAX_ERROR_CHARACTERS = 320  # The maximum total number of characters in the quoted rows.
-_ERROR_WORD = compile_lazily(
+_ERROR_WORD_PATTERN = compile_lazily(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
     re.IGNORECASE,
 )
@@ -290,25 +290,25 @@ def _list_possibly_failed_parts(failed: ShellCommand) -> list[SimpleCommand]:
     out, because their error messages name the formatter.
     """
     suspects: list[SimpleCommand] = []
-    have_tests_run = _TEST_RESULT.search(failed.run.output) is not None
+    have_tests_run = _TEST_RESULT_PATTERN.search(failed.run.output) is not None
     for part in failed.parts:
         words = " ".join(part.words[:MAX_CHECK_WORDS])
-        is_test = _TEST_WORD.search(words) is not None
+        is_test = _TEST_WORD_PATTERN.search(words) is not None
         if is_test and have_tests_run:
             suspects.clear()
             have_tests_run = False
-        if is_check_part(part) and (is_test or _LINT_WORD.search(words) is not None):
+        if is_check_part(part) and (is_test or _LINT_WORD_PATTERN.search(words) is not None):
             suspects.append(part)
     return suspects
 
 
-_TEST_WORD = compile_lazily(
+_TEST_WORD_PATTERN = compile_lazily(
     r"\b(?:tests?|bats|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec)\b"
 )
-_LINT_WORD = compile_lazily(
+_LINT_WORD_PATTERN = compile_lazily(
     r"\b(?:lint|eslint|ruff|mypy|pyright|flake8|clippy|vet|golangci-lint|tsc|typecheck|check)\b"
 )
-_TEST_RESULT = compile_lazily(
+_TEST_RESULT_PATTERN = compile_lazily(
     r"\b\d{1,6} (?:passed|failed|passing|failing)\b|\brunning \d{1,6} tests?\b|\btest result: |"
     r"^(?:not )?ok \d|^(?:--- (?:FAIL|PASS)|=== RUN|FAIL|PASS)\b",
     re.MULTILINE,
@@ -414,7 +414,7 @@ def _describe_failure(command: ShellCommand) -> str:
         for row in command.run.output.split("\n")
         if row.strip() and not row.startswith("Exit code")
     ]
-    error_rows = list(dict.fromkeys(filter(_ERROR_WORD.search, rows)))[:MAX_ERROR_ROWS]
+    error_rows = list(dict.fromkeys(filter(_ERROR_WORD_PATTERN.search, rows)))[:MAX_ERROR_ROWS]
     error_text = cut_line(
         " / ".join(error_rows) or (rows[-1] if rows else "no output"), MAX_ERROR_CHARACTERS
     )

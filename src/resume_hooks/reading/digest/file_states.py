@@ -45,34 +45,34 @@ UNCOMMITTED_STATES = frozenset({NOT_COMMITTED, STAGED})
 OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING, MAYBE_COMMITTED}
 """The states of a file with changes that may still have to be committed."""
 
-_COMMIT_OUTPUT = compile_lazily(
+_COMMIT_OUTPUT_PATTERN = compile_lazily(
     r"(?:\A|\n)\[(?!detached)([^\]\s]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] "
 )
-_WORKTREE = compile_lazily(
+_WORKTREE_PATTERN = compile_lazily(
     r".*?/(?:\.codex/worktrees/[^/]+/[^/]+|(?:\.?worktrees|\.claude/worktrees)/[^/]+)"
 )
-_STATUS_HEADING = compile_lazily(
+_STATUS_HEADING_PATTERN = compile_lazily(
     r"(Changes to be committed|Changes not staged for commit|Unmerged paths|Untracked files):"
 )
-_STATUS_ROW = compile_lazily(
+_STATUS_ROW_PATTERN = compile_lazily(
     r"(?:\t| {8})(?:(?:modified|new file|deleted|renamed|copied|typechange|both \w+): +)?(\S.*)"
 )
-_SHORT_STATUS_ROW = compile_lazily(r"([ MADRCU?])([ MADRCU?]) (\S.*)")
-_LOG_ROW_START = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) \S")
-_CREATED_FILE = compile_lazily(r"\n create mode \d{1,9} (.+)")
-_DELETED_IN_COMMIT = compile_lazily(r"(?:\A|\n) delete mode \d{1,9} (.+)")
-_DELETED_IN_STATUS = compile_lazily(r"(?:\A|\n)(?:\s{1,8}deleted: +|(?: D|D[ MD]) )(\S.*)")
-_STAGED_NAME = compile_lazily(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n]+)")
-_DIFF_SUMMARY = compile_lazily(r"\s*(?:cd \S+ && )?git diff --stat\s*")
-_DIFF_ROW = compile_lazily(r"(?:\A|\n) ?(\S+) +\| +(?:\d+ ?[+-]*|Bin [^\n]*)(?=\n|\Z)")
-_DIFF_COUNT = compile_lazily(r"(?:\A|\n) ?(\d{1,6}) files? changed")
-_DIFF_CONTENT = compile_lazily(
+_SHORT_STATUS_ROW_PATTERN = compile_lazily(r"([ MADRCU?])([ MADRCU?]) (\S.*)")
+_LOG_ROW_START_PATTERN = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) \S")
+_CREATED_FILE_PATTERN = compile_lazily(r"\n create mode \d{1,9} (.+)")
+_DELETED_IN_COMMIT_PATTERN = compile_lazily(r"(?:\A|\n) delete mode \d{1,9} (.+)")
+_DELETED_IN_STATUS_PATTERN = compile_lazily(r"(?:\A|\n)(?:\s{1,8}deleted: +|(?: D|D[ MD]) )(\S.*)")
+_STAGED_NAME_PATTERN = compile_lazily(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n]+)")
+_DIFF_SUMMARY_PATTERN = compile_lazily(r"\s*(?:cd \S+ && )?git diff --stat\s*")
+_DIFF_ROW_PATTERN = compile_lazily(r"(?:\A|\n) ?(\S+) +\| +(?:\d+ ?[+-]*|Bin [^\n]*)(?=\n|\Z)")
+_DIFF_COUNT_PATTERN = compile_lazily(r"(?:\A|\n) ?(\d{1,6}) files? changed")
+_DIFF_CONTENT_PATTERN = compile_lazily(
     r"(?:\A|\n)diff --git a/\S+ b/(\S+)\n(?:new file mode \d{6}\n)?index [0-9a-f]{7,40}\.\.([0-9a-f]{7,40})"
 )
 """Finds a file in a diff, and the hash of the file's content after the change."""
 
-_CONTENT_COMMAND = compile_lazily(r"\bgit\b[^\n;&|]*?\s(?:diff|show)\b")
-_RANGE_TO_HEAD = compile_lazily(r"[^\s:]+?\.\.\.?(?:HEAD)?")
+_CONTENT_COMMAND_PATTERN = compile_lazily(r"\bgit\b[^\n;&|]*?\s(?:diff|show)\b")
+_RANGE_TO_HEAD_PATTERN = compile_lazily(r"[^\s:]+?\.\.\.?(?:HEAD)?")
 _CLEAN_MESSAGES = (
     "nothing to commit, working tree clean",
     "nothing to commit (working directory clean)",
@@ -84,10 +84,10 @@ _STATUS_CHANGING_COMMANDS = frozenset(
 )
 """Git subcommands after which ``git status`` may list different files."""
 
-_COMMITTING_VERB = compile_lazily(
+_COMMITTING_VERB_PATTERN = compile_lazily(
     r"\bgit\b[^\n;&|]*?\s(commit|revert|cherry-pick|merge|pull|rebase|am)(?!\S)"
 )
-_HASH = compile_lazily(r"[0-9a-f]{7,40}")
+_HASH_PATTERN = compile_lazily(r"[0-9a-f]{7,40}")
 _NO_COMMIT_OPTIONS = frozenset({"-n", "--no-commit"})
 MIN_HASH_CHARACTERS = 7  # The number of characters in the shortest hash that git prints.
 # The maximum number of later commits with which the last status is still valid.
@@ -96,14 +96,14 @@ MAX_COMMITS_AFTER_STATUS = 2
 # more, the folders that were used last are treated as checkouts.
 MAX_OTHER_FOLDERS = 40
 _ADD_ALL_OPTIONS = _UPDATE_OPTIONS | {"-A", "--all"}
-_SHELL_EXPANSION = compile_lazily(r"[$*?`\[]")
+_SHELL_EXPANSION_PATTERN = compile_lazily(r"[$*?`\[]")
 """Characters that the shell expands, so the command does not show the resulting words."""
 
 # Git prints this message if a file that the command names does not exist. In this case, git adds no
 # file at all.
 _ADD_REFUSAL = "fatal: pathspec"
-_NEW_REPOSITORY = compile_lazily(r"(?:\A|\n)Initialized empty Git repository in (/[^\n]*)/\.git\b")
-_COMMIT_ALL_OPTION = compile_lazily(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
+_NEW_REPOSITORY_PATTERN = compile_lazily(r"(?:\A|\n)Initialized empty Git repository in (/[^\n]*)/\.git\b")
+_COMMIT_ALL_OPTION_PATTERN = compile_lazily(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
 _OPTIONS_WITH_VALUE = frozenset(
     {"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"}
 )
@@ -402,9 +402,9 @@ class FileStates:
         root = self.find_checkout(call.folder)
         if not root:
             return
-        for path in _DELETED_IN_COMMIT.findall(call.run.output):
+        for path in _DELETED_IN_COMMIT_PATTERN.findall(call.run.output):
             self.removed_paths.add(self.make_entry_path(path.strip('"'), root))
-        for path in _DELETED_IN_STATUS.findall(call.run.output):
+        for path in _DELETED_IN_STATUS_PATTERN.findall(call.run.output):
             self.removed_paths.add(self.make_entry_path(path.strip().strip('"'), call.folder))
 
     def list_open_files(self) -> list[str]:
@@ -467,7 +467,7 @@ class FileStates:
 
     def _derive_checkout(self, path: str) -> str:
         full_path = posixpath.normpath(posixpath.join(self._home, path))
-        worktree = _WORKTREE.match(f"{full_path}/")
+        worktree = _WORKTREE_PATTERN.match(f"{full_path}/")
         if worktree is not None:
             return worktree[0]
         for root in filter(None, (self._home, *self.other_roots)):
@@ -497,7 +497,7 @@ class FileStates:
 
     def _process_init(self, call: GitCall) -> None:
         """Process a ``git init``. If it created a repository, no file in its folder is tracked."""
-        match = _NEW_REPOSITORY.search(call.run.output)
+        match = _NEW_REPOSITORY_PATTERN.search(call.run.output)
         if match is not None and match[1] == self.find_checkout(match[1]):
             self._empty_checkouts.add(match[1])
             self.untracked_paths.update(self._list_paths_in_same_checkout(match[1]))
@@ -509,7 +509,7 @@ class FileStates:
         adds_all = ":/" in operands or (
             bool(_ADD_ALL_OPTIONS.intersection(arguments)) and not operands
         )
-        if any(_SHELL_EXPANSION.search(word) for word in operands) or not (operands or adds_all):
+        if any(_SHELL_EXPANSION_PATTERN.search(word) for word in operands) or not (operands or adds_all):
             self._has_unknown_additions = True
         self._register_listed_files(self.make_entry_path(word, call.folder) for word in operands)
         added_paths = set(self._match_files(operands, call.folder))
@@ -525,7 +525,7 @@ class FileStates:
             self.last_status_position = None
 
     def _process_commit(self, call: GitCall, arguments: Sequence[str]) -> None:
-        commit_rows = _COMMIT_OUTPUT.findall(call.run.output)
+        commit_rows = _COMMIT_OUTPUT_PATTERN.findall(call.run.output)
         if (
             not commit_rows
             and not {"-q", "--quiet"}.intersection(arguments)
@@ -533,7 +533,7 @@ class FileStates:
         ):
             return  # The command was a dry run, or there was nothing to commit.
         log_match = (
-            _LOG_ROW_START.search(call.run.output) if "git log" in call.run.command else None
+            _LOG_ROW_START_PATTERN.search(call.run.output) if "git log" in call.run.command else None
         )
         if commit_rows:
             branch, name = commit_rows[-1]
@@ -554,7 +554,7 @@ class FileStates:
         committed_paths = {
             path for path in self._staged_paths if self.find_checkout(path) == checkout
         }
-        if any(_COMMIT_ALL_OPTION.match(word) for word in _list_options(arguments)):
+        if any(_COMMIT_ALL_OPTION_PATTERN.match(word) for word in _list_options(arguments)):
             committed_paths.update(
                 set(self._list_paths_in_same_checkout(call.folder)) - self.untracked_paths
             )
@@ -591,7 +591,7 @@ class FileStates:
         if not checkout:
             return set()
         return {
-            self.make_entry_path(path, checkout) for path in _CREATED_FILE.findall(call.run.output)
+            self.make_entry_path(path, checkout) for path in _CREATED_FILE_PATTERN.findall(call.run.output)
         }
 
     def _process_status(self, call: GitCall, arguments: Sequence[str]) -> None:
@@ -626,7 +626,7 @@ class FileStates:
         if "--name-status" not in arguments or not {"--cached", "--staged"}.intersection(arguments):
             return
         root = self.find_checkout(call.folder)
-        for old_name, path in _STAGED_NAME.findall(call.run.output):
+        for old_name, path in _STAGED_NAME_PATTERN.findall(call.run.output):
             shown_path = self.make_entry_path(path, root)
             if old_name:
                 self._process_listed_move(self.make_entry_path(old_name, root), shown_path)
@@ -641,10 +641,10 @@ class FileStates:
         explains this, someone else staged, committed or reverted the file. This person may also
         have committed the staged files.
         """
-        if _DIFF_SUMMARY.fullmatch(call.run.command) is None:
+        if _DIFF_SUMMARY_PATTERN.fullmatch(call.run.command) is None:
             return
-        names = _DIFF_ROW.findall(call.run.output)
-        count = _DIFF_COUNT.search(call.run.output)
+        names = _DIFF_ROW_PATTERN.findall(call.run.output)
+        count = _DIFF_COUNT_PATTERN.search(call.run.output)
         if len(names) != (int(count[1]) if count else 0) or (call.run.output and not names):
             return
         tails = tuple(name.removeprefix("...") for name in names)
@@ -670,17 +670,17 @@ class FileStates:
         open.
         """
         root = self.find_checkout(call.folder)
-        is_unclear = len(_CONTENT_COMMAND.findall(call.run.command)) != 1 or "-R" in arguments
+        is_unclear = len(_CONTENT_COMMAND_PATTERN.findall(call.run.command)) != 1 or "-R" in arguments
         if is_unclear or not root:
             return
         revisions = []
         for word in select_operands(arguments):
             if not self._match_files([word], call.folder):
                 revisions.append(word)
-        shows_head = any(_RANGE_TO_HEAD.fullmatch(word) for word in revisions)
+        shows_head = any(_RANGE_TO_HEAD_PATTERN.fullmatch(word) for word in revisions)
         shows_commit = len(revisions) > 1 or any(".." in word for word in revisions)
         shows_index = not {"--cached", "--staged"}.isdisjoint(arguments)
-        for name, content_hash in _DIFF_CONTENT.findall(call.run.output):
+        for name, content_hash in _DIFF_CONTENT_PATTERN.findall(call.run.output):
             path = self.make_entry_path(name, root)
             state = self.states.get(path, FileState(""))
             if shows_head:
@@ -741,13 +741,13 @@ class FileStates:
             and not select_operands(arguments)
         )
         if any(words in output for words in _CLEAN_MESSAGES):
-            is_complete = is_complete and not _STATUS_HEADING.search(output)
+            is_complete = is_complete and not _STATUS_HEADING_PATTERN.search(output)
             return _GitStatus(frozenset(), frozenset(), frozenset(), is_complete)
         if _SHORT_OPTIONS.intersection(arguments):
             if not call.has_last_output:
                 return None
             rows = (
-                _SHORT_STATUS_ROW.findall(output)
+                _SHORT_STATUS_ROW_PATTERN.findall(output)
                 if call.has_only_output
                 else _find_short_status_rows(output)
             )
@@ -758,7 +758,7 @@ class FileStates:
             changed = [path for index, work, path in rows if work != " " or index == "?"]
             untracked = [path for index, _, path in rows if index == "?"]
         else:
-            if _STATUS_HEADING.search(output) is None:
+            if _STATUS_HEADING_PATTERN.search(output) is None:
                 return None
             staged, changed, untracked = _parse_long_status(output)
         for row in (*staged, *changed):
@@ -865,15 +865,15 @@ class FileStates:
         """Process a ``git revert``, unless a different command in the same run made a commit before it."""
         if call.words[0] != "revert" or call.run.failed:
             return
-        first_verb = _COMMITTING_VERB.search(call.run.command)
+        first_verb = _COMMITTING_VERB_PATTERN.search(call.run.command)
         commits = []
-        for branch, name in _COMMIT_OUTPUT.findall(call.run.output):
+        for branch, name in _COMMIT_OUTPUT_PATTERN.findall(call.run.output):
             commits.append(RecordedCommit(name, branch))
         if not commits or first_verb is None or first_verb[1] != "revert":
             return
         head = self._top_commits.get(self.find_checkout(call.folder), "")
         targets = [head if word == "HEAD" else word for word in select_operands(arguments)]
-        hashes = [target for target in targets if _HASH.fullmatch(target)]
+        hashes = [target for target in targets if _HASH_PATTERN.fullmatch(target)]
         if not _NO_COMMIT_OPTIONS.isdisjoint(arguments):
             commits = commits[:1] * len(hashes)
         for target, commit in zip(hashes, commits, strict=False):
@@ -978,7 +978,7 @@ def _find_other_roots(
     for folder in sorted(latest_folders[-MAX_OTHER_FOLDERS:]):
         is_known = any(f"{folder}/".startswith(f"{root}/") for root in (home, *roots))
         is_above_home = f"{home}/".startswith(f"{folder}/")
-        is_written_out = posixpath.isabs(folder) and not _SHELL_EXPANSION.search(folder)
+        is_written_out = posixpath.isabs(folder) and not _SHELL_EXPANSION_PATTERN.search(folder)
         if is_written_out and not is_known and not is_above_home:
             roots.append(folder)
     return roots
@@ -1054,12 +1054,12 @@ def _parse_long_status(output: str) -> tuple[list[str], list[str], list[str]]:
     is_untracked = False
     rows: list[str] | None = None
     for line in output.split("\n"):
-        heading = _STATUS_HEADING.match(line)
+        heading = _STATUS_HEADING_PATTERN.match(line)
         if heading is not None:
             rows = staged if heading[1] == "Changes to be committed" else changed
             is_untracked = heading[1] == "Untracked files"
             continue
-        row = _STATUS_ROW.fullmatch(line)
+        row = _STATUS_ROW_PATTERN.fullmatch(line)
         if row is None:
             if line.strip() and not line.startswith("  ("):
                 rows = None
@@ -1077,7 +1077,7 @@ def _find_short_status_rows(output: str) -> list[tuple[str, str, str]]:
     """
     rows: list[tuple[str, str, str]] = []
     for line in reversed(output.rstrip("\n").split("\n")):
-        row = _SHORT_STATUS_ROW.fullmatch(line)
+        row = _SHORT_STATUS_ROW_PATTERN.fullmatch(line)
         if row is None:
             break
         rows.append((row[1], row[2], row[3]))

@@ -12,15 +12,15 @@ from resume_hooks.reading.digest.facts import ShellRun
 from resume_hooks.reading.digest.shell import select_operands
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-_LOG_ROWS = compile_lazily(r"(?m)^([0-9a-f]{7,40}) \S")
-_LOG_TO_HEAD = compile_lazily(r"(?:.*\.\.)?(?:HEAD)?")
+_LOG_ROW_PATTERN = compile_lazily(r"(?m)^([0-9a-f]{7,40}) \S")
+_LOG_TO_HEAD_PATTERN = compile_lazily(r"(?:.*\.\.)?(?:HEAD)?")
 """Matches the operand of a log that starts at the top of the checkout: ``HEAD`` or, for example,
 ``main..HEAD``."""
 
-_SELECTING_OPTION = compile_lazily(
+_SELECTING_OPTION_PATTERN = compile_lazily(
     r"--\Z|--(?:all|author|grep|reverse|merges|no-merges|first-parent|skip|branches|remotes|graph)\b|-[SGL]"
 )
-_SELECTING_FILTER = compile_lazily(r"\|\s*(?:e?grep|rg|tail|sed|awk|sort|tac)\b")
+_SELECTING_FILTER_PATTERN = compile_lazily(r"\|\s*(?:e?grep|rg|tail|sed|awk|sort|tac)\b")
 
 HEAD_MOVING_COMMANDS = frozenset(
     {
@@ -37,14 +37,14 @@ def read_top_commits(words: Sequence[str], run: ShellRun) -> list[str]:
     """
     if words[0] != "log" or "--oneline" not in words or run.failed:
         return []
-    if run.command.count(" log") > 1 or _SELECTING_FILTER.search(run.command):
+    if run.command.count(" log") > 1 or _SELECTING_FILTER_PATTERN.search(run.command):
         return []
-    if any(_SELECTING_OPTION.match(word) for word in words):
+    if any(_SELECTING_OPTION_PATTERN.match(word) for word in words):
         return []
     for operand in select_operands(words[1:]):
-        if not operand.isdigit() and _LOG_TO_HEAD.fullmatch(operand) is None:
+        if not operand.isdigit() and _LOG_TO_HEAD_PATTERN.fullmatch(operand) is None:
             return []
-    return list(_LOG_ROWS.findall(run.output))
+    return list(_LOG_ROW_PATTERN.findall(run.output))
 
 
 def find_commits_above(top: str, commits: Sequence[str]) -> list[str]:

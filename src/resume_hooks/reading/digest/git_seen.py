@@ -17,15 +17,15 @@ from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.head_tail import NO_BRANCH
 
-_BRANCH_OUTPUT = compile_lazily(
+_BRANCH_OUTPUT_PATTERN = compile_lazily(
     r"\n(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
     r"\[(?!detached)([^\]\s]+) [0-9a-f]{7,40}\])"
 )
-_BRANCH_QUERY = compile_lazily(
+_BRANCH_QUERY_PATTERN = compile_lazily(
     r"\s*(?:cd \S+ && )?git (?:branch --show-current|rev-parse --abbrev-ref HEAD|symbolic-ref --short HEAD)\s*"
 )
 
-_ADDED_WORKTREE = compile_lazily(
+_ADDED_WORKTREE_PATTERN = compile_lazily(
     r"(?:\A|\n)Preparing worktree \((?:new branch|checking out|resetting branch) '([^'\n]+)'"
 )
 
@@ -139,7 +139,7 @@ def _list_added_worktrees(
 def _find_added_worktrees(commands: Sequence[ParsedRun]) -> Iterator[SessionCheckout]:
     """Yield the worktrees that commands added, each with its branch, the latest first."""
     for run, parts in reversed(commands):
-        match = _ADDED_WORKTREE.search(run.output) if "worktree" in run.command else None
+        match = _ADDED_WORKTREE_PATTERN.search(run.output) if "worktree" in run.command else None
         base = find_run_folder(run, parts)
         if match is None or run.failed or not base:
             continue
@@ -199,12 +199,12 @@ def _may_have_switched(commands: Sequence[ParsedRun], first_order: int, last_ord
 def read_branch(run: ShellRun) -> str:
     """Return the last branch that a command's output shows, or ``""``."""
     if "git" in run.command or "Switched to" in run.output:
-        rows = _BRANCH_OUTPUT.findall(f"\n{run.output}")  # This is faster than a pattern with \A.
+        rows = _BRANCH_OUTPUT_PATTERN.findall(f"\n{run.output}")  # This is faster than a pattern with \A.
         for row in reversed(rows):
             if row[1] and "status" not in run.command:
                 continue  # Except in a status, "## " starts a heading.
             return next(str(name) for name in row if name)
-    if _BRANCH_QUERY.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
+    if _BRANCH_QUERY_PATTERN.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
         return run.output.strip()
     return ""
 
@@ -231,7 +231,7 @@ def find_removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, i
                 yield posixpath.normpath(posixpath.join(base, folder)), run.position.order
 
 
-_RECURSIVE_OPTION = compile_lazily(r"-[a-zA-Z]*[rR]|--recursive\Z")
+_RECURSIVE_OPTION_PATTERN = compile_lazily(r"-[a-zA-Z]*[rR]|--recursive\Z")
 
 
 def _list_removed_folders(words: tuple[str, ...]) -> list[str]:
@@ -239,7 +239,7 @@ def _list_removed_folders(words: tuple[str, ...]) -> list[str]:
     operands = shell.select_operands(words[1:])
     if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
         return operands[-1:]
-    is_recursive = words[:1] == ("rm",) and any(_RECURSIVE_OPTION.match(word) for word in words[1:])
+    is_recursive = words[:1] == ("rm",) and any(_RECURSIVE_OPTION_PATTERN.match(word) for word in words[1:])
     if is_recursive:
         return operands
     return []
