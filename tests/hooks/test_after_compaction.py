@@ -148,7 +148,7 @@ def test_early_messages_are_read_if_there_is_space(
 ) -> None:
     """The hook reads only the end of the file; it reads the whole file only if the text has space left."""
     monkeypatch.setattr(after_compaction, "FIRST_READ_BYTES", 80_000)
-    monkeypatch.setattr(build, "START_BYTES", 100)
+    monkeypatch.setattr(build, "SESSION_START_BYTES", 100)
     rules = [
         f"Never touch the file {number}, {'whatever happens, ' * 4}at all." for number in range(100)
     ]

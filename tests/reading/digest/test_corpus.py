@@ -142,7 +142,7 @@ def test_every_digest_fits_and_can_be_stored(real_session: RealSession) -> None:
         assert all(row.strip() for row in text.split("\n"))
     assert format_whole_digest(digest) == format_opening(digest, None).text
     line = entries.format_digest_record(digest)
-    assert len(line) < entries.MAX_LINE_BYTES
+    assert len(line) < entries.MAX_DIGEST_LINE_BYTES
     assert entries.parse_digest(records.parse_record(line) or {}) == digest
 
 

@@ -140,12 +140,12 @@ def test_a_digest_without_talk_still_shows_its_prompts() -> None:
 
 @pytest.mark.parametrize("value", [None, "9", -1, 1.5, True, [], 2**63])
 def test_invalid_counts_are_replaced(value: object) -> None:
-    """An invalid count in a digest record is replaced with a number from 0 to ``MAX_COUNT``."""
+    """An invalid count in a digest record is replaced with a number from 0 to ``MAX_STORED_COUNT``."""
     found = entries.parse_digest(
         digest_record(omitted={"todos": value}, unread=value, passed_over=value)
     )
     assert found is not None
-    assert 0 <= found.unread_count <= entries.MAX_COUNT
+    assert 0 <= found.unread_count <= entries.MAX_STORED_COUNT
     assert entries.parse_digest(parse_record(entries.format_digest_record(found)) or {}) == found
 
 
@@ -218,7 +218,7 @@ def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
         found.section_entries(name) for name in ("constraints", "changed", "commands", "failures")
     )
     assert sum(len(message.text) for message in found.talk) > 50_000
-    assert len(entries.format_digest_record(found)) < entries.MAX_LINE_BYTES
+    assert len(entries.format_digest_record(found)) < entries.MAX_DIGEST_LINE_BYTES
 
 
 @pytest.mark.parametrize(

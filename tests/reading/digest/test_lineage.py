@@ -341,7 +341,7 @@ def write_partially_read_file(
     """Write a file that is so large that only its start and its end are read."""
     path.write_bytes(b"".join(row + b"\n" for row in rows))
     monkeypatch.setattr(build, "MAX_READ_BYTES", 30_000)
-    monkeypatch.setattr(build, "START_BYTES", 5_000)
+    monkeypatch.setattr(build, "SESSION_START_BYTES", 5_000)
 
 
 @pytest.mark.parametrize("filler", [1, 97, 5_000, 40_000])
@@ -366,7 +366,7 @@ def test_both_ends_of_a_very_large_file_are_read(
     assert request_lines(found) == {"first": 0, "last": len(rows) - 4}
     assert entry_lines(found, "commands") == {"make it": len(rows) - 3}
     size = os.path.getsize(path)
-    assert found.skipped_bytes == size - build.MAX_READ_BYTES - build.START_BYTES
+    assert found.skipped_bytes == size - build.MAX_READ_BYTES - build.SESSION_START_BYTES
 
 
 def test_files_changed_by_sub_agents_are_listed(config_home: ConfigHome) -> None:

@@ -16,7 +16,7 @@ from resume_hooks.reading.digest.calls import (
     collect_latest_calls,
 )
 from resume_hooks.reading.digest.entries import (
-    WORK_CONTINUED,
+    WORK_CONTINUED_ENTRY_TEXT,
     Digest,
     DigestEntry,
     MessageKind,
@@ -265,7 +265,7 @@ def test_texts_between_calls_are_not_an_answer() -> None:
         TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", "First I look at the id."),
     )
     shown = format_opening(
-        Digest({"now": (DigestEntry(WORK_CONTINUED, f"{SESSION}:7"),)}, talk), 4_000
+        Digest({"now": (DigestEntry(WORK_CONTINUED_ENTRY_TEXT, f"{SESSION}:7"),)}, talk), 4_000
     ).text
     assert "last words, in the middle of the work, ASSISTANT :7" in shown
     assert "last answer" not in shown

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_READ_CHARACTERS = 20_000  # The maximum number of characters that are read from a report.
+MAX_REPORT_CHARACTERS = 20_000  # The maximum number of characters that are read from a report.
 # The number of characters at the start of a report that are searched for words such as "review",
 # which show what kind of report it is.
-BEGINNING_CHARACTERS = 400
-MAX_FILES = 40  # The maximum number of files that are returned for a single report.
+MAX_KIND_SEARCH_CHARACTERS = 400
+MAX_FILES_PER_REPORT = 40  # The maximum number of files that are returned for a single report.
 
 _PATH_PATTERN = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
 _CLAIMED_FILE_PATTERN = compile_lazily(
@@ -25,7 +25,7 @@ _CLAIMED_FILE_PATTERN = compile_lazily(
     rf"\b(?:was|were|has been|have been)\s+(?:written|saved)\s+(?:to|at|in)\s+{_PATH_PATTERN}",
     re.IGNORECASE,
 )
-_CLAIM_WORDS = (
+_CHANGE_CLAIM_PHRASES = (
     "I've ", "I have ", " written ", " saved ", "I created", "I added", "I wrote", "I updated", "I modified",
            "I edited", "I changed", "I rewrote",
 )  # fmt: skip
@@ -56,19 +56,19 @@ def strip_trailer(report: str) -> str:
 
 def find_changed_files(report: str) -> Iterator[str]:
     """Yield each file that, according to its report, the sub-agent changed. No file is repeated."""
-    text = report[:MAX_READ_CHARACTERS]
+    text = report[:MAX_REPORT_CHARACTERS]
     paths: list[str] = []
-    if any(claim_word in text for claim_word in _CLAIM_WORDS):
+    if any(claim_word in text for claim_word in _CHANGE_CLAIM_PHRASES):
         paths += [first or second for first, second in _CLAIMED_FILE_PATTERN.findall(text)]
-    if _REVIEW_WORD_PATTERN.search(text[:BEGINNING_CHARACTERS]) is None:
+    if _REVIEW_WORD_PATTERN.search(text[:MAX_KIND_SEARCH_CHARACTERS]) is None:
         paths += _find_files_under_headings(text)
-    yield from list(dict.fromkeys(paths))[:MAX_FILES]
+    yield from list(dict.fromkeys(paths))[:MAX_FILES_PER_REPORT]
 
 
 def _find_files_under_headings(text: str) -> list[str]:
     """Return the files that a report names in a heading, or lists under one such as "Files changed"."""
     files: list[str] = []
-    mentions_changes = _CHANGE_WORD_PATTERN.search(text[:BEGINNING_CHARACTERS]) is not None
+    mentions_changes = _CHANGE_WORD_PATTERN.search(text[:MAX_KIND_SEARCH_CHARACTERS]) is not None
     if not mentions_changes and "files" not in text.lower():
         return []
     is_in_file_list = False

@@ -43,10 +43,10 @@ from resume_hooks.reading.digest.entries import (
 )
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.file_states import (
-    CONFLICTING,
-    MAYBE_COMMITTED,
-    MAYBE_COMMITTED_ON_LEFT_BRANCH,
-    NOT_COMMITTED,
+    CONFLICTING_STATE,
+    MAYBE_COMMITTED_STATE,
+    MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE,
+    NOT_COMMITTED_STATE,
     derive_file_states,
 )
 from resume_hooks.reading.digest.git_seen import collect_session_git, find_removed_folders
@@ -94,19 +94,19 @@ MAX_SUBAGENT_BYTES = 20_000_000
 MAX_READ_BYTES = 200_000_000
 """The maximum number of bytes that are read from the end of a session.
 
-Reading them takes a little over a second. The first START_BYTES of a larger session are also read.
+Reading them takes a little over a second. The first SESSION_START_BYTES of a larger session are also read.
 """
 
 # The number of bytes that are read from the start of a session larger than MAX_READ_BYTES.
-START_BYTES = 2_000_000
+SESSION_START_BYTES = 2_000_000
 
-OUTDATED_NOTES = (
+POSSIBLY_OUTDATED_NOTES = (
     "uncommitted",
     "staged",
-    NOT_COMMITTED,
-    CONFLICTING,
-    MAYBE_COMMITTED,
-    MAYBE_COMMITTED_ON_LEFT_BRANCH,
+    NOT_COMMITTED_STATE,
+    CONFLICTING_STATE,
+    MAYBE_COMMITTED_STATE,
+    MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE,
 )
 """Notes in an ancestor's digest that say that a file is not committed. They may be outdated,
 because the file may have been committed later. Older versions of this plugin wrote ``uncommitted``.
@@ -168,10 +168,10 @@ def _update_entry(
     notes = [
         note
         for note in entry.note.split(", ")
-        if note not in {"", *OUTDATED_NOTES, LATER_FAILURE_NOTE}
+        if note not in {"", *POSSIBLY_OUTDATED_NOTES, LATER_FAILURE_NOTE}
     ]
     if section is CHANGED and paths.is_dirty(entry.text):
-        notes.append(NOT_COMMITTED)
+        notes.append(NOT_COMMITTED_STATE)
     if section in {COMMANDS, OTHER_COMMANDS} and entry.text in failed_commands:
         notes.append(LATER_FAILURE_NOTE)
     return entry._replace(note=", ".join(notes))
@@ -330,7 +330,7 @@ def _measure_entry_bytes(entry: DigestEntry) -> int:
 _IMPORT_PREFIX = f'{{"{IMPORT_FIELD}":'.encode()
 """The first bytes of a session that was imported from another machine or user."""
 
-UNVERIFIED_ENTRY = DigestEntry(
+UNVERIFIED_IMPORT_ENTRY = DigestEntry(
     "some of this was said in an imported session: nobody verified it, and its USER is not yours"
 )
 
@@ -341,7 +341,7 @@ def build_digest(
     """Return the digest of a session, without secrets.
 
     Raises SessionNotFound if the session is unreadable. ``max_read_bytes`` is the maximum number of
-    bytes read from the end of each file (default MAX_READ_BYTES). The first START_BYTES of a larger
+    bytes read from the end of each file (default MAX_READ_BYTES). The first SESSION_START_BYTES of a larger
     file are also read. If ``first_line`` is given, the digest covers the session from this line on
     and does not include ancestors.
     """
@@ -387,7 +387,7 @@ def build_digest(
             message_count = len(ancestor_digest.talk) + len(messages)
             messages = talk.join_talk(ancestor_digest.talk, messages)
             remark_count += message_count - len(messages)
-            has_imported = has_imported or UNVERIFIED_ENTRY in ancestor_digest.section_entries(
+            has_imported = has_imported or UNVERIFIED_IMPORT_ENTRY in ancestor_digest.section_entries(
                 "now"
             )
         all_entries = dict(merged_sections)
@@ -395,7 +395,7 @@ def build_digest(
             merged_sections["constraints"], messages
         )
         if has_imported:
-            all_entries["now"] = (UNVERIFIED_ENTRY, *all_entries["now"])
+            all_entries["now"] = (UNVERIFIED_IMPORT_ENTRY, *all_entries["now"])
         # Only the path of a Claude Code transcript contains the session's folder.
         if session.agent != CLAUDE_NAME:
             folder_entry = make_entry(f"folder: {quote_name(folder)}", "")
@@ -464,13 +464,13 @@ def _read_file(
     try:
         with open_transcript(file.file, BUFFER_BYTES) as stream:
             skipped_bytes = os.fstat(stream.fileno()).st_size - max_read_bytes
-            if first_line or skipped_bytes <= START_BYTES:
+            if first_line or skipped_bytes <= SESSION_START_BYTES:
                 line_number = _process_lines(
                     islice(stream, first_line, None), first_line, file.session_id, facts
                 )
                 facts.read_end = stream.tell(), line_number
                 return 0
-            _process_lines(iter(stream.readlines(START_BYTES)), 0, file.session_id, facts)
+            _process_lines(iter(stream.readlines(SESSION_START_BYTES)), 0, file.session_id, facts)
             if stream.tell() < skipped_bytes:
                 stream.seek(skipped_bytes - 1)
                 stream.readline()  # Skip the rest of the line in which the skipped part ends.
@@ -479,7 +479,7 @@ def _read_file(
             stream.seek(offset)
             line_number = _process_lines(stream, line_number, file.session_id, facts)
             facts.read_end = stream.tell(), line_number
-            return skipped_bytes - START_BYTES
+            return skipped_bytes - SESSION_START_BYTES
     finally:
         facts.end_file(file.session_id)
 

@@ -23,26 +23,26 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import prose
 
 # The fraction of the space that commands with open failures may use.
-OPEN_ERRORS_FRACTION = 0.15
+OPEN_ERRORS_SPACE_FRACTION = 0.15
 # The fraction of the space that these two groups may use together: commands with open failures, and
 # edits that concern the last request or the last answer.
-RELEVANT_EDITS_FRACTION = 0.3
+RELEVANT_EDITS_SPACE_FRACTION = 0.3
 # The fraction of the space that open failures and all the latest edits may use together, before
 # other calls are added.
-EDITS_FRACTION = 0.35
+LATEST_EDITS_SPACE_FRACTION = 0.35
 # The fraction of the space that committed edits may use if the last request is about a review and
 # there are no uncommitted edits.
-COMMITTED_FRACTION = 0.3
+COMMITTED_EDITS_SPACE_FRACTION = 0.3
 # The fraction of the space that is reserved for earlier calls that are related to the last request.
-RELATED_FRACTION = 0.35
+RELATED_CALLS_SPACE_FRACTION = 0.35
 # A word that occurs in a larger fraction of the calls is not used for the comparison.
-MAX_RARE_FRACTION = 0.25
+MAX_RARE_WORD_FRACTION = 0.25
 # The minimum number of available characters with which a shortened call is extended.
-MIN_ADDED_CHARACTERS = 200
-MAX_EXTENDED_CHARACTERS = 12_000  # The maximum number of characters in a call that is extended.
+MIN_EXTENSION_CHARACTERS = 200
+MAX_EXTENDED_CALL_CHARACTERS = 12_000  # The maximum number of characters in a call that is extended.
 # The maximum number of characters in a call that is not worth the space and is extended only
 # because space is left.
-MAX_SPARE_CHARACTERS = 4_000
+MAX_SPARE_SPACE_CALL_CHARACTERS = 4_000
 
 
 class CallValue(Enum):
@@ -120,13 +120,13 @@ def choose_calls(
     committed = choice.find_indexes_with_values(CallValue.COMMITTED_EDIT)
     latest = [index for index, candidate in enumerate(candidates) if candidate.is_shown_first]
     open_errors = choice.find_indexes_with_values(CallValue.OPEN_ERROR)
-    choice.show_calls(open_errors, round(max_characters * OPEN_ERRORS_FRACTION))
-    choice.show_calls(relevant_edits, round(max_characters * RELEVANT_EDITS_FRACTION))
-    choice.show_calls(edits, round(max_characters * EDITS_FRACTION))
+    choice.show_calls(open_errors, round(max_characters * OPEN_ERRORS_SPACE_FRACTION))
+    choice.show_calls(relevant_edits, round(max_characters * RELEVANT_EDITS_SPACE_FRACTION))
+    choice.show_calls(edits, round(max_characters * LATEST_EDITS_SPACE_FRACTION))
     if not edits and not request_words.isdisjoint(_REVIEW_WORDS):
         committed.sort(key=lambda index: (-scores[index], index))
-        choice.show_calls(committed, round(max_characters * COMMITTED_FRACTION))
-    choice.show_calls(latest, round(max_characters * (1 - RELATED_FRACTION)))
+        choice.show_calls(committed, round(max_characters * COMMITTED_EDITS_SPACE_FRACTION))
+    choice.show_calls(latest, round(max_characters * (1 - RELATED_CALLS_SPACE_FRACTION)))
     choice.extend_calls(relevant_edits)
     remaining = sorted(
         range(len(candidates)),
@@ -191,17 +191,17 @@ class _CallChoice:
     def extend_calls(self, indexes: Iterable[int]) -> None:
         """Show more text of the calls that are worth the space, as long as space is left."""
         useful = [index for index in indexes if self._candidates[index].is_worth_space]
-        self._extend_calls(useful, MAX_EXTENDED_CHARACTERS)
+        self._extend_calls(useful, MAX_EXTENDED_CALL_CHARACTERS)
 
     def extend_calls_in_spare_space(self, indexes: Iterable[int]) -> None:
         """Show more text of these calls, even if they are not worth the space, as long as space is left."""
-        self._extend_calls(indexes, MAX_SPARE_CHARACTERS)
+        self._extend_calls(indexes, MAX_SPARE_SPACE_CALL_CHARACTERS)
 
     def _extend_calls(self, indexes: Iterable[int], max_call_characters: int) -> None:
         for index in indexes:
             candidate = self._candidates[index]
             added_characters = self._max_characters - self._count_characters()
-            if added_characters < MIN_ADDED_CHARACTERS:
+            if added_characters < MIN_EXTENSION_CHARACTERS:
                 return
             if index not in self.texts:
                 continue
@@ -229,7 +229,7 @@ def _score_calls(texts: Sequence[str], request_words: frozenset[str]) -> list[fl
     for call_words in shared_words:
         rare_words = []
         for word in call_words:
-            if counts[word] <= max(2, len(texts) * MAX_RARE_FRACTION):
+            if counts[word] <= max(2, len(texts) * MAX_RARE_WORD_FRACTION):
                 rare_words.append(word)
         # Unlike ``sum``, ``fsum`` does not depend on the order of the words.
         scores.append(fsum([1 / counts[word] for word in rare_words]))

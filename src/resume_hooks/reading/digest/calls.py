@@ -58,13 +58,13 @@ MAX_REMOVED_CHARACTERS = 600
 MAX_PASSED_CHECK_CHARACTERS = 160
 # The maximum number of characters shown of the output of a command that failed and passed when it
 # was repeated.
-MAX_FIXED_FAILURE_CHARACTERS = 700
+MAX_RESOLVED_FAILURE_CHARACTERS = 700
 # If an output is long, only its start and its end are redacted. This factor makes the redacted text
 # longer than the shown text, so that a secret at the cut is still recognized.
-REDACTED_MULTIPLE = 4
+REDACTED_LENGTH_FACTOR = 4
 # The total length of the calls that are collected, as a multiple of the available space. The calls
 # to show are chosen from them.
-COLLECTED_MULTIPLE = 2
+COLLECTED_LENGTH_FACTOR = 2
 # The maximum number of characters shown of a file that was read before the last request and is not
 # related to that request.
 MAX_OLD_RESULT_CHARACTERS = 300
@@ -77,7 +77,7 @@ MAX_DIFF_CHARACTERS = 40_000
 MIN_REQUEST_WORDS = 3
 # The maximum number of searches that are treated as latest calls. It is also the maximum number of
 # passed checks whose output is shown.
-MAX_LATEST_CALLS = 2
+MAX_LATEST_SEARCHES_OR_CHECKS = 2
 # The maximum number of characters of the last request that are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
 # The maximum numbers of edits that are shown: of an ordinary file, and of a file that the last turn
@@ -89,10 +89,10 @@ MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
 MAX_DESCRIPTION_CHARACTERS = 2_000
 # The label before a command in a call that shows more output of this command, which an earlier call
 # started.
-POLL_LABEL = "later output of"
+LATER_OUTPUT_LABEL = "later output of"
 # The maximum number of bytes that are read from the end of a file.
 MAX_SEARCHED_BYTES = 24_000_000
-_MAIN_INPUTS = ("command", "file_path", "pattern", "query", "url", "prompt", "description", "code")
+_MAIN_INPUT_NAMES = ("command", "file_path", "pattern", "query", "url", "prompt", "description", "code")
 _COMMIT_COMMAND_PATTERN = compile_lazily(r"\bgit\b[^\n;&|]*\scommit\b")
 _IMPORT_LINE_PATTERN = compile_lazily(
     r"\s*(?:import\b|from \S+ import\b|use \S+;|#include\b|\"[\w./-]+\"\Z|[)(]\s*\Z)"
@@ -196,7 +196,7 @@ def collect_latest_calls(
     subject = _find_subject(digest, session)
     later_calls = _LaterCalls(subject)
     try:
-        listed = _list_calls(session, digest, later_calls, max_characters * COLLECTED_MULTIPLE)
+        listed = _list_calls(session, digest, later_calls, max_characters * COLLECTED_LENGTH_FACTOR)
     except OSError:
         return []
     texts = choose_calls(
@@ -419,7 +419,7 @@ class _LaterCalls:
         is_failure = answer.text.startswith(_FAILURE_PREFIXES)
         if value is CallValue.OLD_RUN:
             if is_failure or _FAILURE_WORD_PATTERN.search(answer.text) is not None:
-                max_characters = MAX_FIXED_FAILURE_CHARACTERS
+                max_characters = MAX_RESOLVED_FAILURE_CHARACTERS
             else:
                 max_characters = MAX_PASSED_CHECK_CHARACTERS
         elif value is CallValue.OPEN_ERROR:
@@ -457,17 +457,17 @@ class _LaterCalls:
         if is_failure and passed_number is not None and len(folders) <= 1:
             return f"[it worked later, :{passed_number}]"
         git_verbs = _list_git_verbs(parts)
-        if is_check or not git_verbs.isdisjoint(_WORK_TREE_QUERIES):
+        if is_check or not git_verbs.isdisjoint(_WORK_TREE_QUERY_SUBCOMMANDS):
             edited_paths = list(self._edited_paths)
         else:
             edited_paths = self._select_edited_paths(_list_read_files(parts))
         events = [_format_edit_count(edited_paths)]
         is_failed_commit = answer.is_error and "commit" in git_verbs
-        if self._is_committed and (is_failed_commit or not git_verbs.isdisjoint(_COMMIT_QUERIES)):
+        if self._is_committed and (is_failed_commit or not git_verbs.isdisjoint(_COMMIT_QUERY_SUBCOMMANDS)):
             events.append("a commit")
         if not answer.is_error:
             self._branches.process_query(git_verbs, answer.text)
-        if self._branches.is_on_other_branch and not git_verbs.isdisjoint(_BRANCH_QUERIES):
+        if self._branches.is_on_other_branch and not git_verbs.isdisjoint(_BRANCH_QUERY_SUBCOMMANDS):
             events.append("another branch")
         return _format_age_note(events)
 
@@ -567,10 +567,10 @@ class _LaterCalls:
             )
         if tool in _SEARCH_TOOLS or _is_search(parts):
             self._search_count += 1
-            return CallValue.OTHER if self._search_count <= MAX_LATEST_CALLS else CallValue.LOW
+            return CallValue.OTHER if self._search_count <= MAX_LATEST_SEARCHES_OR_CHECKS else CallValue.LOW
         if has_passed and any(part.words and has_check_word(part.words) for part in parts):
             self._check_count += 1
-            return CallValue.OTHER if self._check_count <= MAX_LATEST_CALLS else CallValue.OLD_RUN
+            return CallValue.OTHER if self._check_count <= MAX_LATEST_SEARCHES_OR_CHECKS else CallValue.OLD_RUN
         return CallValue.OTHER
 
     def _is_superseded(self, block: Record, answer: _CallResult) -> bool:
@@ -601,7 +601,7 @@ class _LaterCalls:
         is_covered = bool(files) and files <= self._files_in_later_diffs
         self._files_in_later_diffs |= files
         has_other_contents = any(
-            not is_check_part(part) and part.words[:2] not in _STATE_QUERIES for part in parts
+            not is_check_part(part) and part.words[:2] not in _STATE_QUERY_COMMANDS for part in parts
         )
         return is_covered and not has_other_contents
 
@@ -616,7 +616,7 @@ class _LaterCalls:
         paths += find_files_written_by_scripts(command)
         if not paths:
             for words, _ in parts:
-                if words and words[0] not in _FILE_READERS:
+                if words and words[0] not in _FILE_READING_PROGRAMS:
                     return False
                 operands = shell.select_operands(words[1:])
                 paths += [word for word in operands if _FILE_NAME_END_PATTERN.search(word)]
@@ -641,7 +641,7 @@ def _list_read_files(parts: Sequence[shell.SimpleCommand]) -> list[str]:
     """Return the files that the simple commands in ``parts`` show or search."""
     names: list[str] = []
     for words, _ in parts:
-        if words and words[0] in _FILE_READERS | _SEARCH_PROGRAMS:
+        if words and words[0] in _FILE_READING_PROGRAMS | _SEARCH_PROGRAMS:
             operands = shell.select_operands(words[1:])
             names += [word for word in operands if _FILE_NAME_END_PATTERN.search(word)]
     return names
@@ -657,9 +657,9 @@ def _format_age_note(events: Iterable[str]) -> str:
     return f"[since then: {known_events}]" if known_events else ""
 
 
-_WORK_TREE_QUERIES = frozenset({"status", "diff"})
-_COMMIT_QUERIES = _WORK_TREE_QUERIES | {"log"}
-_BRANCH_QUERIES = _COMMIT_QUERIES | {"branch", "rev-parse"}
+_WORK_TREE_QUERY_SUBCOMMANDS = frozenset({"status", "diff"})
+_COMMIT_QUERY_SUBCOMMANDS = _WORK_TREE_QUERY_SUBCOMMANDS | {"log"}
+_BRANCH_QUERY_SUBCOMMANDS = _COMMIT_QUERY_SUBCOMMANDS | {"branch", "rev-parse"}
 """Git subcommands whose output is outdated after an edit, a commit or a switch to another branch.
 """
 
@@ -724,7 +724,7 @@ def _list_git_verbs(parts: Sequence[shell.SimpleCommand]) -> frozenset[str]:
     return frozenset(verbs)
 
 
-_FILE_READERS = frozenset({"cat", "sed", "head", "tail", "nl"})
+_FILE_READING_PROGRAMS = frozenset({"cat", "sed", "head", "tail", "nl"})
 _FILE_NAME_END_PATTERN = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 
 
@@ -781,7 +781,7 @@ def _shows_contents(block: Record) -> bool:
         return get_string(block, "name") not in _SEARCH_TOOLS
     command = get_string(records.get_mapping(block, "input"), "command")
     for words, _ in shell.parse_simple_commands(command):
-        if words and (words[0] in _FILE_READERS or not _SHOWING_SUBCOMMANDS.isdisjoint(words[1:3])):
+        if words and (words[0] in _FILE_READING_PROGRAMS or not _SHOWING_SUBCOMMANDS.isdisjoint(words[1:3])):
             return True
     return False
 
@@ -803,7 +803,7 @@ def _is_work_tree_diff(part: shell.SimpleCommand) -> bool:
     return part.words[:2] == ("git", "diff") and not is_of_commits
 
 
-_STATE_QUERIES = (("git", "diff"), ("git", "status"))
+_STATE_QUERY_COMMANDS = (("git", "diff"), ("git", "status"))
 _DIFF_FILE_PATTERN = compile_lazily(r"^diff --git a/(\S+) b/", re.MULTILINE)
 
 _SHOWING_SUBCOMMANDS = frozenset({"diff", "show", "view"})
@@ -912,10 +912,10 @@ def _format_result(
 def _format_call_head(block: Record) -> str:
     """Return the name of a call's tool and the call's main input, for example ``Bash: ls``."""
     inputs = records.get_mapping(block, "input")
-    main_input = next((value for key in _MAIN_INPUTS if (value := get_string(inputs, key))), "")
+    main_input = next((value for key in _MAIN_INPUT_NAMES if (value := get_string(inputs, key))), "")
     name = get_string(block, "name")
     if name == records.POLL_TOOL and "command" in inputs:
-        name = POLL_LABEL
+        name = LATER_OUTPUT_LABEL
     is_description = _DESCRIBING_COMMAND_PATTERN.search(main_input) is not None
     shown_input = talk.format_text(
         main_input or json.dumps(inputs, ensure_ascii=False),
@@ -1000,7 +1000,7 @@ def _shorten_output(text: str, max_characters: int) -> str:
 
     Only the start and the end of a long text are redacted and shown.
     """
-    redacted_characters = REDACTED_MULTIPLE * max_characters
+    redacted_characters = REDACTED_LENGTH_FACTOR * max_characters
     if len(text) <= 2 * redacted_characters:
         return talk.format_text(text, max_characters)
     head = talk.keep_beginning(

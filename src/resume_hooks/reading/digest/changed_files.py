@@ -16,7 +16,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.commits import Commit
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry
 from resume_hooks.reading.digest.facts import FileChange, RecordPosition
-from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, FileEdit, FileStates
+from resume_hooks.reading.digest.file_states import NOT_COMMITTED_STATE, OPEN_STATES, FileEdit, FileStates
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
 from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH, ShellCommand
@@ -39,7 +39,7 @@ MAX_WRITTEN_FILES = 60  # The maximum number of changed files that are read from
 MAX_FILES_NAMED_BY_GIT = 8
 # The maximum number of characters in a program's output that are searched for the names of the
 # files that the program wrote.
-MAX_ANNOUNCING_CHARACTERS = 20_000
+MAX_SEARCHED_OUTPUT_CHARACTERS = 20_000
 # The maximum number of changed files that are read from a single output of git.
 MAX_FILES_IN_GIT_OUTPUT = 300
 
@@ -206,7 +206,7 @@ def _find_certainly_removed_paths(command: ShellCommand) -> frozenset[str]:
     start_parts = [part for part in command.parts if part.words[:1] == ("cd",)]
     parts = [part for part in command.parts if part not in start_parts]
     sure_parts = parts[-1:] if command.has_worked else []
-    if parts and "rm: " not in command.run.output and parts[0].words[:2] in _REPORTING_REMOVALS:
+    if parts and "rm: " not in command.run.output and parts[0].words[:2] in _FORCED_REMOVAL_COMMANDS:
         sure_parts.append(parts[0])
     removed_paths: set[str] = set()
     for part in sure_parts:
@@ -216,7 +216,7 @@ def _find_certainly_removed_paths(command: ShellCommand) -> frozenset[str]:
     return frozenset(removed_paths)
 
 
-_REPORTING_REMOVALS = (("rm", "-f"), ("rm", "-rf"), ("rm", "-fr"))
+_FORCED_REMOVAL_COMMANDS = (("rm", "-f"), ("rm", "-rf"), ("rm", "-fr"))
 
 
 def _mark_files_removed_with_folder(
@@ -284,9 +284,9 @@ def _add_reported_files(
     for command in commands:
         if not command.program or not command.may_have_worked:
             continue
-        output = command.run.output[:MAX_ANNOUNCING_CHARACTERS]
+        output = command.run.output[:MAX_SEARCHED_OUTPUT_CHARACTERS]
         lower_output = output.lower()
-        if not any(stem in lower_output for stem in _ANNOUNCING_STEMS):
+        if not any(stem in lower_output for stem in _WRITING_WORD_STEMS):
             continue  # Checking for a few words first is faster than searching with the pattern.
         folder = command.run.folder
         announced = dict.fromkeys(_ANNOUNCED_FILE_PATTERN.findall(output))
@@ -297,7 +297,7 @@ def _add_reported_files(
             touches_by_path.setdefault(name, []).append(FileTouch(command.run.position))
 
 
-_ANNOUNCING_STEMS = ("creat", "updat", "writ", "generat", "sav", "wrote")
+_WRITING_WORD_STEMS = ("creat", "updat", "writ", "generat", "sav", "wrote")
 _ANNOUNCED_FILE_PATTERN = compile_lazily(
     r"(?i:\b(?:creat|updat|writ|generat|sav)(?:ed|ing|ten)|\bwrote)\b[^\n/'\"`]{0,80}?[\s'\"`]"
     r"(/?[\w@.-]{1,80}(?:/[\w@.-]{1,80}){0,20}\.\w{1,10})(?![\w/])"
@@ -539,7 +539,7 @@ def _is_removed_with_folder(
 def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branch: str) -> str:
     """Return the state of a file according to git or, if git cannot run, to the session's own commands."""
     if paths.is_dirty(path):
-        return NOT_COMMITTED
+        return NOT_COMMITTED_STATE
     note = states.describe_file(path, branch)
     if note in OPEN_STATES and paths.is_in_repository(path):
         return ""

@@ -19,16 +19,16 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 # The maximum number of commands that are read from the output of a runner.
 MAX_PRINTED_COMMANDS = 20
 # The maximum number of characters that are read from a command in a runner's output.
-MAX_PRINTED_CHARACTERS = 400
+MAX_PRINTED_COMMAND_CHARACTERS = 400
 # The maximum number of passed scopes with which a scope is compared: the latest ones of the same
 # program.
 MAX_COMPARED_SCOPES = 40
 _PRINTED_COMMAND_PATTERN = compile_lazily(
-    rf"(?:\A|\n)(?:\[[\w:.-]{{1,60}}\] )?[$>] ([^\n]{{1,{MAX_PRINTED_CHARACTERS}}})"
+    rf"(?:\A|\n)(?:\[[\w:.-]{{1,60}}\] )?[$>] ([^\n]{{1,{MAX_PRINTED_COMMAND_CHARACTERS}}})"
 )
 """A row in which mise, npm, yarn or bun prints a command before running it."""
 
-_RUNNERS = frozenset({"mise", "npm", "pnpm", "yarn", "bun", "task", "just", "make"})
+_RUNNER_PROGRAMS = frozenset({"mise", "npm", "pnpm", "yarn", "bun", "task", "just", "make"})
 """Programs that print the commands that they run."""
 
 _FILTER_OPTION_PATTERN = compile_lazily(
@@ -47,7 +47,7 @@ _NEUTRAL_OPTION_PATTERN = compile_lazily(
 _TEST_NAME_SEPARATOR = "::"
 # With this ending, a target includes all its subfolders, as in ``go test ./...``.
 _SUBFOLDERS_SUFFIX = "/..."
-_COMPILERS = {
+_COMPILING_CHECKS_BY_PROGRAM = {
     "go build": frozenset({"go vet", "go test"}),
     "cargo check": frozenset({"cargo build", "cargo clippy", "cargo test", "cargo nextest"}),
     "cargo build": frozenset({"cargo test", "cargo nextest"}),
@@ -127,7 +127,7 @@ class PassedChecks:
     def _find_passed_run_of_scope(self, scope: _CheckScope, order: int) -> RecordPosition | None:
         """Return the position of the last passed run after ``order`` that covers a scope, or None."""
         positions: list[RecordPosition] = []
-        for program in (scope.program, *_COMPILERS.get(scope.program, ())):
+        for program in (scope.program, *_COMPILING_CHECKS_BY_PROGRAM.get(scope.program, ())):
             for has_filters in (False, True):
                 passes = self._passes.get((program, has_filters), {})
                 for passed_scope, position in islice(reversed(passes.items()), MAX_COMPARED_SCOPES):
@@ -156,10 +156,10 @@ def selects_tests(parts: Sequence[SimpleCommand]) -> bool:
 
 def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
     program = shell.find_program(check_run.parts)
-    if program.partition(" ")[0] not in _RUNNERS:
+    if program.partition(" ")[0] not in _RUNNER_PROGRAMS:
         return
     commands = _PRINTED_COMMAND_PATTERN.findall(check_run.run.output)[:MAX_PRINTED_COMMANDS]
-    if any(text.endswith("…") or len(text) == MAX_PRINTED_CHARACTERS for text in commands):
+    if any(text.endswith("…") or len(text) == MAX_PRINTED_COMMAND_CHARACTERS for text in commands):
         # The command was too long and was shortened in the output or by the pattern, so its filters
         # are unknown.
         return

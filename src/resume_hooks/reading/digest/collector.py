@@ -43,14 +43,14 @@ from resume_hooks.transcripts.transcript import CopyDetector
 MAX_ANSWER_CHARACTERS = 8_000
 _WRITING_TOOLS = records.WRITING_TOOLS | {"Update"}
 # The name of the input that contains a command's folder, in sessions of a different agent.
-_FOLDER_INPUT = "workdir"
+_FOLDER_INPUT_NAME = "workdir"
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
 _TOOLS_WITH_RELEVANT_RESULTS = (
     frozenset({"Bash", records.POLL_TOOL, "AskUserQuestion", "ExitPlanMode", "TaskCreate"})
     | _AGENT_TOOLS
 )
 _PLAN_MODE, _PLAN_MODE_EXIT = "plan", "plan_mode_exit"
-_PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_MODE_EXIT})
+_PLAN_REMINDER_TYPES = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_MODE_EXIT})
 _REPORT_TOOLS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
 """Tools that fetch the report of a background sub-agent or stop the sub-agent."""
 
@@ -59,15 +59,15 @@ _READ_ONLY_AGENT_PATTERN = compile_lazily(
 )
 """A sub-agent whose type contains one of these words changes no files."""
 
-_EMPTY_READ_PREFIX = "<system-reminder>Warning: the file exists but"
+_EMPTY_READ_RESULT_PREFIX = "<system-reminder>Warning: the file exists but"
 """The beginning of the result if the file that was read is empty or ends before the requested line.
 """
 
 _RECAP_SUBTYPE = "away_summary"
 # The maximum number of records between a command and the skill text that the command loads.
-_MAX_RECORDS_BEFORE_TEXT = 2
+_MAX_RECORDS_BEFORE_SKILL_TEXT = 2
 # The minimum number of characters in a loaded text for the text to be treated as a skill.
-_MIN_RULES_CHARACTERS = 400
+_MIN_SKILL_TEXT_CHARACTERS = 400
 _BACKGROUND_START_PREFIXES = ("Async agent launched", "Spawned successfully")
 """The beginnings of the result of a call that starts a background sub-agent."""
 
@@ -232,7 +232,7 @@ class LineageFacts:
         position = RecordPosition(session_id, number, self._order)
         self._process_branch(record, position)
         self._process_sandbox(record, position)
-        handler = _HANDLERS.get(get_string(record, "type"))
+        handler = _HANDLERS_BY_RECORD_TYPE.get(get_string(record, "type"))
         if handler is not None:
             handler(self, record, position)
 
@@ -392,10 +392,10 @@ class LineageFacts:
         if (
             last_prompt is not None
             and last_prompt.text.startswith("/")
-            and position.order - last_prompt.position.order <= _MAX_RECORDS_BEFORE_TEXT
+            and position.order - last_prompt.position.order <= _MAX_RECORDS_BEFORE_SKILL_TEXT
         ):
             name = last_prompt.text.split()[0]
-        if name and len(text) >= _MIN_RULES_CHARACTERS:
+        if name and len(text) >= _MIN_SKILL_TEXT_CHARACTERS:
             self.skills.pop(name, None)
             self.skills[name] = Quote(text, position)
 
@@ -473,7 +473,7 @@ class LineageFacts:
             prompt = get_string(attachment, "prompt")
             self._process_notification(prompt, position)
             self._process_typed_words(Quote(prompt, position, uuid))
-        elif kind in _PLAN_REMINDERS:
+        elif kind in _PLAN_REMINDER_TYPES:
             self.plan_mode = kind != _PLAN_MODE_EXIT
             self.plan_file = get_string(attachment, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
@@ -580,7 +580,7 @@ class LineageFacts:
                 FileChange(path, call.folder, call.position, is_new) for path in call.paths()
             ]
             self.marks.process_call(call, is_new=is_new)
-        elif call.tool in records.READING_TOOLS and not text.startswith(_EMPTY_READ_PREFIX):
+        elif call.tool in records.READING_TOOLS and not text.startswith(_EMPTY_READ_RESULT_PREFIX):
             self.read_files.update({(path, call.folder): call.position for path in call.paths()})
         elif call.tool == "AskUserQuestion":
             self._process_choices(
@@ -644,7 +644,7 @@ def _is_part_of_work(record: Record) -> bool:
 
 def _find_call_folder(inputs: Record, cwd: str) -> str:
     """Return the folder in which a call runs: the session's folder, unless the call names a different one."""
-    named_folder = get_string(inputs, _FOLDER_INPUT)
+    named_folder = get_string(inputs, _FOLDER_INPUT_NAME)
     if not named_folder:
         return cwd
     is_windows = bool(ntpath.splitdrive(named_folder)[0])
@@ -675,7 +675,7 @@ def _extract_user_words(text: str) -> str:
     return ""
 
 
-_HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPosition], None]] = {
+_HANDLERS_BY_RECORD_TYPE: dict[str, Callable[[LineageFacts, Record, RecordPosition], None]] = {
     records.ASSISTANT: LineageFacts._process_assistant_record,  # noqa: SLF001 - the table belongs to the class
     records.USER: LineageFacts._process_user_record,  # noqa: SLF001
     records.ATTACHMENT: LineageFacts._process_attachment,  # noqa: SLF001

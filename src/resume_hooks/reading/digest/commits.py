@@ -91,7 +91,7 @@ class FinalCommits(NamedTuple):
         return {commit.hash: commit.branch for commit in self.commits}
 
 
-NO_COMMITS = FinalCommits([], frozenset())
+EMPTY_FINAL_COMMITS = FinalCommits([], frozenset())
 
 
 def find_final_commits(commands: Iterable[ParsedRun]) -> FinalCommits:

@@ -37,24 +37,24 @@ from resume_hooks.transcripts.records import (
 
 MAX_NOTE_CHARACTERS = 200  # The maximum number of characters in the note of an entry.
 DIGEST_VERSION = 2
-WORK_CONTINUED = "work on the last request went on after these last words"
+WORK_CONTINUED_ENTRY_TEXT = "work on the last request went on after these last words"
 """The entry in the section ``now`` if the assistant's last words do not yet answer the last
 request."""
 
-TURN_CUT_SHORT = "the last request came before the turn with these last words was finished"
+EARLY_REQUEST_ENTRY_TEXT = "the last request came before the turn with these last words was finished"
 """The entry in the section ``now`` if the last request came in the middle of a turn."""
 
 # The format of a digest without the talk, as version 0.2.0 wrote it. The prompts and the last
 # answer are among its entries.
-FORMER_VERSION = 1
+FORMER_DIGEST_VERSION = 1
 # The maximum number of lines at a child's start that are searched for its digest.
 MAX_SEARCHED_LINES = 8
-MAX_LINE_BYTES = 1_000_000  # The maximum number of bytes in the line with the digest.
+MAX_DIGEST_LINE_BYTES = 1_000_000  # The maximum number of bytes in the line with the digest.
 # The maximum number of characters in an entry's text. This plugin writes shorter texts.
-MAX_TEXT_CHARACTERS = 2_000
+MAX_ENTRY_TEXT_CHARACTERS = 2_000
 # The maximum number of characters in a message of the talk. This plugin writes shorter messages.
 MAX_MESSAGE_CHARACTERS = 20_000
-MAX_COUNT = 10**12  # A larger count in a stored digest is invalid.
+MAX_STORED_COUNT = 10**12  # A larger count in a stored digest is invalid.
 _REFERENCE_PATTERN = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")
 _FRESH_CHILD_TYPES = frozenset({"handoff", "rollover"})
 
@@ -226,7 +226,7 @@ def redact_and_collect(text: str) -> str:
     the text is also added to the collected texts.
     """
     redacted = _redact_with_cache(text) if text else ""
-    collected_texts = _COLLECTED_TEXTS.get()
+    collected_texts = _COLLECTED_TEXTS_VARIABLE.get()
     if collected_texts is not None and redacted != text:
         collected_texts.append(text)
     return redacted
@@ -241,7 +241,7 @@ def _redact_with_cache(text: str) -> str:
     return redact(text)[0]
 
 
-_COLLECTED_TEXTS: ContextVar[list[str] | None] = ContextVar("_COLLECTED_TEXTS", default=None)
+_COLLECTED_TEXTS_VARIABLE: ContextVar[list[str] | None] = ContextVar("_COLLECTED_TEXTS_VARIABLE", default=None)
 
 
 @contextmanager
@@ -252,11 +252,11 @@ def collect_secret_texts() -> Iterator[list[str]]:
     them.
     """
     texts: list[str] = []
-    token = _COLLECTED_TEXTS.set(texts)
+    token = _COLLECTED_TEXTS_VARIABLE.set(texts)
     try:
         yield texts
     finally:
-        _COLLECTED_TEXTS.reset(token)
+        _COLLECTED_TEXTS_VARIABLE.reset(token)
 
 
 def digest_texts(digest: Digest) -> Iterator[str]:
@@ -306,7 +306,7 @@ def read_digest(file: str | SharedFile) -> Digest | None:
     try:
         with open_transcript(file) as stream:
             rows = list(
-                islice(iter(lambda: stream.readline(MAX_LINE_BYTES), b""), MAX_SEARCHED_LINES)
+                islice(iter(lambda: stream.readline(MAX_DIGEST_LINE_BYTES), b""), MAX_SEARCHED_LINES)
             )
     except SessionNotFound:
         return None
@@ -332,7 +332,7 @@ def parse_digest(record: Record) -> Digest | None:
     Malformed parts are skipped, and the text of each entry is converted to a single line.
     """
     version = record.get("version")
-    if get_kind(record) != DIGEST_KIND or version not in (DIGEST_VERSION, FORMER_VERSION):
+    if get_kind(record) != DIGEST_KIND or version not in (DIGEST_VERSION, FORMER_DIGEST_VERSION):
         return None
     rows, omitted = get_mapping(record, "sections"), get_mapping(record, "omitted")
     sections = {
@@ -350,12 +350,12 @@ def parse_digest(record: Record) -> Digest | None:
         {
             name: count
             for name in SECTION_NAMES
-            if (count := parse_positive_count(omitted.get(name), MAX_COUNT))
+            if (count := parse_positive_count(omitted.get(name), MAX_STORED_COUNT))
         },
-        plain_line(get_string(record, "git")[:MAX_TEXT_CHARACTERS]),
-        parse_positive_count(record.get("unread"), MAX_COUNT),
-        parse_positive_count(record.get("passed_over"), MAX_COUNT),
-        parse_positive_count(record.get("remarks"), MAX_COUNT),
+        plain_line(get_string(record, "git")[:MAX_ENTRY_TEXT_CHARACTERS]),
+        parse_positive_count(record.get("unread"), MAX_STORED_COUNT),
+        parse_positive_count(record.get("passed_over"), MAX_STORED_COUNT),
+        parse_positive_count(record.get("remarks"), MAX_STORED_COUNT),
     )
 
 
@@ -363,7 +363,7 @@ def _parse_entries(rows: object) -> Iterator[DigestEntry]:
     for row in rows if isinstance(rows, list) else ():
         is_well_formed = isinstance(row, list) and len(row) == len(DigestEntry._fields)
         if is_well_formed and all(isinstance(cell, str) for cell in row):
-            text, ref, note = (plain_line(cell[:MAX_TEXT_CHARACTERS]) for cell in row)
+            text, ref, note = (plain_line(cell[:MAX_ENTRY_TEXT_CHARACTERS]) for cell in row)
             if text:
                 yield DigestEntry(text, _keep_valid_reference(ref), note)
 
@@ -387,7 +387,7 @@ def _parse_messages(rows: object) -> Iterator[TalkMessage]:
 def _parse_revocations(rows: object) -> Iterator[tuple[str, str]]:
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 2 and all(isinstance(cell, str) for cell in row):
-            yield plain_line(row[0][:MAX_TEXT_CHARACTERS]), _keep_valid_reference(row[1])
+            yield plain_line(row[0][:MAX_ENTRY_TEXT_CHARACTERS]), _keep_valid_reference(row[1])
 
 
 def _parse_former_talk(rows: Record) -> list[TalkMessage]:

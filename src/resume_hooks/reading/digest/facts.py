@@ -20,10 +20,10 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import FILE_PATH_INPUTS, Record, get_string, list_objects
 
-_PATH_KEYS = (*FILE_PATH_INPUTS, "path", "destination", "relative_path", "target_file", "filename")
+_PATH_INPUT_NAMES = (*FILE_PATH_INPUTS, "path", "destination", "relative_path", "target_file", "filename")
 # The number of characters that are kept at the start and at the end of a long output.
-MAX_END_CHARACTERS = 2_000
-OMITTED_MIDDLE = "[... the middle of the output is left out ...]"
+MAX_OUTPUT_END_CHARACTERS = 2_000
+OMITTED_MIDDLE_LINE = "[... the middle of the output is left out ...]"
 """The line that replaces the middle of a long output."""
 _EXIT_CODE_PATTERN = compile_lazily(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
 _BACKGROUND_MESSAGE_PATTERN = compile_lazily(
@@ -243,7 +243,7 @@ class PendingCall(NamedTuple):
     def paths(self) -> list[str]:
         """Return the paths of the files in the call's inputs."""
         given = self.inputs
-        return [path for key in _PATH_KEYS if (path := given.get(key)) and isinstance(path, str)]
+        return [path for key in _PATH_INPUT_NAMES if (path := given.get(key)) and isinstance(path, str)]
 
 
 class Refusal(NamedTuple):
@@ -301,7 +301,7 @@ def find_refusal(
     if records.is_error(block) and (
         denial_kind not in {"", "interrupted"} or _FORBIDDEN_CALL_PATTERN.match(text)
     ):
-        return Refusal(call, Quote(text[:MAX_END_CHARACTERS], position, uuid), is_by_user=False)
+        return Refusal(call, Quote(text[:MAX_OUTPUT_END_CHARACTERS], position, uuid), is_by_user=False)
     return None
 
 
@@ -384,8 +384,8 @@ def _read_recorded_status(block: Record, *, failed: bool) -> int | None:
     return records.parse_positive_count(status) if failed else 0
 
 
-INTERRUPTED_STATUS = 130  # The exit status of a command that Ctrl-C ended.
-_CTRL_C = "\x03"
+INTERRUPTED_EXIT_STATUS = 130  # The exit status of a command that Ctrl-C ended.
+_CTRL_C_CHARACTER = "\x03"
 
 
 def update_polled_run(
@@ -400,9 +400,9 @@ def update_polled_run(
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
         status = records.parse_positive_count(block[records.EXIT_STATUS_FIELD])
-    was_sent_ctrl_c = _CTRL_C in poll.find_first_text(records.TYPED_FIELD)
-    if status != 0 and (was_sent_ctrl_c or run.status == INTERRUPTED_STATUS):
-        status = INTERRUPTED_STATUS
+    was_sent_ctrl_c = _CTRL_C_CHARACTER in poll.find_first_text(records.TYPED_FIELD)
+    if status != 0 and (was_sent_ctrl_c or run.status == INTERRUPTED_EXIT_STATUS):
+        status = INTERRUPTED_EXIT_STATUS
     return run._replace(
         result_position=position,
         status=status,
@@ -419,20 +419,20 @@ def _shorten_output(text: str) -> str:
     """
     if is_placeholder(text):
         return ""
-    if len(text) > 2 * MAX_END_CHARACTERS:
+    if len(text) > 2 * MAX_OUTPUT_END_CHARACTERS:
         return _keep_output_ends(text)
     return text
 
 
 def _keep_output_ends(output: str) -> str:
     """Return the start and the end of a long output, without the incomplete lines next to the cut."""
-    head, tail = output[:MAX_END_CHARACTERS], output[-MAX_END_CHARACTERS:]
+    head, tail = output[:MAX_OUTPUT_END_CHARACTERS], output[-MAX_OUTPUT_END_CHARACTERS:]
     head_end, tail_start = head.rfind("\n"), tail.find("\n")
     if head_end > 0:
         head = head[:head_end]
     if tail_start >= 0:
         tail = tail[tail_start + 1 :]
-    return f"{head}\n{OMITTED_MIDDLE}\n{tail}"
+    return f"{head}\n{OMITTED_MIDDLE_LINE}\n{tail}"
 
 
 def find_task_id(record: Record, block: Record, text: str) -> str:
@@ -440,14 +440,14 @@ def find_task_id(record: Record, block: Record, text: str) -> str:
     if task := get_string(block, records.TASK_FIELD):
         return task
     details = records.tool_details(record)
-    match = _TASK_ID_PATTERN.search(text[:MAX_END_CHARACTERS])
+    match = _TASK_ID_PATTERN.search(text[:MAX_OUTPUT_END_CHARACTERS])
     return get_string(details, "backgroundTaskId") or (match[1] if match else "")
 
 
 def parse_task_ending(text: str) -> TaskEnding | None:
     """Return the end of a background command that the client's notification reports, or None."""
     if text.startswith(_NOTIFICATION_TAG):
-        match = _TASK_NOTIFICATION_PATTERN.search(text[: 2 * MAX_END_CHARACTERS])
+        match = _TASK_NOTIFICATION_PATTERN.search(text[: 2 * MAX_OUTPUT_END_CHARACTERS])
     else:
         match = None
     if match is None:

@@ -12,7 +12,7 @@ from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
-from resume_hooks.reading.digest.facts import INTERRUPTED_STATUS
+from resume_hooks.reading.digest.facts import INTERRUPTED_EXIT_STATUS
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
 from resume_hooks.reading.digest.session_commands import (
@@ -35,16 +35,16 @@ from resume_hooks.reading.digest.workarounds import was_worked_around
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of commands after a failed command that are searched for its replacement.
-MAX_COMMANDS_TO_REPLACEMENT = 12
+MAX_COMMANDS_BEFORE_REPLACEMENT = 12
 MAX_ERROR_TURNS = 3  # The number of latest turns whose errors may still be relevant.
 # The maximum number of characters shown of a failed command, before its output.
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
 # The maximum number of characters shown of those parts of a failed chain that passed later.
-MAX_PASSED_PART_CHARACTERS = 80
-MAX_ERROR_ROWS = 3  # The maximum number of rows that are quoted from a failed command's output.
-MAX_ERROR_CHARACTERS = 320  # The maximum total number of characters in the quoted rows.
+MAX_PASSED_PARTS_CHARACTERS = 80
+MAX_QUOTED_ERROR_ROWS = 3  # The maximum number of rows that are quoted from a failed command's output.
+MAX_QUOTED_ERROR_CHARACTERS = 320  # The maximum total number of characters in the quoted rows.
 _ERROR_WORD_PATTERN = compile_lazily(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
     re.IGNORECASE,
@@ -66,7 +66,7 @@ def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
         subject = "its last run"
         if all(part.words != words for part in runs):
             subject = "a run of it with more arguments"
-        if command.run.status == INTERRUPTED_STATUS:
+        if command.run.status == INTERRUPTED_EXIT_STATUS:
             return f"{subject} was stopped, :{command.run.position.number}"
         working_parts = [part for part in command.parts if shell.find_program((part,))]
         if working_parts != runs and _list_possibly_failed_parts(command) != runs:
@@ -124,7 +124,7 @@ def _checks_or_changes_something(command: ShellCommand) -> bool:
     """Check whether a command checks or changes something outside temporary folders."""
     if is_inspection(command.run.command) or moves_to_temporary_folder(command):
         return False
-    return is_check(command) or command.program.startswith(_CHANGING_PROGRAMS)
+    return is_check(command) or command.program.startswith(_CHANGING_PROGRAM_PREFIXES)
 
 
 def _describe_edits_since(failed: ShellCommand, edited_files: EditedFiles) -> str:
@@ -139,7 +139,7 @@ def _find_replacement(
     failed: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
     """Return the next successful command that tried to do the same in a different way, or None."""
-    for other in later_commands[: MAX_COMMANDS_TO_REPLACEMENT - 1]:
+    for other in later_commands[: MAX_COMMANDS_BEFORE_REPLACEMENT - 1]:
         has_ended_well = other.has_worked or (failed.run.status is None and other.may_have_worked)
         if has_ended_well and _is_similar(failed, other):
             return other
@@ -149,8 +149,8 @@ def _find_replacement(
 
 
 # If two commands have this fraction of their words in common, one may replace the other.
-MIN_COMMON_FRACTION = 0.6
-_CHANGING_PROGRAMS = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
+MIN_COMMON_WORD_FRACTION = 0.6
+_CHANGING_PROGRAM_PREFIXES = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
 """Programs that do not check anything, but whose failures are relevant."""
 
 
@@ -171,7 +171,7 @@ def _is_similar(failed: ShellCommand, other: ShellCommand) -> bool:
         return False
     words = set(_cut_text_before_program(failed).split())
     other_words = set(_cut_text_before_program(other).split())
-    return len(words & other_words) >= MIN_COMMON_FRACTION * max(len(words), len(other_words))
+    return len(words & other_words) >= MIN_COMMON_WORD_FRACTION * max(len(words), len(other_words))
 
 
 def list_open_errors(
@@ -190,7 +190,7 @@ def list_open_errors(
     last_commands: dict[tuple[tuple[str, ...], ...], ShellCommand] = {}
     for command in commands:
         # A run that the user stopped says nothing about an earlier failure of the command.
-        if command.program and command.run.status != INTERRUPTED_STATUS:
+        if command.program and command.run.status != INTERRUPTED_EXIT_STATUS:
             last_commands[_make_key_without_paths(command)] = command
     good_commands = [command for command in commands if command.may_have_worked]
     for command in sorted(
@@ -203,7 +203,7 @@ def list_open_errors(
             or not is_worth_repeating(command)
         ):
             continue
-        if not is_check(command) and not command.program.startswith(_CHANGING_PROGRAMS):
+        if not is_check(command) and not command.program.startswith(_CHANGING_PROGRAM_PREFIXES):
             continue  # The failure of a command that only reads is not an open error.
         if moves_to_temporary_folder(command):
             continue  # The failure of an experiment outside the project is not an open error.
@@ -234,7 +234,7 @@ def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCo
         passed_parts = [part for part in command.parts if part in suspects]
         if passed_parts:
             text = " && ".join(shlex.join(part.words) for part in passed_parts)
-            shown_text = cut_line(redact_and_collect(text), MAX_PASSED_PART_CHARACTERS)
+            shown_text = cut_line(redact_and_collect(text), MAX_PASSED_PARTS_CHARACTERS)
             return f"its part `{shown_text}` passed later, :{command.run.result_position.number}"
     return ""
 
@@ -329,9 +329,9 @@ def _list_proving_programs(parts: tuple[SimpleCommand, ...]) -> _ProvingPrograms
     If one of the commands is a build, they include all programs that compile the same code.
     """
     programs = set(_list_programs(parts))
-    for program in programs & _PROGRAMS_PROVING_BUILDS.keys():
-        programs |= _PROGRAMS_PROVING_BUILDS[program]
-    tools = {program.split()[0] for program in programs} - _TOOLS_WITH_MANY_PURPOSES
+    for program in programs & _COMPILING_COMMANDS_BY_BUILD.keys():
+        programs |= _COMPILING_COMMANDS_BY_BUILD[program]
+    tools = {program.split()[0] for program in programs} - _MULTIPURPOSE_TOOLS
     return _ProvingPrograms(frozenset(programs), frozenset(tools))
 
 
@@ -347,18 +347,18 @@ def _list_project_checks(parts: Sequence[SimpleCommand]) -> list[str]:
     return checks
 
 
-_CARGO_COMPILERS = frozenset(
+_CARGO_COMPILING_COMMANDS = frozenset(
     {f"cargo {verb}" for verb in ("check", "build", "clippy", "test", "nextest", "run", "bench")}
 )
-_GO_COMPILERS = frozenset({"go build", "go vet", "go test", "go run", "go install"})
-_PROGRAMS_PROVING_BUILDS = {
-    "cargo check": _CARGO_COMPILERS,
-    "cargo build": _CARGO_COMPILERS,
-    "go build": _GO_COMPILERS,
+_GO_COMPILING_COMMANDS = frozenset({"go build", "go vet", "go test", "go run", "go install"})
+_COMPILING_COMMANDS_BY_BUILD = {
+    "cargo check": _CARGO_COMPILING_COMMANDS,
+    "cargo build": _CARGO_COMPILING_COMMANDS,
+    "go build": _GO_COMPILING_COMMANDS,
 }
 """Maps a program that only compiles code to the programs that compile the same code."""
 
-_TOOLS_WITH_MANY_PURPOSES = frozenset({
+_MULTIPURPOSE_TOOLS = frozenset({
     "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",
     "yarn", "pnpm", "bun", "deno", "uv", "poetry", "mise", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
 })  # fmt: skip
@@ -402,7 +402,7 @@ def _cut_text_before_program(command: ShellCommand) -> str:
 
 def _describe_failure(command: ShellCommand) -> str:
     """Return how a command failed, quoted from its output, or ``""`` if no failure is known."""
-    if command.run.status == INTERRUPTED_STATUS:
+    if command.run.status == INTERRUPTED_EXIT_STATUS:
         return ""
     if not command.run.failed:
         if command.error_line:
@@ -414,9 +414,9 @@ def _describe_failure(command: ShellCommand) -> str:
         for row in command.run.output.split("\n")
         if row.strip() and not row.startswith("Exit code")
     ]
-    error_rows = list(dict.fromkeys(filter(_ERROR_WORD_PATTERN.search, rows)))[:MAX_ERROR_ROWS]
+    error_rows = list(dict.fromkeys(filter(_ERROR_WORD_PATTERN.search, rows)))[:MAX_QUOTED_ERROR_ROWS]
     error_text = cut_line(
-        " / ".join(error_rows) or (rows[-1] if rows else "no output"), MAX_ERROR_CHARACTERS
+        " / ".join(error_rows) or (rows[-1] if rows else "no output"), MAX_QUOTED_ERROR_CHARACTERS
     )
     if command.run.status:
         return f"exit {command.run.status}: {error_text}"

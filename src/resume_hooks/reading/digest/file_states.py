@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.commits import NO_COMMITS, FinalCommits, count_commits_back
-from resume_hooks.reading.digest.facts import OMITTED_MIDDLE, RecordPosition, ShellRun
+from resume_hooks.reading.digest.commits import EMPTY_FINAL_COMMITS, FinalCommits, count_commits_back
+from resume_hooks.reading.digest.facts import OMITTED_MIDDLE_LINE, RecordPosition, ShellRun
 from resume_hooks.reading.digest.foreign_commits import (
-    HEAD_MOVING_COMMANDS,
+    HEAD_MOVING_SUBCOMMANDS,
     find_commits_above,
     read_top_commits,
 )
@@ -31,18 +31,18 @@ from resume_hooks.reading.digest.stopped_merges import (
 )
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-NOT_COMMITTED = "not committed"
-STAGED = "staged, not committed"
-CONFLICTING = "in conflict"
-MAYBE_COMMITTED = "open or in a commit that the session did not make"
-COMMITTED_BY_OTHERS = "in a commit that the session did not make"
-MAYBE_COMMITTED_ON_LEFT_BRANCH = "open or committed on the branch that was left"
-STASHED = "in a git stash"
-REVERTED = "reverted: no change is left"
-UNCHANGED = "unchanged in the last git status"
-NOT_IN_DIFF = "no unstaged change in the last git diff"
-UNCOMMITTED_STATES = frozenset({NOT_COMMITTED, STAGED})
-OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING, MAYBE_COMMITTED}
+NOT_COMMITTED_STATE = "not committed"
+STAGED_STATE = "staged, not committed"
+CONFLICTING_STATE = "in conflict"
+MAYBE_COMMITTED_STATE = "open or in a commit that the session did not make"
+COMMITTED_BY_OTHERS_STATE = "in a commit that the session did not make"
+MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE = "open or committed on the branch that was left"
+STASHED_STATE = "in a git stash"
+REVERTED_STATE = "reverted: no change is left"
+UNCHANGED_STATE = "unchanged in the last git status"
+NOT_IN_DIFF_STATE = "no unstaged change in the last git diff"
+UNCOMMITTED_STATES = frozenset({NOT_COMMITTED_STATE, STAGED_STATE})
+OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING_STATE, MAYBE_COMMITTED_STATE}
 """The states of a file with changes that may still have to be committed."""
 
 _COMMIT_OUTPUT_PATTERN = compile_lazily(
@@ -73,13 +73,13 @@ _DIFF_CONTENT_PATTERN = compile_lazily(
 
 _CONTENT_COMMAND_PATTERN = compile_lazily(r"\bgit\b[^\n;&|]*?\s(?:diff|show)\b")
 _RANGE_TO_HEAD_PATTERN = compile_lazily(r"[^\s:]+?\.\.\.?(?:HEAD)?")
-_CLEAN_MESSAGES = (
+_CLEAN_STATUS_MESSAGES = (
     "nothing to commit, working tree clean",
     "nothing to commit (working directory clean)",
 )
-_SHORT_OPTIONS = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
+_SHORT_STATUS_OPTIONS = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
 _UPDATE_OPTIONS = frozenset({"-u", "--update"})
-_STATUS_CHANGING_COMMANDS = frozenset(
+_STATUS_CHANGING_SUBCOMMANDS = frozenset(
     {"checkout", "switch", "stash", "merge", "pull", "rebase", "clean", "reset"}
 )
 """Git subcommands after which ``git status`` may list different files."""
@@ -94,24 +94,24 @@ MIN_HASH_CHARACTERS = 7  # The number of characters in the shortest hash that gi
 MAX_COMMITS_AFTER_STATUS = 2
 # The maximum number of folders outside the home folder that are treated as checkouts. If there are
 # more, the folders that were used last are treated as checkouts.
-MAX_OTHER_FOLDERS = 40
+MAX_OTHER_CHECKOUTS = 40
 _ADD_ALL_OPTIONS = _UPDATE_OPTIONS | {"-A", "--all"}
 _SHELL_EXPANSION_PATTERN = compile_lazily(r"[$*?`\[]")
 """Characters that the shell expands, so the command does not show the resulting words."""
 
 # Git prints this message if a file that the command names does not exist. In this case, git adds no
 # file at all.
-_ADD_REFUSAL = "fatal: pathspec"
+_ADD_REFUSAL_MESSAGE = "fatal: pathspec"
 _NEW_REPOSITORY_PATTERN = compile_lazily(r"(?:\A|\n)Initialized empty Git repository in (/[^\n]*)/\.git\b")
 _COMMIT_ALL_OPTION_PATTERN = compile_lazily(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
 _OPTIONS_WITH_VALUE = frozenset(
     {"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"}
 )
-_QUIET_COMMANDS = frozenset({"add", "rm", "mv", "commit", "status"})
+_QUIET_SUBCOMMANDS = frozenset({"add", "rm", "mv", "commit", "status"})
 """Git subcommands after which a status can still be parsed, because their output does not look like
 lines of a status. ``status`` itself is included."""
 
-_CHECKOUT_COMMANDS = _STATUS_CHANGING_COMMANDS | {"add", "commit", "push", "restore", "status"}
+_CHECKOUT_SUBCOMMANDS = _STATUS_CHANGING_SUBCOMMANDS | {"add", "commit", "push", "restore", "status"}
 """Git subcommands that succeed only inside a checkout."""
 
 _NO_CHECKOUT_MESSAGE = "not a git repository"
@@ -136,7 +136,7 @@ class RecordedCommit(NamedTuple):
 class FileState(NamedTuple):
     """The state of a file.
 
-    ``label`` is a constant such as STAGED, or "committed". ``commit`` is the commit that includes
+    ``label`` is a constant such as STAGED_STATE, or "committed". ``commit`` is the commit that includes
     the file.
     """
 
@@ -202,7 +202,7 @@ class FileStates:
         self,
         home: str,
         listed: Collection[str] = (),
-        final_commits: FinalCommits = NO_COMMITS,
+        final_commits: FinalCommits = EMPTY_FINAL_COMMITS,
         other_roots: Sequence[str] = (),
     ) -> None:
         self.states: dict[str, FileState] = {}
@@ -274,7 +274,7 @@ class FileStates:
             return
         # A dict keeps the position of an existing key, but the latest change must be last.
         self.states.pop(path, None)
-        self.states[path] = FileState(NOT_COMMITTED)
+        self.states[path] = FileState(NOT_COMMITTED_STATE)
         self.removed_paths.discard(path)
         is_in_new_folder = bool(self._untracked_prefixes) and path.startswith(
             self._untracked_prefixes
@@ -290,7 +290,7 @@ class FileStates:
         """Process a git command."""
         self.uses_git = True
         verb, arguments = call.words[0], call.words[1:]
-        if verb in _STATUS_CHANGING_COMMANDS or (
+        if verb in _STATUS_CHANGING_SUBCOMMANDS or (
             verb == "commit" and self._commit_count > self._status_valid_until
         ):
             self.last_status_position = None
@@ -323,7 +323,7 @@ class FileStates:
         If others made some of these commits, the commits may include files that were open before.
         """
         checkout = self.find_checkout(call.folder)
-        if call.words[0] in HEAD_MOVING_COMMANDS:
+        if call.words[0] in HEAD_MOVING_SUBCOMMANDS:
             self._top_commits.pop(checkout, None)
         commits = read_top_commits(call.words, call.run)
         if not commits:
@@ -342,7 +342,7 @@ class FileStates:
         self.foreign_commits_position = call.run.result_position
         for path in self._list_paths_in_same_checkout(call.folder):
             if self.states[path].label in UNCOMMITTED_STATES:
-                self.states[path] = FileState(MAYBE_COMMITTED)
+                self.states[path] = FileState(MAYBE_COMMITTED_STATE)
                 self._staged_paths.discard(path)
 
     def mark_files_left_on_branch(self, edits: Iterable[FileEdit], order: int) -> None:
@@ -354,7 +354,7 @@ class FileStates:
         later_paths = {edit.path for edit in edits if edit.order > order}
         for path in self._list_paths_in_same_checkout("."):
             if self.states[path].label in UNCOMMITTED_STATES and path not in later_paths:
-                self.states[path] = FileState(MAYBE_COMMITTED_ON_LEFT_BRANCH)
+                self.states[path] = FileState(MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE)
 
     def list_files_in_state(self, label: str) -> list[str]:
         """Return the files with the state ``label`` that were not removed, the latest last."""
@@ -381,7 +381,7 @@ class FileStates:
         for path in paths:
             if path in self.states:
                 self._states_before_merge[path] = self.states[path]
-                self.states[path] = FileState(CONFLICTING)
+                self.states[path] = FileState(CONFLICTING_STATE)
 
     def _end_merge(self, merge: StoppedMerge, *, was_aborted: bool) -> None:
         """Set the states of the conflicting files after a merge ended.
@@ -393,7 +393,7 @@ class FileStates:
             if was_aborted and former_state is not None:
                 self.states[path] = former_state
                 self._staged_paths.discard(path)
-            elif self.states[path].label in {CONFLICTING, STAGED}:
+            elif self.states[path].label in {CONFLICTING_STATE, STAGED_STATE}:
                 self.states[path] = FileState("committed", RecordedCommit("", ""))
                 self._staged_paths.discard(path)
 
@@ -426,7 +426,7 @@ class FileStates:
     def was_reverted(self, path: str) -> bool:
         """Check whether a command reverted the last change to a file."""
         state = self.states.get(path)
-        return state is not None and state.label == REVERTED
+        return state is not None and state.label == REVERTED_STATE
 
     def describe_file(self, path: str, branch: str) -> str:
         """Return the state of a file as a note, or ``""`` if it is unknown.
@@ -503,7 +503,7 @@ class FileStates:
             self.untracked_paths.update(self._list_paths_in_same_checkout(match[1]))
 
     def _process_add(self, call: GitCall, arguments: Sequence[str]) -> None:
-        if call.run.failed and _ADD_REFUSAL in call.run.output:
+        if call.run.failed and _ADD_REFUSAL_MESSAGE in call.run.output:
             return
         operands = select_operands(arguments)
         adds_all = ":/" in operands or (
@@ -519,8 +519,8 @@ class FileStates:
             added_paths -= self.untracked_paths
         self._staged_paths |= added_paths
         for path in added_paths if not call.run.failed else ():
-            if self.states[path].label in {NOT_COMMITTED, CONFLICTING}:
-                self.states[path] = FileState(STAGED)
+            if self.states[path].label in {NOT_COMMITTED_STATE, CONFLICTING_STATE}:
+                self.states[path] = FileState(STAGED_STATE)
         if adds_all:
             self.last_status_position = None
 
@@ -607,14 +607,14 @@ class FileStates:
             if f"{path}/".startswith(untracked):
                 self.untracked_paths.add(path)
             if f"{path}/".startswith(staged):
-                self.states[path] = FileState(STAGED)
+                self.states[path] = FileState(STAGED_STATE)
                 self._staged_paths.add(path)
             elif f"{path}/".startswith(changed):
-                if self.states[path].label != CONFLICTING:
-                    self.states[path] = FileState(NOT_COMMITTED)
+                if self.states[path].label != CONFLICTING_STATE:
+                    self.states[path] = FileState(NOT_COMMITTED_STATE)
             elif status.is_complete and is_open:
                 self.states[path] = self._infer_unlisted_state(path)
-            elif status.is_complete and self.states[path].label == MAYBE_COMMITTED:
+            elif status.is_complete and self.states[path].label == MAYBE_COMMITTED_STATE:
                 self.states[path] = FileState("committed", RecordedCommit("", ""))
         if status.is_complete:
             self.listed_paths = status.staged | status.changed
@@ -632,7 +632,7 @@ class FileStates:
                 self._process_listed_move(self.make_entry_path(old_name, root), shown_path)
             if shown_path in self.states:
                 self._staged_paths.add(shown_path)
-                self.states[shown_path] = FileState(STAGED)
+                self.states[shown_path] = FileState(STAGED_STATE)
 
     def _process_diff_summary(self, call: GitCall) -> None:
         """Process the list of all unstaged changes from ``git diff --stat``.
@@ -652,14 +652,14 @@ class FileStates:
         listed_paths = {path for path in paths if tails and f"/{path}".endswith(tails)}
         missing_paths = []
         for path in self._diff_paths.intersection(paths) - listed_paths:
-            if self.states[path].label == NOT_COMMITTED and path not in self.removed_paths:
+            if self.states[path].label == NOT_COMMITTED_STATE and path not in self.removed_paths:
                 missing_paths.append(path)
         self._diff_paths = listed_paths
         for path in missing_paths:
-            self.states[path] = FileState(NOT_IN_DIFF)
+            self.states[path] = FileState(NOT_IN_DIFF_STATE)
         for path in paths if missing_paths else ():
-            if self.states[path].label == STAGED:
-                self.states[path] = FileState(MAYBE_COMMITTED)
+            if self.states[path].label == STAGED_STATE:
+                self.states[path] = FileState(MAYBE_COMMITTED_STATE)
                 self._staged_paths.discard(path)
 
     def _process_diff_contents(self, call: GitCall, arguments: Sequence[str]) -> None:
@@ -685,7 +685,7 @@ class FileStates:
             state = self.states.get(path, FileState(""))
             if shows_head:
                 self._compare_with_head(path, content_hash, call)
-            elif not shows_commit and (state.label == STAGED or not shows_index):
+            elif not shows_commit and (state.label == STAGED_STATE or not shows_index):
                 self._content_hashes[path] = content_hash
 
     def _compare_with_head(self, path: str, content_hash: str, call: GitCall) -> None:
@@ -698,7 +698,7 @@ class FileStates:
         is_same = known_hash[:MIN_HASH_CHARACTERS] == content_hash[:MIN_HASH_CHARACTERS]
         if state is not None and state.label in UNCOMMITTED_STATES and is_same:
             number = call.run.result_position.number
-            self.states[path] = FileState(f"{COMMITTED_BY_OTHERS}, as :{number} shows")
+            self.states[path] = FileState(f"{COMMITTED_BY_OTHERS_STATE}, as :{number} shows")
             self._staged_paths.discard(path)
             self.untracked_paths.discard(path)
 
@@ -714,13 +714,13 @@ class FileStates:
         edit_commit_count = self._commit_count_by_path.get(path, 0)
         commits = self._commits_by_checkout.get(checkout)
         if not commits or self._commit_count <= edit_commit_count:
-            return FileState(UNCHANGED)
+            return FileState(UNCHANGED_STATE)
         if (
             path not in self._staged_paths
             and self._last_unknown_commit.get(checkout, 0) <= edit_commit_count
         ):
             # All commits since the edit are known, and none of them includes the file.
-            return FileState(UNCHANGED)
+            return FileState(UNCHANGED_STATE)
         if self._commit_count == edit_commit_count + 1:
             return FileState("committed", commits[-1])
         return FileState("committed", RecordedCommit("", commits[-1].branch))
@@ -736,14 +736,14 @@ class FileStates:
         output = call.run.output
         is_complete = (
             call.has_only_output
-            and OMITTED_MIDDLE not in output
+            and OMITTED_MIDDLE_LINE not in output
             and "|" not in call.run.command
             and not select_operands(arguments)
         )
-        if any(words in output for words in _CLEAN_MESSAGES):
+        if any(words in output for words in _CLEAN_STATUS_MESSAGES):
             is_complete = is_complete and not _STATUS_HEADING_PATTERN.search(output)
             return _GitStatus(frozenset(), frozenset(), frozenset(), is_complete)
-        if _SHORT_OPTIONS.intersection(arguments):
+        if _SHORT_STATUS_OPTIONS.intersection(arguments):
             if not call.has_last_output:
                 return None
             rows = (
@@ -807,7 +807,7 @@ class FileStates:
     def _move_state(self, old_path: str, new_path: str, *, by_git: bool) -> None:
         """Give the state of a moved file to its new path, unless the new path contains a variable."""
         state = self.states[old_path]
-        if old_path in self.listed_only_paths or state.label == STASHED:
+        if old_path in self.listed_only_paths or state.label == STASHED_STATE:
             return
         self._staged_paths.discard(old_path)
         self.removed_paths.add(old_path)
@@ -818,23 +818,23 @@ class FileStates:
         self.listed_only_paths -= {new_path}
         self._paths_not_listed_yet.discard(new_path)
         self._commit_count_by_path[new_path] = self._commit_count
-        is_open = state.label == NOT_COMMITTED
+        is_open = state.label == NOT_COMMITTED_STATE
         if by_git and not is_open:
             self._staged_paths.add(new_path)
-            self.states[new_path] = FileState(STAGED)
+            self.states[new_path] = FileState(STAGED_STATE)
         else:
-            self.states[new_path] = FileState(NOT_COMMITTED)
+            self.states[new_path] = FileState(NOT_COMMITTED_STATE)
 
     def _process_stash(self, call: GitCall, arguments: Sequence[str]) -> None:
         subcommand = next(iter(select_operands(arguments)), "push")
-        old_state, new_state = NOT_COMMITTED, STASHED
+        old_state, new_state = NOT_COMMITTED_STATE, STASHED_STATE
         if subcommand in {"pop", "apply"}:
-            old_state, new_state = STASHED, NOT_COMMITTED
+            old_state, new_state = STASHED_STATE, NOT_COMMITTED_STATE
         elif subcommand not in {"push", "save"}:
             return
         for path in self._list_paths_in_same_checkout(call.folder):
             state = self.states[path].label
-            if state == old_state or (state == STAGED and new_state == STASHED):
+            if state == old_state or (state == STAGED_STATE and new_state == STASHED_STATE):
                 self.states[path] = FileState(new_state)
 
     def _process_revert(self, call: GitCall, verb: str, arguments: Sequence[str]) -> None:
@@ -859,7 +859,7 @@ class FileStates:
             return
         for path in paths:
             if self.states[path].label in OPEN_STATES:
-                self.states[path] = FileState(REVERTED)
+                self.states[path] = FileState(REVERTED_STATE)
 
     def _process_reverted_commits(self, call: GitCall, arguments: Sequence[str]) -> None:
         """Process a ``git revert``, unless a different command in the same run made a commit before it."""
@@ -894,21 +894,21 @@ class FileStates:
         removed_commits = commits[-removed_count:] if removed_count else []
         del commits[len(commits) - len(removed_commits) :]
         if "--hard" in arguments:
-            self._set_state_of_commits(removed_commits, FileState(REVERTED))
+            self._set_state_of_commits(removed_commits, FileState(REVERTED_STATE))
         elif "--soft" in arguments:
             self._staged_paths.update(
-                self._set_state_of_commits(removed_commits, FileState(STAGED))
+                self._set_state_of_commits(removed_commits, FileState(STAGED_STATE))
             )
         else:
-            self._set_state_of_commits(removed_commits, FileState(NOT_COMMITTED))
+            self._set_state_of_commits(removed_commits, FileState(NOT_COMMITTED_STATE))
 
     def _process_unstaging(self, call: GitCall, arguments: Sequence[str]) -> None:
         """Process a command that unstages the named files or, if it names none, all files."""
         paths = self._match_files(select_operands(arguments), call.folder)
         for path in paths or self._list_paths_in_same_checkout(call.folder):
             self._staged_paths.discard(path)
-            if self.states[path].label == STAGED:
-                self.states[path] = FileState(NOT_COMMITTED)
+            if self.states[path].label == STAGED_STATE:
+                self.states[path] = FileState(NOT_COMMITTED_STATE)
 
 
 def derive_file_states(
@@ -968,14 +968,14 @@ def _find_other_roots(
         if run.failed or "git" not in run.command or _NO_CHECKOUT_MESSAGE in run.output:
             continue
         for words, folder in _find_git_and_move_calls(run, parts):
-            if next(iterate_git_arguments(words), "") in _CHECKOUT_COMMANDS:
+            if next(iterate_git_arguments(words), "") in _CHECKOUT_SUBCOMMANDS:
                 last_orders[folder] = run.position.order
     for folder, order in find_removed_folders(runs):
         if last_orders.get(folder, order) < order:
             del last_orders[folder]
     latest_folders = sorted(last_orders, key=lambda folder: last_orders[folder])
     roots: list[str] = []
-    for folder in sorted(latest_folders[-MAX_OTHER_FOLDERS:]):
+    for folder in sorted(latest_folders[-MAX_OTHER_CHECKOUTS:]):
         is_known = any(f"{folder}/".startswith(f"{root}/") for root in (home, *roots))
         is_above_home = f"{home}/".startswith(f"{folder}/")
         is_written_out = posixpath.isabs(folder) and not _SHELL_EXPANSION_PATTERN.search(folder)
@@ -987,7 +987,7 @@ def _find_other_roots(
 def _is_only_git(parts: Sequence[SimpleCommand]) -> bool:
     """Check whether a run contains only ``cd`` and those git commands whose output is not like a status."""
     for words, _ in parts:
-        is_git = words[:1] == ("git",) and next(iterate_git_arguments(words), "") in _QUIET_COMMANDS
+        is_git = words[:1] == ("git",) and next(iterate_git_arguments(words), "") in _QUIET_SUBCOMMANDS
         if words and words[0] != "cd" and not is_git:
             return False
     return True

@@ -22,7 +22,7 @@ _SELECTING_OPTION_PATTERN = compile_lazily(
 )
 _SELECTING_FILTER_PATTERN = compile_lazily(r"\|\s*(?:e?grep|rg|tail|sed|awk|sort|tac)\b")
 
-HEAD_MOVING_COMMANDS = frozenset(
+HEAD_MOVING_SUBCOMMANDS = frozenset(
     {
         "am", "checkout", "cherry-pick", "commit", "merge", "pull", "rebase", "reset", "revert", "switch",
     }

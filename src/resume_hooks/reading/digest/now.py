@@ -14,19 +14,19 @@ from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.changed_files import SessionPaths, is_temporary
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import (
-    TURN_CUT_SHORT,
-    WORK_CONTINUED,
+    EARLY_REQUEST_ENTRY_TEXT,
+    WORK_CONTINUED_ENTRY_TEXT,
     DigestEntry,
     make_entry,
     redact_and_collect,
 )
 from resume_hooks.reading.digest.facts import Quote, RecordPosition, ShellRun
 from resume_hooks.reading.digest.file_states import (
-    CONFLICTING,
-    MAYBE_COMMITTED,
-    MAYBE_COMMITTED_ON_LEFT_BRANCH,
-    NOT_COMMITTED,
-    STAGED,
+    CONFLICTING_STATE,
+    MAYBE_COMMITTED_STATE,
+    MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE,
+    NOT_COMMITTED_STATE,
+    STAGED_STATE,
     FileState,
     FileStates,
 )
@@ -172,12 +172,12 @@ def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
         parts = [f"{plain_line(merge.command)} stopped with conflicts and did not end"]
         names_by_state: dict[str, list[str]] = {}
         for path in merge.paths:
-            state = states.states.get(path, FileState(CONFLICTING))
+            state = states.states.get(path, FileState(CONFLICTING_STATE))
             names_by_state.setdefault(state.label, []).append(plain_line(path))
         for label, words in (
-            (CONFLICTING, "in conflict"),
-            (NOT_COMMITTED, "edited since"),
-            (STAGED, "added since"),
+            (CONFLICTING_STATE, "in conflict"),
+            (NOT_COMMITTED_STATE, "edited since"),
+            (STAGED_STATE, "added since"),
         ):
             if label in names_by_state:
                 parts.append(f"{words}: {_join_first_names(names_by_state[label])}")
@@ -190,7 +190,7 @@ def _list_foreign_commits(states: FileStates) -> Iterator[DigestEntry]:
         return
     names = ", ".join(states.foreign_commits[-MAX_FOREIGN_COMMITS:])
     text = f"commits that no git command of the session made: {names}"
-    paths = [plain_line(path) for path in states.list_files_in_state(MAYBE_COMMITTED)]
+    paths = [plain_line(path) for path in states.list_files_in_state(MAYBE_COMMITTED_STATE)]
     if paths:
         text = f"{text}; they may include {_join_first_names(paths)}"
     yield make_entry(text, states.foreign_commits_position, max_characters=MAX_ROW_CHARACTERS)
@@ -405,15 +405,15 @@ def _list_uncommitted_files_of_session(
     if own_paths:
         yield from _list_open_files(
             own_paths,
-            [path for path in own_paths if states.states[path].label == STAGED],
+            [path for path in own_paths if states.states[path].label == STAGED_STATE],
             states.untracked_paths,
         )
     elif (
         session_git.commit is not None
         and facts.changes
         and not states.stopped_merges
-        and not states.list_files_in_state(MAYBE_COMMITTED)
-        and not states.list_files_in_state(MAYBE_COMMITTED_ON_LEFT_BRANCH)
+        and not states.list_files_in_state(MAYBE_COMMITTED_STATE)
+        and not states.list_files_in_state(MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE)
     ):
         yield make_entry("all of the session's own changes are committed", session_git.commit)
     other_names: list[str] = []
@@ -438,7 +438,7 @@ def _was_changed_by_session(path: str, states: FileStates) -> bool:
     """
     if is_temporary(path, states.other_roots):
         return False
-    return path not in states.listed_only_paths or states.states[path].label == STAGED
+    return path not in states.listed_only_paths or states.states[path].label == STAGED_STATE
 
 
 def _list_open_files(
@@ -450,7 +450,7 @@ def _list_open_files(
     changed_paths = [path for path in paths if path not in staged and path not in untracked]
     for label, names in (
         (STAGED_LABEL, staged_paths),
-        (NOT_COMMITTED, changed_paths),
+        (NOT_COMMITTED_STATE, changed_paths),
         (UNTRACKED_LABEL, new_paths),
     ):
         if names:
@@ -516,14 +516,14 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
         and facts.closing_quotes
         and facts.closing_quotes[-1] is facts.interrupted_words
     ):
-        yield make_entry(TURN_CUT_SHORT, facts.closing_quotes[-1].position)
+        yield make_entry(EARLY_REQUEST_ENTRY_TEXT, facts.closing_quotes[-1].position)
     elif last_words is None:
         yield from _list_interrupted_former_request(facts)
     if last_words is None or _find_report_after(facts, last_words) is not None:
         return
     interruption = _find_last_interruption(facts)
     if facts.last_call_order > last_words.position.order:
-        yield make_entry(WORK_CONTINUED, last_words.position)
+        yield make_entry(WORK_CONTINUED_ENTRY_TEXT, last_words.position)
         return
     is_at_work = interruption is not None or bool(list(_list_running_work(facts, session_id)))
     if (

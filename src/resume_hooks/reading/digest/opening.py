@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import (
-    TURN_CUT_SHORT,
-    WORK_CONTINUED,
+    EARLY_REQUEST_ENTRY_TEXT,
+    WORK_CONTINUED_ENTRY_TEXT,
     Digest,
     DigestEntry,
     MessageKind,
@@ -362,7 +362,7 @@ def _format_notes(digest: Digest) -> Iterator[str]:
 def _has_unfinished_turn(digest: Digest) -> bool:
     """Check whether the assistant wrote the last words in the middle of the work."""
     return any(
-        entry.text in {WORK_CONTINUED, TURN_CUT_SHORT} for entry in digest.section_entries("now")
+        entry.text in {WORK_CONTINUED_ENTRY_TEXT, EARLY_REQUEST_ENTRY_TEXT} for entry in digest.section_entries("now")
     )
 
 
