@@ -132,8 +132,8 @@ def test_a_digest_marks_an_outdated_value(config_home: ConfigHome, fifth_handoff
     (new,) = [
         message for message in found.talk if message.text == "The port is 9090 for the server."
     ]
-    assert old.superseded == ((FIRST_PROMPTS[1], new.ref),)
-    assert new.superseded == ()
+    assert old.superseded_sentences == ((FIRST_PROMPTS[1], new.ref),)
+    assert new.superseded_sentences == ()
     shown = format_opening(found, convert_tokens_to_characters(24_000)).text
     assert (
         f'  {FIRST_PROMPTS[1]}\n  [superseded at {new.ref[:8]}:{new.ref.rpartition(":")[2]}: "{FIRST_PROMPTS[1]}"]'

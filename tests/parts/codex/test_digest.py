@@ -786,7 +786,7 @@ def test_a_preference_is_quoted_as_a_rule(where: Where, rule: str) -> None:
         (
             "make test -- one",
             "Process exited with code 1\nOutput:\nno rule",
-            "a run of it with more arguments failed, :4",
+            "its last run with more arguments failed, :4",
         ),
         ("make test", "Process exited with code 130\nOutput:\n", "its last run was stopped, :4"),
         ("make test", "Process exited with code 0\nOutput:\nok", ""),

@@ -166,7 +166,11 @@ def test_hostile_text_does_not_change_the_structure(config_home: ConfigHome, tit
     )
     step = f"{title}\n```\n# no heading"
     decided = plan_titled_handoff(
-        config_home, title, step, ChildContents(Digest(entries, said, git=words)), gitBranch=title
+        config_home,
+        title,
+        step,
+        ChildContents(Digest(entries, said, git_line=words)),
+        gitBranch=title,
     )
     text = document_text(decided)
     found = parse_front_matter(text)

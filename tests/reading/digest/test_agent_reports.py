@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.agent_reports import find_changed_files, strip_trailer
+from resume_hooks.reading.digest.agent_reports import find_changed_files, strip_agent_id
 from resume_hooks.reading.digest.entries import MessageKind
 from tests.builders import CWD, ConfigHome
 from tests.reading.digest.talk import Talk, entry_notes, entry_texts, message_texts
@@ -72,7 +72,7 @@ def test_the_client_trailer_of_a_report_is_omitted(config_home: ConfigHome) -> N
     The client's message that an agent was started is not shown as a report.
     """
     added = "\nagentId: aefb647 (use SendMessage to continue this agent)\n<usage>tool_uses: 24\n</usage>"
-    assert strip_trailer(f"All is well.{added}") == "All is well."
+    assert strip_agent_id(f"All is well.{added}") == "All is well."
     digest = (
         Talk()
         .prompt("go")

@@ -32,7 +32,7 @@ def test_many_checks_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(check_scopes, "_covers_scope", count_comparison)
     runs = [_passed_run(number) for number in range(RUN_COUNT)]
     passes = PassedChecks(runs)
-    assert [passes.find_covering_pass(run) for run in runs] == [None] * RUN_COUNT
+    assert [passes.find_covering_run(run) for run in runs] == [None] * RUN_COUNT
     assert len(comparisons) <= RUN_COUNT * check_scopes.MAX_COMPARED_SCOPES
 
 
@@ -53,9 +53,9 @@ def test_a_task_in_another_folder_does_not_prove_a_check() -> None:
     printed = "[test] $ go test ./..."
     other = _run("mise run test", 2, "/other", printed)
     failed = _run("mise run test", 3, "/repo", printed, status=1)
-    assert PassedChecks([check, other, failed]).find_covering_pass(check) is None
+    assert PassedChecks([check, other, failed]).find_covering_run(check) is None
     passed = _run("mise run test", 4, "/repo", printed)
-    assert PassedChecks([check, other, failed, passed]).find_covering_pass(check) is not None
+    assert PassedChecks([check, other, failed, passed]).find_covering_run(check) is not None
 
 
 def test_a_long_printed_command_does_not_prove_a_check() -> None:
@@ -69,6 +69,6 @@ def test_a_long_printed_command_does_not_prove_a_check() -> None:
         folders = " ".join(f"./b{number}" for number in range(folder_count))
         runner = _run("mise run test", 2, "/repo", f"[t] $ go test ./... {folders} -run One")
         short_runner = _run("mise run test", 2, "/repo", f"[t] $ go test ./... {folders}")
-        assert PassedChecks([check, runner]).find_covering_pass(check) is None
-        proof = PassedChecks([check, short_runner]).find_covering_pass(check)
+        assert PassedChecks([check, runner]).find_covering_run(check) is None
+        proof = PassedChecks([check, short_runner]).find_covering_run(check)
         assert (proof is not None) is is_proof

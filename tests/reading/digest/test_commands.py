@@ -101,7 +101,7 @@ def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome
     row = "`cargo clippy -q && cargo test argv` exit 1: error: dead code"
     assert entry_notes(talk.digest(config_home), "errors") == {row: ""}
     talk.runs("cargo fmt && cargo test argv", "test result: ok. 3 passed; 0 failed")
-    passed_note = f"its part `cargo test argv` passed later, :{talk.last_line}"
+    passed_note = f"the part `cargo test argv` passed later, :{talk.last_line}"
     assert entry_notes(talk.digest(config_home), "errors") == {row: passed_note}
 
 

@@ -145,7 +145,7 @@ def test_invalid_counts_are_replaced(value: object) -> None:
         digest_record(omitted={"todos": value}, unread=value, passed_over=value)
     )
     assert found is not None
-    assert 0 <= found.unread_count <= entries.MAX_STORED_COUNT
+    assert 0 <= found.unread_transcript_count <= entries.MAX_STORED_COUNT
     assert entries.parse_digest(parse_record(entries.format_digest_record(found)) or {}) == found
 
 

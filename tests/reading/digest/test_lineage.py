@@ -332,7 +332,7 @@ def test_ancestors_beyond_the_budget_are_counted(
         path = talk.prompt(f"prompt {number}").write(config_home)
     found = digest_of_file(path, config_home)
     assert request_texts(found) == ["prompt 2", "prompt 3"]
-    assert found.unread_count == 1
+    assert found.unread_transcript_count == 1
 
 
 def write_partially_read_file(
@@ -405,7 +405,7 @@ def test_sub_agents_beyond_the_budget_are_counted(
     write_session(path.parent / SESSION / "subagents", "agent-a1", agent.records)
     found = digest_of_file(path, config_home)
     assert entry_texts(found, "changed") == ["main.py"]
-    assert found.unread_count == 1
+    assert found.unread_transcript_count == 1
 
 
 def test_linked_transcripts_of_sub_agents_belong_to_the_parent(
@@ -438,12 +438,12 @@ def test_omitted_entries_are_still_counted(config_home: ConfigHome) -> None:
         talk.edits(f"{CWD}/some/longer/folder/file-number-{number}.py")
     path = session_file(str(talk.write(config_home)))
     before = build_digest(path, config_home.where)
-    left = before.omitted["changed"]
+    left = before.omitted_counts["changed"]
     assert len(before.section_entries("changed")) + left == 900
     child = _write_child(path.path, before, config_home, "on")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
     found = digest_of_file(child, config_home)
-    assert len(found.section_entries("changed")) + found.omitted["changed"] == 900
+    assert len(found.section_entries("changed")) + found.omitted_counts["changed"] == 900
 
 
 def test_a_sub_agent_next_to_its_session_is_read(config_home: ConfigHome) -> None:

@@ -154,7 +154,9 @@ def test_the_first_line_explains_references() -> None:
 
 def test_unread_parts_are_mentioned() -> None:
     """An opening states the number of unread sessions and the size of the part that was skipped."""
-    shown = format_whole_digest(Digest(unread_count=2, skipped_bytes=5_000_000)).split("\n")
+    shown = format_whole_digest(Digest(unread_transcript_count=2, skipped_bytes=5_000_000)).split(
+        "\n"
+    )
     assert shown[1:] == [
         "skipped for their size: 2 sessions or sub-agents of the lineage",
         "skipped for its size: 5.0 MB in the middle of the session",
@@ -1018,8 +1020,9 @@ _DIGESTS = st.builds(
             tuple(
                 one._replace(
                     text=_remove_control_characters(one.text),
-                    superseded=tuple(
-                        (_remove_control_characters(text), ref) for text, ref in one.superseded
+                    superseded_sentences=tuple(
+                        (_remove_control_characters(text), ref)
+                        for text, ref in one.superseded_sentences
                     ),
                 )
                 for one in talk

@@ -52,7 +52,7 @@ def test_the_open_boxes_of_a_plan_are_listed(config_home: ConfigHome) -> None:
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", plan)
     talk = _edit(talk, f"{CWD}/tasks.md", "- [ ] 1.2 glue", "- [x] 1.2 glue")
     assert entry_notes(talk.digest(config_home), "todos") == {
-        "1.3 paint it": "no check in tasks.md"
+        "1.3 paint it": "not checked off in tasks.md"
     }
 
 

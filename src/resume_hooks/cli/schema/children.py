@@ -52,7 +52,9 @@ class TalkMessage(StrictModel):
         lambda message: message.ref, "reference: session and record; empty if unknown"
     )
     text: str = message_field(lambda message: message.text)
-    superseded: tuple[tuple[str, str], ...] = message_field(lambda message: message.superseded)
+    superseded: tuple[tuple[str, str], ...] = message_field(
+        lambda message: message.superseded_sentences
+    )
 
 
 digest_field = FieldDeclarer[entries.Digest]()
@@ -66,13 +68,14 @@ class DigestSchema(StrictModel):
         lambda digest: digest.talk, "the messages, oldest first, without calls and results"
     )
     omitted: dict[str, int] = digest_field(
-        lambda digest: digest.omitted, "the number of omitted entries, by section"
+        lambda digest: digest.omitted_counts, "the number of omitted entries, by section"
     )
     git: str = digest_field(
-        lambda digest: digest.git, "one line about the git repository of the folder"
+        lambda digest: digest.git_line, "one line about the git repository of the folder"
     )
     unread: int = digest_field(
-        lambda digest: digest.unread_count, "the number of ancestors that were too large to read"
+        lambda digest: digest.unread_transcript_count,
+        "the number of ancestors that were too large to read",
     )
 
 

@@ -1,4 +1,4 @@
-"""Find the files that a sub-agent changed, from the sub-agent's report, if its transcript is missing.
+"""Find out which files a sub-agent changed by reading its report, if it has no transcript.
 
 A report also lists files that the sub-agent only reviewed. It is better to miss a changed file than
 to list an unchanged file. So if a report is a review, only those files are listed that the
@@ -38,18 +38,22 @@ _FILES_HEADING_PATTERN = compile_lazily(
     re.IGNORECASE,
 )
 _LIST_ITEM_PATTERN = compile_lazily(rf"\s*(?:[-*+•]|\d+[.)])\s+{_PATH_PATTERN}(?=[\s:,(`*]|\Z)")
-_FILE_HEADING_PATTERN = compile_lazily(rf"#{{1,6}}\s+(?:\d+[.)]\s+)?{_PATH_PATTERN}\s*(?:\([^)\n]*\))?\s*\Z")
-_REVIEW_WORD_PATTERN = compile_lazily(r"\b(?:review|audit|verdict|findings?|analysis)\b", re.IGNORECASE)
+_FILE_HEADING_PATTERN = compile_lazily(
+    rf"#{{1,6}}\s+(?:\d+[.)]\s+)?{_PATH_PATTERN}\s*(?:\([^)\n]*\))?\s*\Z"
+)
+_REVIEW_WORD_PATTERN = compile_lazily(
+    r"\b(?:review|audit|verdict|findings?|analysis)\b", re.IGNORECASE
+)
 _CHANGE_WORD_PATTERN = compile_lazily(
     r"\b(?:changes|simplif\w+|refactor\w*|implement\w*|fixes)\b", re.IGNORECASE
 )
-_TRAILER_PATTERN = compile_lazily(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
+_AGENT_ID_PATTERN = compile_lazily(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
 
 
-def strip_trailer(report: str) -> str:
+def strip_agent_id(report: str) -> str:
     """Return a report without its last lines, in which the client gives the sub-agent's id."""
     trailer_start = report.rfind("\nagentId: ")
-    if trailer_start >= 0 and _TRAILER_PATTERN.match(report, trailer_start):
+    if trailer_start >= 0 and _AGENT_ID_PATTERN.match(report, trailer_start):
         return report[:trailer_start].rstrip()
     return report
 
@@ -66,7 +70,10 @@ def find_changed_files(report: str) -> Iterator[str]:
 
 
 def _find_files_under_headings(text: str) -> list[str]:
-    """Return the files that a report names in a heading, or lists under one such as "Files changed"."""
+    """Return the files in a report that a heading names, or that are listed under a heading.
+
+    An example of such a heading is "Files changed".
+    """
     files: list[str] = []
     mentions_changes = _CHANGE_WORD_PATTERN.search(text[:MAX_KIND_SEARCH_CHARACTERS]) is not None
     if not mentions_changes and "files" not in text.lower():
@@ -80,5 +87,7 @@ def _find_files_under_headings(text: str) -> list[str]:
         elif heading is not None and mentions_changes:
             files.append(heading[1])
         elif line.strip():
-            is_in_file_list = _FILES_HEADING_PATTERN.fullmatch(line.strip().rstrip(":*")) is not None
+            is_in_file_list = (
+                _FILES_HEADING_PATTERN.fullmatch(line.strip().rstrip(":*")) is not None
+            )
     return files

@@ -35,10 +35,10 @@ class Branches:
             uuid, get_string(record, "parentUuid") or get_string(record, "logicalParentUuid"), order
         )
 
-    def is_known_copy(self, uuid: str, parent: str, order: int) -> bool:
-        """Check whether a record with this uuid was processed before. If not, remember it.
+    def is_known_copy(self, uuid: str, parent_uuid: str, order: int) -> bool:
+        """Check whether a record with this uuid was processed before. If not, remember the uuid.
 
-        ``parent`` is the parent's uuid. ``order`` is the record's position among all records that
+        ``order`` is the record's position among all records that
         were read.
         """
         first_order = self._order_by_uuid.setdefault(uuid, order)
@@ -47,21 +47,22 @@ class Branches:
         if first_order != order:
             self._last_copied_order = max(self._last_copied_order, first_order)
             return True
-        self._parents[uuid] = parent
+        self._parents[uuid] = parent_uuid
         self._last_uuid = uuid
         return False
 
-    def set_reported_leaf(self, leaf: str) -> None:
+    def set_reported_leaf(self, leaf_uuid: str) -> None:
         """Remember the uuid of the record that the client reports as the current leaf."""
-        self._reported_leaf = leaf
+        self._reported_leaf = leaf_uuid
 
-    def end_file(self, session_id: str) -> Callable[[Quote], bool]:
+    def finish_file(self, session_id: str) -> Callable[[Quote], bool]:
         """Finish a file. Return a function that checks whether a quote is still part of the conversation.
 
-        A quote from this file is not part of the conversation if its record is on a branch off the
-        live branch. A quote from an ancestor is not part of the conversation if its record comes
-        after the last record that this file copied. If the root of a record is unknown, or differs
-        from the root of the live branch, the quote is still treated as part of the conversation.
+        A quote from this file is not part of the conversation if its record is on a branch that
+        leaves the live branch. A quote from an ancestor is not part of the conversation if its
+        record comes after the last record that this file copied. If the root of a record is
+        unknown, or differs from the root of the live branch, the quote is still treated as part of
+        the conversation.
         """
         live_uuids = self._collect_ancestors(self._last_uuid)
         if self._reported_leaf in self._parents and self._reported_leaf not in live_uuids:
@@ -77,14 +78,14 @@ class Branches:
 
         return is_quote_live
 
-    def _collect_ancestors(self, leaf: str) -> set[str]:
+    def _collect_ancestors(self, leaf_uuid: str) -> set[str]:
         """Return the uuids of a leaf and of its ancestors in this file.
 
         If the oldest of these records continues a record in another file, the uuid of the record in
         the other file is included.
         """
         ancestors: set[str] = set()
-        uuid = leaf
+        uuid = leaf_uuid
         parent = self._parents.get(uuid)
         while parent is not None and uuid not in ancestors:
             ancestors.add(uuid)
@@ -101,11 +102,14 @@ def _is_on_side_branch(
     parents: Mapping[str, str],
     known_results: dict[str, bool],
 ) -> bool:
-    """Check whether a record is on a branch that starts at the live branch, but not on the live branch."""
+    """Check whether a record is on a side branch, which is a branch that leaves the live branch.
+
+    If the links from the record do not lead to the live branch, the result is False.
+    """
     visited: list[str] = []
     current = uuid
     while current in parents and current not in live_uuids and current not in known_results:
-        # This provisional value also stops the loop if the links form a cycle.
+        # This provisional value ends the loop if the records' links form a cycle.
         known_results[current] = False
         visited.append(current)
         current = parents[current]

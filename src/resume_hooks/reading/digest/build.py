@@ -44,12 +44,12 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.file_states import (
     CONFLICTING_STATE,
-    MAYBE_COMMITTED_STATE,
     MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE,
+    MAYBE_COMMITTED_STATE,
     NOT_COMMITTED_STATE,
     derive_file_states,
 )
-from resume_hooks.reading.digest.git_seen import collect_session_git, find_removed_folders
+from resume_hooks.reading.digest.git_seen import collect_session_git, find_folder_removals
 from resume_hooks.reading.digest.next_steps import list_next_steps
 from resume_hooks.reading.digest.now import list_pending_work, list_present_state
 from resume_hooks.reading.digest.prescan import prescan_line
@@ -94,7 +94,8 @@ MAX_SUBAGENT_BYTES = 20_000_000
 MAX_READ_BYTES = 200_000_000
 """The maximum number of bytes that are read from the end of a session.
 
-Reading them takes a little over a second. The first SESSION_START_BYTES of a larger session are also read.
+Reading them takes a little over a second. The first SESSION_START_BYTES of a larger session are
+also read.
 """
 
 # The number of bytes that are read from the start of a session larger than MAX_READ_BYTES.
@@ -135,7 +136,7 @@ def _merge_sections(
         return own_sections, {}
     failed_commands = set()
     for run in facts.runs:
-        if run.failed:
+        if run.has_failed:
             failed_commands.add(shell.make_runnable_command(run.command, paths.folder))
     merged = dict(own_sections)
     for section in SECTIONS:
@@ -152,7 +153,7 @@ def _merge_sections(
         merged[section.name] = tuple(entries)
     merged["constraints"] = _drop_revoked_demands(merged["constraints"])
     omitted = {}
-    for name, count in ancestor_digest.omitted.items():
+    for name, count in ancestor_digest.omitted_counts.items():
         if count and name in merged and merged[name] != own_sections[name]:
             omitted[name] = count
     return merged, omitted
@@ -193,7 +194,7 @@ def _drop_demands_revoked_in_talk(
     """
     revoked_sentences: dict[str, list[str]] = {}
     for message in messages:
-        for sentence, _ in message.superseded:
+        for sentence, _ in message.superseded_sentences:
             revoked_sentences.setdefault(message.ref, []).append(sentence)
     standing_entries = []
     for entry in entries:
@@ -212,7 +213,7 @@ def _make_sections(
     """
     runs = session_commands.list_commands(facts)
     parsed_runs = [(command.run, command.parts) for command in runs]
-    removals = list(find_removed_folders(parsed_runs))
+    removals = list(find_folder_removals(parsed_runs))
     session_git = collect_session_git(parsed_runs, facts.client_checkout, dict(removals), folder)
     known_pull_requests = collect_pull_requests(parsed_runs)
     paths = changed_files.SessionPaths(folder, repository)
@@ -301,7 +302,10 @@ def _deduplicate_entries(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, .
 def _limit_stored_sections(
     entries: Mapping[str, tuple[DigestEntry, ...]], omitted: Mapping[str, int]
 ) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
-    """Return the entries that a child stores and the number of omitted entries, both by section."""
+    """Return, by section, the entries that a child stores, and the numbers of omitted entries.
+
+    ``omitted`` contains, by section, the number of entries that were omitted earlier.
+    """
     stored_sections, omitted_counts = {}, {}
     for section in SECTIONS:
         section_entries = entries.get(section.name, ())
@@ -341,9 +345,9 @@ def build_digest(
     """Return the digest of a session, without secrets.
 
     Raises SessionNotFound if the session is unreadable. ``max_read_bytes`` is the maximum number of
-    bytes read from the end of each file (default MAX_READ_BYTES). The first SESSION_START_BYTES of a larger
-    file are also read. If ``first_line`` is given, the digest covers the session from this line on
-    and does not include ancestors.
+    bytes read from the end of each file (default MAX_READ_BYTES). The first SESSION_START_BYTES of
+    a larger file are also read. If ``first_line`` is given, the digest covers the session from this
+    line on and does not include ancestors.
     """
     session = Session.from_file(session, where)
     head_tail = session.head_tail
@@ -379,16 +383,16 @@ def build_digest(
         merged_sections, omitted_counts = _merge_sections(
             own_sections, ancestor_digest, facts, changed_files.SessionPaths(folder, git)
         )
-        unread_count += subagent_changes.unread_count
+        unread_count += subagent_changes.unread_transcript_count
         has_imported = facts.has_imported_file
         if ancestor_digest is not None:
-            unread_count += ancestor_digest.unread_count
+            unread_count += ancestor_digest.unread_transcript_count
             remark_count += ancestor_digest.remark_count
             message_count = len(ancestor_digest.talk) + len(messages)
             messages = talk.join_talk(ancestor_digest.talk, messages)
             remark_count += message_count - len(messages)
-            has_imported = has_imported or UNVERIFIED_IMPORT_ENTRY in ancestor_digest.section_entries(
-                "now"
+            has_imported = (
+                has_imported or UNVERIFIED_IMPORT_ENTRY in ancestor_digest.section_entries("now")
             )
         all_entries = dict(merged_sections)
         all_entries["constraints"] = _drop_demands_revoked_in_talk(
@@ -409,7 +413,7 @@ def build_digest(
             unread_count,
             skipped_bytes,
             remark_count,
-            read_end=facts.read_end,
+            read_bytes_and_lines=facts.read_bytes_and_lines,
         )
         return redact_digest(digest, secret_texts)
 
@@ -430,8 +434,8 @@ def _read_ancestors(
 def _find_files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, int]:
     """Return the files to read, oldest first, a stored digest, and the number of omitted ancestors.
 
-    If a fresh child contains a digest of the ancestors before the first file, the stored digest is
-    that digest. Otherwise, it is None.
+    The stored digest is None, unless the first of the files is a fresh child. A fresh child
+    contains a digest of its ancestors.
     """
     files: list[SessionFile] = [session]
     remaining_bytes = MAX_ANCESTOR_BYTES
@@ -468,7 +472,7 @@ def _read_file(
                 line_number = _process_lines(
                     islice(stream, first_line, None), first_line, file.session_id, facts
                 )
-                facts.read_end = stream.tell(), line_number
+                facts.read_bytes_and_lines = stream.tell(), line_number
                 return 0
             _process_lines(iter(stream.readlines(SESSION_START_BYTES)), 0, file.session_id, facts)
             if stream.tell() < skipped_bytes:
@@ -478,10 +482,10 @@ def _read_file(
             line_number = LineNumbers(offset).number_at(stream, offset)
             stream.seek(offset)
             line_number = _process_lines(stream, line_number, file.session_id, facts)
-            facts.read_end = stream.tell(), line_number
+            facts.read_bytes_and_lines = stream.tell(), line_number
             return skipped_bytes - SESSION_START_BYTES
     finally:
-        facts.end_file(file.session_id)
+        facts.finish_file(file.session_id)
 
 
 def _process_lines(
@@ -512,15 +516,15 @@ def _process_lines(
 
 
 class SubagentChanges(NamedTuple):
-    """The files that sub-agents changed, and the numbers of their transcripts.
+    """The files that sub-agents changed, and how many of the sub-agents' transcripts were found.
 
-    ``transcript_count`` is the number of transcripts that were found. ``unread_count`` is the
-    number of transcripts that were too large or unreadable.
+    ``transcript_count`` is the number of transcripts that were found. ``unread_transcript_count``
+    is the number of transcripts that were too large or unreadable.
     """
 
     changes: list[FileChange]
     transcript_count: int
-    unread_count: int
+    unread_transcript_count: int
 
 
 def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> SubagentChanges:
@@ -554,8 +558,8 @@ def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts)
 def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
     """Yield the sub-agents of a session.
 
-    Their transcripts are in the session's own folder or, if the session contains the sub-agent's
-    result, beside the session's file.
+    A sub-agent's transcript is either in the session's own folder or next to the session's file.
+    One next to the file belongs to the session only if the session contains the sub-agent's result.
     """
     own_subagents = list(subagents_in_folder(os.path.splitext(file.path)[0], file.session_id))
     yield from own_subagents
@@ -585,7 +589,7 @@ def _list_agent_changes(facts: LineageFacts) -> list[FileChange]:
     changes = list(facts.changes)
     removals: list[tuple[str, int]] = []
     for run in facts.runs:
-        if run.failed:
+        if run.has_failed:
             continue
         for path, is_gone in shell.find_changed_paths(parse_simple_commands(run.command)):
             change = FileChange(path, run.folder, run.position)

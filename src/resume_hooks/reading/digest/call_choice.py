@@ -35,13 +35,15 @@ LATEST_EDITS_SPACE_FRACTION = 0.35
 COMMITTED_EDITS_SPACE_FRACTION = 0.3
 # The fraction of the space that is reserved for earlier calls that are related to the last request.
 RELATED_CALLS_SPACE_FRACTION = 0.35
-# A word that occurs in a larger fraction of the calls is not used for the comparison.
+# A word of the last request counts only if it occurs in at most this fraction of the calls.
 MAX_RARE_WORD_FRACTION = 0.25
-# The minimum number of available characters with which a shortened call is extended.
+# A shortened call is extended only if at least this number of characters is available.
 MIN_EXTENSION_CHARACTERS = 200
-MAX_EXTENDED_CALL_CHARACTERS = 12_000  # The maximum number of characters in a call that is extended.
-# The maximum number of characters in a call that is not worth the space and is extended only
-# because space is left.
+MAX_EXTENDED_CALL_CHARACTERS = (
+    12_000  # The maximum number of characters of a call after its extension.
+)
+# A call that is not worth extending is extended only in the space that is left at the end, and to
+# at most this number of characters.
 MAX_SPARE_SPACE_CALL_CHARACTERS = 4_000
 
 
@@ -52,7 +54,7 @@ class CallValue(Enum):
     """An edit after the last request, or an edit of a file that the last request or the last answer
     mentions."""
     OTHER_EDIT = "other_edit"
-    """One of the latest edits of any other file."""
+    """An edit that is not a RELEVANT_EDIT, but one of the latest edits of its file."""
     OPEN_ERROR = "open_error"
     """A command whose failure is listed as open in the digest."""
     OTHER = "other"
@@ -78,8 +80,8 @@ class CandidateCall(NamedTuple):
     last request. ``is_old_read`` means that the call read a file or the state of git before the
     last request, so that the new session can repeat it. ``format_longer`` takes a number of
     characters and returns the call with at most this number of characters from its result.
-    ``is_worth_space`` means that more of the call's text is useful. For other calls, more text is
-    only shown if space is left.
+    ``is_worth_extending`` means that more of the call's text is useful. For other calls, more text
+    is only shown if space is left.
     """
 
     text: str
@@ -87,7 +89,7 @@ class CandidateCall(NamedTuple):
     is_recent: bool
     is_old_read: bool
     format_longer: Callable[[int], str]
-    is_worth_space: bool
+    is_worth_extending: bool
 
     @property
     def is_shown_first(self) -> bool:
@@ -141,7 +143,8 @@ def choose_calls(
     choice.extend_calls([*recent, *edits, *related])
     spare: list[int] = []
     for index in remaining:
-        # A file can be read again, and a failure is useless if the command passed later.
+        # Old reads are left out, because the new session can repeat them. Failures that were fixed
+        # later are useless.
         candidate = candidates[index]
         if not candidate.is_old_read and candidate.value is not CallValue.OLD_RUN:
             spare.append(index)
@@ -189,12 +192,12 @@ class _CallChoice:
             self.texts.setdefault(index, self._texts[index])
 
     def extend_calls(self, indexes: Iterable[int]) -> None:
-        """Show more text of the calls that are worth the space, as long as space is left."""
-        useful = [index for index in indexes if self._candidates[index].is_worth_space]
+        """Show more text of those calls that are worth extending, as long as space is left."""
+        useful = [index for index in indexes if self._candidates[index].is_worth_extending]
         self._extend_calls(useful, MAX_EXTENDED_CALL_CHARACTERS)
 
     def extend_calls_in_spare_space(self, indexes: Iterable[int]) -> None:
-        """Show more text of these calls, even if they are not worth the space, as long as space is left."""
+        """Show more text of all these calls, as long as space is left."""
         self._extend_calls(indexes, MAX_SPARE_SPACE_CALL_CHARACTERS)
 
     def _extend_calls(self, indexes: Iterable[int], max_call_characters: int) -> None:

@@ -44,13 +44,14 @@ from resume_hooks.transcripts.records import Record, get_string
 MAX_RESULT_CHARACTERS = 1_500
 # The maximum number of characters shown of the output of a command whose failure is still open.
 MAX_OPEN_ERROR_CHARACTERS = 3_000
-# The number of characters at the start of two commands that are compared, to recognize a call that
-# shows more output of an earlier command.
+# If a call shows more output of an earlier command, the two commands start with the same
+# characters. This is the number of characters that are compared.
 MAX_COMPARED_COMMAND_CHARACTERS = 60
 # The maximum number of characters shown of a successful command's output.
 MAX_OUTPUT_CHARACTERS = 700
-# The maximum number of characters shown of an edit that concerns the last request or the last
-# answer, and of a whole file that is shown instead of its edits.
+# The first number is the maximum number of characters shown of an edit that concerns the last
+# request or the last answer. The second number is the maximum for a whole file that is shown
+# instead of its edits.
 MAX_RELEVANT_EDIT_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
 # The maximum number of characters shown of the lines that an edit removed.
 MAX_REMOVED_CHARACTERS = 600
@@ -59,8 +60,8 @@ MAX_PASSED_CHECK_CHARACTERS = 160
 # The maximum number of characters shown of the output of a command that failed and passed when it
 # was repeated.
 MAX_RESOLVED_FAILURE_CHARACTERS = 700
-# If an output is long, only its start and its end are redacted. This factor makes the redacted text
-# longer than the shown text, so that a secret at the cut is still recognized.
+# A long output is redacted only at its start and its end. The redacted text is longer than the
+# shown text by this factor, so that a secret at the cut is still recognized.
 REDACTED_LENGTH_FACTOR = 4
 # The total length of the calls that are collected, as a multiple of the available space. The calls
 # to show are chosen from them.
@@ -75,24 +76,33 @@ MAX_HUNKS_CHARACTERS = 4_000
 MAX_DIFF_CHARACTERS = 40_000
 # If the last request contains fewer significant words, those in the last answer are used too.
 MIN_REQUEST_WORDS = 3
-# The maximum number of searches that are treated as latest calls. It is also the maximum number of
-# passed checks whose output is shown.
+# The maximum number of searches that are treated as latest calls, and also of passed checks whose
+# output is shown.
 MAX_LATEST_SEARCHES_OR_CHECKS = 2
 # The maximum number of characters of the last request that are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
-# The maximum numbers of edits that are shown: of an ordinary file, and of a file that the last turn
-# is about.
+# The maximum numbers of edits that are shown of one file. The first number is for an ordinary file,
+# the second one for a file that the last turn is about.
 MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
-# The maximum number of characters shown of a tool's name, and of a call's input.
+# The maximum numbers of characters that are shown: of a tool's name, and of a call's input.
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
-# The maximum number of characters shown of the input of a call that describes a pull request.
+# The maximum number of characters shown of the description of a pull request in a call.
 MAX_DESCRIPTION_CHARACTERS = 2_000
-# The label before a command in a call that shows more output of this command, which an earlier call
-# started.
+# A call may show more output of a command that an earlier call started. This label is then shown
+# before the command.
 LATER_OUTPUT_LABEL = "later output of"
 # The maximum number of bytes that are read from the end of a file.
 MAX_SEARCHED_BYTES = 24_000_000
-_MAIN_INPUT_NAMES = ("command", "file_path", "pattern", "query", "url", "prompt", "description", "code")
+_MAIN_INPUT_NAMES = (
+    "command",
+    "file_path",
+    "pattern",
+    "query",
+    "url",
+    "prompt",
+    "description",
+    "code",
+)
 _COMMIT_COMMAND_PATTERN = compile_lazily(r"\bgit\b[^\n;&|]*\scommit\b")
 _IMPORT_LINE_PATTERN = compile_lazily(
     r"\s*(?:import\b|from \S+ import\b|use \S+;|#include\b|\"[\w./-]+\"\Z|[)(]\s*\Z)"
@@ -105,7 +115,8 @@ _FAILURE_WORD_PATTERN = compile_lazily(
 
 _HUNK_HEADER_PATTERN = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
 _DIFF_PART_START_PATTERN = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
-# The maximum number of characters shown of the first row of an omitted part of a diff.
+# The maximum number of characters shown of the first line of a part of a diff if the rest of the
+# part is omitted.
 MAX_DIFF_HEADER_CHARACTERS = 160
 _FAILURE_PREFIXES = ("Exit code", "Error")
 _FILE_NAME_IN_TEXT_PATTERN = compile_lazily(r"[\w-]+(?:\.[\w-]+)*\.\w{1,8}\b")
@@ -158,26 +169,26 @@ class _CallResult(NamedTuple):
     is_running: bool
 
 
-class _Subject(NamedTuple):
+class _LastTurnSubject(NamedTuple):
     """The subject of the last turn.
 
-    ``words`` are the significant words in the last request. ``request_number`` is the record number
-    of the request. ``file_names`` are the file names, without folders, that the last request and
-    the last answer mention. ``open_errors`` maps the record number of each failed command whose
-    failure is still open to the digest's entry about the command.
+    ``request_words`` are the significant words in the last request. ``request_record_number`` is
+    the record number of the request. ``file_names`` are the file names, without folders, that the
+    last request and the last answer mention. ``open_error_texts`` maps the record number of each
+    failed command whose failure is still open to the digest's entry about the command.
     """
 
-    words: frozenset[str]
-    request_number: int
+    request_words: frozenset[str]
+    request_record_number: int
     file_names: frozenset[str]
-    open_errors: Mapping[int, str]
+    open_error_texts: Mapping[int, str]
 
 
 class _ListedCall(NamedTuple):
     """A candidate with its record number, its key, and the path of the file that it wrote, or ``""``."""
 
     candidate: CandidateCall
-    number: int
+    record_number: int
     key: _CallKey
     written_file: str
 
@@ -193,20 +204,25 @@ def collect_latest_calls(
     Calls after the last record of ``digest`` are ignored. If a file was read and later written,
     only the written text is shown.
     """
-    subject = _find_subject(digest, session)
+    subject = _find_last_turn_subject(digest, session)
     later_calls = _LaterCalls(subject)
     try:
         listed = _list_calls(session, digest, later_calls, max_characters * COLLECTED_LENGTH_FACTOR)
     except OSError:
         return []
     texts = choose_calls(
-        [call.candidate for call in listed], max_characters, subject.words, _shorten_old_result
+        [call.candidate for call in listed],
+        max_characters,
+        subject.request_words,
+        _shorten_old_result,
     )
     messages: list[TalkMessage] = []
     for index in sorted(texts, reverse=True):
         call = listed[index]
         text = _add_count_note(texts[index], later_calls.count_equal_calls(call.key))
-        messages.append(TalkMessage(MessageKind.CALL, f"{session.session_id}:{call.number}", text))
+        messages.append(
+            TalkMessage(MessageKind.CALL, f"{session.session_id}:{call.record_number}", text)
+        )
     return messages
 
 
@@ -221,7 +237,7 @@ def _list_calls(
     listed: list[_ListedCall] = []
     remaining_characters = max_characters
     with open_transcript(session.file) as stream:
-        end, line_number = digest.read_end
+        end, line_number = digest.read_bytes_and_lines
         for line in read_lines_backwards(stream, end):
             line_number -= 1
             if remaining_characters <= 0 or end - line.offset > MAX_SEARCHED_BYTES:
@@ -259,7 +275,7 @@ def _shows_whole_file(block: Record, call: _ListedCall) -> bool:
     return get_string(block, "name") == "Write" and call.candidate.value is CallValue.RELEVANT_EDIT
 
 
-def _find_subject(digest: Digest, session: SessionFile) -> _Subject:
+def _find_last_turn_subject(digest: Digest, session: SessionFile) -> _LastTurnSubject:
     names: set[str] = set()
     for kind in (MessageKind.REQUEST, MessageKind.CLOSING):
         latest = next((message for message in reversed(digest.talk) if message.kind is kind), None)
@@ -270,9 +286,9 @@ def _find_subject(digest: Digest, session: SessionFile) -> _Subject:
         owner, _, number = entry.ref.rpartition(":")
         if owner == session.session_id:
             open_errors[int(number)] = entry.text
-    return _Subject(
+    return _LastTurnSubject(
         _find_last_request_words(digest),
-        _find_last_request_number(digest, session),
+        _find_last_request_record_number(digest, session),
         frozenset(names),
         open_errors,
     )
@@ -293,7 +309,7 @@ def _find_last_request_words(digest: Digest) -> frozenset[str]:
     return words
 
 
-def _find_last_request_number(digest: Digest, session: SessionFile) -> int:
+def _find_last_request_record_number(digest: Digest, session: SessionFile) -> int:
     """Return the record number of the last request if it is in this session, else 0."""
     for message in reversed(digest.talk):
         owner, _, number = message.ref.rpartition(":")
@@ -308,7 +324,7 @@ class _LaterCalls:
     These calls decide whether an earlier call is superseded and therefore not shown.
     """
 
-    def __init__(self, subject: _Subject) -> None:
+    def __init__(self, subject: _LastTurnSubject) -> None:
         self._subject = subject
         self._later_edits = LaterEdits()
         self._edit_counts: Counter[str] = Counter()
@@ -317,14 +333,14 @@ class _LaterCalls:
         self._call_counts: Counter[_CallKey] = Counter()
         # The record number of the last call that passed, by the call's key.
         self._passed_numbers: dict[_CallKey, int] = {}
-        # The folder that the last passed call of each key changed to with ``cd``.
+        # The first folder to which the last passed call changed with ``cd``, by the call's key.
         self._passed_folders: dict[_CallKey, str] = {}
         self._polled_commands: set[str] = set()
         self._shown_errors: set[int] = set()
         # A note on each file that a later command changed or removed.
         self._change_notes: dict[str, str] = {}
-        # The files that later calls changed, without temporary files. The dict is used as an
-        # ordered set, in the order of processing.
+        # The files that later calls changed, without temporary files. The dict serves as a set that
+        # keeps the order in which the calls were processed.
         self._edited_paths: dict[str, None] = {}
         self._is_committed = False
         self._branches = _BranchTracker()
@@ -334,29 +350,31 @@ class _LaterCalls:
         self._search_count = 0
         self._check_count = 0
 
-    def register_call(self, block: Record, answer: _CallResult, number: int) -> _ListedCall | None:
+    def register_call(
+        self, block: Record, answer: _CallResult, record_number: int
+    ) -> _ListedCall | None:
         """Register a call. Return it in the form in which the opening shows it, or None if it is useless.
 
-        ``number`` is the call's record number. A call is useless if it changed little, if it
+        ``record_number`` is the call's record number. A call is useless if it changed little, if it
         succeeded and was repeated later, or if later calls made its text obsolete.
         """
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         self._has_plan = self._has_plan or tool == PLAN_TOOL
         if tool in records.WRITING_TOOLS:
-            return None if answer.is_error else self._register_edit(block, number)
+            return None if answer.is_error else self._register_edit(block, record_number)
         key = tool, _make_repetition_key(tool, inputs)
         age_note = self._make_age_note(key, inputs, answer)
         if tool == "Bash" and not answer.is_error:
-            self._register_changes(get_string(inputs, "command"), number)
-            self._branches.process_switches(answer.text)
+            self._register_changes(get_string(inputs, "command"), record_number)
+            self._branches.read_switches_from_output(answer.text)
         has_passed = not answer.is_error and (
             _is_diff(block) or _FAILURE_WORD_PATTERN.search(answer.text) is None
         )
         has_passed_later = key in self._passed_numbers
         if key[1] and has_passed:
-            self._passed_numbers.setdefault(key, number)
+            self._passed_numbers.setdefault(key, record_number)
             self._passed_folders.setdefault(key, _find_cd_folder(inputs))
-        is_partial = self._was_polled(block) and answer.is_running
+        is_partial = self._was_polled_later(block) and answer.is_running
         if is_partial or _is_useless(answer) or self._is_superseded(block, answer):
             return None
         is_repeated = key in self._call_counts
@@ -364,48 +382,48 @@ class _LaterCalls:
             self._call_counts[key] += 1
         if is_repeated and (has_passed or tool == records.POLL_TOOL):
             return None
-        if self._shows_open_error(block, number):
+        if self._shows_open_error(block, record_number):
             value = CallValue.OPEN_ERROR
         elif has_passed_later:
             value = CallValue.OLD_RUN
         else:
             value = self._rate_call(block, has_passed=has_passed)
         shown_key = ("", "") if is_repeated or has_passed_later else key
-        return self._make_listed_call(block, answer, number, value, shown_key, age_note)
+        return self._make_listed_call(block, answer, record_number, value, shown_key, age_note)
 
-    def _shows_open_error(self, block: Record, number: int) -> bool:
+    def _shows_open_error(self, block: Record, record_number: int) -> bool:
         """Check whether a call shows the output of a failure that is still open.
 
-        ``number`` is the call's record number. If the call shows more output of a command that was
-        started earlier, the start of that command is compared with the listed failures.
+        ``record_number`` is the call's record number. If the call shows more output of a command
+        that was started earlier, the start of that command is compared with the listed failures.
         """
-        numbers = {number} & self._subject.open_errors.keys()
+        numbers = {record_number} & self._subject.open_error_texts.keys()
         command = get_string(records.get_mapping(block, "input"), "command")
         if get_string(block, "name") == records.POLL_TOOL and command:
             beginning = shell.make_command_key(command)[:MAX_COMPARED_COMMAND_CHARACTERS]
-            for error_number, text in self._subject.open_errors.items():
+            for error_number, text in self._subject.open_error_texts.items():
                 if beginning in text:
                     numbers.add(error_number)
         numbers -= self._shown_errors
         self._shown_errors |= numbers
         return bool(numbers)
 
-    def _was_polled(self, block: Record) -> bool:
+    def _was_polled_later(self, block: Record) -> bool:
         """Check whether a later call shows more output of this call's command.
 
         If this call itself shows more output of a command, remember the command.
         """
         command = get_string(records.get_mapping(block, "input"), "command")
-        was_polled = command in self._polled_commands
+        was_polled_later = command in self._polled_commands
         if get_string(block, "name") == records.POLL_TOOL and command:
             self._polled_commands.add(command)
-        return was_polled
+        return was_polled_later
 
     def _make_listed_call(
         self,
         block: Record,
         answer: _CallResult,
-        number: int,
+        record_number: int,
         value: CallValue,
         key: _CallKey,
         note: str,
@@ -414,8 +432,10 @@ class _LaterCalls:
 
         ``note`` is a line to add to the call's text, or ``""``.
         """
-        is_recent = number >= self._subject.request_number
-        format_result = partial(_format_result, block, note, answer.text, self._subject.words)
+        is_recent = record_number >= self._subject.request_record_number
+        format_result = partial(
+            _format_result, block, note, answer.text, self._subject.request_words
+        )
         is_failure = answer.text.startswith(_FAILURE_PREFIXES)
         if value is CallValue.OLD_RUN:
             if is_failure or _FAILURE_WORD_PATTERN.search(answer.text) is not None:
@@ -434,9 +454,9 @@ class _LaterCalls:
             is_recent=is_recent,
             is_old_read=not is_recent and not answer.is_error and _is_routine_call(block),
             format_longer=format_result,
-            is_worth_space=value is not CallValue.OLD_RUN and _shows_contents(block),
+            is_worth_extending=value is not CallValue.OLD_RUN and _shows_contents(block),
         )
-        return _ListedCall(candidate, number, key, "")
+        return _ListedCall(candidate, record_number, key, "")
 
     def _make_age_note(self, key: _CallKey, inputs: Record, answer: _CallResult) -> str:
         """Return a note if later calls may have made a call's result obsolete, else ``""``.
@@ -451,7 +471,9 @@ class _LaterCalls:
             return ""
         parts = shell.parse_simple_commands(get_string(inputs, "command"))
         is_check = any(map(is_check_part, parts))
-        is_failure = answer.is_error or (is_check and _FAILURE_WORD_PATTERN.search(answer.text) is not None)
+        is_failure = answer.is_error or (
+            is_check and _FAILURE_WORD_PATTERN.search(answer.text) is not None
+        )
         passed_number = self._passed_numbers.get(key)
         folders = {_find_cd_folder(inputs), self._passed_folders.get(key, "")} - {""}
         if is_failure and passed_number is not None and len(folders) <= 1:
@@ -463,11 +485,15 @@ class _LaterCalls:
             edited_paths = self._select_edited_paths(_list_read_files(parts))
         events = [_format_edit_count(edited_paths)]
         is_failed_commit = answer.is_error and "commit" in git_verbs
-        if self._is_committed and (is_failed_commit or not git_verbs.isdisjoint(_COMMIT_QUERY_SUBCOMMANDS)):
+        if self._is_committed and (
+            is_failed_commit or not git_verbs.isdisjoint(_COMMIT_QUERY_SUBCOMMANDS)
+        ):
             events.append("a commit")
         if not answer.is_error:
-            self._branches.process_query(git_verbs, answer.text)
-        if self._branches.is_on_other_branch and not git_verbs.isdisjoint(_BRANCH_QUERY_SUBCOMMANDS):
+            self._branches.read_branch_from_output(git_verbs, answer.text)
+        if self._branches.is_on_other_branch and not git_verbs.isdisjoint(
+            _BRANCH_QUERY_SUBCOMMANDS
+        ):
             events.append("another branch")
         return _format_age_note(events)
 
@@ -481,17 +507,19 @@ class _LaterCalls:
         tails = [f"/{name}/" for name in names if name not in {"", "."}]
         return [path for path in self._edited_paths if any(tail in f"/{path}/" for tail in tails)]
 
-    def _register_changes(self, command: str, number: int) -> None:
+    def _register_changes(self, command: str, record_number: int) -> None:
         """Register a commit, and the files that a command changed or removed.
 
-        ``number`` is the command's record number.
+        ``record_number`` is the command's record number.
         """
         if _COMMIT_COMMAND_PATTERN.search(command) is not None:
-            self._is_committed = True  # Edits before this commit are in the repository.
+            self._is_committed = True  # The edits before this commit were committed.
         for path, is_removed in shell.find_changed_paths(shell.parse_simple_commands(command)):
             verb = "removed" if is_removed else "changed"
             self._add_edited_path(path)
-            self._change_notes.setdefault(path, f"[a command {verb} the file later, :{number}]")
+            self._change_notes.setdefault(
+                path, f"[a command {verb} the file later, :{record_number}]"
+            )
 
     def _find_change_note(self, path: str) -> str:
         """Return a note if a later command changed or removed the file, else ``""``."""
@@ -500,7 +528,7 @@ class _LaterCalls:
                 return note
         return ""
 
-    def _register_edit(self, block: Record, number: int) -> _ListedCall | None:
+    def _register_edit(self, block: Record, record_number: int) -> _ListedCall | None:
         """Register a call that wrote a file. Return it as the opening shows it, or None if it is useless."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
@@ -518,7 +546,7 @@ class _LaterCalls:
         is_superseded = not present_text and find_written_text(inputs) != ""
         if is_superseded or not any(map(_changes_more_than_imports, list_edits(inputs))):
             return None
-        is_recent = number >= self._subject.request_number
+        is_recent = record_number >= self._subject.request_record_number
         value = self._rate_edit(path, is_recent=is_recent)
         max_characters = MAX_RESULT_CHARACTERS
         if value is CallValue.RELEVANT_EDIT and tool != "Write":
@@ -528,21 +556,21 @@ class _LaterCalls:
             if was_edited_later and len(present_text) > max_characters:
                 value = CallValue.LOW  # The later edits show the relevant parts of the file.
         format_edit = partial(_format_edit, block, present_text, self._find_change_note(path))
-        is_worth_space = value in {CallValue.RELEVANT_EDIT, CallValue.OTHER_EDIT}
+        is_worth_extending = value in {CallValue.RELEVANT_EDIT, CallValue.OTHER_EDIT}
         candidate = CandidateCall(
             format_edit(max_characters),
             value,
             is_recent=is_recent,
             is_old_read=False,
             format_longer=format_edit,
-            is_worth_space=is_worth_space,
+            is_worth_extending=is_worth_extending,
         )
-        return _ListedCall(candidate, number, ("", ""), path)
+        return _ListedCall(candidate, record_number, ("", ""), path)
 
     def _rate_edit(self, path: str, *, is_recent: bool) -> CallValue:
         """Return how useful it is to show an edit of the file ``path``.
 
-        This edit must already be included in the number of the file's edits.
+        The caller has already counted this edit.
         """
         if self._edit_counts[path] > MAX_CHANGES_PER_SUBJECT_FILE:
             return CallValue.LOW
@@ -567,10 +595,18 @@ class _LaterCalls:
             )
         if tool in _SEARCH_TOOLS or _is_search(parts):
             self._search_count += 1
-            return CallValue.OTHER if self._search_count <= MAX_LATEST_SEARCHES_OR_CHECKS else CallValue.LOW
+            return (
+                CallValue.OTHER
+                if self._search_count <= MAX_LATEST_SEARCHES_OR_CHECKS
+                else CallValue.LOW
+            )
         if has_passed and any(part.words and has_check_word(part.words) for part in parts):
             self._check_count += 1
-            return CallValue.OTHER if self._check_count <= MAX_LATEST_SEARCHES_OR_CHECKS else CallValue.OLD_RUN
+            return (
+                CallValue.OTHER
+                if self._check_count <= MAX_LATEST_SEARCHES_OR_CHECKS
+                else CallValue.OLD_RUN
+            )
         return CallValue.OTHER
 
     def _is_superseded(self, block: Record, answer: _CallResult) -> bool:
@@ -589,11 +625,12 @@ class _LaterCalls:
     def _is_in_later_diffs(self, command: str, answer: _CallResult) -> bool:
         """Check whether a command is a diff of the work tree whose files all appear in later diffs.
 
-        Remember the files in this diff.
+        Also remember the files in this diff, for the comparison with earlier diffs.
         """
         parts = shell.parse_simple_commands(command)
         if _COMMIT_COMMAND_PATTERN.search(command) is not None:
-            self._files_in_later_diffs.clear()  # A diff from before the commit shows different changes.
+            # A diff that was shown before this commit contains other changes than a later diff.
+            self._files_in_later_diffs.clear()
             return False
         if answer.is_error or not any(map(_is_work_tree_diff, parts)):
             return False
@@ -601,7 +638,8 @@ class _LaterCalls:
         is_covered = bool(files) and files <= self._files_in_later_diffs
         self._files_in_later_diffs |= files
         has_other_contents = any(
-            not is_check_part(part) and part.words[:2] not in _STATE_QUERY_COMMANDS for part in parts
+            not is_check_part(part) and part.words[:2] not in _STATE_QUERY_COMMANDS
+            for part in parts
         )
         return is_covered and not has_other_contents
 
@@ -678,9 +716,13 @@ class _BranchTracker:
 
     def __init__(self) -> None:
         self._last_branch = ""  # The branch to which the session switched last.
-        self._next_branch = ""  # The branch of the next switch after the call.
-        self._branch_at_call = ""  # The branch at the call, or "" if it is unknown.
-        self._created_branches: set[str] = set()  # The branches that were created after the call.
+        self._next_branch = ""  # The branch of the first switch that follows the call.
+        self._branch_at_call = (
+            ""  # The branch on which the current call ran, or "" if it is unknown.
+        )
+        self._created_branches: set[str] = (
+            set()
+        )  # The branches that were created after the current call.
 
     @property
     def is_on_other_branch(self) -> bool:
@@ -695,14 +737,14 @@ class _BranchTracker:
             return self._last_branch not in {"", self._branch_at_call}
         return self._last_branch != "" and self._last_branch == self._next_branch
 
-    def process_query(self, git_verbs: frozenset[str], output: str) -> None:
+    def read_branch_from_output(self, git_verbs: frozenset[str], output: str) -> None:
         """Read the current branch from git's output, if the output shows the branch."""
         for verb, pattern in _BRANCH_PATTERNS.items():
             match = pattern.search(output) if verb in git_verbs else None
             if match is not None:
                 self._branch_at_call = match[1]
 
-    def process_switches(self, output: str) -> None:
+    def read_switches_from_output(self, output: str) -> None:
         """Read the switches between branches from git's output.
 
         The branch before the first switch is unknown.
@@ -716,7 +758,7 @@ class _BranchTracker:
 
 
 def _list_git_verbs(parts: Sequence[shell.SimpleCommand]) -> frozenset[str]:
-    """Return the git subcommands in a command, except comparisons of commits such as ``git diff a..b``."""
+    """Return the git subcommands in a command, except in comparisons such as ``git diff a..b``."""
     verbs: set[str] = set()
     for part in parts:
         if part.words[:1] == ("git",) and not any(".." in word for word in part.words):
@@ -729,7 +771,10 @@ _FILE_NAME_END_PATTERN = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 
 
 def _matches_any_path(path: str, other_paths: Iterable[str]) -> bool:
-    """Check whether ``path`` is one of ``other_paths``. If one path ends with the other, they are equal."""
+    """Check whether ``path`` equals one of ``other_paths``, possibly without its first folders.
+
+    The first folders may be missing in either path.
+    """
     tail = f"/{path.removeprefix('./')}"
     return any(
         f"/{other_path}".endswith(tail) or tail.endswith(f"/{other_path}")
@@ -737,12 +782,13 @@ def _matches_any_path(path: str, other_paths: Iterable[str]) -> bool:
     )
 
 
-def _add_count_note(text: str, count: int) -> str:
+def _add_count_note(text: str, equal_call_count: int) -> str:
     """If there are several equal calls, add a note to the text of the latest one.
 
-    The note does not contain ``count``, because calls far from the end of the file are not counted.
+    The note does not contain ``equal_call_count``, because calls far from the end of the file are
+    not counted.
     """
-    if count < 2:
+    if equal_call_count < 2:
         return text
     head, separator, body = text.partition("\n")
     return f"{head}\n[the latest of several such calls]{separator}{body}"
@@ -781,7 +827,9 @@ def _shows_contents(block: Record) -> bool:
         return get_string(block, "name") not in _SEARCH_TOOLS
     command = get_string(records.get_mapping(block, "input"), "command")
     for words, _ in shell.parse_simple_commands(command):
-        if words and (words[0] in _FILE_READING_PROGRAMS or not _SHOWING_SUBCOMMANDS.isdisjoint(words[1:3])):
+        if words and (
+            words[0] in _FILE_READING_PROGRAMS or not _SHOWING_SUBCOMMANDS.isdisjoint(words[1:3])
+        ):
             return True
     return False
 
@@ -799,7 +847,9 @@ def _is_diff(block: Record) -> bool:
 def _is_work_tree_diff(part: shell.SimpleCommand) -> bool:
     """Check whether a simple command is a ``git diff`` that does not name a commit."""
     operands = [word for word in part.words[2:] if not word.startswith("-") or word == "--"]
-    is_of_commits = operands[:1] != ["--"] and bool(operands) and not _FILE_NAME_END_PATTERN.search(operands[0])
+    is_of_commits = (
+        operands[:1] != ["--"] and bool(operands) and not _FILE_NAME_END_PATTERN.search(operands[0])
+    )
     return part.words[:2] == ("git", "diff") and not is_of_commits
 
 
@@ -851,8 +901,8 @@ def _is_useless(answer: _CallResult) -> bool:
 
 
 _EMPTY_RESULT_PREFIXES = ("Operation stopped by hook", "Stop hook feedback", "Launching skill:")
-"""The beginnings of results that contain nothing of interest, for example of the result after a
-hook stopped the work or after a skill was loaded."""
+"""The beginnings of useless results. Examples are the results of a call that a hook stopped and of
+a call that loaded a skill."""
 
 _EMPTY_OUTPUTS = EMPTY_ANSWERS | {
     "",
@@ -912,7 +962,9 @@ def _format_result(
 def _format_call_head(block: Record) -> str:
     """Return the name of a call's tool and the call's main input, for example ``Bash: ls``."""
     inputs = records.get_mapping(block, "input")
-    main_input = next((value for key in _MAIN_INPUT_NAMES if (value := get_string(inputs, key))), "")
+    main_input = next(
+        (value for key in _MAIN_INPUT_NAMES if (value := get_string(inputs, key))), ""
+    )
     name = get_string(block, "name")
     if name == records.POLL_TOOL and "command" in inputs:
         name = LATER_OUTPUT_LABEL
@@ -934,7 +986,10 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
     A line with the number of omitted lines replaces each omitted part. The result is ``""`` if the
     text is not a long diff or no part is related to the request.
     """
-    if len(text) <= max_characters or _HUNK_HEADER_PATTERN.search(text[:MAX_DIFF_CHARACTERS]) is None:
+    if (
+        len(text) <= max_characters
+        or _HUNK_HEADER_PATTERN.search(text[:MAX_DIFF_CHARACTERS]) is None
+    ):
         return ""
     rows: list[str] = []
     omitted_hunks: list[str] = []
@@ -971,8 +1026,8 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
 def _format_omitted_hunks(hunks: Sequence[str]) -> list[str]:
     """Return the lines that replace successive omitted hunks of a diff.
 
-    For a single hunk, these are its header and its number of lines. For several hunks, it is one
-    line with the number of hunks and their total number of lines.
+    A single hunk is replaced by its header and its number of lines. Several hunks are replaced by
+    one line with the number of hunks and their total number of lines.
     """
     line_count = sum(hunk.rstrip("\n").count("\n") for hunk in hunks)
     if len(hunks) > 1:

@@ -16,7 +16,13 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.commits import Commit
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry
 from resume_hooks.reading.digest.facts import FileChange, RecordPosition
-from resume_hooks.reading.digest.file_states import NOT_COMMITTED_STATE, OPEN_STATES, FileEdit, FileStates
+from resume_hooks.reading.digest.file_states import (
+    NOT_COMMITTED_STATE,
+    OPEN_STATES,
+    FileEdit,
+    FileStates,
+)
+from resume_hooks.reading.digest.git_seen import FolderRemoval
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
 from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH, ShellCommand
@@ -32,7 +38,7 @@ NAMED_IN_REPORT_NOTE = "as a sub-agent reported"
 # The note on a file if the command that changes it failed, perhaps before it wrote the file.
 COMMAND_FAILED_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
-MOVED_NOTE = "moved to a path that a variable names"
+MOVED_NOTE = "moved to a path that contains a variable"
 MAX_WRITTEN_FILES = 60  # The maximum number of changed files that are read from a single command.
 # The maximum number of files that are listed although only git's output shows that they were
 # changed.
@@ -65,7 +71,9 @@ _ARTEFACT_LINK_PATTERN = compile_lazily(
 _ARTEFACT_COMMAND_PATTERN = compile_lazily(
     r"\b(?:gh|glab|hub)\s+(?:pr|mr|issue|release)\s+(?:create|new)\b|\bgit\s+(?:-\S+\s+\S+\s+)*push\b"
 )
-_FORCED_REMOVAL_PATTERN = compile_lazily(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])")
+_FORCED_REMOVAL_PATTERN = compile_lazily(
+    r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])"
+)
 
 
 class FileTouch(NamedTuple):
@@ -104,7 +112,9 @@ class SessionPaths:
     def _compute_relative_path(self, path: str, folder: str) -> str:
         home_folder = self.folder
         path_module = (
-            ntpath if _WINDOWS_PATH_PATTERN.match(home_folder) or _WINDOWS_PATH_PATTERN.match(path) else posixpath
+            ntpath
+            if _WINDOWS_PATH_PATTERN.match(home_folder) or _WINDOWS_PATH_PATTERN.match(path)
+            else posixpath
         )
         full_path = (
             path
@@ -151,7 +161,7 @@ def collect_touched_files(
             FileTouch(change.position, doubt_note, is_new=change.is_new)
         )
     for command in commands:
-        doubt_note = COMMAND_FAILED_NOTE if command.run.failed else ""
+        doubt_note = COMMAND_FAILED_NOTE if command.run.has_failed else ""
         removed_paths = _find_certainly_removed_paths(command)
         for path, is_gone in islice(shell.find_changed_paths(command.parts), MAX_WRITTEN_FILES):
             name = paths.relative_path(path, command.run.folder)
@@ -198,15 +208,19 @@ def _proves_removal(command: ShellCommand) -> bool:
 def _find_certainly_removed_paths(command: ShellCommand) -> frozenset[str]:
     """Return the paths that a command certainly removed, although other parts of it may have failed.
 
-    The last part of the command certainly worked if the whole command succeeded. A first part such
-    as ``rm -f`` certainly worked if the output contains no error message from ``rm``.
+    If the whole command succeeded, its last part certainly worked. If its first part is a command
+    such as ``rm -f``, this part certainly worked if ``rm`` printed no error message.
     """
     if "rm " not in command.run.command:
         return frozenset()
     start_parts = [part for part in command.parts if part.words[:1] == ("cd",)]
     parts = [part for part in command.parts if part not in start_parts]
     sure_parts = parts[-1:] if command.has_worked else []
-    if parts and "rm: " not in command.run.output and parts[0].words[:2] in _FORCED_REMOVAL_COMMANDS:
+    if (
+        parts
+        and "rm: " not in command.run.output
+        and parts[0].words[:2] in _FORCED_REMOVAL_COMMANDS
+    ):
         sure_parts.append(parts[0])
     removed_paths: set[str] = set()
     for part in sure_parts:
@@ -222,7 +236,7 @@ _FORCED_REMOVAL_COMMANDS = (("rm", "-f"), ("rm", "-rf"), ("rm", "-fr"))
 def _mark_files_removed_with_folder(
     touches_by_path: dict[str, list[FileTouch]], folder: str, order: int
 ) -> None:
-    """Mark those files in a removed folder as removed that were changed before the folder was removed."""
+    """Mark the files in a removed folder as removed, except those that were changed after its removal."""
     prefix = f"{folder.rstrip('/')}/"
     for path, touches in touches_by_path.items():
         if path.startswith(prefix):
@@ -323,7 +337,9 @@ def _list_untracked_files(command: ShellCommand, paths: SessionPaths) -> Iterato
     if "status" not in command.run.command or "git" not in command.run.command:
         return
     folder = command.run_folder
-    for path in islice(_UNTRACKED_ROW_PATTERN.findall(f"\n{command.run.output}"), MAX_FILES_IN_GIT_OUTPUT):
+    for path in islice(
+        _UNTRACKED_ROW_PATTERN.findall(f"\n{command.run.output}"), MAX_FILES_IN_GIT_OUTPUT
+    ):
         yield paths.relative_path(path, folder)
 
 
@@ -390,7 +406,7 @@ def list_changed_files(
     paths: SessionPaths,
     states: FileStates,
     branch: str,
-    removals: Sequence[tuple[str, int]],
+    removals: Sequence[FolderRemoval],
     checkouts: Sequence[str] = (),
 ) -> Iterator[DigestEntry]:
     """Yield the changed files, each with its state at the session's end.
@@ -404,7 +420,9 @@ def list_changed_files(
 
     def sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
         latest = max(touch.position.order for touch in touches_by_path[path])
-        is_outside = path.startswith(("/", "~", "..")) or _WINDOWS_PATH_PATTERN.match(path) is not None
+        is_outside = (
+            path.startswith(("/", "~", "..")) or _WINDOWS_PATH_PATTERN.match(path) is not None
+        )
         is_unsure = all(touch.doubt_note for touch in touches_by_path[path])
         is_settled = _format_state_note(path, paths, states, branch) not in OPEN_STATES
         return is_outside, is_unsure, is_settled, -latest, path
@@ -457,7 +475,7 @@ def list_changed_files(
 
 
 def _make_file_entry(
-    path: str, last_touch: FileTouch, state: str, removals: Sequence[tuple[str, int]]
+    path: str, last_touch: FileTouch, state: str, removals: Sequence[FolderRemoval]
 ) -> DigestEntry:
     """Return the entry for a file. If its folder was removed, the entry's path is relative to the folder."""
     notes = [last_touch.doubt_note, state]
@@ -478,8 +496,8 @@ def _find_foreign_files(
 ) -> frozenset[str]:
     """Return the files that another person or program may have changed.
 
-    According to git, these files were changed, but the session did not commit them. If there are
-    only few such files, the result is empty.
+    According to git, these files were changed, but the session did not commit them. If there are at
+    most MAX_FILES_NAMED_BY_GIT such files, the result is empty.
     """
     listed_only: list[str] = []
     for path in find_files_only_git_lists(touches_by_path):
@@ -491,9 +509,9 @@ def _find_foreign_files(
 
 
 def _find_removed_folder(
-    path: str, last_touch: FileTouch, removals: Sequence[tuple[str, int]]
+    path: str, last_touch: FileTouch, removals: Sequence[FolderRemoval]
 ) -> str:
-    """Return the removed folder that contained a file, or ``""``. The folder is outside the home folder."""
+    """Return the removed folder outside the home folder that contained a file, or ``""``."""
     for folder, order in removals:
         if path.startswith(f"{folder}/") and last_touch.position.order < order:
             return folder
@@ -526,7 +544,10 @@ def _format_removal_note(
 def _is_removed_with_folder(
     path: str, states: FileStates, touches_by_path: Mapping[str, list[FileTouch]]
 ) -> bool:
-    """Check whether a command removed a path, or the nearest parent folder that a command changed."""
+    """Check whether a path was removed, either directly or together with its folder.
+
+    The folder is the nearest parent folder that the session changed.
+    """
     if path in states.removed_paths:
         return True
     while path not in {"", "/"}:
@@ -595,7 +616,7 @@ def list_unchecked_plan_steps(
         touches = touches_by_path.get(path, ())
         is_changed = any(touch.position.order > step.position.order for touch in touches)
         if TEMPORARY_PATH.search(path) is None and not is_changed:
-            yield make_entry(step.text, step.position, f"no check in {_shorten_path(path)}")
+            yield make_entry(step.text, step.position, f"not checked off in {_shorten_path(path)}")
 
 
 def list_read_files(
@@ -626,7 +647,11 @@ def list_artefacts(facts: LineageFacts, commits: Sequence[Commit]) -> Iterator[D
     for commit in reversed(commits):
         rows.append((commit.position.order, _make_commit_entry(commit)))
     for run in facts.runs:
-        if not run.failed and "https://" in run.output and _ARTEFACT_COMMAND_PATTERN.search(run.command):
+        if (
+            not run.has_failed
+            and "https://" in run.output
+            and _ARTEFACT_COMMAND_PATTERN.search(run.command)
+        ):
             for url in _URL_PATTERN.findall(run.output):
                 if link := _ARTEFACT_LINK_PATTERN.match(url):
                     rows.append(

@@ -18,9 +18,9 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of commands that are read from the output of a runner.
 MAX_PRINTED_COMMANDS = 20
-# The maximum number of characters that are read from a command in a runner's output.
+# If a runner prints a longer command, only this number of the command's characters is read.
 MAX_PRINTED_COMMAND_CHARACTERS = 400
-# The maximum number of passed scopes with which a scope is compared: the latest ones of the same
+# A scope is compared with at most this number of passed scopes: the latest ones of the same
 # program.
 MAX_COMPARED_SCOPES = 40
 _PRINTED_COMMAND_PATTERN = compile_lazily(
@@ -58,13 +58,13 @@ _COMPILING_CHECKS_BY_PROGRAM = {
 class CheckRun(NamedTuple):
     """A run of a check.
 
-    ``key`` is equal for runs of the same command. ``folder`` is the folder of the run, or ``""`` if
-    it is unknown. ``has_passed`` means that the check certainly succeeded.
+    ``command_key`` is equal for runs of the same command. ``folder`` is the folder of the run, or
+    ``""`` if it is unknown. ``has_passed`` means that the check certainly succeeded.
     """
 
     run: ShellRun
     parts: tuple[SimpleCommand, ...]
-    key: str
+    command_key: str
     folder: str
     has_passed: bool
 
@@ -99,9 +99,9 @@ class PassedChecks:
         for check_run in check_runs:
             printed_scopes = list(_list_printed_scopes(check_run))
             if printed_scopes:
-                self._printed_scopes[check_run.key, check_run.folder] = printed_scopes
+                self._printed_scopes[check_run.command_key, check_run.folder] = printed_scopes
         for check_run in check_runs:
-            if check_run.has_passed and shell.does_status_cover_all_parts(check_run.key):
+            if check_run.has_passed and shell.does_status_cover_all_parts(check_run.command_key):
                 for scope in self._list_scopes(check_run):
                     self._add_passed_run(scope, check_run.run.result_position)
 
@@ -111,7 +111,7 @@ class PassedChecks:
         passes.pop(scope, None)
         passes[scope] = position
 
-    def find_covering_pass(self, check_run: CheckRun) -> RecordPosition | None:
+    def find_covering_run(self, check_run: CheckRun) -> RecordPosition | None:
         """Find later runs that passed and that together cover everything that a failed run checked.
 
         Return the position of the first of these runs, or None if something is not covered.
@@ -143,7 +143,7 @@ class PassedChecks:
 
         If the program is a runner, these are the scopes of the commands that the runner printed.
         """
-        printed_scopes = self._printed_scopes.get((check_run.key, check_run.folder))
+        printed_scopes = self._printed_scopes.get((check_run.command_key, check_run.folder))
         if printed_scopes is not None:
             return printed_scopes
         return list(_list_scopes_in_folder(check_run.parts, check_run.folder))

@@ -64,9 +64,9 @@ _EMPTY_READ_RESULT_PREFIX = "<system-reminder>Warning: the file exists but"
 """
 
 _RECAP_SUBTYPE = "away_summary"
-# The maximum number of records between a command and the skill text that the command loads.
+# A skill's text belongs to a command if at most this number of records lies between the two.
 _MAX_RECORDS_BEFORE_SKILL_TEXT = 2
-# The minimum number of characters in a loaded text for the text to be treated as a skill.
+# A loaded text with fewer characters is not treated as a skill.
 _MIN_SKILL_TEXT_CHARACTERS = 400
 _BACKGROUND_START_PREFIXES = ("Async agent launched", "Spawned successfully")
 """The beginnings of the result of a call that starts a background sub-agent."""
@@ -101,8 +101,8 @@ class LineageFacts:
     client_checkout: SessionCheckout | None = None
     """The folder and the branch in the client's records, updated whenever the branch changes."""
     later_branch = ""
-    """The branch that the client recorded after the last work if it differs from the earlier
-    branch, else ``""``."""
+    """A branch that the client recorded after the last message or result, if it is not the branch
+    of that message or result. Otherwise, the field is ``""``."""
     instructions: Quote | None = None
     """The project's instructions, as the client last sent them."""
     instructions_name = ""
@@ -152,7 +152,7 @@ class LineageFacts:
         """The restricted sandbox that the last message describes, or None. If several messages in a
         row contain the same description, it is quoted from the first of them."""
         self.plan_mode, self.plan_file = False, ""
-        self.read_end = (0, 0)
+        self.read_bytes_and_lines = (0, 0)
         """How far the last file was read: the number of bytes and the number of lines."""
         self.words_since_prompt: Quote | None = None
         """The assistant's last words after the last prompt."""
@@ -180,16 +180,16 @@ class LineageFacts:
         self.is_imported = self.has_imported_file = True
         self._imported_at = imported_at
 
-    def end_file(self, session_id: str) -> None:
+    def finish_file(self, session_id: str) -> None:
         """Finish a file, and remove the facts that come from abandoned branches.
 
         The commands on abandoned branches and the files that they changed are kept, because their
         effects remain.
         """
         if self.sidechain_facts is not None:
-            self.sidechain_facts.end_file(session_id)
+            self.sidechain_facts.finish_file(session_id)
         for call_id, call in self._open_calls.items():
-            if call.tool in _AGENT_TOOLS:
+            if call.tool_name in _AGENT_TOOLS:
                 task = call.find_first_text("description", "prompt")
                 self.running_agents[call_id] = Quote(task, call.position)
         last_call = next(reversed(self._open_calls.values()), None)
@@ -200,7 +200,7 @@ class LineageFacts:
         self._open_calls.clear()
         self.is_imported = False
         self._copy_detector = CopyDetector()
-        is_quote_live = self._branches.end_file(session_id)
+        is_quote_live = self._branches.finish_file(session_id)
         for rows in (
             self.assistant_quotes,
             self.closing_quotes,
@@ -216,20 +216,20 @@ class LineageFacts:
             self.words_since_prompt = None
         if self.interruption and not is_quote_live(self.interruption):
             self.interruption = None
-        if self.prompts.end_file(is_quote_live):
+        if self.prompts.keep_live_prompts(is_quote_live):
             self._end_turn()
 
-    def process_record(self, record: Record, session_id: str, number: int) -> None:
-        """Process one record. ``number`` is its line in the session, counted from 0."""
+    def process_record(self, record: Record, session_id: str, line_number: int) -> None:
+        """Process one record. ``line_number`` is its line in the session, counted from 0."""
         if (record.get("isSidechain") is True) != self._sidechain:
             if not self._sidechain:
-                self._prepare_sidechain_facts().process_record(record, session_id, number)
+                self._prepare_sidechain_facts().process_record(record, session_id, line_number)
             return
         self._order += 1
         is_repeated = self._copy_detector.is_copy(record)
         if self._branches.is_copy(record, self._order) or is_repeated:
             return
-        position = RecordPosition(session_id, number, self._order)
+        position = RecordPosition(session_id, line_number, self._order)
         self._process_branch(record, position)
         self._process_sandbox(record, position)
         handler = _HANDLERS_BY_RECORD_TYPE.get(get_string(record, "type"))
@@ -239,20 +239,20 @@ class LineageFacts:
     def _prepare_sidechain_facts(self) -> LineageFacts:
         """Return the facts of the sub-agents whose records are in the session's own file.
 
-        First set the record count of these facts to that of the session.
+        The sequence numbers in these facts continue from the session's records.
         """
         if self.sidechain_facts is None:
             self.sidechain_facts = LineageFacts(sidechain=True)
-        self.sidechain_facts.set_order(self._order)
+        self.sidechain_facts.set_record_count(self._order)
         self._order += 1
         return self.sidechain_facts
 
-    def set_order(self, order: int) -> None:
+    def set_record_count(self, record_count: int) -> None:
         """Set the number of records that were counted so far."""
-        self._order = order
+        self._order = record_count
 
     def _process_branch(self, record: Record, position: RecordPosition) -> None:
-        """Process the branch that a record names. It can change without any command in the session."""
+        """Process the git branch in a record. It may have changed without a command in the session."""
         branch = get_string(record, "gitBranch")
         former = self.client_checkout
         if not branch:
@@ -275,14 +275,14 @@ class LineageFacts:
         elif self.sandbox is None or self.sandbox.text != description:
             self.sandbox = Quote(description, position)
 
-    def process_prescan(self, prescan: Prescan, session_id: str, number: int) -> bool:
+    def process_prescan(self, prescan: Prescan, session_id: str, line_number: int) -> bool:
         """Process the fields that a prescan read. Return False if the whole record must be parsed."""
         if prescan.is_sidechain != self._sidechain:
             if self._sidechain:
                 return True
-            return self._prepare_sidechain_facts().process_prescan(prescan, session_id, number)
+            return self._prepare_sidechain_facts().process_prescan(prescan, session_id, line_number)
         call = self._open_calls.get(prescan.call_id) if prescan.call_id else None
-        if call is not None and call.tool in _TOOLS_WITH_RELEVANT_RESULTS:
+        if call is not None and call.tool_name in _TOOLS_WITH_RELEVANT_RESULTS:
             return False
         self._order += 1
         if (
@@ -291,7 +291,9 @@ class LineageFacts:
         ):
             del self._open_calls[prescan.call_id]
             self._process_success(
-                call, {}, Quote("", RecordPosition(session_id, number, self._order), prescan.uuid)
+                call,
+                {},
+                Quote("", RecordPosition(session_id, line_number, self._order), prescan.uuid),
             )
         return True
 
@@ -319,7 +321,7 @@ class LineageFacts:
         call = PendingCall(get_string(block, "name"), inputs, position, folder)
         self.last_call_order = position.order
         self._open_calls[get_string(block, "id")] = call
-        if call.tool == "AskUserQuestion":
+        if call.tool_name == "AskUserQuestion":
             rows = records.list_objects(call.inputs.get("questions"))
             questions = filter(None, (get_string(row, "question") for row in rows))
             self.questions += [
@@ -400,9 +402,9 @@ class LineageFacts:
             self.skills[name] = Quote(text, position)
 
     def _process_command(self, content: str, quote: Quote) -> None:
-        """Process a client command with words about the work, or a command that the user ran with ``!``."""
+        """Process a client command that is about the work, or a command that the user ran with ``!``."""
         if words := facts.read_command_words(content) or facts.read_user_shell_command(content):
-            self.prompts.add_words(quote._replace(text=words))
+            self.prompts.add_words_outside_prompt(quote._replace(text=words))
             self._end_turn()
         elif output := facts.read_user_shell_output(content):
             self.prompts.append_shell_output(output, quote.position)
@@ -498,21 +500,21 @@ class LineageFacts:
         if call is None:
             return
         text, uuid = records.result_text(block), get_string(record, "uuid")
-        if call.tool == "AskUserQuestion" and (
+        if call.tool_name == "AskUserQuestion" and (
             pairs := facts.find_clarified_answers(text[:MAX_ANSWER_CHARACTERS])
         ):
-            self._process_choices(pairs, position, uuid)
+            self._process_chosen_answers(pairs, position, uuid)
         if refusal := facts.find_refusal(call, record, block, text, position):
             self.refusals.append(refusal)
             if refusal.is_by_user and refusal.quote.text:
                 self._process_typed_words(refusal.quote._replace(is_correction=True))
-        elif call.tool == "Bash":
+        elif call.tool_name == "Bash":
             self._process_run(call, record, block, text, position)
-        elif call.tool == records.POLL_TOOL:
+        elif call.tool_name == records.POLL_TOOL:
             self._process_poll(call, block, text, position)
         elif records.is_error(block):
-            if call.tool.startswith(facts.SERVER_TOOL_PREFIX):
-                self.tool_errors[call.tool] = Quote(text, position, uuid)
+            if call.tool_name.startswith(facts.SERVER_TOOL_PREFIX):
+                self.tool_errors[call.tool_name] = Quote(text, position, uuid)
         else:
             self._process_success(call, records.tool_details(record), Quote(text, position, uuid))
             self._process_agent_result(call, record, Quote(text, position, uuid))
@@ -542,9 +544,9 @@ class LineageFacts:
     def _process_agent_result(self, call: PendingCall, record: Record, quote: Quote) -> None:
         """Process the report of a sub-agent, or the start of a background sub-agent."""
         may_write = not _READ_ONLY_AGENT_PATTERN.search(call.find_first_text("subagent_type"))
-        if call.tool in _AGENT_TOOLS and may_write:
+        if call.tool_name in _AGENT_TOOLS and may_write:
             self.agents_may_write = True
-        if call.tool in _REPORT_TOOLS:
+        if call.tool_name in _REPORT_TOOLS:
             self.running_agents.pop(call.find_first_text("task_id", "agentId", "agent_id"), None)
         agent = records.answering_agent(record)
         if agent:
@@ -553,12 +555,14 @@ class LineageFacts:
             self.running_agents[agent] = Quote(
                 call.find_first_text("description", "prompt"), call.position
             )
-        elif call.tool in _AGENT_TOOLS and not quote.text.startswith(_BACKGROUND_START_PREFIXES):
+        elif call.tool_name in _AGENT_TOOLS and not quote.text.startswith(
+            _BACKGROUND_START_PREFIXES
+        ):
             self._process_report(quote, call.folder, may_write=may_write)
 
     def _process_report(self, quote: Quote, folder: str, *, may_write: bool) -> None:
         """Process the report of a sub-agent that was started in ``folder``."""
-        self.reports.append(quote._replace(text=agent_reports.strip_trailer(quote.text)))
+        self.reports.append(quote._replace(text=agent_reports.strip_agent_id(quote.text)))
         if may_write:
             self.reports_of_writers.append((quote, folder))
 
@@ -570,25 +574,27 @@ class LineageFacts:
 
     def _process_success(self, call: PendingCall, details: Record, quote: Quote) -> None:
         text, position, uuid = quote.text, quote.position, quote.uuid
-        self.tool_errors.pop(call.tool, None)
-        if call.tool in _WRITING_TOOLS or (
-            call.tool.startswith(facts.SERVER_TOOL_PREFIX)
-            and _SERVER_WRITER_TOOL_PATTERN.search(call.tool[:200])
+        self.tool_errors.pop(call.tool_name, None)
+        if call.tool_name in _WRITING_TOOLS or (
+            call.tool_name.startswith(facts.SERVER_TOOL_PREFIX)
+            and _SERVER_WRITER_TOOL_PATTERN.search(call.tool_name[:200])
         ):
             is_new = get_string(details, "type") == "create"
             self.changes += [
                 FileChange(path, call.folder, call.position, is_new) for path in call.paths()
             ]
             self.marks.process_call(call, is_new=is_new)
-        elif call.tool in records.READING_TOOLS and not text.startswith(_EMPTY_READ_RESULT_PREFIX):
+        elif call.tool_name in records.READING_TOOLS and not text.startswith(
+            _EMPTY_READ_RESULT_PREFIX
+        ):
             self.read_files.update({(path, call.folder): call.position for path in call.paths()})
-        elif call.tool == "AskUserQuestion":
-            self._process_choices(
+        elif call.tool_name == "AskUserQuestion":
+            self._process_chosen_answers(
                 facts.find_chosen_answers(call, details, text[:MAX_ANSWER_CHARACTERS]),
                 position,
                 uuid,
             )
-        elif call.tool == "ExitPlanMode":
+        elif call.tool_name == "ExitPlanMode":
             plan, approved_plan = (
                 call.find_first_text("plan"),
                 text.partition("## Approved Plan:\n")[2],
@@ -598,29 +604,32 @@ class LineageFacts:
                 self.plans.append(
                     Quote(plan or approved_plan, call.position if plan else position, uuid)
                 )
-        elif call.tool == "EnterPlanMode":
+        elif call.tool_name == "EnterPlanMode":
             self.plan_mode = True
-        elif call.tool == "TodoWrite":
+        elif call.tool_name == "TodoWrite":
             self.todo_list.replace_todos(call)
-        elif call.tool == "TaskCreate":
+        elif call.tool_name == "TaskCreate":
             self.todo_list.create_task(call, text)
-        elif call.tool == "TaskUpdate":
+        elif call.tool_name == "TaskUpdate":
             self.todo_list.update_task(call)
 
-    def _process_choices(
-        self, pairs: Sequence[tuple[str, str]], position: RecordPosition, uuid: str
+    def _process_chosen_answers(
+        self, questions_and_answers: Sequence[tuple[str, str]], position: RecordPosition, uuid: str
     ) -> None:
         """Process the user's answers to the assistant's questions. A pair is a question and its answer.
 
-        ``pairs`` is empty if the user did not answer.
+        ``questions_and_answers`` is empty if the user did not answer.
         """
-        if not pairs:
+        if not questions_and_answers:
             return
         self.answers += [
-            Quote(f"{question} -> {answer}", position, uuid) for question, answer in pairs
+            Quote(f"{question} -> {answer}", position, uuid)
+            for question, answer in questions_and_answers
         ]
         self._end_turn()
-        self._process_typed_words(Quote("\n".join(answer for _, answer in pairs), position, uuid))
+        self._process_typed_words(
+            Quote("\n".join(answer for _, answer in questions_and_answers), position, uuid)
+        )
 
     def _process_notification(self, text: str, position: RecordPosition) -> None:
         ending = facts.parse_task_ending(text)
@@ -631,7 +640,7 @@ class LineageFacts:
         run_index = self._background_runs.get(ending.task_id) if ending else None
         if ending is not None and run_index is not None:
             self.runs[run_index] = self.runs[run_index]._replace(
-                status=ending.status, failed=ending.failed, result_position=position
+                status=ending.status, has_failed=ending.has_failed, result_position=position
             )
 
 
@@ -656,7 +665,10 @@ def _find_call_folder(inputs: Record, cwd: str) -> str:
 
 
 def _extract_user_words(text: str) -> str:
-    """Return the user's words in an opening by this plugin: the next step, or the text under its heading."""
+    """Return the user's words in an opening of this plugin.
+
+    These words are the next step or, if there is none, the text under the heading of a report.
+    """
     # Imported here because only this plugin's children need it.
     from resume_hooks.sessions.opening_layout import (
         FORMER_REPORT_HEADING,

@@ -27,7 +27,7 @@ _COMMIT_OUTPUT_PATTERN = compile_lazily(
 _REBASE_OUTPUT_PATTERN = compile_lazily(
     r"Successfully rebased and updated (?:refs/heads/)?([^\s']{1,200}?)\.?(?=\s|\Z)"
 )
-_RELATIVE_TARGET_PATTERN = compile_lazily(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
+_RELATIVE_REVISION_PATTERN = compile_lazily(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
 _NEW_BRANCH_OPTIONS = {
     "checkout": (["-b"], ["-B"]),
     "switch": (["-c"], ["-C"]),
@@ -86,7 +86,7 @@ class FinalCommits(NamedTuple):
         return ""
 
     @property
-    def branches(self) -> Mapping[str, str]:
+    def branches_by_hash(self) -> Mapping[str, str]:
         """The branch of each commit, by its hash."""
         return {commit.hash: commit.branch for commit in self.commits}
 
@@ -103,9 +103,12 @@ def find_final_commits(commands: Iterable[ParsedRun]) -> FinalCommits:
     return FinalCommits(history.commits, frozenset(history.rewritten_hashes))
 
 
-def count_commits_back(target: str) -> int:
-    """Return how many commits a target such as ``HEAD~2`` goes back (here 2), or 0 for any other target."""
-    match = _RELATIVE_TARGET_PATTERN.fullmatch(target)
+def count_commits_back(revision: str) -> int:
+    """Return the number of commits from a revision such as ``HEAD~2`` to ``HEAD`` (here 2).
+
+    For a revision of a different form, return 0.
+    """
+    match = _RELATIVE_REVISION_PATTERN.fullmatch(revision)
     if match is None:
         return 0
     if match[1]:
@@ -122,7 +125,7 @@ class _CommitHistory:
         self._branch = ""
 
     def process_run(self, run: ShellRun, parts: Sequence[shell.SimpleCommand]) -> None:
-        """Process a command after its run. ``parts`` are its simple commands."""
+        """Process a command that ran. ``parts`` are its simple commands."""
         new_commits = _parse_commits(run)
         for part in parts:
             if part.words[:1] == ("git",):
@@ -137,17 +140,17 @@ class _CommitHistory:
             self._read_new_hashes(run)
 
     def _process_git_command(
-        self, call: Sequence[str], run: ShellRun, new_commits: list[Commit]
+        self, git_arguments: Sequence[str], run: ShellRun, new_commits: list[Commit]
     ) -> None:
-        """Process a git command. If the command is a commit, the first of ``new_commits`` is its result."""
-        verb, arguments = (call[0], call[1:]) if call else ("", [])
+        """Process a git command. A ``commit`` command made the first of ``new_commits``."""
+        verb, arguments = (git_arguments[0], git_arguments[1:]) if git_arguments else ("", [])
         if verb == "commit":
             commit = new_commits.pop(0) if new_commits else None
-            if "--amend" in arguments and (commit is not None or not run.failed):
+            if "--amend" in arguments and (commit is not None or not run.has_failed):
                 self._amend_commit(commit)
             elif commit is not None:
                 self.commits.append(commit)
-        elif run.failed:
+        elif run.has_failed:
             return
         elif verb == "reset":
             self._reset_branch(shell.select_operands(arguments))
@@ -285,14 +288,16 @@ def _parse_commits(run: ShellRun) -> list[Commit]:
         rows = _COMMIT_OUTPUT_PATTERN.findall(f"\n{run.output}")
         if rows:
             return [Commit(row[1], row[2], row[0], run.result_position) for row in rows]
-    return [*_find_quiet_commit(run)]
+    return [*_find_commit_missing_in_output(run)]
 
 
-def _find_quiet_commit(run: ShellRun) -> Iterator[Commit]:
+def _find_commit_missing_in_output(run: ShellRun) -> Iterator[Commit]:
     """Yield the commit that a command made if git's usual line about the commit is not in the output."""
-    if run.failed or "commit" not in run.command:
+    if run.has_failed or "commit" not in run.command:
         return
-    if _COMMIT_THEN_LOG_PATTERN.search(run.command) and (log_match := _LOG_OUTPUT_PATTERN.search(run.output)):
+    if _COMMIT_THEN_LOG_PATTERN.search(run.command) and (
+        log_match := _LOG_OUTPUT_PATTERN.search(run.output)
+    ):
         yield Commit(log_match[1], log_match[2].strip(), "", run.result_position)
     elif subject_match := _COMMIT_MESSAGE_PATTERN.search(run.command):
         subject = (subject_match[1] or subject_match[2] or subject_match[3]).strip()

@@ -19,8 +19,8 @@ _DOCUMENT_PATTERN = compile_lazily(r"\.(?:mdx?|rst|txt|log|out)\Z|/?\bLICENSE\Z"
 """A file that tests and builds do not read. A linter may read it."""
 
 
-# The maximum number of edited files whose names are in the note. If there are more, the note gives
-# their number.
+# A note on edited files contains at most this number of file names. For more files, it contains
+# only the number of files.
 MAX_NAMED_FILES = 2
 
 

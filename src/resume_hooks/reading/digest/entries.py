@@ -41,7 +41,9 @@ WORK_CONTINUED_ENTRY_TEXT = "work on the last request went on after these last w
 """The entry in the section ``now`` if the assistant's last words do not yet answer the last
 request."""
 
-EARLY_REQUEST_ENTRY_TEXT = "the last request came before the turn with these last words was finished"
+EARLY_REQUEST_ENTRY_TEXT = (
+    "the last request came before the turn with these last words was finished"
+)
 """The entry in the section ``now`` if the last request came in the middle of a turn."""
 
 # The format of a digest without the talk, as version 0.2.0 wrote it. The prompts and the last
@@ -88,14 +90,14 @@ _MESSAGE_KINDS = frozenset(MessageKind)
 class TalkMessage(NamedTuple):
     """A message of the talk, and its reference (``<session id>:<record>``). It contains no blank lines.
 
-    ``superseded`` lists the sentences in the message that the user revoked later. Each sentence
-    comes with the reference of the message that revokes it.
+    ``superseded_sentences`` lists the sentences in the message that the user revoked later. Each
+    sentence comes with the reference of the message that revokes it.
     """
 
     kind: MessageKind
     ref: str
     text: str
-    superseded: tuple[tuple[str, str], ...] = ()
+    superseded_sentences: tuple[tuple[str, str], ...] = ()
 
 
 class DigestEntry(NamedTuple):
@@ -110,24 +112,24 @@ class DigestEntry(NamedTuple):
 class Digest:
     """The entries of each section, and the messages of the ``talk``, oldest first.
 
-    ``omitted`` is the number of entries that did not fit, by section. ``git`` is one line about the
-    repository of the session's folder. ``unread_count`` is the number of ancestors and sub-agents
-    that were too large to read. ``skipped_bytes`` is the number of bytes that were skipped in the
-    middle of the session. ``remark_count`` is the number of messages that are not in the talk.
-    ``secrets`` are texts that contain secrets. They are never stored or shown, and no text that is
-    added later may contain the same secrets. ``read_end`` is the number of bytes and the number of
-    lines that were read from the session, or two zeros.
+    ``omitted_counts`` is the number of entries that did not fit, by section. ``git_line`` is one
+    line about the repository of the session's folder. ``unread_transcript_count`` is the number of
+    ancestors and sub-agents that were too large to read. ``skipped_bytes`` is the number of bytes
+    that were skipped in the middle of the session. ``remark_count`` is the number of messages that
+    are not in the talk. ``secrets`` are texts that contain secrets. They are never stored or shown,
+    and no text that is added later may contain the same secrets. ``read_bytes_and_lines`` is the
+    number of bytes and the number of lines that were read from the session, or two zeros.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
     talk: tuple[TalkMessage, ...] = ()
-    omitted: Mapping[str, int] = field(default_factory=dict)
-    git: str = ""
-    unread_count: int = 0
+    omitted_counts: Mapping[str, int] = field(default_factory=dict)
+    git_line: str = ""
+    unread_transcript_count: int = 0
     skipped_bytes: int = 0
     remark_count: int = 0
     secrets: tuple[str, ...] = field(default=(), compare=False)
-    read_end: tuple[int, int] = field(default=(0, 0), compare=False)
+    read_bytes_and_lines: tuple[int, int] = field(default=(0, 0), compare=False)
 
     def section_entries(self, section: str) -> tuple[DigestEntry, ...]:
         """Return the entries of a section, the most useful first."""
@@ -147,11 +149,13 @@ def select_knowledge(digest: Digest) -> Digest:
     for name, rows in digest.sections.items():
         if name in names:
             sections[name] = rows
-    omitted = {}
-    for name, count in digest.omitted.items():
+    omitted_counts = {}
+    for name, count in digest.omitted_counts.items():
         if name in names:
-            omitted[name] = count
-    return replace(digest, sections=sections, talk=(), omitted=omitted, remark_count=0)
+            omitted_counts[name] = count
+    return replace(
+        digest, sections=sections, talk=(), omitted_counts=omitted_counts, remark_count=0
+    )
 
 
 def make_entry(
@@ -203,8 +207,10 @@ def rewrite_digest(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
     """Return a digest in which the result of ``rewrite`` replaces each text."""
     talk = []
     for message in digest.talk:
-        revocations = tuple((rewrite(sentence), ref) for sentence, ref in message.superseded)
-        talk.append(message._replace(text=rewrite(message.text), superseded=revocations))
+        revocations = tuple(
+            (rewrite(sentence), ref) for sentence, ref in message.superseded_sentences
+        )
+        talk.append(message._replace(text=rewrite(message.text), superseded_sentences=revocations))
     return replace(digest, sections=_rewrite_sections(digest, rewrite), talk=tuple(talk))
 
 
@@ -241,15 +247,17 @@ def _redact_with_cache(text: str) -> str:
     return redact(text)[0]
 
 
-_COLLECTED_TEXTS_VARIABLE: ContextVar[list[str] | None] = ContextVar("_COLLECTED_TEXTS_VARIABLE", default=None)
+_COLLECTED_TEXTS_VARIABLE: ContextVar[list[str] | None] = ContextVar(
+    "_COLLECTED_TEXTS_VARIABLE", default=None
+)
 
 
 @contextmanager
 def collect_secret_texts() -> Iterator[list[str]]:
     """Collect the texts in which ``redact_and_collect`` finds secrets, until the ``with`` block ends.
 
-    The caller removes the same secrets from the rest of the digest, where no rule may recognize
-    them.
+    The caller removes the same secrets from the rest of the digest, because the rules may not
+    recognize them there.
     """
     texts: list[str] = []
     token = _COLLECTED_TEXTS_VARIABLE.set(texts)
@@ -283,7 +291,11 @@ def format_digest_record(digest: Digest) -> bytes:
     sections = {}
     for name, entries in digest.sections.items():
         sections[name] = [list(entry) for entry in entries]
-    fields = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread_count}
+    fields = {
+        "omitted": dict(digest.omitted_counts),
+        "git": digest.git_line,
+        "unread": digest.unread_transcript_count,
+    }
     fields["passed_over"] = digest.skipped_bytes
     fields["remarks"] = digest.remark_count
     talk = [list(message) for message in digest.talk]
@@ -306,7 +318,9 @@ def read_digest(file: str | SharedFile) -> Digest | None:
     try:
         with open_transcript(file) as stream:
             rows = list(
-                islice(iter(lambda: stream.readline(MAX_DIGEST_LINE_BYTES), b""), MAX_SEARCHED_LINES)
+                islice(
+                    iter(lambda: stream.readline(MAX_DIGEST_LINE_BYTES), b""), MAX_SEARCHED_LINES
+                )
             )
     except SessionNotFound:
         return None

@@ -20,7 +20,14 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import FILE_PATH_INPUTS, Record, get_string, list_objects
 
-_PATH_INPUT_NAMES = (*FILE_PATH_INPUTS, "path", "destination", "relative_path", "target_file", "filename")
+_PATH_INPUT_NAMES = (
+    *FILE_PATH_INPUTS,
+    "path",
+    "destination",
+    "relative_path",
+    "target_file",
+    "filename",
+)
 # The number of characters that are kept at the start and at the end of a long output.
 MAX_OUTPUT_END_CHARACTERS = 2_000
 OMITTED_MIDDLE_LINE = "[... the middle of the output is left out ...]"
@@ -75,9 +82,9 @@ _INVALID_CALL_TAG = "<tool_use_error>"
 _TASK_NUMBER_PATTERN = compile_lazily(r"#(\w{1,20})")
 _DONE_STATUSES = frozenset({"completed", "deleted", "cancelled"})
 
-# The maximum number of prompts, the latest ones, with which a queued prompt is compared.
+# A queued prompt is compared with this number of the latest prompts.
 MAX_COMPARED_PROMPTS = 4
-# The maximum number of queued prompts whose texts are compared.
+# The maximum number of queued prompts that are searched for a prompt.
 MAX_COMPARED_QUEUED_PROMPTS = 50
 
 INTERRUPTION_PREFIX = "[Request interrupted"
@@ -101,8 +108,8 @@ _INSERTED_PREFIXES = (
     "Unknown command: /",  # 2.1.112
     "/resume-hooks:",  # Such a prompt is for this plugin and not for the model.
 )
-"""The beginnings of texts that are recorded as prompts but that the user did not type for the
-model."""
+"""The beginnings of texts that the client records as prompts although the user did not type them
+for the model."""
 
 _TRIGGER_PATTERN = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
 """A trigger of this plugin, such as ``>continue``. A hook blocks a prompt that starts with a
@@ -121,11 +128,16 @@ Some versions of the client record them in the same way as commands for the mode
 _COMMAND_NAME_PATTERN = compile_lazily(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
 _COMMAND_ARGS_PATTERN = compile_lazily(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _BASH_INPUT_PATTERN = compile_lazily(r"\A\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
-_BASH_OUTPUT_PATTERN = compile_lazily(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", re.DOTALL)
+_BASH_OUTPUT_PATTERN = compile_lazily(
+    r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", re.DOTALL
+)
 
 
 def read_command_words(text: str) -> str:
-    """Return the words about the work in a client command such as ``/compact <text>``, or ``""``."""
+    """Return a client command with its arguments if these are about the work, else ``""``.
+
+    An example is ``/compact <text>``.
+    """
     command, arguments = _COMMAND_NAME_PATTERN.match(text), _COMMAND_ARGS_PATTERN.search(text)
     words = arguments[1].strip() if arguments else ""
     if (
@@ -211,7 +223,7 @@ class ShellRun(NamedTuple):
     """A shell command that ran.
 
     ``folder`` is the folder in which the command ran, or ``""`` if it is unknown. ``status`` is the
-    exit status, or None if it is unknown. ``failed`` is a separate field, because old clients
+    exit status, or None if it is unknown. ``has_failed`` is a separate field, because old clients
     report no status for a failed command. ``output`` is the command's output, at the position
     ``result_position``.
     """
@@ -221,7 +233,7 @@ class ShellRun(NamedTuple):
     result_position: RecordPosition
     folder: str
     status: int | None
-    failed: bool
+    has_failed: bool
     output: str
     is_background: bool = False
 
@@ -229,7 +241,7 @@ class ShellRun(NamedTuple):
 class PendingCall(NamedTuple):
     """A tool call that has no result yet, and the folder in which it runs."""
 
-    tool: str
+    tool_name: str
     inputs: Mapping[str, Any]
     position: RecordPosition
     folder: str = ""
@@ -243,7 +255,9 @@ class PendingCall(NamedTuple):
     def paths(self) -> list[str]:
         """Return the paths of the files in the call's inputs."""
         given = self.inputs
-        return [path for key in _PATH_INPUT_NAMES if (path := given.get(key)) and isinstance(path, str)]
+        return [
+            path for key in _PATH_INPUT_NAMES if (path := given.get(key)) and isinstance(path, str)
+        ]
 
 
 class Refusal(NamedTuple):
@@ -277,7 +291,7 @@ class TaskEnding(NamedTuple):
 
     task_id: str
     status: int | None
-    failed: bool
+    has_failed: bool
 
 
 def find_refusal(
@@ -285,13 +299,13 @@ def find_refusal(
 ) -> Refusal | None:
     """Return the refusal of a call by the user or by a rule of the client, or None if there is none.
 
-    The contents of a file or an error from a server may start with the same words as a refusal.
-    Older clients mark a refusal only as an error, and a server may use the same words for its
-    errors. But the result of a tool that changes files always comes from the client.
+    A file's contents or a server's error may start with the words of a user's refusal. Therefore,
+    the words count only in an error of a tool that is not a server's, or in the result of a tool
+    that changes files, because such a result always comes from the client.
     """
     uuid, denial_kind = get_string(record, "uuid"), get_string(record, "toolDenialKind")
-    is_from_client = call.tool in records.WRITING_TOOLS or (
-        records.is_error(block) and not call.tool.startswith(SERVER_TOOL_PREFIX)
+    is_from_client = call.tool_name in records.WRITING_TOOLS or (
+        records.is_error(block) and not call.tool_name.startswith(SERVER_TOOL_PREFIX)
     )
     if denial_kind == "user-rejected" or (is_from_client and text.startswith(_REJECTION_PREFIXES)):
         words = text.partition("the user said:\n")[2].strip()
@@ -301,15 +315,18 @@ def find_refusal(
     if records.is_error(block) and (
         denial_kind not in {"", "interrupted"} or _FORBIDDEN_CALL_PATTERN.match(text)
     ):
-        return Refusal(call, Quote(text[:MAX_OUTPUT_END_CHARACTERS], position, uuid), is_by_user=False)
+        return Refusal(
+            call, Quote(text[:MAX_OUTPUT_END_CHARACTERS], position, uuid), is_by_user=False
+        )
     return None
 
 
 def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[str, str]]:
     """Return pairs of a question and the chosen answer, or an empty list if the user did not answer.
 
-    Newer clients record the answers in ``details``. Older clients only put them into ``text``,
-    where each question is searched for, because an answer may contain any characters, even quotes.
+    Newer clients record the answers in ``details``. Older clients only put them into ``text``. Each
+    question is then searched for in ``text``, because an answer may contain any characters, even
+    quotes.
     """
     recorded_answers = records.get_mapping(details, "answers")
     pairs = [
@@ -348,7 +365,7 @@ def make_shell_run(
     if not command or is_placeholder(command) or text.startswith(_INVALID_CALL_TAG):
         return None
     details = records.tool_details(record)
-    failed = (
+    has_failed = (
         records.is_error(block)
         or details.get("interrupted") is True
         or text.startswith(INTERRUPTION_PREFIX)
@@ -356,10 +373,10 @@ def make_shell_run(
     is_background = records.TASK_FIELD in block or _runs_in_background(details, text)
     match = _EXIT_CODE_PATTERN.match(text)
     if records.EXIT_STATUS_FIELD in block:
-        status = _read_recorded_status(block, failed=failed)
+        status = _read_recorded_status(block, has_failed=has_failed)
     elif match:
         status = int(match[1])
-    elif failed or is_background:
+    elif has_failed or is_background:
         status = None
     else:
         status = 0
@@ -370,18 +387,18 @@ def make_shell_run(
         position,
         call.folder,
         status,
-        failed or bool(status),
+        has_failed or bool(status),
         output,
         is_background,
     )
 
 
-def _read_recorded_status(block: Record, *, failed: bool) -> int | None:
-    """Return the exit status from a result of another agent's session that was converted, or None."""
+def _read_recorded_status(block: Record, *, has_failed: bool) -> int | None:
+    """Return the exit status from a converted result of another agent's session, or None if unknown."""
     status = block[records.EXIT_STATUS_FIELD]
-    if status is None or (failed and not records.parse_positive_count(status)):
+    if status is None or (has_failed and not records.parse_positive_count(status)):
         return None
-    return records.parse_positive_count(status) if failed else 0
+    return records.parse_positive_count(status) if has_failed else 0
 
 
 INTERRUPTED_EXIT_STATUS = 130  # The exit status of a command that Ctrl-C ended.
@@ -393,7 +410,7 @@ def update_polled_run(
 ) -> ShellRun:
     """Return the run of a command that was still running, updated with the output that a poll shows.
 
-    The command may have ended since. Some scripts print neither an exit status nor a message that
+    The command may have ended by then. Some scripts print neither an exit status nor a message that
     the command is still running. If the session sent Ctrl-C to a command, the command is treated as
     interrupted, unless it ended with status 0.
     """
@@ -406,7 +423,7 @@ def update_polled_run(
     return run._replace(
         result_position=position,
         status=status,
-        failed=records.is_error(block),
+        has_failed=records.is_error(block),
         output=_shorten_output("\n".join(filter(None, (run.output, text)))),
         is_background=records.TASK_FIELD in block,
     )
@@ -488,7 +505,7 @@ class Todo(NamedTuple):
     text: str
     status: str
     position: RecordPosition
-    updated_at: int
+    last_update_order: int
     """The sequence number of the record that set this todo's status last."""
 
 
@@ -540,7 +557,7 @@ class TodoList:
         if subject := call.find_first_text("subject"):
             task = task._replace(text=subject)
         if status := call.find_first_text("status"):
-            task = task._replace(status=status, updated_at=call.position.order)
+            task = task._replace(status=status, last_update_order=call.position.order)
         self._tasks[key] = task
 
     def list_open_todos(self) -> list[Todo]:
@@ -553,10 +570,10 @@ class TodoList:
         return todos
 
     @property
-    def updated_at(self) -> int:
+    def last_update_order(self) -> int:
         """The sequence number of the record that last changed a status, or 0 if there are no todos."""
         rows = (*self._tasks.values(), *self._todos)
-        return max((row.updated_at for row in rows), default=0)
+        return max((row.last_update_order for row in rows), default=0)
 
     def is_done_after(self, order: int) -> bool:
         """Check whether todos were written after the record with this ``order`` and all of them are done."""
@@ -570,7 +587,8 @@ class TodoList:
 def _is_for_client(entry: Quote) -> bool:
     """Check whether a queued prompt is a command for the client or for this plugin.
 
-    Newer clients do not record the text of a queued command.
+    A prompt without a text is such a command, because newer clients do not record a queued
+    command's text.
     """
     return not entry.text or entry.text.lstrip().startswith(_QUEUED_COMMAND_PREFIXES)
 
@@ -610,7 +628,7 @@ class Prompts:
         )
         return True
 
-    def add_words(self, quote: Quote) -> None:
+    def add_words_outside_prompt(self, quote: Quote) -> None:
         """Add words that the user wrote outside a prompt, for example a command's arguments."""
         self.quotes.append(quote)
 
@@ -668,9 +686,9 @@ class Prompts:
         return self._queue[0]
 
     def _requeue_command(self, prompt: str) -> None:
-        """Undo the removal of the last command if the client sent the queued ``prompt`` before it.
+        """Correct the last removal from the queue if the client removed ``prompt`` and no command.
 
-        The prompt is removed from the queue instead.
+        This is so if the prompt is still in the queue when the client sends it.
         """
         command = self._dequeued_command
         if command is None:
@@ -683,12 +701,12 @@ class Prompts:
                 self._is_command_running = False
                 return
 
-    def end_file(self, is_quote_live: Callable[[Quote], bool]) -> bool:
+    def keep_live_prompts(self, is_quote_live: Callable[[Quote], bool]) -> bool:
         """Remove the prompts for which ``is_quote_live`` returns False, and add those still in the queue.
 
         Return whether a prompt from the queue was added. If the last queue record removed a
-        command, the prompts after the command are not added. The client sends them after the
-        command, or puts them into the input box of the session that the command opens.
+        command, nothing is added: the client sends the queued prompts after this command, or puts
+        them into the input box of the session that the command opens.
         """
         self.quotes = [quote for quote in self.quotes if is_quote_live(quote)]
         if self._is_command_running:

@@ -41,9 +41,11 @@ MAX_ERROR_TURNS = 3  # The number of latest turns whose errors may still be rele
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
-# The maximum number of characters shown of those parts of a failed chain that passed later.
+# The maximum length, in characters, of the shown commands of a failed chain that passed later.
 MAX_PASSED_PARTS_CHARACTERS = 80
-MAX_QUOTED_ERROR_ROWS = 3  # The maximum number of rows that are quoted from a failed command's output.
+MAX_QUOTED_ERROR_ROWS = (
+    3  # The maximum number of rows that are quoted from a failed command's output.
+)
 MAX_QUOTED_ERROR_CHARACTERS = 320  # The maximum total number of characters in the quoted rows.
 _ERROR_WORD_PATTERN = compile_lazily(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
@@ -51,13 +53,13 @@ _ERROR_WORD_PATTERN = compile_lazily(
 )
 
 
-def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
-    """Return a note if the last run of the command ``text`` failed or was stopped, or ``""``.
+def describe_last_failure(command_text: str, commands: Sequence[ShellCommand]) -> str:
+    """Return a note if the last run of the command ``command_text`` failed or was stopped, or ``""``.
 
-    The last run may have more arguments, and then the note says so. A failed chain of commands is
-    only considered if no other command in the chain can be the one that failed.
+    If this run had more arguments, the note says so. A failed chain of commands is ignored if a
+    different command in the chain may have failed.
     """
-    parsed = shell.parse_simple_commands(text)
+    parsed = shell.parse_simple_commands(command_text)
     words = parsed[0].words if parsed else ()
     for command in reversed(commands):
         runs = [part for part in command.parts if words and part.words[: len(words)] == words]
@@ -65,13 +67,13 @@ def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
             continue
         subject = "its last run"
         if all(part.words != words for part in runs):
-            subject = "a run of it with more arguments"
+            subject = "its last run with more arguments"
         if command.run.status == INTERRUPTED_EXIT_STATUS:
             return f"{subject} was stopped, :{command.run.position.number}"
         working_parts = [part for part in command.parts if shell.find_program((part,))]
         if working_parts != runs and _list_possibly_failed_parts(command) != runs:
             return ""
-        if command.run.failed:
+        if command.run.has_failed:
             return f"{subject} failed, :{command.run.position.number}"
         if command.error_line:
             error_line = cut_line(command.error_line, MAX_LINE_CHARACTERS // 2)
@@ -89,25 +91,25 @@ def list_replaced_commands(
     """
     known_keys = {command.key for command in commands if command.may_have_worked}
     for index in range(len(commands) - 1, -1, -1):
-        failed = commands[index]
-        if failed.key in known_keys:
+        failed_command = commands[index]
+        if failed_command.key in known_keys:
             continue
-        failure = _describe_failure(failed)
+        failure = _describe_failure(failed_command)
         if not failure:
             continue
-        known_keys.add(failed.key)
-        if not _checks_or_changes_something(failed):
+        known_keys.add(failed_command.key)
+        if not _checks_or_changes_something(failed_command):
             continue  # A failed command that only reads is of no interest.
         later_good_commands = [other for other in commands[index + 1 :] if other.may_have_worked]
-        if is_check(failed) and _is_resolved(failed, later_good_commands):
+        if is_check(failed_command) and _is_resolved(failed_command, later_good_commands):
             continue  # The same command passed later, so an edit fixed the failure.
-        replacement = _find_replacement(failed, commands[index + 1 :])
-        if replacement is not None and is_lookup(failed):
+        replacement = _find_replacement(failed_command, commands[index + 1 :])
+        if replacement is not None and is_lookup(failed_command):
             continue  # Another command found what this command looked for.
-        if replacement is None and ONE_TIME_COMMAND.search(failed.run.command):
+        if replacement is None and ONE_TIME_COMMAND.search(failed_command.run.command):
             continue
-        text = f"{_quote_failed_command(failed)} {failure}"
-        if replacement and replacement.key != failed.key:
+        text = f"{_quote_failed_command(failed_command)} {failure}"
+        if replacement and replacement.key != failed_command.key:
             shown_key = cut_line(
                 redact_and_collect(_cut_text_before_program(replacement)), MAX_LINE_CHARACTERS
             )
@@ -116,8 +118,8 @@ def list_replaced_commands(
             else:
                 verb = "ran" if replacement.may_have_worked else "failed in another way"
             text = f"{text}; then `{shown_key}` {verb}"
-        note = _describe_edits_since(failed, edited_files)
-        yield make_entry(text, failed.run.position, note, MAX_COMMAND_CHARACTERS)
+        note = _describe_edits_since(failed_command, edited_files)
+        yield make_entry(text, failed_command.run.position, note, MAX_COMMAND_CHARACTERS)
 
 
 def _checks_or_changes_something(command: ShellCommand) -> bool:
@@ -127,25 +129,30 @@ def _checks_or_changes_something(command: ShellCommand) -> bool:
     return is_check(command) or command.program.startswith(_CHANGING_PROGRAM_PREFIXES)
 
 
-def _describe_edits_since(failed: ShellCommand, edited_files: EditedFiles) -> str:
+def _describe_edits_since(failed_command: ShellCommand, edited_files: EditedFiles) -> str:
     """Return a note on the files that were edited after a check failed, or ``""``."""
-    if is_verification(failed):
-        folder = failed.run_folder
-        return edited_files.describe_edits_after_failure(failed.run.result_position, folder)
+    if is_verification(failed_command):
+        folder = failed_command.run_folder
+        return edited_files.describe_edits_after_failure(failed_command.run.result_position, folder)
     return ""
 
 
 def _find_replacement(
-    failed: ShellCommand, later_commands: Sequence[ShellCommand]
+    failed_command: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
-    """Return the next successful command that tried to do the same in a different way, or None."""
+    """Return the next successful command that replaced a failed one, or None.
+
+    This is a similar command, or the same command with a different path of its program.
+    """
     for other in later_commands[: MAX_COMMANDS_BEFORE_REPLACEMENT - 1]:
-        has_ended_well = other.has_worked or (failed.run.status is None and other.may_have_worked)
-        if has_ended_well and _is_similar(failed, other):
+        has_ended_well = other.has_worked or (
+            failed_command.run.status is None and other.may_have_worked
+        )
+        if has_ended_well and _is_similar(failed_command, other):
             return other
-    if ONE_TIME_COMMAND.search(failed.run.command):
+    if ONE_TIME_COMMAND.search(failed_command.run.command):
         return None
-    return _find_run_with_other_path(failed, later_commands)
+    return _find_run_with_other_path(failed_command, later_commands)
 
 
 # If two commands have this fraction of their words in common, one may replace the other.
@@ -155,21 +162,21 @@ _CHANGING_PROGRAM_PREFIXES = ("git ", "gh ", "docker", "kubectl", "terraform", "
 
 
 def _find_run_with_other_path(
-    failed: ShellCommand, later_commands: Sequence[ShellCommand]
+    failed_command: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
     """Return the next run of the same command whose program has a different path, or None."""
-    key = _make_key_without_paths(failed)
+    key = _make_key_without_paths(failed_command)
     for command in later_commands:
-        if command.key != failed.key and _make_key_without_paths(command) == key:
+        if command.key != failed_command.key and _make_key_without_paths(command) == key:
             return command
     return None
 
 
-def _is_similar(failed: ShellCommand, other: ShellCommand) -> bool:
+def _is_similar(failed_command: ShellCommand, other: ShellCommand) -> bool:
     """Check whether two commands run the same program and have most of their words in common."""
-    if not failed.program or other.program != failed.program:
+    if not failed_command.program or other.program != failed_command.program:
         return False
-    words = set(_cut_text_before_program(failed).split())
+    words = set(_cut_text_before_program(failed_command).split())
     other_words = set(_cut_text_before_program(other).split())
     return len(words & other_words) >= MIN_COMMON_WORD_FRACTION * max(len(words), len(other_words))
 
@@ -225,22 +232,24 @@ def list_open_errors(
             )
 
 
-def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCommand]) -> str:
+def _describe_passed_parts(
+    failed_command: ShellCommand, good_commands: Sequence[ShellCommand]
+) -> str:
     """Return a note on those tests and linters of a failed chain that passed later, or ``""``."""
-    suspects = _list_possibly_failed_parts(failed)
+    suspects = _list_possibly_failed_parts(failed_command)
     for command in reversed(good_commands):
-        if command.run.position.order <= failed.run.position.order:
+        if command.run.position.order <= failed_command.run.position.order:
             break
         passed_parts = [part for part in command.parts if part in suspects]
         if passed_parts:
             text = " && ".join(shlex.join(part.words) for part in passed_parts)
             shown_text = cut_line(redact_and_collect(text), MAX_PASSED_PARTS_CHARACTERS)
-            return f"its part `{shown_text}` passed later, :{command.run.result_position.number}"
+            return f"the part `{shown_text}` passed later, :{command.run.result_position.number}"
     return ""
 
 
 def _make_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
-    """Return a key that is equal for commands if their programs differ only in their paths."""
+    """Return a key of a command. Commands have the same key if only the paths of their programs differ."""
     key = []
     for words, _ in command.parts:
         if words and words[0] != "cd":
@@ -248,7 +257,7 @@ def _make_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...
     return tuple(key)
 
 
-def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) -> bool:
+def _is_resolved(failed_command: ShellCommand, good_commands: Sequence[ShellCommand]) -> bool:
     """Check whether later successful commands prove that a failure is fixed.
 
     In a failed chain, any test or linter may be the one that failed, so each of them must have
@@ -257,41 +266,41 @@ def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) ->
     later_commands = [
         command
         for command in good_commands
-        if command.run.position.order >= failed.run.position.order
+        if command.run.position.order >= failed_command.run.position.order
     ]
-    if was_worked_around(failed, later_commands):
+    if was_worked_around(failed_command, later_commands):
         return True
-    own_checks = _list_project_checks(failed.parts)
+    own_checks = _list_project_checks(failed_command.parts)
     for command in later_commands:
         if any(check in command.run.command for check in own_checks):
             return True
-    suspects = _list_possibly_failed_parts(failed)
+    suspects = _list_possibly_failed_parts(failed_command)
     if len(suspects) > 1:
-        unproved = [_list_proving_programs((part,)) for part in suspects]
+        unproved = [_list_programs_proving_fix((part,)) for part in suspects]
     else:
-        unproved = [_list_proving_programs(failed.parts)]
+        unproved = [_list_programs_proving_fix(failed_command.parts)]
     for command in later_commands:
         programs = _list_programs(command.parts)
         tools = {program.split()[0] for program in programs}
         unproved = [
             proofs
             for proofs in unproved
-            if proofs.programs.isdisjoint(programs) and proofs.tools.isdisjoint(tools)
+            if proofs.programs.isdisjoint(programs) and proofs.tool_names.isdisjoint(tools)
         ]
         if not unproved:
             return True
     return False
 
 
-def _list_possibly_failed_parts(failed: ShellCommand) -> list[SimpleCommand]:
+def _list_possibly_failed_parts(failed_command: ShellCommand) -> list[SimpleCommand]:
     """Return the tests and linters in a failed chain that may have failed.
 
     Builds are left out, because passing tests also prove that the build works. Formatters are left
     out, because their error messages name the formatter.
     """
     suspects: list[SimpleCommand] = []
-    have_tests_run = _TEST_RESULT_PATTERN.search(failed.run.output) is not None
-    for part in failed.parts:
+    have_tests_run = _TEST_RESULT_PATTERN.search(failed_command.run.output) is not None
+    for part in failed_command.parts:
         words = " ".join(part.words[:MAX_CHECK_WORDS])
         is_test = _TEST_WORD_PATTERN.search(words) is not None
         if is_test and have_tests_run:
@@ -316,29 +325,30 @@ _TEST_RESULT_PATTERN = compile_lazily(
 """A line with a result that a test runner prints."""
 
 
-class _ProvingPrograms(NamedTuple):
-    """Programs, and tools such as ``pytest``. If any of them succeeds, a failure is fixed."""
+class _ProgramsProvingFix(NamedTuple):
+    """Programs and names of tools such as ``pytest`` whose success proves that a failure is fixed."""
 
     programs: frozenset[str]
-    tools: frozenset[str]
+    tool_names: frozenset[str]
 
 
-def _list_proving_programs(parts: tuple[SimpleCommand, ...]) -> _ProvingPrograms:
+def _list_programs_proving_fix(parts: tuple[SimpleCommand, ...]) -> _ProgramsProvingFix:
     """Return the programs and tools whose success proves that these simple commands work.
 
-    If one of the commands is a build, they include all programs that compile the same code.
+    If one of the commands is a build, the programs include all that compile the same code.
     """
     programs = set(_list_programs(parts))
     for program in programs & _COMPILING_COMMANDS_BY_BUILD.keys():
         programs |= _COMPILING_COMMANDS_BY_BUILD[program]
     tools = {program.split()[0] for program in programs} - _MULTIPURPOSE_TOOLS
-    return _ProvingPrograms(frozenset(programs), frozenset(tools))
+    return _ProgramsProvingFix(frozenset(programs), frozenset(tools))
 
 
 def _list_project_checks(parts: Sequence[SimpleCommand]) -> list[str]:
     """Return the commands of this project's own checks, for example ``tools/check fast``.
 
-    Another command may contain such a command, for example as the argument of ``sh -c``.
+    The caller also searches for these commands in other commands, for example in the argument of
+    ``sh -c``.
     """
     checks = []
     for words, _ in parts:
@@ -370,7 +380,7 @@ _FILE_MOVING_PROGRAMS = frozenset({"cp", "mv", "rm", "mkdir"})
 
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
 def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
-    """Return the programs in ``parts``, without those that only move files if there are other programs."""
+    """Return the programs in ``parts``. Programs that only move files are left out if there are others."""
     programs = {shell.find_program((part,)) for part in parts} - {""}
     other_than_movers = {
         program for program in programs if program.split()[0] not in _FILE_MOVING_PROGRAMS
@@ -404,7 +414,7 @@ def _describe_failure(command: ShellCommand) -> str:
     """Return how a command failed, quoted from its output, or ``""`` if no failure is known."""
     if command.run.status == INTERRUPTED_EXIT_STATUS:
         return ""
-    if not command.run.failed:
+    if not command.run.has_failed:
         if command.error_line:
             status = "exit 0" if command.run.status == 0 else UNKNOWN_STATUS
             return f"{status}, but: {cut_line(command.error_line, MAX_LINE_CHARACTERS)}"
@@ -414,7 +424,9 @@ def _describe_failure(command: ShellCommand) -> str:
         for row in command.run.output.split("\n")
         if row.strip() and not row.startswith("Exit code")
     ]
-    error_rows = list(dict.fromkeys(filter(_ERROR_WORD_PATTERN.search, rows)))[:MAX_QUOTED_ERROR_ROWS]
+    error_rows = list(dict.fromkeys(filter(_ERROR_WORD_PATTERN.search, rows)))[
+        :MAX_QUOTED_ERROR_ROWS
+    ]
     error_text = cut_line(
         " / ".join(error_rows) or (rows[-1] if rows else "no output"), MAX_QUOTED_ERROR_CHARACTERS
     )

@@ -15,14 +15,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.commits import EMPTY_FINAL_COMMITS, FinalCommits, count_commits_back
+from resume_hooks.reading.digest.commits import (
+    EMPTY_FINAL_COMMITS,
+    FinalCommits,
+    count_commits_back,
+)
 from resume_hooks.reading.digest.facts import OMITTED_MIDDLE_LINE, RecordPosition, ShellRun
 from resume_hooks.reading.digest.foreign_commits import (
     HEAD_MOVING_SUBCOMMANDS,
     find_commits_above,
     read_top_commits,
 )
-from resume_hooks.reading.digest.git_seen import find_removed_folders
+from resume_hooks.reading.digest.git_seen import find_folder_removals
 from resume_hooks.reading.digest.shell import SimpleCommand, iterate_git_arguments, select_operands
 from resume_hooks.reading.digest.stopped_merges import (
     StoppedMerge,
@@ -90,28 +94,36 @@ _COMMITTING_VERB_PATTERN = compile_lazily(
 _HASH_PATTERN = compile_lazily(r"[0-9a-f]{7,40}")
 _NO_COMMIT_OPTIONS = frozenset({"-n", "--no-commit"})
 MIN_HASH_CHARACTERS = 7  # The number of characters in the shortest hash that git prints.
-# The maximum number of later commits with which the last status is still valid.
+# The last status is valid until this number of further commits was made.
 MAX_COMMITS_AFTER_STATUS = 2
 # The maximum number of folders outside the home folder that are treated as checkouts. If there are
 # more, the folders that were used last are treated as checkouts.
 MAX_OTHER_CHECKOUTS = 40
 _ADD_ALL_OPTIONS = _UPDATE_OPTIONS | {"-A", "--all"}
 _SHELL_EXPANSION_PATTERN = compile_lazily(r"[$*?`\[]")
-"""Characters that the shell expands, so the command does not show the resulting words."""
+"""Characters that the shell expands. If a word contains one, the words that git got are unknown."""
 
 # Git prints this message if a file that the command names does not exist. In this case, git adds no
 # file at all.
 _ADD_REFUSAL_MESSAGE = "fatal: pathspec"
-_NEW_REPOSITORY_PATTERN = compile_lazily(r"(?:\A|\n)Initialized empty Git repository in (/[^\n]*)/\.git\b")
+_NEW_REPOSITORY_PATTERN = compile_lazily(
+    r"(?:\A|\n)Initialized empty Git repository in (/[^\n]*)/\.git\b"
+)
 _COMMIT_ALL_OPTION_PATTERN = compile_lazily(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
 _OPTIONS_WITH_VALUE = frozenset(
     {"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"}
 )
 _QUIET_SUBCOMMANDS = frozenset({"add", "rm", "mv", "commit", "status"})
-"""Git subcommands after which a status can still be parsed, because their output does not look like
-lines of a status. ``status`` itself is included."""
+"""Git subcommands whose output does not look like lines of a status. A status in the same output
+can still be parsed. ``status`` itself is included."""
 
-_CHECKOUT_SUBCOMMANDS = _STATUS_CHANGING_SUBCOMMANDS | {"add", "commit", "push", "restore", "status"}
+_CHECKOUT_SUBCOMMANDS = _STATUS_CHANGING_SUBCOMMANDS | {
+    "add",
+    "commit",
+    "push",
+    "restore",
+    "status",
+}
 """Git subcommands that succeed only inside a checkout."""
 
 _NO_CHECKOUT_MESSAGE = "not a git repository"
@@ -123,31 +135,31 @@ class RecordedCommit(NamedTuple):
     Both are ``""`` if git did not print them.
     """
 
-    name: str
+    short_hash: str
     branch: str
 
     def describe(self, branch: str) -> str:
         """Return the short hash, followed by the commit's branch if it is not ``branch``."""
         if self.branch and self.branch != branch:
-            return f"{self.name} on {self.branch}"
-        return self.name
+            return f"{self.short_hash} on {self.branch}"
+        return self.short_hash
 
 
 class FileState(NamedTuple):
     """The state of a file.
 
-    ``label`` is a constant such as STAGED_STATE, or "committed". ``commit`` is the commit that includes
-    the file.
+    ``label`` is a constant such as STAGED_STATE, or "committed". ``commit`` is the commit that
+    includes the file.
     """
 
     label: str
     commit: RecordedCommit | None = None
 
     def describe(self, branch: str) -> str:
-        """Return the state as a note. It includes the commit's branch if that is not ``branch``."""
+        """Return the state as a note, which names the branch of the commit if it is not ``branch``."""
         if self.commit is None:
             return self.label
-        named = f"committed in {self.commit.name}" if self.commit.name else "committed"
+        named = f"committed in {self.commit.short_hash}" if self.commit.short_hash else "committed"
         if self.commit.branch and self.commit.branch != branch:
             return f"{named} on {self.commit.branch}"
         return named
@@ -172,36 +184,36 @@ class GitCall(NamedTuple):
     words: tuple[str, ...]
     folder: str
     run: ShellRun
-    has_only_output: bool
-    """Whether no other command in the run prints anything."""
-    has_last_output: bool
-    """Whether no later command in the run prints anything."""
+    is_only_printing_command: bool
+    """Whether the other commands in the run print nothing."""
+    is_last_printing_command: bool
+    """Whether the later commands in the run print nothing."""
 
 
 class _GitStatus(NamedTuple):
     """The files that a ``git status`` lists.
 
-    ``changed`` includes the ``untracked`` files. ``is_complete`` means that all files that are not
-    listed are unchanged.
+    ``changed_paths`` includes the ``untracked_paths``. ``is_complete`` means that all files that
+    are not listed are unchanged.
     """
 
-    staged: frozenset[str]
-    changed: frozenset[str]
-    untracked: frozenset[str]
+    staged_paths: frozenset[str]
+    changed_paths: frozenset[str]
+    untracked_paths: frozenset[str]
     is_complete: bool
 
 
 class FileStates:
     """The states of files, and the new paths of files that were moved.
 
-    ``listed`` are the files that only git's output reports as changed by the session.
+    ``listed_only_paths`` are the files that only git's output reports as changed by the session.
     ``other_roots`` are the roots of checkouts outside the home folder.
     """
 
     def __init__(
         self,
         home: str,
-        listed: Collection[str] = (),
+        listed_only_paths: Collection[str] = (),
         final_commits: FinalCommits = EMPTY_FINAL_COMMITS,
         other_roots: Sequence[str] = (),
     ) -> None:
@@ -210,7 +222,7 @@ class FileStates:
         self.removed_paths: set[str] = set()
         """The paths that git reported as deleted and that were not written again afterwards."""
         self.head_hash = final_commits.head_hash
-        self.listed_only_paths = frozenset(listed)
+        self.listed_only_paths = frozenset(listed_only_paths)
         self.listed_paths: frozenset[str] = frozenset()
         """The paths in the last complete ``git status``, including files that the session did not
         change."""
@@ -219,22 +231,22 @@ class FileStates:
         made it outdated."""
         self.uses_git = False
         self.stopped_merges: dict[str, StoppedMerge] = {}
-        """The merges that stopped with conflicts and have not ended, by checkout. Their paths are
-        written as in the digest's entries."""
+        """The merges that stopped with conflicts and have not ended, by checkout. Their files have
+        the same paths as in the digest's entries."""
         self._states_before_merge: dict[str, FileState] = {}
         self.foreign_commits: list[str] = []
         """The hashes of the commits that were not made by a git command in the session, the latest
         last."""
         self.foreign_commits_position: RecordPosition | None = None
         self._top_commits: dict[str, str] = {}
-        """The hash of the top commit, by checkout. The hash is removed by a command that may change
-        the top."""
+        """The hash of the top commit, by checkout. A checkout is removed from this mapping if a
+        command may have changed its top commit."""
         self._home = home
         self._final_commits = final_commits
-        self._branch_by_commit = final_commits.branches
+        self._branch_by_commit = final_commits.branches_by_hash
         self._checkouts: dict[str, str] = {}
         self.other_roots = other_roots
-        self._paths_not_listed_yet = set(listed)
+        self._paths_not_listed_yet = set(listed_only_paths)
         self._staged_paths: set[str] = set()
         self.untracked_paths: set[str] = set()
         """The files that no commit contains, because a tool created them or a status lists them as
@@ -250,8 +262,8 @@ class FileStates:
         """Maps the first characters of a reverted commit's hash to the commit that reverted this
         commit."""
         self._content_hashes: dict[str, str] = {}
-        """The hash of each file's content in the last diff of the work tree after the file's last
-        edit."""
+        """By file, the hash of the content that the last diff of the work tree showed. An edit of
+        the file removes its hash."""
         self._empty_checkouts: set[str] = set()
         """The checkouts that ``git init`` created and that have no commits."""
         self._commits_by_checkout: dict[str, list[RecordedCommit]] = {}
@@ -259,12 +271,12 @@ class FileStates:
         self._commit_count_by_path: dict[str, int] = {}
         self._commit_count = 0
         self._status_valid_until = 0
-        """The number of the session's commits up to which the last status is valid."""
+        """The last status is valid until the session has made this number of commits."""
         self._has_unknown_additions = False
         """Whether a command after the last commit added files without naming them."""
         self._last_unknown_commit: dict[str, int] = {}
-        """The number of the last commit that may include files that no command named, by checkout.
-        """
+        """By checkout, the number of the last commit that may include files that no command named.
+        The session's commits are counted from 1."""
 
     def process_edit(self, edit: FileEdit) -> None:
         """Process a change to a file."""
@@ -301,26 +313,27 @@ class FileStates:
             self._process_init(call)
         elif verb == "add":
             self._process_add(call, arguments)
-        elif verb == "commit" and not call.run.failed:
+        elif verb == "commit" and not call.run.has_failed:
             self._process_commit(call, arguments)
         elif verb == "status":
             self._process_status(call, arguments)
-        elif verb == "stash" and not call.run.failed:
+        elif verb == "stash" and not call.run.has_failed:
             self._process_stash(call, arguments)
-        elif verb == "diff" and not call.run.failed:
+        elif verb == "diff" and not call.run.has_failed:
             self._process_staged_names(call, arguments)
             self._process_diff_summary(call)
             self._process_diff_contents(call, arguments)
-        elif verb in {"checkout", "restore", "reset"} and not call.run.failed:
+        elif verb in {"checkout", "restore", "reset"} and not call.run.has_failed:
             self._process_revert(call, verb, arguments)
         self._process_merge(call)
-        if verb in {"commit", "status"} and not call.run.failed:
+        if verb in {"commit", "status"} and not call.run.has_failed:
             self._process_deletions(call)
 
     def _process_log(self, call: GitCall) -> None:
         """Process the commits that a log lists.
 
-        If others made some of these commits, the commits may include files that were open before.
+        If the user or a program made some of these commits, they may include files that the session
+        had not committed.
         """
         checkout = self.find_checkout(call.folder)
         if call.words[0] in HEAD_MOVING_SUBCOMMANDS:
@@ -440,19 +453,19 @@ class FileStates:
         commit = state.commit
         if commit is None:
             return state.describe(branch)
-        if commit.name in self._final_commits.rewritten_hashes:
-            return state._replace(commit=commit._replace(name="")).describe(branch)
-        if commit.name in self._branch_by_commit:
+        if commit.short_hash in self._final_commits.rewritten_hashes:
+            return state._replace(commit=commit._replace(short_hash="")).describe(branch)
+        if commit.short_hash in self._branch_by_commit:
             state = state._replace(
-                commit=commit._replace(branch=self._branch_by_commit[commit.name])
+                commit=commit._replace(branch=self._branch_by_commit[commit.short_hash])
             )
-        reverting_commit = self._reverting_commits.get(commit.name[:MIN_HASH_CHARACTERS])
+        reverting_commit = self._reverting_commits.get(commit.short_hash[:MIN_HASH_CHARACTERS])
         if reverting_commit is None:
             return state.describe(branch)
         return f"{state.describe(branch)}, reverted in {reverting_commit.describe(branch)}"
 
     def make_entry_path(self, path: str, folder: str) -> str:
-        """Convert a path that git printed in ``folder`` to the form that paths in entries have."""
+        """Convert a path that git printed in ``folder`` to the form of the paths in the digest's entries."""
         full_path = posixpath.normpath(posixpath.join(self._home, folder, path))
         if self._home and full_path.startswith(f"{self._home}/"):
             return full_path[len(self._home) + 1 :]
@@ -503,13 +516,15 @@ class FileStates:
             self.untracked_paths.update(self._list_paths_in_same_checkout(match[1]))
 
     def _process_add(self, call: GitCall, arguments: Sequence[str]) -> None:
-        if call.run.failed and _ADD_REFUSAL_MESSAGE in call.run.output:
+        if call.run.has_failed and _ADD_REFUSAL_MESSAGE in call.run.output:
             return
         operands = select_operands(arguments)
         adds_all = ":/" in operands or (
             bool(_ADD_ALL_OPTIONS.intersection(arguments)) and not operands
         )
-        if any(_SHELL_EXPANSION_PATTERN.search(word) for word in operands) or not (operands or adds_all):
+        if any(_SHELL_EXPANSION_PATTERN.search(word) for word in operands) or not (
+            operands or adds_all
+        ):
             self._has_unknown_additions = True
         self._register_listed_files(self.make_entry_path(word, call.folder) for word in operands)
         added_paths = set(self._match_files(operands, call.folder))
@@ -518,7 +533,7 @@ class FileStates:
         if _UPDATE_OPTIONS.intersection(arguments):
             added_paths -= self.untracked_paths
         self._staged_paths |= added_paths
-        for path in added_paths if not call.run.failed else ():
+        for path in added_paths if not call.run.has_failed else ():
             if self.states[path].label in {NOT_COMMITTED_STATE, CONFLICTING_STATE}:
                 self.states[path] = FileState(STAGED_STATE)
         if adds_all:
@@ -529,11 +544,13 @@ class FileStates:
         if (
             not commit_rows
             and not {"-q", "--quiet"}.intersection(arguments)
-            and call.has_only_output
+            and call.is_only_printing_command
         ):
             return  # The command was a dry run, or there was nothing to commit.
         log_match = (
-            _LOG_ROW_START_PATTERN.search(call.run.output) if "git log" in call.run.command else None
+            _LOG_ROW_START_PATTERN.search(call.run.output)
+            if "git log" in call.run.command
+            else None
         )
         if commit_rows:
             branch, name = commit_rows[-1]
@@ -549,8 +566,8 @@ class FileStates:
             commits.pop()
         commits.append(commit)
         self._empty_checkouts.discard(checkout)
-        if commit.name:
-            self._top_commits[checkout] = commit.name
+        if commit.short_hash:
+            self._top_commits[checkout] = commit.short_hash
         committed_paths = {
             path for path in self._staged_paths if self.find_checkout(path) == checkout
         }
@@ -591,17 +608,18 @@ class FileStates:
         if not checkout:
             return set()
         return {
-            self.make_entry_path(path, checkout) for path in _CREATED_FILE_PATTERN.findall(call.run.output)
+            self.make_entry_path(path, checkout)
+            for path in _CREATED_FILE_PATTERN.findall(call.run.output)
         }
 
     def _process_status(self, call: GitCall, arguments: Sequence[str]) -> None:
         status = self._parse_status(call, arguments)
         if status is None:
             return
-        self._register_listed_files(status.staged | status.changed)
-        untracked = self._untracked_prefixes = _make_path_prefixes(status.untracked)
-        staged = _make_path_prefixes(status.staged)
-        changed = _make_path_prefixes(status.changed)
+        self._register_listed_files(status.staged_paths | status.changed_paths)
+        untracked = self._untracked_prefixes = _make_path_prefixes(status.untracked_paths)
+        staged = _make_path_prefixes(status.staged_paths)
+        changed = _make_path_prefixes(status.changed_paths)
         for path in self._list_paths_in_same_checkout(call.folder):
             is_open = self.states[path].label in UNCOMMITTED_STATES
             if f"{path}/".startswith(untracked):
@@ -617,7 +635,7 @@ class FileStates:
             elif status.is_complete and self.states[path].label == MAYBE_COMMITTED_STATE:
                 self.states[path] = FileState("committed", RecordedCommit("", ""))
         if status.is_complete:
-            self.listed_paths = status.staged | status.changed
+            self.listed_paths = status.staged_paths | status.changed_paths
             self.last_status_position = call.run.result_position
             self._status_valid_until = self._commit_count + MAX_COMMITS_AFTER_STATUS
 
@@ -638,8 +656,8 @@ class FileStates:
         """Process the list of all unstaged changes from ``git diff --stat``.
 
         If a file in the previous list is missing from this list, and no command in the session
-        explains this, someone else staged, committed or reverted the file. This person may also
-        have committed the staged files.
+        explains this, somebody else staged, committed or reverted the file. The staged files may
+        have been committed at the same time.
         """
         if _DIFF_SUMMARY_PATTERN.fullmatch(call.run.command) is None:
             return
@@ -670,7 +688,9 @@ class FileStates:
         open.
         """
         root = self.find_checkout(call.folder)
-        is_unclear = len(_CONTENT_COMMAND_PATTERN.findall(call.run.command)) != 1 or "-R" in arguments
+        is_unclear = (
+            len(_CONTENT_COMMAND_PATTERN.findall(call.run.command)) != 1 or "-R" in arguments
+        )
         if is_unclear or not root:
             return
         revisions = []
@@ -702,9 +722,9 @@ class FileStates:
             self._staged_paths.discard(path)
             self.untracked_paths.discard(path)
 
-    def _register_listed_files(self, listed: Iterable[str]) -> None:
-        """Register those files that only git reports as changed and that git lists for the first time."""
-        for path in sorted(self._paths_not_listed_yet.intersection(listed)):
+    def _register_listed_files(self, listed_paths: Iterable[str]) -> None:
+        """Register those of the given files that only git reports as changed, if they are new."""
+        for path in sorted(self._paths_not_listed_yet.intersection(listed_paths)):
             self._paths_not_listed_yet.discard(path)
             self.process_edit(FileEdit(path, 0))
 
@@ -731,11 +751,11 @@ class FileStates:
         Return None if the command failed or if its output cannot be separated from other commands'
         output.
         """
-        if call.run.failed:
+        if call.run.has_failed:
             return None
         output = call.run.output
         is_complete = (
-            call.has_only_output
+            call.is_only_printing_command
             and OMITTED_MIDDLE_LINE not in output
             and "|" not in call.run.command
             and not select_operands(arguments)
@@ -744,11 +764,11 @@ class FileStates:
             is_complete = is_complete and not _STATUS_HEADING_PATTERN.search(output)
             return _GitStatus(frozenset(), frozenset(), frozenset(), is_complete)
         if _SHORT_STATUS_OPTIONS.intersection(arguments):
-            if not call.has_last_output:
+            if not call.is_last_printing_command:
                 return None
             rows = (
                 _SHORT_STATUS_ROW_PATTERN.findall(output)
-                if call.has_only_output
+                if call.is_only_printing_command
                 else _find_short_status_rows(output)
             )
             staged = []
@@ -770,8 +790,8 @@ class FileStates:
             is_complete,
         )
 
-    def _make_entry_paths(self, rows: Iterable[str], folder: str) -> frozenset[str]:
-        names = [row.rpartition(" -> ")[2].strip().strip('"') for row in rows]
+    def _make_entry_paths(self, status_paths: Iterable[str], folder: str) -> frozenset[str]:
+        names = [path.rpartition(" -> ")[2].strip().strip('"') for path in status_paths]
         return frozenset(self.make_entry_path(name, folder) for name in names)
 
     def _process_move_row(self, row: str, folder: str) -> None:
@@ -787,9 +807,9 @@ class FileStates:
         if old_path in self.states:
             self._move_state(old_path, new_path, by_git=True)
 
-    def process_move(self, words: Sequence[str], folder: str, *, by_git: bool) -> None:
+    def process_move_command(self, arguments: Sequence[str], folder: str, *, by_git: bool) -> None:
         """Process a move from one path to another. With ``by_git``, the next commit includes the move."""
-        operands = select_operands(words)
+        operands = select_operands(arguments)
         if len(operands) != 2:
             return
         old_path = self.make_entry_path(operands[0], folder)
@@ -862,8 +882,8 @@ class FileStates:
                 self.states[path] = FileState(REVERTED_STATE)
 
     def _process_reverted_commits(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process a ``git revert``, unless a different command in the same run made a commit before it."""
-        if call.words[0] != "revert" or call.run.failed:
+        """Process a ``git revert``. It is ignored if another command in the same run made a commit before it."""
+        if call.words[0] != "revert" or call.run.has_failed:
             return
         first_verb = _COMMITTING_VERB_PATTERN.search(call.run.command)
         commits = []
@@ -913,19 +933,19 @@ class FileStates:
 
 def derive_file_states(
     edits: Sequence[FileEdit],
-    listed: Collection[str],
+    listed_only_paths: Collection[str],
     runs: Sequence[tuple[ShellRun, tuple[SimpleCommand, ...]]],
     home: str,
     final_commits: FinalCommits,
 ) -> FileStates:
     """Return the states of all changed files at the end of a session.
 
-    ``edits`` are the changes made by tools and commands. ``listed`` are the files that only git's
-    output reports as changed. ``runs`` are the session's commands with their parts, oldest first.
-    ``final_commits`` contains the commits that exist at the end, with their current branches and
-    hashes.
+    ``edits`` are the changes made by tools and commands. ``listed_only_paths`` are the files that
+    only git's output reports as changed. ``runs`` are the session's commands with their parts,
+    oldest first. ``final_commits`` contains the commits that exist at the end, with their current
+    branches and hashes.
     """
-    states = FileStates(home, listed, final_commits, _find_other_roots(runs, home))
+    states = FileStates(home, listed_only_paths, final_commits, _find_other_roots(runs, home))
     sorted_edits = sorted(edits, key=lambda edit: edit.order)
     edit_index = 0
     for run, parts in runs:
@@ -939,17 +959,23 @@ def derive_file_states(
         last_words = parts[-1].words if parts else ()
         for words, folder in _find_git_and_move_calls(run, parts):
             if words[0] == "mv":
-                if not run.failed:
-                    states.process_move(words[1:], folder, by_git=False)
+                if not run.has_failed:
+                    states.process_move_command(words[1:], folder, by_git=False)
                 continue
             calls = [*iterate_git_arguments(words)]
-            if calls[:1] == ["mv"] and not run.failed:
-                states.process_move(calls[1:], folder, by_git=True)
+            if calls[:1] == ["mv"] and not run.has_failed:
+                states.process_move_command(calls[1:], folder, by_git=True)
             elif calls:
-                has_only_output = _is_only_git(parts)
-                has_last_output = has_only_output or words == last_words
+                is_only_printing_command = _is_only_git(parts)
+                is_last_printing_command = is_only_printing_command or words == last_words
                 states.process_git_call(
-                    GitCall(tuple(calls), folder, run, has_only_output, has_last_output)
+                    GitCall(
+                        tuple(calls),
+                        folder,
+                        run,
+                        is_only_printing_command,
+                        is_last_printing_command,
+                    )
                 )
     for edit in sorted_edits[edit_index:]:
         states.process_edit(edit)
@@ -965,12 +991,12 @@ def _find_other_roots(
     """
     last_orders: dict[str, int] = {}
     for run, parts in runs:
-        if run.failed or "git" not in run.command or _NO_CHECKOUT_MESSAGE in run.output:
+        if run.has_failed or "git" not in run.command or _NO_CHECKOUT_MESSAGE in run.output:
             continue
         for words, folder in _find_git_and_move_calls(run, parts):
             if next(iterate_git_arguments(words), "") in _CHECKOUT_SUBCOMMANDS:
                 last_orders[folder] = run.position.order
-    for folder, order in find_removed_folders(runs):
+    for folder, order in find_folder_removals(runs):
         if last_orders.get(folder, order) < order:
             del last_orders[folder]
     latest_folders = sorted(last_orders, key=lambda folder: last_orders[folder])
@@ -987,7 +1013,9 @@ def _find_other_roots(
 def _is_only_git(parts: Sequence[SimpleCommand]) -> bool:
     """Check whether a run contains only ``cd`` and those git commands whose output is not like a status."""
     for words, _ in parts:
-        is_git = words[:1] == ("git",) and next(iterate_git_arguments(words), "") in _QUIET_SUBCOMMANDS
+        is_git = (
+            words[:1] == ("git",) and next(iterate_git_arguments(words), "") in _QUIET_SUBCOMMANDS
+        )
         if words and words[0] != "cd" and not is_git:
             return False
     return True
@@ -1011,9 +1039,9 @@ def _find_git_and_move_calls(
             yield words, _find_git_folder(words, folder)
 
 
-def _find_git_folder(words: Sequence[str], folder: str) -> str:
+def _find_git_folder(command_words: Sequence[str], folder: str) -> str:
     """Return the folder in which a git command runs: the value of its ``-C`` option, or else ``folder``."""
-    for option, value in pairwise(words[1:]):
+    for option, value in pairwise(command_words[1:]):
         if not option.startswith("-"):
             break
         if option == "-C":
@@ -1084,9 +1112,9 @@ def _find_short_status_rows(output: str) -> list[tuple[str, str, str]]:
     return rows[::-1]
 
 
-def _make_path_prefixes(listed: Iterable[str]) -> tuple[str, ...]:
+def _make_path_prefixes(status_paths: Iterable[str]) -> tuple[str, ...]:
     """Return the paths that a status lists, each with a single slash at its end.
 
     They are used as prefixes, because a status may list a new folder instead of the files in it.
     """
-    return tuple(f"{path.rstrip('/')}/" for path in listed)
+    return tuple(f"{path.rstrip('/')}/" for path in status_paths)

@@ -35,7 +35,7 @@ def read_top_commits(words: Sequence[str], run: ShellRun) -> list[str]:
 
     If the command is not such a log, return an empty list.
     """
-    if words[0] != "log" or "--oneline" not in words or run.failed:
+    if words[0] != "log" or "--oneline" not in words or run.has_failed:
         return []
     if run.command.count(" log") > 1 or _SELECTING_FILTER_PATTERN.search(run.command):
         return []
@@ -47,12 +47,12 @@ def read_top_commits(words: Sequence[str], run: ShellRun) -> list[str]:
     return list(_LOG_ROW_PATTERN.findall(run.output))
 
 
-def find_commits_above(top: str, commits: Sequence[str]) -> list[str]:
-    """Return the commits that a log lists above the commit ``top``, the latest first.
+def find_commits_above(top_hash: str, listed_hashes: Sequence[str]) -> list[str]:
+    """Return the commits that a log lists above the commit ``top_hash``, the latest first.
 
-    If the log does not list ``top``, return an empty list.
+    If the log does not list ``top_hash``, return an empty list.
     """
-    for index, commit in enumerate(commits):
-        if commit.startswith(top) or top.startswith(commit):
-            return list(commits[:index])
+    for index, listed_hash in enumerate(listed_hashes):
+        if listed_hash.startswith(top_hash) or top_hash.startswith(listed_hash):
+            return list(listed_hashes[:index])
     return []

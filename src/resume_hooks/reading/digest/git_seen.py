@@ -34,7 +34,7 @@ MAX_CHECKOUTS = 3  # The maximum number of checkouts that are listed with their 
 
 
 class SessionCheckout(NamedTuple):
-    """A folder that is a checkout, and the last branch that git's output or the client gave for it."""
+    """A folder that is a checkout, with its last branch according to git's output or to the client."""
 
     folder: str
     branch: str
@@ -45,24 +45,31 @@ class SessionGit(NamedTuple):
     """The state of git at the end of a session.
 
     ``branch`` is the last branch that git or the client named, or ``""``. ``checkouts`` are the
-    folders whose branch is known, the latest first. ``commit`` and ``push`` are the positions of
-    the last commit and the last push. ``switch_order`` is the sequence number of the command that
-    last changed the branch, or 0.
+    folders whose branch is known, the latest first. ``commit_position`` and ``push_position`` are
+    the positions of the last commit and the last push. ``switch_order`` is the sequence number of
+    the command that last changed the branch, or 0.
 
-    ``left_branch`` is usually ``""``. It is set if the client recorded a different branch although
-    no git command had switched to it. Then it is the last branch that a command showed.
+    ``left_branch`` is the last branch that a command showed, if the client later recorded a
+    different branch although no git command had switched to it. Otherwise, it is ``""``.
     """
 
     branch: str
     checkouts: tuple[SessionCheckout, ...]
-    commit: RecordPosition | None
-    push: RecordPosition | None
+    commit_position: RecordPosition | None
+    push_position: RecordPosition | None
     switch_order: int
     left_branch: str
 
 
 ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
 """A shell command that ran, and the simple commands of which it consists."""
+
+
+class FolderRemoval(NamedTuple):
+    """A folder that a command removed, and the sequence number of the command."""
+
+    folder: str
+    order: int
 
 
 def collect_session_git(
@@ -103,7 +110,7 @@ def collect_session_git(
     ):
         if last_branch:
             switch_order = client_checkout.position.order
-        if not _may_have_switched(commands, last_order, switch_order):
+        if not _may_have_switched_branch(commands, last_order, switch_order):
             left_branch = last_branch
         checkouts.pop(client_checkout.folder, None)
         checkouts[client_checkout.folder] = client_checkout
@@ -114,8 +121,8 @@ def collect_session_git(
     return SessionGit(
         latest_first[0].branch if latest_first else "",
         tuple(_list_known_checkouts([*latest_first, *added_worktrees], home)[:MAX_CHECKOUTS]),
-        _find_last_run(commands, "commit"),
-        _find_last_run(commands, "push"),
+        _find_last_git_run(commands, "commit"),
+        _find_last_git_run(commands, "push"),
         switch_order,
         left_branch,
     )
@@ -141,22 +148,22 @@ def _find_added_worktrees(commands: Sequence[ParsedRun]) -> Iterator[SessionChec
     for run, parts in reversed(commands):
         match = _ADDED_WORKTREE_PATTERN.search(run.output) if "worktree" in run.command else None
         base = find_run_folder(run, parts)
-        if match is None or run.failed or not base:
+        if match is None or run.has_failed or not base:
             continue
         for words, _ in parts:
-            call = [*shell.iterate_git_arguments(words)] if words[:1] == ("git",) else []
-            folder = _find_added_folder(call)
+            git_arguments = [*shell.iterate_git_arguments(words)] if words[:1] == ("git",) else []
+            folder = _find_added_folder(git_arguments)
             if folder and "-C" not in words:
                 path = posixpath.normpath(posixpath.join(base, folder))
                 yield SessionCheckout(path, match[1], run.result_position)
 
 
-def _find_added_folder(call: Sequence[str]) -> str:
+def _find_added_folder(git_arguments: Sequence[str]) -> str:
     """Return the folder of the worktree that a git command adds, as written in the command, or ``""``."""
-    if list(call[:2]) != ["worktree", "add"]:
+    if list(git_arguments[:2]) != ["worktree", "add"]:
         return ""
     former_word = ""
-    for word in call[2:]:
+    for word in git_arguments[2:]:
         if not word.startswith("-") and former_word not in {"-b", "-B"}:
             return "" if "$" in word else word
         former_word = word
@@ -187,7 +194,9 @@ def _is_known_checkout(checkout: SessionCheckout, branches: Mapping[str, str]) -
     return False
 
 
-def _may_have_switched(commands: Sequence[ParsedRun], first_order: int, last_order: int) -> bool:
+def _may_have_switched_branch(
+    commands: Sequence[ParsedRun], first_order: int, last_order: int
+) -> bool:
     """Check whether a command between two records mentions git and so may have switched branches."""
     return any(
         first_order < run.position.order <= last_order and "git" in run.command
@@ -199,12 +208,17 @@ def _may_have_switched(commands: Sequence[ParsedRun], first_order: int, last_ord
 def read_branch(run: ShellRun) -> str:
     """Return the last branch that a command's output shows, or ``""``."""
     if "git" in run.command or "Switched to" in run.output:
-        rows = _BRANCH_OUTPUT_PATTERN.findall(f"\n{run.output}")  # This is faster than a pattern with \A.
+        # A newline in front is faster than a pattern with \A.
+        rows = _BRANCH_OUTPUT_PATTERN.findall(f"\n{run.output}")
         for row in reversed(rows):
             if row[1] and "status" not in run.command:
-                continue  # Except in a status, "## " starts a heading.
+                continue  # A "## " outside a ``git status`` starts a heading.
             return next(str(name) for name in row if name)
-    if _BRANCH_QUERY_PATTERN.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
+    if (
+        _BRANCH_QUERY_PATTERN.fullmatch(run.command)
+        and not run.has_failed
+        and len(run.output.split()) == 1
+    ):
         return run.output.strip()
     return ""
 
@@ -217,18 +231,19 @@ def find_run_folder(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> st
     return ""
 
 
-def find_removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
+def find_folder_removals(commands: Iterable[ParsedRun]) -> Iterator[FolderRemoval]:
     """Yield the folders that commands removed, each with the sequence number of the command.
 
     Only worktrees, and folders removed with ``rm -r``, are found.
     """
     for run, parts in commands:
-        if run.failed or not ("worktree" in run.command or "rm " in run.command):
+        if run.has_failed or not ("worktree" in run.command or "rm " in run.command):
             continue
         base = find_run_folder(run, parts)
         for words, _ in parts:
             for folder in _list_removed_folders(words):
-                yield posixpath.normpath(posixpath.join(base, folder)), run.position.order
+                path = posixpath.normpath(posixpath.join(base, folder))
+                yield FolderRemoval(path, run.position.order)
 
 
 _RECURSIVE_OPTION_PATTERN = compile_lazily(r"-[a-zA-Z]*[rR]|--recursive\Z")
@@ -239,17 +254,21 @@ def _list_removed_folders(words: tuple[str, ...]) -> list[str]:
     operands = shell.select_operands(words[1:])
     if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
         return operands[-1:]
-    is_recursive = words[:1] == ("rm",) and any(_RECURSIVE_OPTION_PATTERN.match(word) for word in words[1:])
+    is_recursive = words[:1] == ("rm",) and any(
+        _RECURSIVE_OPTION_PATTERN.match(word) for word in words[1:]
+    )
     if is_recursive:
         return operands
     return []
 
 
-def _find_last_run(commands: Sequence[ParsedRun], verb: str) -> RecordPosition | None:
+def _find_last_git_run(commands: Sequence[ParsedRun], git_subcommand: str) -> RecordPosition | None:
     for run, parts in reversed(commands):
-        if run.failed or verb not in run.command:
+        if run.has_failed or git_subcommand not in run.command:
             continue
         for words, _ in parts:
-            if words[:1] == ("git",) and [*shell.iterate_git_arguments(words)][:1] == [verb]:
+            if words[:1] == ("git",) and [*shell.iterate_git_arguments(words)][:1] == [
+                git_subcommand
+            ]:
                 return run.position
     return None

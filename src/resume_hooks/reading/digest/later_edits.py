@@ -13,11 +13,10 @@ from resume_hooks.transcripts.records import Record, get_string
 
 # The minimum number of characters in a replaced text. A shorter text may occur by chance.
 MIN_REPLACED_CHARACTERS = 20
-# The maximum fraction of the changed text that a single later edit may have written. If it wrote
-# more, only the later edit is shown.
+# If a later edit wrote more than this fraction of the changed text, only the later edit is shown.
 MAX_REPLACED_FRACTION = 0.6
 MAX_REPLACEMENTS = 300  # The maximum number of later replacements that are applied to one text.
-# The maximum number of positions in a text at which an overlap with a later edit is looked for.
+# The maximum number of positions in a text that are tested for an overlap with a later edit.
 MAX_OVERLAP_TRIALS = 5
 OMITTED_ROW = "[...]"  # The line between the texts of two edits in one call.
 
@@ -52,28 +51,28 @@ class LaterEdits:
     def find_current_text(self, inputs: Record) -> str:
         """Return what later edits left of the text that a call wrote, or ``""`` if they left little of it."""
         replacements = self._replacements.get(records.file_from_input(inputs), [])
-        parts: list[str] = []
+        edit_texts: list[str] = []
         for edit in list_edits(inputs):
             text = _find_edit_text(edit)
             for replacement in reversed(replacements):
                 text = _apply_replacement(text, replacement)
-            parts.append(text)
-        return _join_parts(parts)
+            edit_texts.append(text)
+        return _join_edit_texts(edit_texts)
 
 
 def find_written_text(inputs: Record) -> str:
     """Return the text that a call wrote into a file, or ``""``."""
-    return _join_parts([_find_edit_text(edit) for edit in list_edits(inputs)])
+    return _join_edit_texts([_find_edit_text(edit) for edit in list_edits(inputs)])
 
 
-def _join_parts(parts: list[str]) -> str:
+def _join_edit_texts(edit_texts: list[str]) -> str:
     """Join the texts of one call's edits, without empty texts."""
-    return f"\n{OMITTED_ROW}\n".join(filter(None, parts))
+    return f"\n{OMITTED_ROW}\n".join(filter(None, edit_texts))
 
 
 def find_removed_text(inputs: Record) -> str:
     """Return the text that a call replaced or removed, or ``""``."""
-    return _join_parts([get_string(edit, "old_string") for edit in list_edits(inputs)])
+    return _join_edit_texts([get_string(edit, "old_string") for edit in list_edits(inputs)])
 
 
 def find_removed_lines(inputs: Record) -> str:
@@ -114,9 +113,9 @@ def _apply_replacement(text: str, replacement: _Replacement) -> str:
 
 
 def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
-    """Remove the end of a text if a later edit replaced this end and the text that followed it.
+    """Cut off the end of a text if a later edit replaced it together with the text after it.
 
-    The first lines of this end are kept if the edit did not change them.
+    If the edit left the first lines of the cut part unchanged, these lines are kept.
     """
     start = _find_overlap(text, replacement.old_text)
     if start is None:

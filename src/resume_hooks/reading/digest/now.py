@@ -23,8 +23,8 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.facts import Quote, RecordPosition, ShellRun
 from resume_hooks.reading.digest.file_states import (
     CONFLICTING_STATE,
-    MAYBE_COMMITTED_STATE,
     MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE,
+    MAYBE_COMMITTED_STATE,
     NOT_COMMITTED_STATE,
     STAGED_STATE,
     FileState,
@@ -92,7 +92,7 @@ def list_present_state(
         yield DigestEntry(
             "plan mode is on: nothing is to be changed before the user approves a plan"
         )
-    yield from _list_documents(facts, paths, session_git.commit)
+    yield from _list_documents(facts, paths, session_git.commit_position)
     interruption = _find_last_interruption(facts)
     if interruption is not None:
         yield make_entry("the user interrupted the work on the last request", interruption.position)
@@ -105,7 +105,7 @@ def list_pending_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEn
         call = facts.unanswered_call
         subject = call.find_first_text("command", "prompt", "file_path", "description")
         yield make_entry(
-            f"the session ends before this call was answered: {call.tool} {subject}",
+            f"the session ends before this call was answered: {call.tool_name} {subject}",
             call.position,
             max_characters=MAX_ROW_CHARACTERS,
         )
@@ -130,7 +130,7 @@ def _list_repository_state(
             yield from _list_uncommitted_files(repository, paths)
         return
     yield from _list_session_branches(facts, paths, session_git)
-    last_commit, last_push = session_git.commit, session_git.push
+    last_commit, last_push = session_git.commit_position, session_git.push_position
     note = f"last commit {states.head_hash}" if states.head_hash else ""
     if last_commit is not None and (last_push is None or last_push.order < last_commit.order):
         yield make_entry("the session did not push its last commit", last_commit, note)
@@ -343,7 +343,7 @@ def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestE
 
 def _is_still_running(run: ShellRun) -> bool:
     """Check whether a background command is still running, as far as the session shows."""
-    return run.is_background and run.status is None and not run.failed
+    return run.is_background and run.status is None and not run.has_failed
 
 
 def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
@@ -409,13 +409,15 @@ def _list_uncommitted_files_of_session(
             states.untracked_paths,
         )
     elif (
-        session_git.commit is not None
+        session_git.commit_position is not None
         and facts.changes
         and not states.stopped_merges
         and not states.list_files_in_state(MAYBE_COMMITTED_STATE)
         and not states.list_files_in_state(MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE)
     ):
-        yield make_entry("all of the session's own changes are committed", session_git.commit)
+        yield make_entry(
+            "all of the session's own changes are committed", session_git.commit_position
+        )
     other_names: list[str] = []
     folders = _collect_folders([*_list_files_changed_after(facts, paths, 0), *states.states])
     for path in sorted(states.listed_paths):

@@ -43,7 +43,7 @@ def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
     refusal = _find_open_refusal(facts)
     if refusal is not None:
         call = refusal.call
-        if call.tool == PLAN_TOOL and refusal.quote.text:
+        if call.tool_name == PLAN_TOOL and refusal.quote.text:
             # The user may have written "write it down", which is not a refusal.
             kind = MessageKind.RETURNED
         else:
@@ -56,7 +56,7 @@ def _find_open_refusal(facts: LineageFacts) -> Refusal | None:
     refusals: Sequence[Refusal] = facts.refusals[::-1]
     for refusal in refusals:
         call = refusal.call
-        if not refusal.is_by_user or call.tool not in {*WRITING_TOOLS, PLAN_TOOL}:
+        if not refusal.is_by_user or call.tool_name not in {*WRITING_TOOLS, PLAN_TOOL}:
             continue
         later_prompt_count = sum(
             prompt.position.order > refusal.quote.position.order for prompt in facts.prompts.quotes
@@ -73,14 +73,14 @@ def find_newest_plan(facts: LineageFacts) -> PendingCall | None:
         return facts.unanswered_call
     for refusal in reversed(facts.refusals):
         call: PendingCall = refusal.call
-        if call.tool == PLAN_TOOL:
+        if call.tool_name == PLAN_TOOL:
             return call
     return None
 
 
 def was_call_replaced(call: PendingCall, facts: LineageFacts) -> bool:
     """Check whether a later change to the same file, or a later plan, replaces a refused call."""
-    if call.tool == PLAN_TOOL:
+    if call.tool_name == PLAN_TOOL:
         return any(plan.position.order > call.position.order for plan in facts.plans)
     later_paths = set()
     for change in facts.changes:
@@ -91,7 +91,7 @@ def was_call_replaced(call: PendingCall, facts: LineageFacts) -> bool:
 
 def _format_call(call: PendingCall) -> str:
     """Return the name of a call's tool, followed by the call's unchanged arguments."""
-    rows = [call.tool]
+    rows = [call.tool_name]
     for name, value in call.inputs.items():
         if isinstance(value, str) and value.strip() and not is_placeholder(value):
             rows += [f"[{name}:]", value.strip("\n")]

@@ -286,7 +286,7 @@ def _is_fully_listed(message: TalkMessage, listed_words: Mapping[str, set[str]])
     """Check whether the shown rows of answers and demands contain every line of a user's message."""
     if (
         message.kind is not MessageKind.REQUEST
-        or message.superseded
+        or message.superseded_sentences
         or message.ref not in listed_words
     ):
         return False
@@ -353,8 +353,8 @@ def _format_head(names: _SessionNames, record_ref: str, read_command: str) -> st
 
 
 def _format_notes(digest: Digest) -> Iterator[str]:
-    if digest.unread_count:
-        yield f"skipped for their size: {digest.unread_count} sessions or sub-agents of the lineage"
+    if digest.unread_transcript_count:
+        yield f"skipped for their size: {digest.unread_transcript_count} sessions or sub-agents of the lineage"
     if digest.skipped_bytes:
         yield f"skipped for its size: {format_bytes(digest.skipped_bytes)} in the middle of the session"
 
@@ -362,7 +362,8 @@ def _format_notes(digest: Digest) -> Iterator[str]:
 def _has_unfinished_turn(digest: Digest) -> bool:
     """Check whether the assistant wrote the last words in the middle of the work."""
     return any(
-        entry.text in {WORK_CONTINUED_ENTRY_TEXT, EARLY_REQUEST_ENTRY_TEXT} for entry in digest.section_entries("now")
+        entry.text in {WORK_CONTINUED_ENTRY_TEXT, EARLY_REQUEST_ENTRY_TEXT}
+        for entry in digest.section_entries("now")
     )
 
 
@@ -444,7 +445,7 @@ def _quote_message(
 def _format_body(message: TalkMessage, text: str, names: _SessionNames) -> Iterator[str]:
     for row in text.split("\n"):
         yield f"{INDENT}{remove_block_markers(row)}"
-    for sentence, ref in message.superseded:
+    for sentence, ref in message.superseded_sentences:
         if sentence[:40] in text.replace("\n", " "):
             yield (
                 f"{INDENT}[superseded at {names.short_reference(ref)}: "
@@ -610,7 +611,7 @@ def _format_section(
 ) -> list[str]:
     """Return a section's heading and as many of the section's entries as fit."""
     entries = digest.section_entries(section.name)
-    entry_count = len(entries) + digest.omitted.get(section.name, 0)
+    entry_count = len(entries) + digest.omitted_counts.get(section.name, 0)
     is_open = section.group is SectionGroup.OPEN
     heading = section.heading
     if not is_open and sum(UNKNOWN_STATUS in entry.note for entry in entries) > 1:
@@ -666,7 +667,7 @@ def _find_session_names(digest: Digest) -> _SessionNames:
     """
     refs = list(digest_references(digest))
     for message in digest.talk:
-        for _, ref in message.superseded:
+        for _, ref in message.superseded_sentences:
             refs.append(ref)
     counts = Counter(
         session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon

@@ -83,7 +83,7 @@ def collect_pull_requests(commands: Iterable[ParsedRun]) -> PullRequests:
     for run, parts in commands:
         if "git" in run.command:
             branch = read_branch(run) or branch
-        if run.failed or "gh pr" not in run.command:
+        if run.has_failed or "gh pr" not in run.command:
             continue
         calls = [words[2:] for words, _ in parts if words[:2] == ("gh", "pr") and len(words) > 2]
         for verb, *rest in calls:

@@ -41,12 +41,12 @@ def list_refusals(
     """
     for refusal in reversed(facts.refusals):
         call, quote, is_by_user = refusal
-        if call.tool == PLAN_TOOL and quote.text:
+        if call.tool_name == PLAN_TOOL and quote.text:
             continue
         has_user_words = is_by_user and bool(quote.text)
         if has_user_words == with_words and not _was_allowed_later(refusal, facts, commands):
             subject = cut_line(_find_subject(call), MAX_SUBJECT_CHARACTERS)
-            label = f"refused by {'the user' if is_by_user else 'a rule'}: {call.tool} {subject}".rstrip()
+            label = f"refused by {'the user' if is_by_user else 'a rule'}: {call.tool_name} {subject}".rstrip()
             yield make_entry(f"{label}: {quote.text}".rstrip(": "), quote.position)
 
 
@@ -67,11 +67,11 @@ def _was_allowed_later(
     A later call did the same if it changed the same file, or if it ran the same commands.
     """
     call, order = refusal.call, refusal.quote.position.order
-    if call.tool in WRITING_TOOLS:
+    if call.tool_name in WRITING_TOOLS:
         return was_call_replaced(call, facts)
-    if call.tool == "AskUserQuestion" and not refusal.quote.text:
+    if call.tool_name == "AskUserQuestion" and not refusal.quote.text:
         return any(quote.position.order > order for quote in facts.prompts.quotes)
-    if call.tool == "Bash":
+    if call.tool_name == "Bash":
         later_commands = [command for command in commands if command.run.position.order > order]
         return _has_run_later(call.find_first_text("command"), later_commands)
     return False

@@ -81,7 +81,7 @@ class ShellCommand(NamedTuple):
     def may_have_worked(self) -> bool:
         """Whether the run succeeded, or ended with an unknown exit status and without an error message."""
         run = self.run
-        is_unknown = run.status is None and not run.failed and not run.is_background
+        is_unknown = run.status is None and not run.has_failed and not run.is_background
         return self.has_worked or (is_unknown and not self.error_line)
 
 
@@ -101,7 +101,7 @@ def list_commands(facts: LineageFacts) -> list[ShellCommand]:
 
 def _has_succeeded(run: ShellRun) -> bool:
     """Check whether a run succeeded. A search succeeded only if it found something."""
-    if run.status != 0 or run.failed:
+    if run.status != 0 or run.has_failed:
         return False
     output = run.output.strip()
     if output in _NO_OUTPUT:
@@ -209,8 +209,8 @@ def _choose_commands(
         ):
             if _uses_removed_folder(good_run, commands, removals):
                 continue
-            covering_pass = check_passes.find_covering_pass(_make_check_run(runs[-1]))
-            is_replaced = covering_pass is not None and _is_outdated(runs[-1], edited_files)
+            covering_run = check_passes.find_covering_run(_make_check_run(runs[-1]))
+            is_replaced = covering_run is not None and _is_outdated(runs[-1], edited_files)
             if _is_one_time_check(runs, is_replaced=is_replaced):
                 continue
             score = (
@@ -231,7 +231,7 @@ def _choose_commands(
                         runs[-1],
                         good_run,
                         _find_last_passing_run(good_run, passed_positions, edited_files),
-                        covering_pass,
+                        covering_run,
                         edited_files,
                     ),
                 )
@@ -520,7 +520,7 @@ def is_worth_repeating(command: ShellCommand) -> bool:
         len(command_text) > MAX_COMMAND_CHARACTERS
         or ONE_TIME_COMMAND.search(command_text)
         or is_inspection(command_text)
-        or (not command.run.failed and _HELP_OUTPUT.match(command.run.output))
+        or (not command.run.has_failed and _HELP_OUTPUT.match(command.run.output))
     ):
         return False
     written_paths = [path for path, _ in shell.find_changed_paths(command.parts)]
@@ -568,7 +568,7 @@ def _may_have_passed(part: SimpleCommand, command: ShellCommand) -> bool:
     The error message of a format check is ignored if this part does not check the format.
     """
     run = command.run
-    if run.status is not None or run.failed or run.is_background:
+    if run.status is not None or run.has_failed or run.is_background:
         return False
     if not command.error_line:
         return True
@@ -676,7 +676,7 @@ def _format_runs_note(
     last_run: ShellCommand,
     good_run: ShellCommand,
     last_pass: _PartRun | None,
-    covering_pass: RecordPosition | None,
+    covering_run: RecordPosition | None,
     edited_files: EditedFiles,
 ) -> str:
     notes = list(first_notes)
@@ -697,7 +697,7 @@ def _format_runs_note(
         and last_run.run.position.session_id == good_run.run.position.session_id
     ):
         label = f"its last run, :{last_run.run.position.number},"
-    if last_run.run.failed:
+    if last_run.run.has_failed:
         notes.append(
             f"{label} failed{f', exit {last_run.run.status}' if last_run.run.status else ''}"
         )
@@ -709,9 +709,9 @@ def _format_runs_note(
             edits_note = edited_files.describe_edits_after_failure(result_position, run_folder)
         else:
             edits_note = edited_files.describe_edits_after_pass(result_position, run_folder)
-            if edits_note and covering_pass is not None:
-                notes.append(f"a check that covers it passed since, :{covering_pass.number}")
-                edits_note = edited_files.describe_edits_after_pass(covering_pass, run_folder)
+            if edits_note and covering_run is not None:
+                notes.append(f"a check that covers it passed since, :{covering_run.number}")
+                edits_note = edited_files.describe_edits_after_pass(covering_run, run_folder)
         notes.append(edits_note)
     return ", ".join(filter(None, notes))
 
@@ -750,7 +750,7 @@ def _find_error_line(run: ShellRun) -> str:
 
     For example, the exit status of a pipe does not report a failure in its first command.
     """
-    if run.failed:
+    if run.has_failed:
         return ""
     for output_end in (
         run.output[:SEARCHED_END_CHARACTERS],

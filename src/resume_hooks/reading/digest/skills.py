@@ -180,7 +180,7 @@ def _is_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) 
 def _find_final_answer(facts: LineageFacts) -> Quote | None:
     """Return the answer to the last prompt, or None if a call followed it or a command is still running."""
     is_running = any(
-        run.is_background and run.status is None and not run.failed for run in facts.runs
+        run.is_background and run.status is None and not run.has_failed for run in facts.runs
     )
     last_words = facts.words_since_prompt
     if is_running or last_words is None or facts.last_call_order > last_words.position.order:

@@ -68,7 +68,7 @@ def update_stopped_merge(
         return _make_stopped_merge(stopped, words, run)
     if stopped is None:
         return None
-    has_failed = run.failed or _FAILURE_ROW.search(run.output) is not None
+    has_failed = run.has_failed or _FAILURE_ROW.search(run.output) is not None
     if is_merging:
         is_ended = not has_failed
     elif words[0] == "commit":

@@ -338,7 +338,9 @@ def _mark_revoked_sentences(messages: Sequence[TalkMessage]) -> list[TalkMessage
         )
     rows = list(messages)
     for message_index, message_revocations in revocations.items():
-        rows[message_index] = rows[message_index]._replace(superseded=tuple(message_revocations))
+        rows[message_index] = rows[message_index]._replace(
+            superseded_sentences=tuple(message_revocations)
+        )
     return rows
 
 
@@ -356,7 +358,9 @@ def _mark_former_plans(
         if ref is not None and message.kind is MessageKind.REQUEST:
             title = next(prose.split_sentences(message.text), "")
         if ref is not None and title:
-            yield message._replace(superseded=(*message.superseded, (title, ref)))
+            yield message._replace(
+                superseded_sentences=(*message.superseded_sentences, (title, ref))
+            )
         else:
             yield message
 

@@ -62,7 +62,7 @@ def collect_todos(
     last commit, whose sequence number is ``last_commit_order``. ``last_check`` is the last check
     that passed.
     """
-    list_order = facts.todo_list.updated_at
+    list_order = facts.todo_list.last_update_order
     todos = list(_list_unfinished_todos(facts, pull_requests))
     is_abandoned = last_commit_order > list_order and list_order < find_turn_order(
         facts, MAX_PROMPTS_AFTER_LIST
@@ -127,7 +127,7 @@ def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) ->
     return make_entry(
         f"the task list is out of date, last changed before {_join_events(later_events)}; unfinished then: "
         f"{', '.join(quotes)}",
-        max(todos, key=lambda todo: todo.updated_at).position,
+        max(todos, key=lambda todo: todo.last_update_order).position,
     )
 
 
@@ -142,7 +142,7 @@ def _list_unfinished_todos(facts: LineageFacts, pull_requests: PullRequests) -> 
         if _ALL_DONE_STATEMENT.search(quote.text[:MAX_DONE_CHARACTERS]):
             done_order = max(done_order, quote.position.order)
     for todo in facts.todo_list.list_open_todos():
-        is_over = todo.status == "in_progress" and todo.updated_at < done_order
+        is_over = todo.status == "in_progress" and todo.last_update_order < done_order
         if not is_over and not pull_requests.has_wait_ended(todo.text, todo.position):
             yield todo
 
@@ -158,7 +158,7 @@ def _find_overtaking_answer(
     2. Files were edited for a later prompt, and the answer neither asks nor offers anything.
     3. The answer reports finished work after later edits or after checks that passed.
     """
-    list_order = facts.todo_list.updated_at
+    list_order = facts.todo_list.last_update_order
     edit_order = max((change.position.order for change in facts.changes), default=0)
     work_order = max(edit_order, last_check.order if last_check is not None else 0)
     has_later_prompt = any(
