@@ -387,7 +387,7 @@ def test_a_digest_marks_uncommitted_files(repo: Path, config_home: ConfigHome) -
 
     environ = {**config_home.environ, "PATH": os.environ["PATH"]}
     found = (build_digest(session_file(str(home)), Where(environ)) for _ in range(20))
-    digest = next((one for one in found if one.git != "not asked"), None)
+    digest = next((one for one in found if one.git_line != "not asked"), None)
     assert digest is not None
     assert entry_notes(digest, "changed") == {"b": "", "a": "not committed"}
-    assert "1 uncommitted" in digest.git
+    assert "1 uncommitted" in digest.git_line

@@ -898,7 +898,7 @@ class FileStates:
             commits = commits[:1] * len(hashes)
         for target, commit in zip(hashes, commits, strict=False):
             for former_hash, reverting_commit in list(self._reverting_commits.items()):
-                if target.startswith(reverting_commit.name[:MIN_HASH_CHARACTERS]):
+                if target.startswith(reverting_commit.short_hash[:MIN_HASH_CHARACTERS]):
                     del self._reverting_commits[former_hash]
             self._reverting_commits[target[:MIN_HASH_CHARACTERS]] = commit
 

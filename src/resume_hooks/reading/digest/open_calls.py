@@ -37,7 +37,10 @@ def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
 
     A refused call is left out if a later call replaced it.
     """
-    if facts.unanswered_call is not None and facts.unanswered_call.tool in _TOOLS_WITH_ARGUMENTS:
+    if (
+        facts.unanswered_call is not None
+        and facts.unanswered_call.tool_name in _TOOLS_WITH_ARGUMENTS
+    ):
         call = facts.unanswered_call
         yield OpenCall(MessageKind.PENDING, call.position, _format_call(call))
     refusal = _find_open_refusal(facts)
@@ -69,7 +72,7 @@ def _find_open_refusal(facts: LineageFacts) -> Refusal | None:
 
 def find_newest_plan(facts: LineageFacts) -> PendingCall | None:
     """Return the last plan that the user refused or has not answered."""
-    if facts.unanswered_call is not None and facts.unanswered_call.tool == PLAN_TOOL:
+    if facts.unanswered_call is not None and facts.unanswered_call.tool_name == PLAN_TOOL:
         return facts.unanswered_call
     for refusal in reversed(facts.refusals):
         call: PendingCall = refusal.call
