@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
+from resume_hooks.transcripts.transcript import MAX_QUICK_SCAN_BYTES
 from tests.builders import SESSION, ConfigHome, conversation, user, write_session
 from tests.needs import REPO
 
@@ -271,7 +271,7 @@ def test_the_card_of_a_long_session_imports_no_plans(config_home: ConfigHome) ->
     It estimates the numbers from file sizes.
     """
     first, *rest = conversation(2)
-    filling = user("x" * (MAX_QUICK_BYTES + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
+    filling = user("x" * (MAX_QUICK_SCAN_BYTES + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
     write_session(config_home.project(), SESSION, [first, *rest, filling])
     found = add_packages(
         loaded_modules(config_home, "prompt", {"session_id": SESSION, "prompt": ">resume"})

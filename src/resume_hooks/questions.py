@@ -68,8 +68,8 @@ def line_of_new_folder(event: dict[str, Any], /) -> str:
 
 
 @declare_question
-def work_after_start(where: Where, is_over: Callable[[], bool], /) -> None:
-    """Do work that can wait until the session has started. Stop when ``is_over`` returns True.
+def work_after_start(where: Where, is_time_up: Callable[[], bool], /) -> None:
+    """Do work that can wait until the session has started. Stop when ``is_time_up`` returns True.
 
     The function is not called in a headless run.
     """

@@ -130,7 +130,7 @@ def test_verify_finds_damage_in_the_trash(
     The error of a failed ``restore`` suggests this command.
     """
     cli("delete", SESSION, "--yes")
-    trash.pack_deleted(config_home.where, lambda: False)
+    trash.pack_deleted_sessions(config_home.where, lambda: False)
     (entry,) = trash.list_deleted(config_home.where)
     pack = Path(entry.folder, entry.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])

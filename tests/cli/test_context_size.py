@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import pytest
 
 from resume_hooks.transcripts.context_size import (
-    MISSING_BEGINNING,
-    OUTPUTS_CLEARED,
-    THINKING_UNCOUNTED,
+    MISSING_BEGINNING_REASON,
+    OUTPUTS_CLEARED_REASON,
+    THINKING_UNCOUNTED_REASON,
 )
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import ESTIMATED, MEASURED
@@ -118,11 +118,11 @@ def test_records_before_a_broken_link_are_not_counted(
     The last request still included them.
     """
     told = context_sizes_of_verbs(config_home, cli, records)
-    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING)] * 3
+    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING_REASON)] * 3
     assert {each["tokens"] for each in told} == {FIRST_REQUEST_TOKENS + 12}
     shown = cli("info", SESSION).stdout.decode()
     assert f"about {FIRST_REQUEST_TOKENS + 12:,} tokens" in shown
-    assert MISSING_BEGINNING in shown
+    assert MISSING_BEGINNING_REASON in shown
     assert "~" in cli("sessions", "--all").stdout.decode()
 
 
@@ -134,7 +134,7 @@ def test_outputs_cleared_by_an_old_client_are_counted(config_home: ConfigHome, c
     told = context_sizes_of_verbs(
         config_home, cli, records_of_old_client(records_with_cleared_output(), 7)
     )
-    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, OUTPUTS_CLEARED)] * 3
+    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, OUTPUTS_CLEARED_REASON)] * 3
     (tokens,) = {each["tokens"] for each in told}
     assert tokens == pytest.approx(FIRST_REQUEST_TOKENS + 80_100, abs=100)
 
@@ -154,7 +154,7 @@ def test_uncounted_thinking_makes_the_size_an_estimate(config_home: ConfigHome, 
     ]
     for counted, kind, reason in (
         (FIRST_REQUEST_TOKENS + 10_070, MEASURED, ""),
-        (FIRST_REQUEST_TOKENS + 70, ESTIMATED, THINKING_UNCOUNTED),
+        (FIRST_REQUEST_TOKENS + 70, ESTIMATED, THINKING_UNCOUNTED_REASON),
     ):
         last = assistant("done", uuid="a4", parent="u4", ts=6, tokens=counted)
         info, full, _ = context_sizes_of_verbs(config_home, cli, [*records, last])

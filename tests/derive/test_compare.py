@@ -40,7 +40,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.api_usage import LONG_CACHE_SECONDS, RecentRequests
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ESTIMATED, ContextSize
-from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
+from resume_hooks.transcripts.transcript import MAX_QUICK_SCAN_BYTES
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -107,7 +107,7 @@ def bulky_session(outputs: int = 40) -> list[Record]:
 
 
 def compare_at(
-    home: ConfigHome, records: list[Record], at: float, *, limit: int = MAX_QUICK_BYTES
+    home: ConfigHome, records: list[Record], at: float, *, limit: int = MAX_QUICK_SCAN_BYTES
 ) -> Comparison:
     """Return the comparison of a session ``at`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)

@@ -17,7 +17,7 @@ from resume_hooks.archive import link_sessions
 from resume_hooks.archive.retention.ancestors import (
     archive_ancestors,
     archive_parents,
-    archive_pending,
+    archive_pending_sessions,
 )
 from resume_hooks.archive.retention.expiring import archive_expiring
 from resume_hooks.archive.vault import permission
@@ -111,12 +111,12 @@ def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: Config
     assert "up to 20 GB, will be kept" in question_shown_by_module(client_that_can_ask)
     assert question_shown_by_module(client_that_can_ask) == "", "told once"
     assert (
-        archive_pending(client_that_can_ask.where, never_over_time_limit),
+        archive_pending_sessions(client_that_can_ask.where, never_over_time_limit),
         archived_ids(client_that_can_ask.where),
     ) == (1, [])
     assert not archive_parents(client_that_can_ask.where, 0, never_over_time_limit)
     set_vault(client_that_can_ask, "on")
-    assert archive_pending(client_that_can_ask.where, never_over_time_limit) == 0
+    assert archive_pending_sessions(client_that_can_ask.where, never_over_time_limit) == 0
     assert archived_ids(client_that_can_ask.where) == [parent.session_id]
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.sessions.locator_forms import (
-    filter_by_naming_lines,
+    filter_by_name_lines,
     find_sessions_titled,
     pattern_of_words,
     titles_of,
@@ -73,7 +73,7 @@ def test_every_title_is_found(
     session = write_candidate(tmp_path_factory.mktemp("sift"), content)
     for answer in titles_of(HeadTail(session.path)) - {"(no prompt yet)"}:
         for typed in (answer, answer.swapcase() if answer.isascii() else answer):
-            assert filter_by_naming_lines(pattern_of_words(typed), [session], {}) == [session]
+            assert filter_by_name_lines(pattern_of_words(typed), [session], {}) == [session]
         assert find_sessions_titled(answer, [session]) == [session]
 
 
@@ -96,8 +96,8 @@ def test_a_mentioned_title_is_not_a_match(tmp_path: Path) -> None:
     """A title that is only mentioned in a message does not find the session."""
     talk = user('the parser, {"type":"custom-title","customTitle":"parser"}', uuid="u")
     session = write_candidate(tmp_path, [talk, custom_title("Other")])
-    assert filter_by_naming_lines(pattern_of_words("parser"), [session], {}) == []
-    assert filter_by_naming_lines(pattern_of_words("other"), [session], {}) == [session]
+    assert filter_by_name_lines(pattern_of_words("parser"), [session], {}) == []
+    assert filter_by_name_lines(pattern_of_words("other"), [session], {}) == [session]
 
 
 def test_tags_and_links_are_found_at_the_end(tmp_path: Path) -> None:
@@ -109,13 +109,13 @@ def test_tags_and_links_are_found_at_the_end(tmp_path: Path) -> None:
         re.compile(rb'"prnumber":\s?72\b'),
         pattern_of_words("mine"),
     ):
-        assert filter_by_naming_lines(pattern, [session], {}) == [session]
+        assert filter_by_name_lines(pattern, [session], {}) == [session]
 
 
 def test_a_deleted_file_is_not_a_candidate(tmp_path: Path) -> None:
     """A file that was deleted is not a candidate."""
     gone = SessionFile(session_id(1), str(tmp_path / "gone.jsonl"), time.time(), 10)
-    assert filter_by_naming_lines(pattern_of_words("x"), [gone], {}) == []
+    assert filter_by_name_lines(pattern_of_words("x"), [gone], {}) == []
 
 
 def test_every_title_of_the_corpus_is_found(tmp_path: Path) -> None:
@@ -125,4 +125,4 @@ def test_every_title_of_the_corpus_is_found(tmp_path: Path) -> None:
     for session in sessions_in_project_folder(str(tmp_path)):
         glance = HeadTail(session.path)
         names = {*titles_of(glance), glance.tag} - {"", "(no prompt yet)"}
-        assert all(filter_by_naming_lines(pattern_of_words(name), [session], {}) for name in names)
+        assert all(filter_by_name_lines(pattern_of_words(name), [session], {}) for name in names)

@@ -9,9 +9,9 @@ import pytest
 
 from resume_hooks.transcripts.linearize import (
     LinearChain,
-    largest_valid_count,
+    find_largest_valid_count,
     linearize_chain,
-    smallest_valid_count,
+    find_smallest_valid_count,
 )
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, make_node
@@ -134,14 +134,14 @@ LARGEST_COUNTS = {
 
 @pytest.mark.parametrize("name", LARGEST_COUNTS)
 def test_largest_valid_count_excludes_open_calls(name: str) -> None:
-    """``largest_valid_count`` returns how many records at the start form a valid conversation.
+    """``find_largest_valid_count`` returns how many records at the start form a valid conversation.
 
     In a valid conversation, no call is open and no answer is cut.
     """
     story, counts = LARGEST_COUNTS[name]
     row = linearize_chain(chain_of_story(story))
-    assert [largest_valid_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
-    assert largest_valid_count(row, 0) == 0
+    assert [find_largest_valid_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
+    assert find_largest_valid_count(row, 0) == 0
 
 
 SMALLEST_COUNTS = {
@@ -156,6 +156,6 @@ SMALLEST_COUNTS = {
 
 @pytest.mark.parametrize("name", SMALLEST_COUNTS)
 def test_smallest_valid_count_skips_results_of_earlier_calls(name: str) -> None:
-    """``smallest_valid_count`` moves a cut forward until no call is open and no answer is cut."""
+    """``find_smallest_valid_count`` moves a cut forward until no call is open and no answer is cut."""
     story, start, expected = SMALLEST_COUNTS[name]
-    assert smallest_valid_count(linearize_chain(chain_of_story(story)), start) == expected
+    assert find_smallest_valid_count(linearize_chain(chain_of_story(story)), start) == expected

@@ -119,11 +119,11 @@ def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
     stream, lines = io.BytesIO(content), read_all_lines(content)
     asked = LineNumbers(len(content))
     for line in lines[::-1]:
-        assert asked.offset_of_line(stream, line.number) == line.offset
-        assert asked.number_at(stream, line.offset) == line.number
+        assert asked.find_line_offset(stream, line.number) == line.offset
+        assert asked.find_line_number(stream, line.offset) == line.number
     assert LineNumbers(len(content)).count_lines(stream) == len(lines)
     for number in (-1, len(lines), len(lines) + 5):
-        assert LineNumbers(len(content)).offset_of_line(stream, number) == -1
+        assert LineNumbers(len(content)).find_line_offset(stream, number) == -1
 
 
 @given(LINE_BYTES, st.data())
@@ -153,8 +153,8 @@ def test_lines_after_the_opened_size_are_not_read(tmp_path: Path) -> None:
         path.write_bytes(b"one\ntwo\nthree\nfour\n")
         assert (
             numbers.count_lines(stream),
-            numbers.offset_of_line(stream, 2),
-            numbers.offset_of_line(stream, 3),
+            numbers.find_line_offset(stream, 2),
+            numbers.find_line_offset(stream, 3),
         ) == (
             3,
             8,

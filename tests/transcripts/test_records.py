@@ -181,16 +181,16 @@ def test_only_characters_that_reach_the_api_are_counted() -> None:
     ],
 )
 def test_counted_tokens_adds_four_counts(usage: Any, expected: int) -> None:
-    """``counted_tokens`` adds an answer's four counts and ignores invalid values."""
+    """``read_token_counts`` adds an answer's four counts and ignores invalid values."""
     record = assistant("x", uuid="a")
     record["message"]["usage"] = usage
-    assert records.counted_tokens(record)[1] == expected
-    assert records.counted_tokens({**record, "type": "user"}) == (0, 0)
+    assert records.read_token_counts(record)[1] == expected
+    assert records.read_token_counts({**record, "type": "user"}) == (0, 0)
 
 
 def test_the_input_is_counted_without_the_answer() -> None:
-    """``counted_tokens`` also returns the number of tokens without those of the answer itself."""
-    assert records.counted_tokens(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
+    """``read_token_counts`` also returns the number of tokens without those of the answer itself."""
+    assert records.read_token_counts(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
 
 
 @pytest.mark.parametrize(

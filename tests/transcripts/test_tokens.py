@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.context_size import (
-    NOT_COUNTED_SINCE_CREATION,
+    NOT_COUNTED_SINCE_CREATION_REASON,
     measure_chain,
     measure_tail,
 )
@@ -327,7 +327,7 @@ def test_a_trimmed_child_has_the_window_of_its_parent(
     path = write_session(tmp_path, SESSION, [first, turns[0]])
     known = window == 1_000_000
     assert measure_tail(path) == ContextSize(
-        168_879, window, ESTIMATED, NOT_COUNTED_SINCE_CREATION, is_window_known=known
+        168_879, window, ESTIMATED, NOT_COUNTED_SINCE_CREATION_REASON, is_window_known=known
     )
     turns[-1]["message"]["usage"] = {"input_tokens": 170_000}
     path = write_session(tmp_path, SESSION, [first, *turns])

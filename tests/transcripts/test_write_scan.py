@@ -1,4 +1,4 @@
-"""Tests of ``WriteObserver``, which scans a transcript before a child is written.
+"""Tests of ``CopyPreparationObserver``, which scans a transcript before a child is written.
 
 The observer finds messages that the API would refuse, and the message to which each file snapshot
 belongs.
@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.transcripts.records import get_message
 from resume_hooks.transcripts.transcript import scan_transcript
-from resume_hooks.transcripts.write_scan import Snapshot, WriteObserver, mend_record, needs_mending
+from resume_hooks.transcripts.write_scan import Snapshot, CopyPreparationObserver, mend_record, needs_mending
 from tests.builders import SESSION, Record, assistant, call, result, session_bytes, user
 
 TEXT_BLOCK = {"type": "text", "text": "said"}
@@ -101,11 +101,11 @@ def test_refused_messages_are_repaired(name: str) -> None:
     assert wanted is None or not needs_mending(wanted)
 
 
-def observe_records(folder: Path, rows: list[Any]) -> WriteObserver:
+def observe_records(folder: Path, rows: list[Any]) -> CopyPreparationObserver:
     """Scan a file with these records and return the observer."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
-    survey = WriteObserver()
+    survey = CopyPreparationObserver()
     scan_transcript(str(path), observers=[survey])
     return survey
 

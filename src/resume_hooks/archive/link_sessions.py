@@ -70,15 +70,15 @@ def reason_not_to_link(where: Where) -> str:
     return ""
 
 
-def link_all_sessions(where: Where, is_over: Callable[[], bool]) -> None:
+def link_all_sessions(where: Where, is_time_up: Callable[[], bool]) -> None:
     """Archive the files that exist only as our links, then link every session.
 
-    Stop when ``is_over`` returns true. For speed, a file's content is read only if the file was
+    Stop when ``is_time_up`` returns true. For speed, a file's content is read only if the file was
     replaced. For other files, only the names are compared. If archiving is not allowed, all links
     are removed. No file is archived before the user has answered the question whether to archive.
     """
     if _are_links_allowed(where):
-        archiver = _ProjectArchiver(where, is_over, is_user_waiting=False)
+        archiver = _ProjectArchiver(where, is_time_up, is_user_waiting=False)
         make_private_folder(links_folder(where), where)
         for key in sorted(
             {*_list_folder(links_folder(where)), *map(os.path.basename, all_project_folders(where))}
@@ -133,10 +133,10 @@ class _ProjectArchiver:
     A session is archived by reading its links in place of the client's files.
     """
 
-    def __init__(self, where: Where, is_over: Callable[[], bool], *, is_user_waiting: bool) -> None:
+    def __init__(self, where: Where, is_time_up: Callable[[], bool], *, is_user_waiting: bool) -> None:
         self._where = where
         self._is_user_waiting = is_user_waiting
-        self._is_over = is_over
+        self._is_time_up = is_time_up
         self._failed_link_count = 0
         self._archiver: BackgroundArchiver | None = None
 
@@ -155,12 +155,12 @@ class _ProjectArchiver:
             return
         links, client_files = _list_folder(link_folder), _list_folder(client_folder)
         for name, entry in links.items():
-            if self._is_over():
+            if self._is_time_up():
                 return
             if session_id_from_path(name) and not _is_same_file(entry, client_files.get(name)):
                 self._process_linked_transcript(entry.path, os.path.join(client_folder, name))
         for name, entry in client_files.items() if create_links else ():
-            if self._is_over():
+            if self._is_time_up():
                 return
             if session_id_from_path(name) and entry.is_file(follow_symlinks=False):
                 has_folder = _session_folder(name) in links or _session_folder(name) in client_files

@@ -282,5 +282,5 @@ def roll_over_session(options: RolloverOptions) -> Receipt:
             "Leave out --quick, or --with-summary, -p, --model and --timeout.",
         )
     refuse_start_in_other_folder(options)
-    parent = options.locate_session(foreign=True)
+    parent = options.locate_session(allow_other_agents=True)
     return print_child(options, rollover_quick(parent, make_caller(options)).receipt)

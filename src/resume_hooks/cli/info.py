@@ -36,7 +36,7 @@ from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
 def print_info(options: InfoOptions) -> None:
     """Scan a session and print its facts: title, dates, size, tokens, turns and damage."""
-    session = options.locate_session(foreign=True)
+    session = options.locate_session(allow_other_agents=True)
     piece_counts = PieceCollector()
     with scan_progress(session.path, quiet=options.as_json) as observers:
         transcript = scan_transcript(session.path, observers=[*observers, piece_counts])
@@ -157,7 +157,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
             if data["kept"]
             else []
         ),
-        ("context", f"{about_text}{context.tokens:,} tokens, {context.share_text}{context_note}"),
+        ("context", f"{about_text}{context.tokens:,} tokens, {context.size_in_percent}{context_note}"),
         (
             "turns",
             (

@@ -69,7 +69,7 @@ def print_lineage(options: LineageOptions) -> None:
 
 
 def _read_local_lineage(options: LineageOptions) -> list[Ancestor]:
-    return LineageFinder(options.where).find_lineage(options.locate_session(foreign=True).path)
+    return LineageFinder(options.where).find_lineage(options.locate_session(allow_other_agents=True).path)
 
 
 def ancestors_text(rows: list[Ancestor]) -> str:
@@ -106,7 +106,7 @@ def ancestor_line(row: Ancestor) -> str:
 def _print_descendants(options: LineageOptions) -> None:
     if options.find_part_functions(questions.lineage_by_option):
         raise UsageError("--derived shows only the sessions of this machine", "Leave --team out.")
-    session = options.locate_session(foreign=True)
+    session = options.locate_session(allow_other_agents=True)
     lineage_finder = LineageFinder(options.where)
     descendants = lineage_finder.find_descendants(session.session_id)
     if not options.everything:

@@ -27,7 +27,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import (
     AGENT_NAMES,
     ALL_AGENTS,
-    RESUMABLE_AGENTS,
+    RESUMABLE_AGENT_NAMES,
     require_complete,
 )
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -100,7 +100,7 @@ def complete_session(
     return complete_locators(incomplete)
 
 
-TARGET_AGENT_OPTION = option(type=click.Choice(RESUMABLE_AGENTS), help="The agent to continue in.")
+TARGET_AGENT_OPTION = option(type=click.Choice(RESUMABLE_AGENT_NAMES), help="The agent to continue in.")
 DRY_RUN_OPTION = flag(help="Show the result, but write nothing.")
 YES_OPTION = flag(help="Do not ask.")
 AGENT_OPTION = option(
@@ -192,12 +192,12 @@ class VerbOptions:
             elif isinstance(value, DeclaredParameter):
                 yield value.make_parameter(name)
 
-    def locate_session(self, *, foreign: bool = False) -> Session:
+    def locate_session(self, *, allow_other_agents: bool = False) -> Session:
         """Return the session that the verb's SESSION argument names.
 
-        If ``foreign``, the session may be another agent's, such as Codex's.
+        If ``allow_other_agents``, the session may be another agent's, such as Codex's.
         """
-        return locate_session(self.locator, self.where, foreign=foreign)
+        return locate_session(self.locator, self.where, allow_other_agents=allow_other_agents)
 
     def locate_parent(self) -> Session:
         """Return the session or sub-agent that the SESSION argument names, for a verb that creates a child."""
@@ -208,7 +208,7 @@ class VerbOptions:
 
         Raise UsageError if the session's file is lost and only its prompts are known.
         """
-        session = self.locate_session(foreign=True)
+        session = self.locate_session(allow_other_agents=True)
         require_complete(session)
         return session
 
@@ -316,15 +316,15 @@ def _find_longest_flag(name: str) -> str:
     return max(options[name], key=len)
 
 
-def locate_session(locator: str | None, where: Where, *, foreign: bool = False) -> Session:
-    """Return the session that a locator names. If ``foreign``, the session may be another agent's.
+def locate_session(locator: str | None, where: Where, *, allow_other_agents: bool = False) -> Session:
+    """Return the session that a locator names. If ``allow_other_agents``, the session may be another agent's.
 
     Raise UsageError for a sub-agent. Without a locator, return the latest session of the current
     folder.
     """
     folder = current_folder()
     if locator and locate.is_subagent_locator(locator):
-        session_file = locate.resolve_transcript(locator, folder, where, foreign=foreign)
+        session_file = locate.resolve_transcript(locator, folder, where, allow_other_agents=allow_other_agents)
         if subagent_name(session_file.path):
             raise UsageError(
                 f"{plain_line(session_file.session_id)} is a sub-agent, which this verb does not accept",
@@ -334,7 +334,7 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
                 ),
             )
         return _load_session(session_file, where)
-    session = _load_session(locate.resolve_locator(locator, folder, where, foreign=foreign), where)
+    session = _load_session(locate.resolve_locator(locator, folder, where, allow_other_agents=allow_other_agents), where)
     if locator is None:
         _print_chosen_session(session, _find_unused_newest_child(session, folder, where))
     return session
@@ -357,9 +357,9 @@ def locate_trim(locator: str | None, where: Where) -> Session:
     else the default session.
     """
     if locator is not None:
-        return locate_session(locator, where, foreign=True)
+        return locate_session(locator, where, allow_other_agents=True)
     default_session = _load_session(
-        locate.resolve_locator(None, current_folder(), where, foreign=True), where
+        locate.resolve_locator(None, current_folder(), where, allow_other_agents=True), where
     )
     child = _find_unused_newest_child(default_session, current_folder(), where)
     if child is not None and child.kind in _TRIM_KINDS:
@@ -418,7 +418,7 @@ def locate_parent(locator: str | None, where: Where) -> Session:
             subagent = click.get_current_context().with_resource(context)
             if subagent is not None:
                 return _load_session(subagent, where)
-    return locate_session(locator, where, foreign=True)
+    return locate_session(locator, where, allow_other_agents=True)
 
 
 def current_folder() -> str:

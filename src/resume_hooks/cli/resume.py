@@ -38,7 +38,7 @@ from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, has_unmistakable_form, resolve_title_part
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
-from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
+from resume_hooks.transcripts.transcript import MAX_QUICK_SCAN_BYTES
 
 # the argument that some launchers of the client pass if the user named no session
 EMPTY_OPTION_VALUE = "true"
@@ -109,7 +109,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
             raise _make_no_child_error()
         return
     comparison = compare.compare_strategies(
-        session, Where(), clock.now(), max_live_bytes=MAX_QUICK_BYTES
+        session, Where(), clock.now(), max_live_bytes=MAX_QUICK_SCAN_BYTES
     )
     print_text(_comparison_card(comparison, with_table=options.whole))
     while not continue_by_strategy(session, ask_how_to_continue(session, comparison), mode):
@@ -134,7 +134,7 @@ def _find_session_by_name(locator: str | None) -> SessionFile | None:
     resolvers = RESOLVERS if locator_text.lower().startswith("title:") else SESSION_RESOLVERS
     try:
         return locate.resolve_locator(
-            locator_text, current_folder(), Where(), resolvers=resolvers, foreign=True
+            locator_text, current_folder(), Where(), resolvers=resolvers, allow_other_agents=True
         )
     except AmbiguousLocator as error:
         row = ask_question.ask_candidate(error)
@@ -181,10 +181,10 @@ def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
     """
     if options.locator == EMPTY_OPTION_VALUE:
         session = _find_session_by_name(EMPTY_OPTION_VALUE) or locate_session(
-            None, Where(), foreign=True
+            None, Where(), allow_other_agents=True
         )
     else:
-        session = locate_session(options.locator, Where(), foreign=True)
+        session = locate_session(options.locator, Where(), allow_other_agents=True)
     require_complete(session)
     loss = relocate.find_session_loss(session, options.where)
     if strategy is not None or options.print_only or options.copy:

@@ -33,7 +33,7 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 def rollover_with_summary(options: RolloverOptions) -> Receipt:
     """Create the child and return its receipt. A dry run prints what a model would read."""
     refuse_start_in_other_folder(options)
-    parent = options.locate_session(foreign=True)
+    parent = options.locate_session(allow_other_agents=True)
     model = find_requested_model(options.model, parent, options.where)
 
     def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome:

@@ -68,7 +68,7 @@ def trim_session(options: TrimOptions) -> Receipt:
         outcome = trim_in_place(session, trim_options, caller, force=options.force)
         fields = {"in_place": True, "backup": outcome.receipt.backup or None}
     else:
-        outcome = trim(options.locate_session(foreign=True), trim_options, caller)
+        outcome = trim(options.locate_session(allow_other_agents=True), trim_options, caller)
     fields["savings"] = outcome.plan
     return print_child(options, outcome.receipt, fields, lambda: _describe_trim(outcome))
 

@@ -40,7 +40,7 @@ from resume_hooks.transcripts.tokens import (
     ContextSize,
     FirstRequest,
 )
-from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_at_most
+from resume_hooks.transcripts.transcript import MAX_QUICK_SCAN_BYTES, is_live_part_at_most
 
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
@@ -296,7 +296,7 @@ class _TrimEstimate(NamedTuple):
 
 
 def compare_strategies(
-    session: SessionFile, where: Where, instant: str, *, max_live_bytes: int = MAX_QUICK_BYTES
+    session: SessionFile, where: Where, instant: str, *, max_live_bytes: int = MAX_QUICK_SCAN_BYTES
 ) -> Comparison:
     """Compare the strategies for continuing a session at the time ``instant``.
 
@@ -306,7 +306,7 @@ def compare_strategies(
     now_ms = clock.to_milliseconds(instant) or 0
     session = Session.from_file(session, where)
     ends = session.head_tail
-    if max_live_bytes == MAX_QUICK_BYTES:
+    if max_live_bytes == MAX_QUICK_SCAN_BYTES:
         trim_estimated = session.is_quick_to_read
     else:
         trim_estimated = is_live_part_at_most(session.file, max_live_bytes)
@@ -401,7 +401,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
 
     The numbers are 0 if no content can be trimmed, or if the live part would take too long to read.
     """
-    if not is_live_part_at_most(path, MAX_QUICK_BYTES):
+    if not is_live_part_at_most(path, MAX_QUICK_SCAN_BYTES):
         return FreedTokens(0, 0)
     # Imported here because only sessions that can be read quickly need these modules.
     from resume_hooks.derive.trim import in_client, plan
@@ -418,7 +418,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
 
 
 def _estimate_quick_trim(path: str, where: Where) -> _TrimEstimate | None:
-    if is_live_part_at_most(path, MAX_QUICK_BYTES):
+    if is_live_part_at_most(path, MAX_QUICK_SCAN_BYTES):
         return _estimate_trim(session_file(path), where)
     return None
 

@@ -57,7 +57,7 @@ from resume_hooks.transcripts.raw_edit import add_field
 from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
-from resume_hooks.transcripts.write_scan import WriteObserver
+from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 
 FORK_KIND: Final = "fork"
 REHOME_KIND: Final = "rehome"
@@ -236,7 +236,7 @@ def scan_and_cut(
         return parent, None
     cut = cut_point.cut_conversation(parent.transcript, selector)
     if cut is None:
-        write_observer, child_observer, pieces = WriteObserver(), ChildObserver(), PieceCollector()
+        write_observer, child_observer, pieces = CopyPreparationObserver(), ChildObserver(), PieceCollector()
         whole_transcript = scan_transcript(
             session.file, observers=(write_observer, child_observer, pieces)
         )

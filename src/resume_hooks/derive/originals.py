@@ -30,7 +30,7 @@ from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage.backups import backup_folder
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.placeholders import TRIM_FIELDS, Origin, read_origin
+from resume_hooks.transcripts.placeholders import TRIM_FIELD_NAMES, Origin, read_origin
 from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, get_message, get_string
 from resume_hooks.transcripts.write_scan import mend_record
@@ -96,7 +96,7 @@ def _find_referenced_line(
     made.
     """
     try:
-        session = locate.resolve_locator(reference.session, cwd, where, foreign=True)
+        session = locate.resolve_locator(reference.session, cwd, where, allow_other_agents=True)
     except SessionNotFound:
         prefix = reference.session.lower()
         if len(prefix) >= MIN_ID_PREFIX_CHARACTERS:
@@ -134,7 +134,7 @@ class OriginalFinder:
         """
         if session not in self._lines_by_session:
             try:
-                session_file = locate.resolve_locator(session, "", self._where, foreign=True)
+                session_file = locate.resolve_locator(session, "", self._where, allow_other_agents=True)
             except UsageError as error:
                 raise SessionNotFound(str(error), error.remedy) from error
             self._lines_by_session[session] = RecordLines(
@@ -313,10 +313,10 @@ def restore_record(record: Record, original: Record) -> Record | None:
     """
     restored = {}
     for key, value in record.items():
-        if key not in TRIM_FIELDS:
+        if key not in TRIM_FIELD_NAMES:
             restored[key] = value
     # The original may itself be a trimmed record whose fields name its own original.
-    restored |= {key: value for key, value in original.items() if key in TRIM_FIELDS}
+    restored |= {key: value for key, value in original.items() if key in TRIM_FIELD_NAMES}
     for key in CONTENT_FIELDS:
         if key in original:
             restored[key] = original[key]

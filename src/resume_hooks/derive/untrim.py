@@ -63,7 +63,7 @@ from resume_hooks.transcripts.records import (
 from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE, PieceCollector
-from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
+from resume_hooks.transcripts.write_scan import CopyPreparationObserver, mend_record
 
 # The end of a placeholder that we wrote.
 _FINAL_REFERENCE_PATTERN = re.compile(
@@ -186,7 +186,7 @@ class TrimmedSession:
     session: SessionFile
     transcript: Transcript
     pieces: PieceCollector
-    write_observer: WriteObserver
+    write_observer: CopyPreparationObserver
     context: ContextSize
     scale: TokenScale
     trimmed_nodes: tuple[Node, ...]
@@ -211,7 +211,7 @@ class TrimmedSession:
 
 def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
     """Scan a session, and find the trimmed records of its live chain."""
-    pieces, write_observer, collector = PieceCollector(), WriteObserver(), _TrimmedRecordCollector()
+    pieces, write_observer, collector = PieceCollector(), CopyPreparationObserver(), _TrimmedRecordCollector()
     transcript = scan_transcript(session.file, observers=(pieces, write_observer, collector))
     loaded_session, live_chain = Session.from_file(session, Where()), transcript.chain
     context, scale = loaded_session.measure_chain(live_chain, pieces)

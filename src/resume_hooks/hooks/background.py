@@ -15,7 +15,7 @@ from typing import Any
 
 from resume_hooks import questions, seam
 from resume_hooks.archive import link_sessions
-from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
+from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending_sessions
 from resume_hooks.archive.vault import policy, trash
 from resume_hooks.clock import DAY
 from resume_hooks.derive.child import claims
@@ -64,14 +64,14 @@ def archive_in_background(event: dict[str, Any]) -> None:
     """
     is_headless = hook_replies.is_headless()
     if is_headless:
-        is_over = _make_stop_condition(MAX_HEADLESS_WORK_SECONDS, None)
+        is_time_up = _make_stop_condition(MAX_HEADLESS_WORK_SECONDS, None)
     else:
-        is_over = _make_stop_condition(MAX_WORK_SECONDS, find_client_pid())
-    expiring_sessions.archive_expiring_sessions(event, is_over, is_at_start=False)
-    archive_pending(Where(), is_over)
+        is_time_up = _make_stop_condition(MAX_WORK_SECONDS, find_client_pid())
+    expiring_sessions.archive_expiring_sessions(event, is_time_up, is_at_start=False)
+    archive_pending_sessions(Where(), is_time_up)
     claims.remove_sidecars_of_killed_commands(Where())
     with contextlib.suppress(OSError):
-        link_sessions.link_all_sessions(Where(), is_over)
+        link_sessions.link_all_sessions(Where(), is_time_up)
     note, now = hook_state.read_note(_VAULT_NOTE), time.time()
     next_run, last_run, archived_until = (
         note[key] if hook_state.is_valid_timestamp(note.get(key)) else 0
@@ -81,10 +81,10 @@ def archive_in_background(event: dict[str, Any]) -> None:
         return
     try:
         is_complete = archive_parents(
-            Where(), archived_until if archived_until <= now else 0, is_over
+            Where(), archived_until if archived_until <= now else 0, is_time_up
         )
         policy.apply_policy(Where())
-        trash.pack_deleted(Where(), is_over)
+        trash.pack_deleted_sessions(Where(), is_time_up)
         next_run = now + (DAY if is_complete else RETRY_SECONDS)
         hook_state.write_note(
             _VAULT_NOTE,

@@ -63,9 +63,9 @@ def archive_at_start(event: dict[str, Any]) -> str:
 
 
 def archive_expiring_sessions(
-    event: dict[str, Any], is_over: Callable[[], bool], *, is_at_start: bool
+    event: dict[str, Any], is_time_up: Callable[[], bool], *, is_at_start: bool
 ) -> ArchiveBatch | None:
-    """Archive sessions that expire soon until ``is_over`` returns True, and write the project's notes.
+    """Archive sessions that expire soon until ``is_time_up`` returns True, and write the project's notes.
 
     Return None if another process is archiving. Raise OSError if the state folder can't be written.
     """
@@ -80,7 +80,7 @@ def archive_expiring_sessions(
     try:
         started = time.time()
         progress = archive_expiring(
-            project, client_start_folder(event), Where(), is_over, is_user_waiting=is_at_start
+            project, client_start_folder(event), Where(), is_time_up, is_user_waiting=is_at_start
         )
         for prefix in (DUE_PREFIX,) if is_at_start else (DUE_PREFIX, LATER_PREFIX):
             hook_state.write_note(

@@ -136,12 +136,12 @@ def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -
         if context.is_window_known:
             size_text = percent_text
         else:
-            size_text = f"{format_context(context)} {context.share_text}"
+            size_text = f"{format_context(context)} {context.size_in_percent}"
         return f"{size_text}. Nothing needed{'' if remaining_prompts is None else f': room for {prompts_text}'}."
     if context.is_window_known:
-        size_text = context.share_text
+        size_text = context.size_in_percent
     else:
-        size_text = f"{format_context(context)} {context.share_text}"
+        size_text = f"{format_context(context)} {context.size_in_percent}"
     after_handoff, after_trim = (
         comparison.tokens_after_strategy(HANDOFF),
         comparison.tokens_after_strategy(TRIM),

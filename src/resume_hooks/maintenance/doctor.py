@@ -131,7 +131,7 @@ def _uses_only_other_agents() -> bool:
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
     return any(
-        agent.name in registry.RESUMABLE_AGENTS for agent in registry.list_other_agents(where)
+        agent.name in registry.RESUMABLE_AGENT_NAMES for agent in registry.list_other_agents(where)
     )
 
 
@@ -261,7 +261,7 @@ def _check_other_agents(_: str) -> Finding:
     where = Where()
     agent_texts, install_commands = [], []
     for agent in registry.list_other_agents(where):
-        if agent.name in registry.INCOMPLETE_AGENTS:
+        if agent.name in registry.INCOMPLETE_AGENT_NAMES:
             continue
         agent_texts.append(f"{agent.label}: {format_count(len(agent.store.sessions()), 'session')}")
         if install_command := agent.plugin_install_command(PLUGIN_NAME):

@@ -116,7 +116,7 @@ class OutlineScan:
         turn = self.turns[-1]
         if node is not None and node.is_boundary:
             metadata = records.get_mapping(record, "compactMetadata")
-            at, tokens = get_string(record, "timestamp"), records.tokens_before(record)
+            at, tokens = get_string(record, "timestamp"), records.tokens_before_compaction(record)
             self.compactions.append(
                 Compaction(
                     self.turn_count, line.number, at, get_string(metadata, "trigger"), tokens, -1
@@ -150,7 +150,7 @@ class OutlineScan:
         if script_calls.is_copy_of_error(record):
             return
         if kind == records.ASSISTANT:
-            turn.tokens = records.counted_tokens(record)[1] or turn.tokens
+            turn.tokens = records.read_token_counts(record)[1] or turn.tokens
             for block in records.list_calls(record) if node is None or node.calls else ():
                 tool, call_input = get_string(block, "name"), records.get_mapping(block, "input")
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1

@@ -400,7 +400,7 @@ def _read_passages(
     answered_ids: list[str] = []
     for _, record in rows:
         calls_in_rows |= tool_calls_of_record(record)
-        answered_ids += records.answered_calls(record)
+        answered_ids += records.list_answered_call_ids(record)
     missing_ids = [call for call in answered_ids if call not in calls_in_rows]
     calls = calls_in_rows | (
         find_calls_before(stream, rows[0][0].offset, missing_ids) if missing_ids else {}
@@ -583,7 +583,7 @@ class TurnReader:
         """Return the calls whose results a record contains, by the calls' ids."""
         rows = dict.fromkeys(
             self._rows_by_call[call]
-            for call in records.answered_calls(record)
+            for call in records.list_answered_call_ids(record)
             if call in self._rows_by_call
         )
         calls: dict[str, ToolCall] = {}
@@ -595,7 +595,7 @@ class TurnReader:
         """Return the line numbers of the calls whose results a record contains."""
         lines = (
             self._rows_by_call[call].number
-            for call in records.answered_calls(record)
+            for call in records.list_answered_call_ids(record)
             if call in self._rows_by_call
         )
         return list(dict.fromkeys(lines))

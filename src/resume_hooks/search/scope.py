@@ -68,7 +68,7 @@ def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     from resume_hooks.sessions.locate import resolve_transcript
 
     session_id, _, agent = resolve_transcript(
-        locator, cwd, where, foreign=True
+        locator, cwd, where, allow_other_agents=True
     ).session_id.partition("/")
     return Scope(sessions=frozenset({session_id}), agent=agent)
 
@@ -85,7 +85,7 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     from resume_hooks.sessions.lineage import LineageFinder
 
     rows = LineageFinder(where).find_lineage(
-        locate.resolve_locator(locator, cwd, where, foreign=True).path
+        locate.resolve_locator(locator, cwd, where, allow_other_agents=True).path
     )
     return Scope(sessions=frozenset(row.session_id for row in rows))
 

@@ -22,20 +22,20 @@ WINDOW_FILE_PREFIX = "notice-"
 The hooks write these files. The session's id follows the prefix.
 """
 
-_NATIVE_MILLION_MODELS = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
-_NEW_CLIENT_MILLION_MODELS = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
-_REQUESTED_MILLION_MODELS = re.compile(
+_NATIVE_MILLION_MODEL_PATTERN = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
+_NEW_CLIENT_MILLION_MODEL_PATTERN = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
+_REQUESTED_MILLION_MODEL_PATTERN = re.compile(
     r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)"
 )
 """Patterns for the names of models, as listed in client 2.1.332.
 
-``_NATIVE_MILLION_MODELS`` always have a window of a million tokens. ``_NEW_CLIENT_MILLION_MODELS``
+``_NATIVE_MILLION_MODEL_PATTERN`` always have a window of a million tokens. ``_NEW_CLIENT_MILLION_MODEL_PATTERN``
 have a million tokens in new clients, and 200,000 in older clients unless the user requests a
-million. ``_REQUESTED_MILLION_MODELS`` have a million tokens only if the user requests it.
+million. ``_REQUESTED_MILLION_MODEL_PATTERN`` have a million tokens only if the user requests it.
 """
 
 MIN_NEW_CLIENT_VERSION = (2, 1, 329)
-"""The oldest client that is known to give ``_NEW_CLIENT_MILLION_MODELS`` a million tokens by default.
+"""The oldest client that is known to give ``_NEW_CLIENT_MILLION_MODEL_PATTERN`` a million tokens by default.
 
 Client 2.1.112 gave these models a million tokens only on request.
 """
@@ -86,12 +86,12 @@ def model_window(ends: HeadTail) -> int:
 
     It depends on the model's name and the version of the client.
     """
-    if _NATIVE_MILLION_MODELS.search(ends.model) or (
-        _NEW_CLIENT_MILLION_MODELS.search(ends.model)
+    if _NATIVE_MILLION_MODEL_PATTERN.search(ends.model) or (
+        _NEW_CLIENT_MILLION_MODEL_PATTERN.search(ends.model)
         and parse_version(ends.version) >= MIN_NEW_CLIENT_VERSION
     ):
         return LARGE_WINDOW_TOKENS
-    if _SMALL_WINDOW_MODEL_PATTERN.search(ends.model) or _REQUESTED_MILLION_MODELS.search(
+    if _SMALL_WINDOW_MODEL_PATTERN.search(ends.model) or _REQUESTED_MILLION_MODEL_PATTERN.search(
         ends.model
     ):
         return DEFAULT_WINDOW_TOKENS

@@ -21,7 +21,7 @@ from resume_hooks.paths import Where, find_session, is_session_file, session_id_
 from resume_hooks.sessions.agents.registry import (
     agent_of_path,
     find_other_agents_session,
-    is_foreign,
+    belongs_to_other_agent,
     row_of_agent,
     store_of_agents,
 )
@@ -187,7 +187,7 @@ class LineageFinder:
             return None
         if row.status == ARCHIVED_STATUS:
             return self.find_archived_copy(row.session_id)
-        is_foreign_session = is_foreign(row.session_file, self._where)
+        is_foreign_session = belongs_to_other_agent(row.session_file, self._where)
         if is_foreign_session:
             return self._find_session_of_other_agent(row.session_id)
         return row.session_file

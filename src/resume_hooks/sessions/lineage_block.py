@@ -30,10 +30,10 @@ MAX_FIRST_ANCESTORS, MAX_LAST_ANCESTORS = (
     2,
     10,
 )
-_MARKER = re.compile(r"\[\s*(?:(/)\s*)?(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
-_ANCESTOR_NUMBER = re.compile(r"\d+\. ")
+_MARKER_PATTERN = re.compile(r"\[\s*(?:(/)\s*)?(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
+_ANCESTOR_NUMBER_PATTERN = re.compile(r"\d+\. ")
 _FILE_INDENT = "   "
-_CLIENT_TAG_START = re.compile(
+_CLIENT_TAG_START_PATTERN = re.compile(
     r"<(?=\s*(?:/\s*)?(?:session\s+lineage|system-reminder|system|user-prompt-submit-hook|"
     r"local-command-\w+|command-(?:name|message|args)|bash-\w+|task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
     re.IGNORECASE,
@@ -102,7 +102,7 @@ def shorten_block(block: str, max_characters: int) -> str:
     lines = block.split("\n")
     rows = []
     for index, line in enumerate(lines):
-        if _ANCESTOR_NUMBER.match(line):
+        if _ANCESTOR_NUMBER_PATTERN.match(line):
             rows.append(index)
     for row_index in rows[2:-1]:
         if len(block) <= max_characters:
@@ -154,7 +154,7 @@ def remove_block_markers(text: str) -> str:
     """
     if text.isascii() and "[" not in text and "<" not in text:
         return text  # Most texts contain no marker, so this check saves time.
-    return replace_matches(text, ((_MARKER, r"(\1\2)"), (_CLIENT_TAG_START, TAG_BRACKET)))
+    return replace_matches(text, ((_MARKER_PATTERN, r"(\1\2)"), (_CLIENT_TAG_START_PATTERN, TAG_BRACKET)))
 
 
 def _escape(text: str) -> str:

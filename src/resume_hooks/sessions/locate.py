@@ -43,7 +43,7 @@ from resume_hooks.sessions.locator_forms import (
     candidate_rows,
     current_session,
     find_sessions_titled,
-    not_found_error,
+    make_not_found_error,
     parse_pull_request,
     resolve_title_part,
     text_after_prefix,
@@ -247,7 +247,7 @@ def resolve_locator(
     where: Where,
     *,
     resolvers: Sequence[Resolver] = RESOLVERS,
-    foreign: bool = False,
+    allow_other_agents: bool = False,
 ) -> SessionFile:
     """Return the session to which a locator refers.
 
@@ -260,14 +260,14 @@ def resolve_locator(
 
     Raise AmbiguousLocator, which lists the candidates, if several sessions match, and
     SessionNotFound if there is no match. Raise UsageError for another agent's session unless
-    ``foreign`` is true.
+    ``allow_other_agents`` is true.
     """
     scope = LocatorScope(cwd, where)
     if locator is None:
         return _require_supported_agent(
-            current_session(scope) or _latest_session_in_folder(scope, foreign=foreign),
+            current_session(scope) or _latest_session_in_folder(scope, allow_other_agents=allow_other_agents),
             where,
-            foreign=foreign,
+            allow_other_agents=allow_other_agents,
         )
     words = locator.strip()
     if not words:
@@ -275,8 +275,8 @@ def resolve_locator(
     try:
         match = next(filter(None, (resolver(words, scope) for resolver in resolvers)), None)
         if match is None:
-            raise not_found_error(words, scope)
-        return _require_supported_agent(match, where, foreign=foreign)
+            raise make_not_found_error(words, scope)
+        return _require_supported_agent(match, where, allow_other_agents=allow_other_agents)
     except SessionNotFound:
         session = find_archived_copy(
             words, scope, match_title_parts=resolve_title_part in resolvers
@@ -307,11 +307,11 @@ def _refuse_deleted_session(words: str, where: Where, *, match_title_parts: bool
         )
 
 
-def _require_supported_agent(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
+def _require_supported_agent(session: SessionFile, where: Where, *, allow_other_agents: bool) -> SessionFile:
     agent = agent_of_session(session, where)
-    if not foreign:
+    if not allow_other_agents:
         require_complete(session)
-    if agent.name != CLAUDE_NAME and not foreign:
+    if agent.name != CLAUDE_NAME and not allow_other_agents:
         raise UsageError(
             f"{session.session_id} is a {agent.label} session, which this verb does not support",
             "These verbs do: sessions, search, outline, read, info, lineage, stats, export, fsck, "
@@ -321,10 +321,10 @@ def _require_supported_agent(session: SessionFile, where: Where, *, foreign: boo
     return agent.to_common_format(session)
 
 
-def _latest_session_in_folder(scope: LocatorScope, *, foreign: bool) -> SessionFile:
+def _latest_session_in_folder(scope: LocatorScope, *, allow_other_agents: bool) -> SessionFile:
     """Return the latest session of the current folder.
 
-    If the client has no session there and ``foreign`` is true, return the latest session of another
+    If the client has no session there and ``allow_other_agents`` is true, return the latest session of another
     agent.
     """
     try:
@@ -334,13 +334,13 @@ def _latest_session_in_folder(scope: LocatorScope, *, foreign: bool) -> SessionF
         for session in scope.local_sessions:
             if session.agent != CLAUDE_NAME:
                 sessions_of_others.append(session)
-        if not (foreign and sessions_of_others):
+        if not (allow_other_agents and sessions_of_others):
             raise
         return sessions_of_others[0]
 
 
 def resolve_transcript(
-    locator: str | None, cwd: str, where: Where, *, foreign: bool = False
+    locator: str | None, cwd: str, where: Where, *, allow_other_agents: bool = False
 ) -> SessionFile:
     """Return the session or the sub-agent's transcript to which a locator refers.
 
@@ -352,10 +352,10 @@ def resolve_transcript(
     if locator is None:
         subagent_session = None
     else:
-        subagent_session = _resolve_subagent(locator.strip(), cwd, where, foreign=foreign)
+        subagent_session = _resolve_subagent(locator.strip(), cwd, where, allow_other_agents=allow_other_agents)
     if subagent_session is not None:
         return subagent_session
-    session = resolve_locator(locator, cwd, where, foreign=foreign)
+    session = resolve_locator(locator, cwd, where, allow_other_agents=allow_other_agents)
     name = subagent_name(session.path)
     if name is None or session.session_id == name:
         return session
@@ -370,13 +370,13 @@ def is_subagent_locator(locator: str) -> bool:
     return os.sep not in session or session.endswith(".jsonl")
 
 
-def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) -> SessionFile | None:
+def _resolve_subagent(locator: str, cwd: str, where: Where, *, allow_other_agents: bool) -> SessionFile | None:
     """Return the sub-agent to which a locator refers, or None if the locator doesn't name a sub-agent."""
     if not is_subagent_locator(locator) or os.path.exists(absolute_path(locator, cwd)):
         return None
     session_name, _, name = locator.rpartition("/")
     try:
-        session = resolve_locator(session_name, cwd, where, foreign=foreign)
+        session = resolve_locator(session_name, cwd, where, allow_other_agents=allow_other_agents)
     except SessionNotFound:
         return None
     subagents = subagents_of_session(session.path)
@@ -393,7 +393,7 @@ def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) ->
             ),
         )
     try:
-        return resolve_locator(locator, cwd, where, foreign=foreign)
+        return resolve_locator(locator, cwd, where, allow_other_agents=allow_other_agents)
     except SessionNotFound as error:
         names = (
             collapse_line(plain_line(", ".join(subagent.name for subagent in subagents)), 400)

@@ -51,7 +51,7 @@ from resume_hooks.sessions.session_files import (
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 
-_NAMING_FIELDS = (b'-title"', b'"pr-link"', b'"tag"')
+_NAME_FIELD_MARKERS = (b'-title"', b'"pr-link"', b'"tag"')
 """Byte strings of which one occurs in every line that can contain a session's name. They are rare
 in ordinary text, where quotes are escaped."""
 
@@ -170,7 +170,7 @@ class LocatorScope:
     ) -> list[SessionFile]:
         if (pattern, is_local) not in self._candidates_by_pattern:
             sessions = self.local_sessions if is_local else self.other_sessions
-            self._candidates_by_pattern[pattern, is_local] = filter_by_naming_lines(
+            self._candidates_by_pattern[pattern, is_local] = filter_by_name_lines(
                 pattern, sessions, self._lines_by_path, self._read_title_lines
             )
         candidates = self._candidates_by_pattern[pattern, is_local]
@@ -211,7 +211,7 @@ def candidate_rows(sessions: Iterable[SessionFile], where: Where) -> list[dict[s
     return rows
 
 
-def filter_by_naming_lines(
+def filter_by_name_lines(
     pattern: re.Pattern[bytes],
     sessions: Iterable[SessionFile],
     lines_by_path: dict[str, bytes],
@@ -240,7 +240,7 @@ def find_sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[Se
     """
     return [
         session
-        for session in filter_by_naming_lines(pattern_of_words(title), sessions, {})
+        for session in filter_by_name_lines(pattern_of_words(title), sessions, {})
         if title in _read_titles(session.path)
     ]
 
@@ -284,14 +284,14 @@ def read_title_lines(session: SessionFile) -> bytes:
         return b""  # The file was deleted after it was listed.
     try:
         tail = read_bytes_at(descriptor, END_BYTES, max(0, session.size - END_BYTES))
-        lines = _lines_containing(_NAMING_FIELDS, tail)
+        lines = _lines_containing(_NAME_FIELD_MARKERS, tail)
         is_cleared = _CLEARED_TITLE_PATTERN.search(lines)
         if is_cleared or not _CUSTOM_TITLE_PATTERN.search(lines):
             if session.size > END_BYTES:
                 head = read_bytes_at(descriptor, END_BYTES, 0)
             else:
                 head = tail
-            lines += _lines_containing(_NAMING_FIELDS[:1], head)
+            lines += _lines_containing(_NAME_FIELD_MARKERS[:1], head)
             # If the session has no title, a summary or a prompt serves as the title.
             if is_cleared or not _ANY_TITLE_PATTERN.search(lines):
                 lines += orjson.dumps(HeadTail(session.path).title)
@@ -555,7 +555,7 @@ def current_session(scope: LocatorScope) -> SessionFile | None:
     return session
 
 
-def not_found_error(words: str, scope: LocatorScope) -> SessionNotFound:
+def make_not_found_error(words: str, scope: LocatorScope) -> SessionNotFound:
     """Return the error for a locator that matches no session."""
     path = typed_path(words, scope)
     if path is not None:

@@ -27,7 +27,7 @@ folder.
 # folder.
 CREATION_LOCK_SECONDS = 300.0
 
-SHORT_COMMIT_DIGITS = 7  # number of digits of a commit's id in git's short form
+SHORT_COMMIT_ID_DIGITS = 7  # number of digits of a commit's id in git's short form
 
 
 class MovedFolder(NamedTuple):
@@ -54,7 +54,7 @@ class MovedFolder(NamedTuple):
             else:
                 more = ""
             evidence.append(
-                f"contains the commit {self.commits[0][:SHORT_COMMIT_DIGITS]}{more} that the session mentions"
+                f"contains the commit {self.commits[0][:SHORT_COMMIT_ID_DIGITS]}{more} that the session mentions"
             )
         if self.existing_file_count:
             evidence.append(

@@ -223,7 +223,7 @@ class RecordLines:
     def line_at(self, number: int) -> RecordLine | None:
         """Return the line with this number, counted from 0, or None if there is no such line."""
         with open_transcript(self.file) as stream:
-            start = self._line_numbers.offset_of_line(stream, number)
+            start = self._line_numbers.find_line_offset(stream, number)
             if start >= 0:
                 return self._line_at_offset(stream, start, number)
             return None
@@ -296,7 +296,7 @@ class RecordLines:
         if entry.number >= 0:
             return entry
         with open_transcript(self.file) as stream:
-            return entry._replace(number=self._line_numbers.number_at(stream, entry.offset))
+            return entry._replace(number=self._line_numbers.find_line_number(stream, entry.offset))
 
     def _line_at_offset(self, stream: BinaryIO, offset: int, number: int = -1) -> RecordLine:
         stream.seek(offset)

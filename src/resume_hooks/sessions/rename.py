@@ -50,7 +50,7 @@ _LOCATOR_LIKE_PATTERN = re.compile(
 request or a command-line option."""
 
 # The SDK removes these categories from tags: format characters, private use, unassigned.
-_REMOVED_CATEGORIES = frozenset({"Cf", "Co", "Cn"})
+_REMOVED_UNICODE_CATEGORIES = frozenset({"Cf", "Co", "Cn"})
 
 
 class LabelChange(NamedTuple):
@@ -180,7 +180,7 @@ def _normalize_tag(text: str) -> str:
     tag = _require_utf8(text)
     for _ in range(MAX_CLEANING_PASSES):
         previous, normalized = tag, unicodedata.normalize("NFKC", tag)
-        tag = "".join(c for c in normalized if unicodedata.category(c) not in _REMOVED_CATEGORIES)
+        tag = "".join(c for c in normalized if unicodedata.category(c) not in _REMOVED_UNICODE_CATEGORIES)
         if tag == previous:
             break
     return _require_usable_label(plain_line(tag).strip(), "tag")

@@ -97,9 +97,9 @@ class Session(SessionFile):
     def is_quick_to_read(self) -> bool:
         """Whether the session's live part is small enough to be read while a prompt waits."""
         # Imported here because few verbs need it.
-        from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_at_most
+        from resume_hooks.transcripts.transcript import MAX_QUICK_SCAN_BYTES, is_live_part_at_most
 
-        return is_live_part_at_most(self.file, MAX_QUICK_BYTES)
+        return is_live_part_at_most(self.file, MAX_QUICK_SCAN_BYTES)
 
     @cached_property
     def context(self) -> ContextSize:

@@ -27,7 +27,7 @@ OPEN_GRACE_SECONDS = 0.05
 # The number of seconds without a new byte after which no more writes are expected.
 QUIET_SECONDS = 0.3
 # The maximum number of seconds to wait while other programs write to the old file without a pause.
-MAX_FOLLOW_SECONDS = 5.0
+MAX_COPYING_SECONDS = 5.0
 # The maximum number of seconds to wait for the rest of a line that is being written.
 PARTIAL_LINE_SECONDS = 0.5
 PAUSE_SECONDS = 0.005
@@ -79,7 +79,7 @@ class AppendedLineCopier:
                     OPEN_GRACE_SECONDS if is_open is False else QUIET_SECONDS
                 ):
                     break
-                if now - start >= MAX_FOLLOW_SECONDS:
+                if now - start >= MAX_COPYING_SECONDS:
                     break
                 time.sleep(PAUSE_SECONDS)
         finally:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from resume_hooks.errors import SessionOpen, WriteFailed
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import PRIVATE_MODE, UNCHANGED_REMEDY
+from resume_hooks.storage.state_file import PRIVATE_MODE, NOTHING_CHANGED_REMEDY
 
 try:
     import fcntl
@@ -23,7 +23,7 @@ except ImportError:  # Windows
 # The name of the lock file in a folder that only one process at a time may change.
 LOCK_NAME = "lock"
 # The offset of the byte that is locked on Windows. It is far beyond the end of any file.
-_LOCKED_BYTE = 1 << 40
+_LOCKED_BYTE_OFFSET = 1 << 40
 
 _PAUSE_SECONDS = 0.005
 # The maximum number of attempts to open a lock file that another process may be removing.
@@ -60,7 +60,7 @@ def _try_lock(descriptor: int, *, wait: bool) -> None:
     import msvcrt  # This module exists only on Windows.
 
     position = os.lseek(descriptor, 0, os.SEEK_CUR)
-    os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+    os.lseek(descriptor, _LOCKED_BYTE_OFFSET, os.SEEK_SET)
     try:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
     finally:
@@ -136,7 +136,7 @@ def _open_lock_file(path: str, where: Where, failure_message: str) -> int | None
             return None
         raise WriteFailed(
             f"{failure_message} {folder}: {error.strerror or error}",
-            UNCHANGED_REMEDY,
+            NOTHING_CHANGED_REMEDY,
         ) from error
 
 

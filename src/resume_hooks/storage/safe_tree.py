@@ -15,7 +15,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import open_regular
 
 # Whether the system can open a path relative to an open folder. Windows cannot.
-HAS_DIR_FD = os.open in os.supports_dir_fd
+CAN_OPEN_RELATIVE_PATHS = os.open in os.supports_dir_fd
 _OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 

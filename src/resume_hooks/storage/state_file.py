@@ -17,7 +17,7 @@ from resume_hooks.storage import removal
 PRIVATE_MODE = 0o600
 
 CHUNK_BYTES = 1024 * 1024  # The number of bytes that are read at a time.
-UNCHANGED_REMEDY = "Nothing was changed. Check free space and the permissions of the folder."
+NOTHING_CHANGED_REMEDY = "Nothing was changed. Check free space and the permissions of the folder."
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
 
@@ -103,7 +103,7 @@ def temporary_name(folder: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def convert_os_error(message: str, remedy: str = UNCHANGED_REMEDY) -> Iterator[None]:
+def convert_os_error(message: str, remedy: str = NOTHING_CHANGED_REMEDY) -> Iterator[None]:
     """Convert an OSError in the ``with`` block to WriteFailed.
 
     The error's message is ``message``, followed by the reason that the system gives.
@@ -139,7 +139,7 @@ def discard_temporary(path: str) -> None:
 def is_process_running(process: int) -> bool:
     """Check whether a process with this id is running, even if it belongs to another user."""
     if os.name == "nt":
-        return _is_running_on_windows(process)
+        return _is_windows_process_running(process)
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -149,7 +149,7 @@ def is_process_running(process: int) -> bool:
     return True
 
 
-def _is_running_on_windows(process: int) -> bool:
+def _is_windows_process_running(process: int) -> bool:
     """Check whether a process is running, by opening a handle that only allows waiting for it.
 
     ``os.kill`` is not used, because on Windows it would send Ctrl+C to the process.

@@ -24,7 +24,7 @@ that all hooks added, and ``HOOK_SUCCESS`` contains the result of a single hook.
 
 EVERY_LIST_ITEM = -1  # In an address in the table below, this index stands for all items of a list.
 
-TEXT_ADDRESSES: dict[str, Address] = {
+TEXT_ADDRESSES_BY_KIND: dict[str, Address] = {
     "agent_listing_delta": ("addedLines", EVERY_LIST_ITEM),
     "deferred_tools_delta": ("addedLines", EVERY_LIST_ITEM),
     "edited_text_file": ("snippet",),
@@ -64,7 +64,7 @@ def iterate_sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
     rendered = record.get("rendered")
     if isinstance(rendered, list):
         yield from _iterate_texts_at_address(record, ("rendered", EVERY_LIST_ITEM, "content"), ())
-    elif (field := TEXT_ADDRESSES.get(attachment_kind(record))) is not None:
+    elif (field := TEXT_ADDRESSES_BY_KIND.get(attachment_kind(record))) is not None:
         yield from _iterate_texts_at_address(record, ("attachment", *field), ())
 
 

@@ -14,7 +14,7 @@ from resume_hooks.transcripts.calibration import TokenScale, calibrate_tokens
 from resume_hooks.transcripts.head_tail import HeadTail, parse_version
 from resume_hooks.transcripts.lines import Line, SharedFile, open_transcript
 from resume_hooks.transcripts.nodes import Node, make_node
-from resume_hooks.transcripts.records import Record, counted_tokens, get_string
+from resume_hooks.transcripts.records import Record, get_string, read_token_counts
 from resume_hooks.transcripts.tokens import (
     ADDED,
     CHARACTERS_PER_TOKEN,
@@ -40,14 +40,14 @@ from resume_hooks.transcripts.transcript import (
 )
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
-MUCH_LATER_CONTENT = "much content follows the last counted answer"
-OUTPUTS_CLEARED = "tool outputs that Claude Code cleared are sent again"
-THINKING_UNCOUNTED = "thinking missing from the last count may be sent again"
-MISSING_BEGINNING = "the last count includes records missing from the file's beginning"
-NOT_COUNTED_SINCE_COMPACTION = "no answer was counted since the compaction"
-NOT_COUNTED_SINCE_TRIM = "no answer was counted since the trim"
-NOT_COUNTED_SINCE_CREATION = "no answer was counted since its creation"
-NEVER_COUNTED = "no answer was counted"
+MUCH_LATER_CONTENT_REASON = "much content follows the last counted answer"
+OUTPUTS_CLEARED_REASON = "tool outputs that Claude Code cleared are sent again"
+THINKING_UNCOUNTED_REASON = "thinking missing from the last count may be sent again"
+MISSING_BEGINNING_REASON = "the last count includes records missing from the file's beginning"
+NOT_COUNTED_SINCE_COMPACTION_REASON = "no answer was counted since the compaction"
+NOT_COUNTED_SINCE_TRIM_REASON = "no answer was counted since the trim"
+NOT_COUNTED_SINCE_CREATION_REASON = "no answer was counted since its creation"
+NEVER_COUNTED_REASON = "no answer was counted"
 """This constant and those above it are the reasons why a size is not measured."""
 
 # In files of old clients, this number of bytes at the end is searched for a clearing of outputs.
@@ -86,16 +86,16 @@ def measure_chain(
     # file known.
     tokens_before = 0 if pieces is None else _count_tokens_before_file(file, chain)
     count = counted_tokens + added_tokens - tokens_before
-    is_cleared = any(node.subtype == records.OUTPUTS_CLEARED for node in chain)
+    is_cleared = any(node.subtype == records.OUTPUTS_CLEARED_SUBTYPE for node in chain)
     kind, reason = MEASURED, ""
     if tokens_before:
-        kind, reason = ESTIMATED, MISSING_BEGINNING
+        kind, reason = ESTIMATED, MISSING_BEGINNING_REASON
     elif is_cleared and (pieces is None or scale.uncounted_tokens > MAX_ESTIMATED_FRACTION * count):
-        kind, reason = ESTIMATED, OUTPUTS_CLEARED
+        kind, reason = ESTIMATED, OUTPUTS_CLEARED_REASON
     elif scale.dropped_thinking_tokens > MAX_ESTIMATED_FRACTION * count:
-        kind, reason = ESTIMATED, THINKING_UNCOUNTED
+        kind, reason = ESTIMATED, THINKING_UNCOUNTED_REASON
     elif added_tokens > MAX_ESTIMATED_FRACTION * count:
-        kind, reason = ADDED, MUCH_LATER_CONTENT
+        kind, reason = ADDED, MUCH_LATER_CONTENT_REASON
     return ContextSize.from_count(count, window, kind, reason, added_tokens), scale
 
 
@@ -107,7 +107,7 @@ def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
     if the user chose a branch that ends farther up, or if an old client cleared outputs near the
     end.
     """
-    if records.OUTPUTS_CLEARED.encode() in _read_end_of_old_client(HeadTail(file)):
+    if records.OUTPUTS_CLEARED_SUBTYPE.encode() in _read_end_of_old_client(HeadTail(file)):
         return measure_chain(file, scan_transcript(file).chain, window=window)[0]
     for tail_bytes in tokens.TAIL_SIZES_BYTES:
         tail = scan_transcript(file, tail_bytes)
@@ -132,16 +132,16 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
     later_characters = 0
     for record in reversed(last_records):
         subtype = get_string(record, "subtype")
-        if subtype in {records.COMPACTION, records.OUTPUTS_CLEARED}:
+        if subtype in {records.COMPACTION, records.OUTPUTS_CLEARED_SUBTYPE}:
             return None
         if record.get("isSidechain"):
             continue
-        if count := counted_tokens(record)[1]:
+        if count := read_token_counts(record)[1]:
             added_tokens = round(later_characters / CHARACTERS_PER_TOKEN)
             is_much = added_tokens > MAX_ESTIMATED_FRACTION * (count + added_tokens)
             if is_much:
                 return ContextSize.from_count(
-                    count + added_tokens, window, ADDED, MUCH_LATER_CONTENT, added_tokens
+                    count + added_tokens, window, ADDED, MUCH_LATER_CONTENT_REASON, added_tokens
                 )
             return ContextSize.from_count(count + added_tokens, window, added=added_tokens)
         if records.get_kind(record) in records.MESSAGE_KINDS:
@@ -151,7 +151,7 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
 
 def was_compacted(ends: HeadTail) -> bool:
     """Check whether the end of a file contains a compaction or a record about cleared outputs."""
-    subtypes = {records.COMPACTION, records.OUTPUTS_CLEARED}
+    subtypes = {records.COMPACTION, records.OUTPUTS_CLEARED_SUBTYPE}
     return any(get_string(record, "subtype") in subtypes for record in ends.last_records)
 
 
@@ -162,7 +162,7 @@ def may_change_in_middle(ends: HeadTail) -> bool:
     parents, and a resume stops at a missing parent.
     """
     region = _read_end_of_old_client(ends)
-    if records.OUTPUTS_CLEARED.encode() in region:
+    if records.OUTPUTS_CLEARED_SUBTYPE.encode() in region:
         return True
     # The first record that was read may have its parent in the part of the file that was not read.
     allowed_missing = int(ends.size > SEARCHED_END_BYTES)
@@ -196,7 +196,7 @@ def _measure_without_count(
     characters. After a compaction, the estimate also includes the base of every request.
     """
     count = stated_size.tokens if stated_size else 0
-    reason = NOT_COUNTED_SINCE_CREATION if count else NEVER_COUNTED
+    reason = NOT_COUNTED_SINCE_CREATION_REASON if count else NEVER_COUNTED_REASON
     message_tokens = tokens_of_chain(chain)[1]
     if chain and chain[0].is_boundary:
         ends = HeadTail(file)
@@ -206,7 +206,7 @@ def _measure_without_count(
             count = tokens_after_trim or message_tokens + (
                 first_request_size.tokens if first_request_size else USUAL_BASE_TOKENS
             )
-            reason = NOT_COUNTED_SINCE_TRIM if tokens_after_trim else NOT_COUNTED_SINCE_COMPACTION
+            reason = NOT_COUNTED_SINCE_TRIM_REASON if tokens_after_trim else NOT_COUNTED_SINCE_COMPACTION_REASON
     return ContextSize.from_count(count or message_tokens, window, ESTIMATED, reason)
 
 

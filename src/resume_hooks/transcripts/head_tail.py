@@ -35,7 +35,7 @@ from resume_hooks.transcripts.metadata_records import (
     PR_LINK,
     SUMMARY,
     TAG,
-    VALUE_FIELDS,
+    VALUE_FIELDS_BY_KIND,
     detect_start_kind,
 )
 
@@ -206,7 +206,7 @@ class HeadTail:
         """
         first_record = next(self._iterate_head_records(), {})
         is_carried_title = records.get_kind(first_record) == CUSTOM_TITLE and records.get_string(
-            first_record, VALUE_FIELDS[CUSTOM_TITLE]
+            first_record, VALUE_FIELDS_BY_KIND[CUSTOM_TITLE]
         )
         return is_carried_title == self.custom_title and bool(detect_start_kind(self.head))
 
@@ -553,7 +553,7 @@ class HeadTail:
             candidates = chain(tail_candidates, candidates)
         for record in candidates:
             if records.get_kind(record) == kind:
-                return records.get_string(record, VALUE_FIELDS[kind])
+                return records.get_string(record, VALUE_FIELDS_BY_KIND[kind])
         return ""
 
     def _find_first_field(self, field: str) -> str:

@@ -40,7 +40,7 @@ def linearize_chain(chain: Sequence[Node]) -> LinearChain:
     return LinearChain(nodes, call_matcher.dropped_calls, tuple(call_matcher.pending_calls))
 
 
-def largest_valid_count(linear_chain: LinearChain, end: int) -> int:
+def find_largest_valid_count(linear_chain: LinearChain, end: int) -> int:
     """Return the largest number of records, at most ``end``, that form a valid conversation.
 
     The records are counted from the start of the chain.
@@ -50,7 +50,7 @@ def largest_valid_count(linear_chain: LinearChain, end: int) -> int:
     )
 
 
-def smallest_valid_count(linear_chain: LinearChain, start: int) -> int:
+def find_smallest_valid_count(linear_chain: LinearChain, start: int) -> int:
     """Return the smallest number of records, at least ``start``, that form a valid conversation.
 
     The records are counted from the start of the chain. If there is no such number, return 0.

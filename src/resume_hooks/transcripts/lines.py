@@ -226,14 +226,14 @@ class LineNumbers:
         has_unended_line = self._size > 0 and read_exactly(stream, self._size - 1, 1) != b"\n"
         return self._line_feeds_before_steps[-1] + has_unended_line
 
-    def number_at(self, stream: BinaryIO, offset: int) -> int:
+    def find_line_number(self, stream: BinaryIO, offset: int) -> int:
         """Return the number of the line at ``offset``, counted from 0."""
         self._count_lines(stream, offset)
         step, rest_bytes = divmod(offset, LINE_COUNT_STEP_BYTES)
         rest = read_exactly(stream, offset - rest_bytes, rest_bytes)
         return self._line_feeds_before_steps[step] + _count_line_feeds(rest)
 
-    def offset_of_line(self, stream: BinaryIO, number: int) -> int:
+    def find_line_offset(self, stream: BinaryIO, number: int) -> int:
         """Return the offset of the line with this number, or -1 if the file has fewer lines."""
         if number <= 0:
             if number == 0 < self._size:

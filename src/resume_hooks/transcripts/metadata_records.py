@@ -40,7 +40,7 @@ TITLE_FIELDS = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summ
 """The kinds of records that contain a title or a tag of the session, each with the field for its
 text."""
 
-VALUE_FIELDS = {**TITLE_FIELDS, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
+VALUE_FIELDS_BY_KIND = {**TITLE_FIELDS, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
 
 SILENT_KINDS = SNAPSHOT_KINDS | {
     AGENT_NAME, LAST_PROMPT, QUEUE_OPERATION, PR_LINK, MODE, WORKTREE, SHORTENED_RESULTS_KIND, "api-request",
@@ -56,7 +56,7 @@ A queued prompt is one of these kinds, because it is recorded again when it is s
 
 def make_label_record(kind: str, label: str, session_id: str) -> dict[str, Any]:
     """Return a record that sets the title, the tag or the agent's name of a session."""
-    return {"type": kind, VALUE_FIELDS[kind]: label, "sessionId": session_id}
+    return {"type": kind, VALUE_FIELDS_BY_KIND[kind]: label, "sessionId": session_id}
 
 
 AFTER_CLEAR_BEGINNING = "This session was started by /clear, after a handoff "

@@ -205,7 +205,7 @@ def _read_message(node: Node, record: Record) -> None:
         node.is_broken = True
     if node.kind == records.ASSISTANT:
         node.message_id = get_string(message, "id")
-        node.input_tokens, node.context_tokens = records.counted_tokens(record)
+        node.input_tokens, node.context_tokens = records.read_token_counts(record)
     else:
         node.is_meta = bool(record.get("isMeta"))
         node.is_summary = bool(record.get("isCompactSummary"))

@@ -27,9 +27,9 @@ _MAX_PIECE_UNITS = MAX_PART_UNITS - 100
 _SENTENCE_SEARCH_UNITS = 100
 
 _ANY_ORDER_NOTE = "(the parts may stand in any order)"
-_FIRST_PART_LINE = f"(Part 1 of {{}} of what this session starts with {_ANY_ORDER_NOTE})"
+_FIRST_PART_NOTE = f"(Part 1 of {{}} of what this session starts with {_ANY_ORDER_NOTE})"
 _LATER_PART_HEADER = f"{LATER_PART_BEGINNING}: part {{}} of {{}} {_ANY_ORDER_NOTE}:"
-_NUMBER_PLACEHOLDER = re.escape("{}")
+_ESCAPED_NUMBER_PLACEHOLDER = re.escape("{}")
 
 
 def split_into_parts(text: str) -> list[str]:
@@ -48,7 +48,7 @@ def split_into_parts(text: str) -> list[str]:
     if not end:  # The first line is longer than a part.
         line, rest = "", first
     count = len(pieces)
-    first_part = f"{line}{end}{_FIRST_PART_LINE.format(count)}\n{rest}"
+    first_part = f"{line}{end}{_FIRST_PART_NOTE.format(count)}\n{rest}"
     return [
         first_part,
         *(
@@ -60,7 +60,7 @@ def split_into_parts(text: str) -> list[str]:
 
 def join_parts(texts: Iterable[str]) -> list[str]:
     """Return the texts of hooks, with the parts of a split text joined. Some of the parts may be missing."""
-    first_line = re.compile(f"(?:[^\\n]*\\n)?({_make_part_line_pattern(_FIRST_PART_LINE)}\\n)")
+    first_line = re.compile(f"(?:[^\\n]*\\n)?({_make_part_line_pattern(_FIRST_PART_NOTE)}\\n)")
     later_part_header = re.compile(f"{_make_part_line_pattern(_LATER_PART_HEADER)}\\n")
     joined_texts: list[str] = []
     parts: list[tuple[int, str]] = []
@@ -80,7 +80,7 @@ def join_parts(texts: Iterable[str]) -> list[str]:
 
 def _make_part_line_pattern(line: str) -> str:
     """Return a regular expression that matches a line with the number of a part."""
-    return re.escape(line).replace(_NUMBER_PLACEHOLDER, "([2-9])")
+    return re.escape(line).replace(_ESCAPED_NUMBER_PLACEHOLDER, "([2-9])")
 
 
 def _split_by_lines(text: str) -> list[str]:

@@ -196,7 +196,7 @@ class Origin(NamedTuple):
         }
 
 
-TRIM_FIELDS = frozenset(Origin("", "", "", 0).trim_fields(0))
+TRIM_FIELD_NAMES = frozenset(Origin("", "", "", 0).trim_fields(0))
 """The names of the fields that are added to a trimmed record.
 
 They are also added to the trimmed lines of another agent's session.

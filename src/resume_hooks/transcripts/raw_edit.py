@@ -22,9 +22,9 @@ _USAGE_START = b'"usage":{'
 _CONTENT_START = b'"content":'
 # At most this number of occurrences of a field's text is tried, because the line is parsed for each
 # of them and may be long.
-_MAX_OCCURRENCES = 32
+_MAX_PARSED_OCCURRENCES = 32
 
-_TOKEN_COUNT, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
+_TOKEN_COUNT_PATTERN, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
 
 
 def encode_record(record: Record) -> bytes:
@@ -86,7 +86,7 @@ def set_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -
     """
     old_bytes, new_bytes = _encode_field(key, record[key]), _encode_field(key, value)
     start = body.find(old_bytes)
-    for _ in range(_MAX_OCCURRENCES):
+    for _ in range(_MAX_PARSED_OCCURRENCES):
         if start < 0:
             break
         changed_body = body[:start] + new_bytes + body[start + len(old_bytes) :]
@@ -134,11 +134,11 @@ def clear_usage(body: bytes) -> bytes:
     ):
         # Clients write the content before the token counts, so these counts are not part of the content.
         end = _find_object_end(body, start + len(_USAGE_START))
-        return body[:start] + _TOKEN_COUNT.sub(_ZERO_COUNT, body[start:end]) + body[end:]
+        return body[:start] + _TOKEN_COUNT_PATTERN.sub(_ZERO_COUNT, body[start:end]) + body[end:]
     record = parse_record(body)
     if record is None or not (counts := token_usage(record)):
         return body
-    record["message"]["usage"] = orjson.loads(_TOKEN_COUNT.sub(_ZERO_COUNT, encode_record(counts)))
+    record["message"]["usage"] = orjson.loads(_TOKEN_COUNT_PATTERN.sub(_ZERO_COUNT, encode_record(counts)))
     return encode_record(record)
 
 

@@ -28,7 +28,7 @@ USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = (
 CHAIN_KINDS = frozenset({USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS})
 # Records of these kinds contain a message of the conversation.
 MESSAGE_KINDS = frozenset({USER, ASSISTANT})
-OUTPUTS_CLEARED = "microcompact_boundary"
+OUTPUTS_CLEARED_SUBTYPE = "microcompact_boundary"
 """The subtype of the record that the client writes when it clears tool outputs from its memory.
 
 If token counts fall without such a record, the reason is different: the session has fewer tools,
@@ -37,7 +37,7 @@ another model or another client.
 COMPACTION, API_ERROR = "compact_boundary", "api_error"  # Subtypes of system records.
 # Our subtype of records for the goal of a Codex session. The goal and its status are valid from
 # this record on.
-GOAL = "thread_goal"
+GOAL_SUBTYPE = "thread_goal"
 
 TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"
 THINKING, REDACTED_THINKING = "thinking", "redacted_thinking"
@@ -55,7 +55,7 @@ POLL_TOOL, POLLED_TASK_FIELD = "write_stdin", "task_id"
 """The tool with which an agent waits for a running command, and the tool's input that names the
 command."""
 
-TYPED_FIELD = "chars"
+TYPED_TEXT_INPUT = "chars"
 """The input of ``POLL_TOOL`` that contains the characters to type into the command."""
 
 TASK_FIELD, EXIT_STATUS_FIELD = "backgroundTaskId", "exitStatus"
@@ -131,7 +131,7 @@ def parse_record(body: bytes) -> Record | None:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return _parse_with_fallback(body)
+        return _parse_record_with_fallback(body)
     if isinstance(value, dict):
         return value
     return None
@@ -157,9 +157,9 @@ class _ParserChoice:
 _use_standard_parser = _ParserChoice()
 
 
-def _parse_with_fallback(body: bytes) -> Record | None:
+def _parse_record_with_fallback(body: bytes) -> Record | None:
     """Parse a body that may contain lone surrogates or invalid UTF-8."""
-    record = parse_strict(body)
+    record = parse_record_strictly(body)
     if record is not None:
         return record
     try:
@@ -168,7 +168,7 @@ def _parse_with_fallback(body: bytes) -> Record | None:
         return None
 
 
-def parse_strict(body: bytes) -> Record | None:
+def parse_record_strictly(body: bytes) -> Record | None:
     """Parse the body of a line if orjson accepts it.
 
     Return None if it is not a JSON object, or if it contains lone surrogates or invalid UTF-8.
@@ -305,7 +305,7 @@ def list_results(record: Record) -> list[Record]:
     return [block for block in list_blocks(record) if block.get("type") == RESULT]
 
 
-def answered_calls(record: Record) -> list[str]:
+def list_answered_call_ids(record: Record) -> list[str]:
     """Return the ids of the calls whose results a record contains, in order."""
     return [get_string(block, "tool_use_id") for block in list_results(record)]
 
@@ -373,7 +373,7 @@ def copied_from(record: Record) -> str:
     return get_string(get_mapping(record, "forkedFrom"), "messageUuid")
 
 
-def tokens_before(record: Record) -> int:
+def tokens_before_compaction(record: Record) -> int:
     """Return the size of the context before a compaction, in tokens, or 0 if it is unknown.
 
     ``record`` is the boundary record of the compaction.
@@ -381,7 +381,7 @@ def tokens_before(record: Record) -> int:
     return parse_positive_count(get_mapping(record, "compactMetadata").get("preTokens"))
 
 
-def counted_tokens(record: Record) -> tuple[int, int]:
+def read_token_counts(record: Record) -> tuple[int, int]:
     """Return the API's token counts of an answer: its input, and the sum of input and output.
 
     If they are unknown, return zeros.

@@ -243,7 +243,7 @@ class ContextSize(NamedTuple):
         return round(100 * self.tokens / self.limit)
 
     @property
-    def share_text(self) -> str:
+    def size_in_percent(self) -> str:
         """The size in percent as text, for example ``18 % of 980,000``.
 
         If the window is unknown, the text states this.

@@ -36,7 +36,7 @@ from resume_hooks.transcripts.metadata_records import LAST_PROMPT
 from resume_hooks.transcripts.nodes import Checkpoint, Node, make_node
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse_record
 
-MAX_QUICK_BYTES = 8 * 1024 * 1024
+MAX_QUICK_SCAN_BYTES = 8 * 1024 * 1024
 """A live conversation of at most this number of bytes may be scanned while the user's prompt waits.
 
 Such a scan takes 0.1 seconds.
@@ -297,7 +297,7 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
     raw = line.raw if line.offset else line.body
     if raw.isspace():
         return
-    record = records.parse_strict(raw)
+    record = records.parse_record_strictly(raw)
     if record is None and (record := records.parse_record(raw)) is not None:
         transcript.lenient_lines.add(line.number)
     if record is None:
@@ -335,8 +335,8 @@ def _link_node(transcript: Transcript, node: Node, record: records.Record) -> No
         transcript.models[model] = transcript.models.get(model, 0) + 1
 
 
-_BRANCH_HINT_BYTES = f'"{LAST_PROMPT}"'.encode()
-_BOUNDARY_SUBTYPE_BYTES = f'"{COMPACTION}"'.encode()
+_BRANCH_HINT_MARKER = f'"{LAST_PROMPT}"'.encode()
+_BOUNDARY_SUBTYPE_MARKER = f'"{COMPACTION}"'.encode()
 
 Observers = TypeVar("Observers", bound=Sequence[Observer])
 
@@ -352,7 +352,7 @@ def scan_live_part(
     """
     with open_transcript(file) as stream:
         offset = _find_live_offset(stream)
-        start = ScanStart(offset, LineNumbers(offset).number_at(stream, offset))
+        start = ScanStart(offset, LineNumbers(offset).find_line_number(stream, offset))
     live_observers = observers()
     if start.offset:
         live_part = scan_transcript(file, observers=live_observers, start=start)
@@ -412,7 +412,7 @@ def _find_last_compaction(stream: BinaryIO, size: int, start_limit: int) -> tupl
     """
     offset = size
     while (
-        offset := find_last_line_with(stream, _BOUNDARY_SUBTYPE_BYTES, offset, start_limit)
+        offset := find_last_line_with(stream, _BOUNDARY_SUBTYPE_MARKER, offset, start_limit)
     ) >= 0:
         stream.seek(offset)
         line = Line(0, offset, stream.readline())
@@ -509,5 +509,5 @@ def _has_branch_hint(file: str | SharedFile) -> bool:
     """
     with open_transcript(file) as stream:
         return (
-            find_last_line_with(stream, _BRANCH_HINT_BYTES, os.fstat(stream.fileno()).st_size) >= 0
+            find_last_line_with(stream, _BRANCH_HINT_MARKER, os.fstat(stream.fileno()).st_size) >= 0
         )

@@ -35,7 +35,7 @@ RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, THINKING_PIECE, PROMPT_PIECE, ATTACHMENT
 )  # fmt: skip
 """The kinds of pieces."""
 
-LONG_INPUTS: dict[str, tuple[str, ...]] = {
+LONG_INPUTS_BY_TOOL: dict[str, tuple[str, ...]] = {
     "Write": ("content",),
     "Edit": ("old_string", "new_string"),
     "MultiEdit": ("edits",),
@@ -51,7 +51,7 @@ The other characters are the encrypted thinking, in base64. Of most thinking blo
 record only the signature. The number is the median of 139 blocks in the corpus.
 """
 
-_TARGET_FIELDS = (
+_TARGET_INPUTS = (
     "file_path",
     "notebook_path",
     "path",
@@ -61,7 +61,7 @@ _TARGET_FIELDS = (
     "query",
     "description",
 )
-_EXTENT_FIELDS = ("offset", "limit", "pages")
+_EXTENT_INPUTS = ("offset", "limit", "pages")
 
 
 class ToolCall(NamedTuple):
@@ -190,7 +190,7 @@ class PieceCollector:
             return
         call = get_string(block, "id")
         self.calls[call] = tool_call = _parse_tool_call(block, node.number)
-        for key in LONG_INPUTS.get(tool_call.tool, ()):
+        for key in LONG_INPUTS_BY_TOOL.get(tool_call.tool, ()):
             for address, text in _iterate_input_strings(
                 block["input"].get(key), (*at, "input", key)
             ):
@@ -261,10 +261,10 @@ def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
 
 def _parse_tool_call(block: Record, number: int) -> ToolCall:
     tool_input: Record = block["input"]
-    target = next((value for key in _TARGET_FIELDS if (value := get_string(tool_input, key))), "")
+    target = next((value for key in _TARGET_INPUTS if (value := get_string(tool_input, key))), "")
     # Values of other types are replaced by the name of their type, because they may be nested too
     # deeply.
-    extent = (tool_input.get(key) for key in _EXTENT_FIELDS)
+    extent = (tool_input.get(key) for key in _EXTENT_INPUTS)
     plain_extent = (
         value_of_extent
         if value_of_extent is None or isinstance(value_of_extent, (str, int, float))

@@ -27,7 +27,7 @@ class Snapshot(NamedTuple):
     length: int
 
 
-class WriteObserver:
+class CopyPreparationObserver:
     """An observer of a scan that collects what a copy of a conversation needs.
 
     This includes the line numbers of records that the API would reject, the snapshots of the user's

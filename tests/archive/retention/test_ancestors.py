@@ -14,7 +14,7 @@ from resume_hooks.archive.retention import ancestors, archive_sessions, pending
 from resume_hooks.archive.retention.ancestors import (
     archive_ancestors,
     archive_parents,
-    archive_pending,
+    archive_pending_sessions,
 )
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
@@ -97,9 +97,9 @@ def test_a_handoff_warns_if_it_cannot_archive_the_parent(config_home: ConfigHome
     (warning,) = receipt.warnings
     assert warning.startswith(f"The ancestor {root.session_id} is not in the vault yet: ")
     assert pending.list_pending_sessions(config_home.where) == [root.session_id]
-    assert archive_pending(config_home.where, never_over_time_limit) == 1
+    assert archive_pending_sessions(config_home.where, never_over_time_limit) == 1
     (state / "vault").unlink()
-    assert archive_pending(config_home.where, never_over_time_limit) == 0
+    assert archive_pending_sessions(config_home.where, never_over_time_limit) == 0
     assert (archived_ids(config_home.where), pending.list_pending_sessions(config_home.where)) == (
         [root.session_id],
         [],
@@ -112,8 +112,8 @@ def test_a_handoff_leaves_a_large_parent_to_the_next_start(config_home: ConfigHo
     write_file_backups(config_home, root, 0, count=archive_sessions.MAX_QUICK_FILES + 1)
     assert write_handoff_child(config_home, root).warnings == ()
     assert archived_ids(config_home.where) == []
-    assert archive_pending(config_home.where, always_over_time_limit) == 1
-    assert archive_pending(config_home.where, never_over_time_limit) == 0
+    assert archive_pending_sessions(config_home.where, always_over_time_limit) == 1
+    assert archive_pending_sessions(config_home.where, never_over_time_limit) == 0
     assert archived_ids(config_home.where) == [root.session_id]
 
 
@@ -134,7 +134,7 @@ def test_a_deleted_ancestor_is_removed_from_the_pending_list(config_home: Config
     """A pending session without a file is removed from the pending list, and an invalid id is ignored."""
     pending.record_pending_session(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
-    assert archive_pending(config_home.where, never_over_time_limit) == 0
+    assert archive_pending_sessions(config_home.where, never_over_time_limit) == 0
     assert pending.list_pending_sessions(config_home.where) == []
 
 

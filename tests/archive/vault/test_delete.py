@@ -834,7 +834,7 @@ def test_deleting_and_restoring_changes_nothing(config_home: ConfigHome, *, pack
     before = client_files_with_times(config_home), file_modes_and_times(config_home)
     entry = delete_session(session, config_home)
     if packed:
-        trash.pack_deleted(config_home.where, lambda: False)
+        trash.pack_deleted_sessions(config_home.where, lambda: False)
         assert sorted(os.listdir(entry.folder)) == [MANIFEST_NAME, "pack-1.xz"]
     assert restore_deleted(config_home).warnings == ()
     assert (client_files_with_times(config_home), file_modes_and_times(config_home)) == before
@@ -852,10 +852,10 @@ def test_packing_the_trash_killed_at_any_step_loses_nothing(config_home: ConfigH
 
     def prepare() -> Callable[[], object]:
         delete_session(locate.session_file(path), config_home)
-        return lambda: trash.pack_deleted(config_home.where, lambda: False)
+        return lambda: trash.pack_deleted_sessions(config_home.where, lambda: False)
 
     for _ in kill_before_each_change(prepare, every=3):
-        trash.pack_deleted(config_home.where, lambda: False)
+        trash.pack_deleted_sessions(config_home.where, lambda: False)
         (entry,) = trash.list_deleted(config_home.where)
         assert len(os.listdir(entry.folder)) == 2
         restore_deleted(config_home)
@@ -869,7 +869,7 @@ def test_packing_the_trash_does_not_block_a_restore(
     session = session_with_every_file(config_home)
     before = client_files_with_times(config_home)
     delete_session(session, config_home)
-    trash.pack_deleted(config_home.where, lambda: True)
+    trash.pack_deleted_sessions(config_home.where, lambda: True)
     (entry,) = trash.list_deleted(config_home.where)
     assert not entry.transcript.where
     real_finish = PackWriter.finish
@@ -879,7 +879,7 @@ def test_packing_the_trash_does_not_block_a_restore(
         restore_deleted(config_home)
 
     monkeypatch.setattr(PackWriter, "finish", finish_then_restore)
-    trash.pack_deleted(config_home.where, lambda: False)
+    trash.pack_deleted_sessions(config_home.where, lambda: False)
     assert client_files_with_times(config_home) == before
     assert trash.list_deleted(config_home.where) == []
 
@@ -892,7 +892,7 @@ def test_lines_written_after_a_delete_are_restored(config_home: ConfigHome) -> N
             entry = delete_session(session, config_home, force=True)
             held.write(b'{"late":1}\n')
         if packed:
-            trash.pack_deleted(config_home.where, lambda: False)
+            trash.pack_deleted_sessions(config_home.where, lambda: False)
         restore_deleted(config_home, entry.locator)
         assert Path(session.path).read_bytes().count(b'{"late":1}\n') == 1 + packed
 
@@ -913,7 +913,7 @@ def test_an_entry_of_version_0_2_0_can_be_restored(
     )
     assert entry.complete
     if packed:
-        trash.pack_deleted(config_home.where, lambda: False)
+        trash.pack_deleted_sessions(config_home.where, lambda: False)
         assert sorted(os.listdir(folder)) == [MANIFEST_NAME, "pack-1.xz"]
     assert restore_deleted(config_home).warnings == ()
     assert (client_files_with_times(config_home), file_modes_and_times(config_home)) == before
@@ -961,7 +961,7 @@ def test_an_entry_with_an_invalid_file_name_is_not_packed(config_home: ConfigHom
     before = client_files_with_times(config_home)
     folder = former_trash.move_as_version_0_2_0(config_home, SESSION)
     other = delete_session(session_with_every_file(config_home, OTHER_ID), config_home)
-    trash.pack_deleted(config_home.where, lambda: False)
+    trash.pack_deleted_sessions(config_home.where, lambda: False)
     assert os.path.exists(os.path.join(other.folder, "pack-1.xz"))
     assert (folder / f"{SESSION}.jsonl").exists()
     restore_deleted(config_home, OTHER_ID)
@@ -977,7 +977,7 @@ def test_a_failed_pack_leaves_no_files(
     before, entry = client_files_with_times(config_home), delete_session(session, config_home)
     monkeypatch.setattr(PackWriter, "finish", lambda _: os.stat("/nowhere"))
     stored = sorted(os.listdir(entry.folder))
-    trash.pack_deleted(config_home.where, lambda: False)
+    trash.pack_deleted_sessions(config_home.where, lambda: False)
     assert sorted(os.listdir(entry.folder)) == stored
     restore_deleted(config_home)
     assert client_files_with_times(config_home) == before
@@ -993,7 +993,7 @@ def test_an_entry_packed_before_its_restore_is_restored_in_full(
     os.utime(link, ns=(1, int(FIVE_DAYS_AGO) * 10**9), follow_symlinks=False)
     before, entry = client_files_with_times(config_home), delete_session(session, config_home)
     (config_home.config / "resume-hooks" / "vault").symlink_to(tmp_path)
-    trash.pack_deleted(config_home.where, lambda: False)
+    trash.pack_deleted_sessions(config_home.where, lambda: False)
     assert not os.path.lexists(stored_path(entry.folder, entry.transcript))
     assert (
         restoring.restore_session(
@@ -1049,7 +1049,7 @@ def test_deleting_and_restoring_the_corpus_changes_nothing(
         delete_session(session, config_home)
     assert locate.all_sessions(config_home.where) == []
     if packed:
-        trash.pack_deleted(config_home.where, lambda: False)
+        trash.pack_deleted_sessions(config_home.where, lambda: False)
     for entry in trash.list_deleted(config_home.where):
         assert bool(entry.transcript.where) is packed
         restore_deleted(config_home, entry.locator)

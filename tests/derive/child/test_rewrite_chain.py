@@ -23,7 +23,7 @@ from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
 from resume_hooks.transcripts.records import Record, get_message, join_text_blocks, parse_record
 from resume_hooks.transcripts.transcript import scan_transcript
-from resume_hooks.transcripts.write_scan import WriteObserver
+from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 from tests.builders import (
     CWD,
     SESSION,
@@ -57,7 +57,7 @@ def plan_rewrite(
     """Write a parent with these records and plan the rewritten chain of a child."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
-    survey = WriteObserver()
+    survey = CopyPreparationObserver()
     transcript = scan_transcript(str(path), observers=[survey])
     how = {
         "head": b'{"head":1}',

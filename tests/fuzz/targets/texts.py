@@ -70,8 +70,8 @@ def check_lines(_: ConfigHome) -> TryCase:
         numbers = LineNumbers(len(whole))
         if found:
             wanted = draws.pick(found)
-            assert numbers.number_at(io.BytesIO(whole), wanted.offset) == wanted.number
-            assert numbers.offset_of_line(io.BytesIO(whole), wanted.number) == wanted.offset
+            assert numbers.find_line_number(io.BytesIO(whole), wanted.offset) == wanted.number
+            assert numbers.find_line_offset(io.BytesIO(whole), wanted.number) == wanted.offset
 
     return try_case
 
@@ -92,13 +92,13 @@ def check_accessors(_: ConfigHome) -> TryCase:
             isinstance(each, str)
             for each in (records.get_kind(record), records.answering_model(record))
         )
-        assert all(count >= 0 for count in records.counted_tokens(record))
+        assert all(count >= 0 for count in records.read_token_counts(record))
         assert isinstance(records.is_prompt(record), bool)
         assert isinstance(records.prompt_text(record), str)
         assert all(isinstance(each, dict) for each in records.list_blocks(record))
         assert all(
             isinstance(each, str)
-            for each in [*records.answered_calls(record), *records.iterate_strings(record)]
+            for each in [*records.list_answered_call_ids(record), *records.iterate_strings(record)]
         )
         again = records.parse_record(raw_edit.encode_record(record))
         assert again is not None

@@ -65,7 +65,7 @@ def codex_home_of(where: Where) -> Path:
 
 def thread_file(where: Where, session_id: str = THREAD) -> SessionFile:
     """Return the session file of a thread, as a verb gets it."""
-    return resolve_locator(session_id, "/", where, foreign=True)
+    return resolve_locator(session_id, "/", where, allow_other_agents=True)
 
 
 def items_on_resume(path: str | Path) -> list[Record]:

@@ -44,7 +44,7 @@ def digest_of_lines(where: Where, lines: list[Line]) -> Digest:
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
     )
-    return build_digest(resolve_locator(THREAD, "/", where, foreign=True), where)
+    return build_digest(resolve_locator(THREAD, "/", where, allow_other_agents=True), where)
 
 
 def poll_line(call_id: str, session: int) -> Line:
@@ -194,7 +194,7 @@ def test_only_the_last_poll_of_a_series_is_shown(where: Where) -> None:
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
     )
-    session = resolve_locator(THREAD, "/", where, foreign=True)
+    session = resolve_locator(THREAD, "/", where, allow_other_agents=True)
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     polls = [call.text for call in calls if call.text.startswith("later output of: ")]
     assert len(polls) == 1
@@ -219,7 +219,7 @@ def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Whe
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
     )
-    session = resolve_locator(THREAD, "/", where, foreign=True)
+    session = resolve_locator(THREAD, "/", where, allow_other_agents=True)
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     heads = [call.text.partition("\n")[0] for call in calls]
     assert heads == ["later output of: make test", "Bash: make serve"]
@@ -237,7 +237,7 @@ def test_the_last_poll_shows_an_open_failure(where: Where) -> None:
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
     )
-    session = resolve_locator(THREAD, "/", where, foreign=True)
+    session = resolve_locator(THREAD, "/", where, allow_other_agents=True)
     first, *_ = collect_latest_calls(session, build_digest(session, where), 9_000)
     assert first.text.startswith("later output of: cargo test")
     assert "no variant 40\n" in first.text

@@ -63,7 +63,7 @@ def home(config_home: ConfigHome) -> Path:
 
 def find_thread(home: ConfigHome, words: str = THREAD) -> SessionFile:
     """Return the thread that a locator names, ready to be read."""
-    return resolve_locator(words, CWD, home.where, foreign=True)
+    return resolve_locator(words, CWD, home.where, allow_other_agents=True)
 
 
 def permissions_of(path: str) -> int:
@@ -151,7 +151,7 @@ def test_codex_home_sets_the_folder_of_threads(config_home: ConfigHome, tmp_path
         }
     )
     assert registry.original_path(
-        resolve_locator(None, CWD, where, foreign=True).path, where
+        resolve_locator(None, CWD, where, allow_other_agents=True).path, where
     ) == str(path)
     with pytest.raises(UsageError, match="is a Codex session, which this verb does not support"):
         resolve_locator(None, CWD, where)
@@ -169,7 +169,7 @@ def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
         )
         assert session.mtime == path.stat().st_mtime
     assert resolve_locator(SESSION, CWD, config_home.where).session_id == SESSION
-    assert resolve_locator(None, CWD, config_home.where, foreign=True).session_id == SESSION
+    assert resolve_locator(None, CWD, config_home.where, allow_other_agents=True).session_id == SESSION
     assert names_of_transcript(find_thread(config_home), config_home.where).short == THREAD[:8]
     (home / "session_index.jsonl").write_text(
         json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"
@@ -188,9 +188,9 @@ def test_a_model_may_name_only_rollouts_by_path(config_home: ConfigHome, home: P
         json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n"
     )
     where = Where({**config_home.environ, "CLAUDECODE": "1"})
-    assert resolve_locator(str(path), CWD, where, foreign=True).session_id == THREAD
+    assert resolve_locator(str(path), CWD, where, allow_other_agents=True).session_id == THREAD
     with pytest.raises(UsageError, match="is not a transcript"):
-        resolve_locator(str(home / "history.jsonl"), CWD, where, foreign=True)
+        resolve_locator(str(home / "history.jsonl"), CWD, where, allow_other_agents=True)
 
 
 def test_titles_come_from_the_database(config_home: ConfigHome, home: Path) -> None:

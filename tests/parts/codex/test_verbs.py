@@ -275,7 +275,7 @@ def test_a_session_without_a_folder_continues_in_codex(
 
 def test_a_rollover_to_codex_has_the_summary(config_home: ConfigHome, rollout: Path) -> None:
     """A rollover in Codex adds the model's summary to the child's file."""
-    parent = resolve_locator(THREAD, "/", config_home.where, foreign=True)
+    parent = resolve_locator(THREAD, "/", config_home.where, allow_other_agents=True)
     begun = summary.plan_rollover(parent, config_home.where)
     written = summary.write_rollover(begun, config_home.where)
     calls = ModelCalls(ScriptedModel(), 60, lambda _n, _c: None)

@@ -27,7 +27,7 @@ from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.context_size import measure_tail
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
+from resume_hooks.transcripts.linearize import find_largest_valid_count, linearize_chain
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
@@ -399,7 +399,7 @@ def test_rewinds_of_real_sessions_pass_all_checks(
         decided = plan_back.plan_back(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
         made = write_child(decided.child, Where())
         assert made.written
-        kept = row.nodes[: largest_valid_count(row, place)]
+        kept = row.nodes[: find_largest_valid_count(row, place)]
         if any(node.is_message for node in kept):
             assert decided.loss_reason == ""
             begins = next(node for node in kept if node.is_message).kind == "user"

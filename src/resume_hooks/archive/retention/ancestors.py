@@ -90,7 +90,7 @@ def archive_ancestors(
     return failures
 
 
-def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
+def archive_pending_sessions(where: Where, is_time_up: Callable[[], bool]) -> int:
     """Archive pending ancestors until the time is over. Return the number of ancestors that remain."""
     archiver, remaining_count, session_ids = (
         _make_archiver(where),
@@ -104,7 +104,7 @@ def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
             session = find_unarchived_session(find_session(session_id, where) or "", where)
         else:
             session = None
-        if session and is_over():
+        if session and is_time_up():
             remaining_count += 1
             continue
         try:
@@ -115,7 +115,7 @@ def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
     return remaining_count
 
 
-def archive_parents(where: Where, start_time: float, is_over: Callable[[], bool]) -> bool:
+def archive_parents(where: Where, start_time: float, is_time_up: Callable[[], bool]) -> bool:
     """Archive the parents of sessions that were written after ``start_time``.
 
     This finds the parents of the client's own forks, which no hook reports. ``start_time`` is in
@@ -131,7 +131,7 @@ def archive_parents(where: Where, start_time: float, is_over: Callable[[], bool]
     for child in all_sessions(where) if archiver.is_allowed else ():
         if child.mtime < start_time:
             break
-        if is_over():
+        if is_time_up():
             return False
         with contextlib.suppress(ResumeHooksError):
             parent = lineage_finder.find_parent(child.path)

@@ -92,7 +92,7 @@ class ArchiveBatch(NamedTuple):
 
 
 def archive_expiring(
-    project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, is_user_waiting: bool
+    project: str, cwd: str, where: Where, is_time_up: Callable[[], bool], *, is_user_waiting: bool
 ) -> ArchiveBatch:
     """Archive expiring sessions until the time is over.
 
@@ -126,7 +126,7 @@ def archive_expiring(
     if not due_sessions:
         return ArchiveBatch(0, 0, 0, next_expiry_check)
     archived_count, failed_count, remaining_count = _archive_due_sessions(
-        due_sessions, where, is_over, is_user_waiting=is_user_waiting
+        due_sessions, where, is_time_up, is_user_waiting=is_user_waiting
     )
     if remaining_count:
         next_check = now
@@ -140,7 +140,7 @@ def archive_expiring(
 def _archive_due_sessions(
     due_sessions: Sequence[ExpiringSession],
     where: Where,
-    is_over: Callable[[], bool],
+    is_time_up: Callable[[], bool],
     *,
     is_user_waiting: bool,
 ) -> tuple[int, int, int]:
@@ -155,7 +155,7 @@ def _archive_due_sessions(
         return 0, len(due_sessions), 0
     archiver, archived_count, failed_count, remaining_count = BackgroundArchiver(where), 0, 0, 0
     for number, expiring in enumerate(due_sessions if archiver.is_allowed else ()):
-        if is_over() and archived_count + failed_count:
+        if is_time_up() and archived_count + failed_count:
             return archived_count, failed_count, remaining_count + len(due_sessions) - number
         if is_user_waiting and not is_quick_to_archive(expiring.session, where):
             remaining_count += 1

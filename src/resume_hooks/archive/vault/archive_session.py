@@ -21,7 +21,7 @@ from resume_hooks.archive.vault.permission import require_archiving_allowed
 from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.sessions.archived.layout import (
-    FOLDERS_BY_ID,
+    FOLDERS_WITH_ID_SUBFOLDERS,
     HISTORY_FOLDER,
     MAX_SESSION_FILES,
     MAX_SESSION_FOLDER_DEPTH,
@@ -95,8 +95,8 @@ class ClientFiles:
         if folder not in self._subagents_by_folder:
             self._subagents_by_folder[folder] = subagents_by_session(folder)
         for path in self._subagents_by_folder[folder].get(session.session_id, []):
-            files += self._stat_file(path, f"{key}/{os.path.basename(path)}")
-        for config_folder in FOLDERS_BY_ID if for_deletion else [HISTORY_FOLDER]:
+            files += self._yield_client_file(path, f"{key}/{os.path.basename(path)}")
+        for config_folder in FOLDERS_WITH_ID_SUBFOLDERS if for_deletion else [HISTORY_FOLDER]:
             place = f"{config_folder}/{session.session_id}"
             by_id_folder = path_in_config_home(place, self._where)
             files += self._scan_folder(
@@ -124,13 +124,13 @@ class ClientFiles:
             return
         for entry in sorted_entries:
             if not entry.is_dir(follow_symlinks=False):
-                yield from self._stat_file(entry.path, f"{relative_path}/{entry.name}")
+                yield from self._yield_client_file(entry.path, f"{relative_path}/{entry.name}")
             elif depth:
                 yield from self._scan_folder(entry.path, f"{relative_path}/{entry.name}", depth - 1)
             else:
                 self._failures.append(f"{entry.path} is nested too deeply")
 
-    def _stat_file(self, path: str, relative_path: str) -> Iterator[ClientFile]:
+    def _yield_client_file(self, path: str, relative_path: str) -> Iterator[ClientFile]:
         try:
             status = os.lstat(path)
         except OSError:

@@ -42,7 +42,7 @@ MAX_LOCK_SECONDS = 10.0
 
 _BUSY_MESSAGE = "Another command is using this session in the vault"
 _VAULT_FAILURE_MESSAGE = "The vault can't be used:"
-_PACK_NAME = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
+_PACK_NAME_PATTERN = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 
 @contextlib.contextmanager
@@ -236,7 +236,7 @@ def choose_pack_name(folder: str, archived: ArchivedSession | None) -> str:
         named_packs = []
     numbers = []
     for name in (*_list_pack_names(folder), *named_packs):
-        if pack_number := _PACK_NAME.fullmatch(name):
+        if pack_number := _PACK_NAME_PATTERN.fullmatch(name):
             numbers.append(int(pack_number[1]))
     return f"pack-{max(numbers, default=0) + 1}{PACK_SUFFIX}"
 
@@ -246,7 +246,7 @@ def _list_pack_names(folder: str) -> list[str]:
     try:
         names = []
         for name in os.listdir(folder):
-            if _PACK_NAME.fullmatch(name):
+            if _PACK_NAME_PATTERN.fullmatch(name):
                 names.append(name)
         return names
     except OSError:

@@ -28,7 +28,7 @@ from resume_hooks.errors import (
 )
 from resume_hooks.paths import Where, all_project_folders, is_session_file, make_private_folder
 from resume_hooks.sessions.archived.layout import (
-    FOLDERS_BY_ID,
+    FOLDERS_WITH_ID_SUBFOLDERS,
     REMOVED_SUFFIX,
     path_in_config_home,
     top_folder_in_config_home,
@@ -182,7 +182,7 @@ class _TrashMove:
         has_copy = any(is_session_file(os.path.join(each, name)) for each in other_projects)
         for part in self._entry.parts:
             client_path = path_in_config_home(part.place, self._where)
-            if has_copy and part.place.split("/")[0] in FOLDERS_BY_ID:
+            if has_copy and part.place.split("/")[0] in FOLDERS_WITH_ID_SUBFOLDERS:
                 continue
             remove_links(client_path, self._where)
             current_status, trashed_path = (
@@ -313,7 +313,7 @@ def _find_own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
     The folder is relative to the config home.
     """
     steps = part.place.split("/")
-    step_count = 2 if steps[0] in FOLDERS_BY_ID else 3
+    step_count = 2 if steps[0] in FOLDERS_WITH_ID_SUBFOLDERS else 3
     if entry.session_id in steps[:step_count]:
         return "/".join(steps[:step_count])
     return ""

@@ -16,7 +16,7 @@ from resume_hooks.archive.vault import commit
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions.archived.layout import (
-    FOLDERS_BY_ID,
+    FOLDERS_WITH_ID_SUBFOLDERS,
     is_valid_archive_path,
     path_in_config_home,
     top_folder_in_config_home,
@@ -54,7 +54,7 @@ class FormerTrashFile(NamedTuple):
     def name(self) -> str:
         """The name of the file or folder in the trash."""
         first, _, rest = self.place.partition("/")
-        if first in FOLDERS_BY_ID:
+        if first in FOLDERS_WITH_ID_SUBFOLDERS:
             return first
         return rest.rpartition("/")[2]
 

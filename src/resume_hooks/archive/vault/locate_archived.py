@@ -16,7 +16,7 @@ from resume_hooks.sessions.locate import candidate_row, match_archived
 LONGER_ID_ADVICE = "Use more of the id, or the path of the file."
 STATE_ADVICE = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
 
-_STATE_LOCATOR = re.compile(r"(.*)@([0-9TZ:.-]+)")
+_STATE_LOCATOR_PATTERN = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
 def find_archived(
@@ -37,7 +37,7 @@ def find_archived(
         raise UsageError("The locator is empty", "Give an id or a title.")
     candidates = list_archived(where) if deleted_sessions is None else deleted_sessions
     matches = match_archived(locator_text, candidates, where, match_title_parts=match_title_parts)
-    if not matches and (state_match := _STATE_LOCATOR.fullmatch(locator_text)):
+    if not matches and (state_match := _STATE_LOCATOR_PATTERN.fullmatch(locator_text)):
         matches_without_state = match_archived(
             state_match[1], candidates, where, match_title_parts=match_title_parts
         )

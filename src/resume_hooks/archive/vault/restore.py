@@ -31,7 +31,7 @@ from resume_hooks.errors import (
 )
 from resume_hooks.paths import Where, find_session, make_private_folder, open_regular
 from resume_hooks.sessions.archived.layout import (
-    FOLDERS_BY_ID,
+    FOLDERS_WITH_ID_SUBFOLDERS,
     PROJECTS_FOLDER,
     path_in_archive,
     path_in_config_home,
@@ -276,12 +276,12 @@ def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
     repeated. Raises SessionNotFound if another command has removed the session from the trash.
     """
     if not plan.archived.deleted_at:
-        return _restore_locked(plan, where)
+        return _restore_planned_files(plan, where)
     with commit.lock_trash(where):
         entry = trash.read_entry(plan.archived.folder, where)
         if entry is None:
             raise _make_gone_error(plan)
-        restored = _restore_locked(plan_restore(entry, where), where)
+        restored = _restore_planned_files(plan_restore(entry, where), where)
         if not restored.unrestored_files:
             # If this fails, the session is restored, but the trash still lists it.
             with contextlib.suppress(OSError):
@@ -310,17 +310,17 @@ def restore_files_with_id(entry: ArchivedSession, where: Where) -> None:
         path = path_in_config_home(entry.place, where)
         shared_parts = []
         for part in entry.parts:
-            if part.place.split("/")[0] in FOLDERS_BY_ID:
+            if part.place.split("/")[0] in FOLDERS_WITH_ID_SUBFOLDERS:
                 shared_parts.append(part)
         source_folder = _find_source_folder(entry, where) if shared_parts else ""
         folder = os.path.dirname(path)
         files, _ = _select_files(
             entry, shared_parts, entry.session_id, folder, source_folder, where
         )
-        _restore_locked(RestorePlan(entry, entry.session_id, path, tuple(files), ()), where)
+        _restore_planned_files(RestorePlan(entry, entry.session_id, path, tuple(files), ()), where)
 
 
-def _restore_locked(plan: RestorePlan, where: Where) -> RestorePlan:
+def _restore_planned_files(plan: RestorePlan, where: Where) -> RestorePlan:
     """Write all files of a plan. For a deleted session, the caller must have locked the trash."""
     archived, folder = plan.archived, os.path.dirname(plan.path)
     oldest_time = _oldest_allowed_time(archived.cwd, where)
@@ -500,7 +500,7 @@ def _build_target_path(
     """
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
-    if first in FOLDERS_BY_ID:
+    if first in FOLDERS_WITH_ID_SUBFOLDERS:
         return path_in_config_home("/".join([first, new_id, *steps[1:]]), where)
     steps_in_project = steps[1:]
     if steps_in_project[0] == f"{old_id}.jsonl":

@@ -142,10 +142,10 @@ def _stat_and_hash_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedF
     )
 
 
-def pack_deleted(where: Where, is_over: Callable[[], bool]) -> None:
+def pack_deleted_sessions(where: Where, is_time_up: Callable[[], bool]) -> None:
     """Pack deleted sessions until the time is over."""
     for entry in list_deleted(where):
-        if entry.complete and not is_over():
+        if entry.complete and not is_time_up():
             # A session that cannot be packed stays unpacked.
             with contextlib.suppress(OSError, ResumeHooksError):
                 _pack_entry(entry, where)

@@ -14,7 +14,7 @@ from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model import port
 from resume_hooks.sessions.agents.claude import ResumeCommands
-from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
+from resume_hooks.sessions.agents.registry import RESUMABLE_AGENT_NAMES
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import invariants, tokens
 
@@ -134,7 +134,7 @@ class ReceiptSchema(StrictModel):
     checks: list[Check] = receipt_field(lambda receipt: receipt.checks)
     agent: str = receipt_field(
         lambda receipt: receipt.agent,
-        f"the agent that continues the child: {', '.join(RESUMABLE_AGENTS)}",
+        f"the agent that continues the child: {', '.join(RESUMABLE_AGENT_NAMES)}",
     )
     commands: Commands = receipt_field(lambda receipt: receipt.commands)
 

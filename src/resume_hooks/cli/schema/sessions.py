@@ -19,13 +19,13 @@ from resume_hooks.cli.schema.base import (
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions import lineage
-from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
+from resume_hooks.sessions.agents.registry import RESUMABLE_AGENT_NAMES
 from resume_hooks.sessions.archived.layout import path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 
 Folder = Annotated[str, Field(description="the folder where the client finds the session")]
 
-AGENT_DESCRIPTION = f"the session's agent: {', '.join(RESUMABLE_AGENTS)}; prompts: only the session's prompts remain"
+AGENT_DESCRIPTION = f"the session's agent: {', '.join(RESUMABLE_AGENT_NAMES)}; prompts: only the session's prompts remain"
 AgentName = Annotated[str, Field(description=AGENT_DESCRIPTION)]
 KIND_DESCRIPTION = "original, handoff, rollover, trim, fork, clear..."
 

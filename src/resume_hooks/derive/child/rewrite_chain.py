@@ -63,7 +63,7 @@ from resume_hooks.transcripts.records import (
 from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import Transcript, scan_live_part
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
-from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
+from resume_hooks.transcripts.write_scan import CopyPreparationObserver, mend_record
 
 # A function that returns a record as the child contains it, or None to omit the record.
 Edit = Callable[[Record], Record | None]
@@ -94,7 +94,7 @@ MAX_OPENING_RECORDS = 4
 def collect_edits(
     chain: LinearChain,
     transcript: Transcript,
-    write_observer: WriteObserver,
+    write_observer: CopyPreparationObserver,
     requested_edits: Mapping[int, Edit],
 ) -> dict[int, list[Edit]]:
     """Return the edits of each record by line number, in the order in which to apply them.
@@ -267,7 +267,7 @@ class ParentScan(NamedTuple):
 
     session: SessionFile
     transcript: Transcript
-    write_observer: WriteObserver
+    write_observer: CopyPreparationObserver
     child_observer: ChildObserver
     ends: HeadTail
     context: ContextSize
@@ -294,7 +294,7 @@ class ParentScan(NamedTuple):
 def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session before a child is made from its records."""
     transcript, (write_observer, child_observer, pieces) = scan_live_part(
-        session.file, lambda: (WriteObserver(), ChildObserver(), PieceCollector())
+        session.file, lambda: (CopyPreparationObserver(), ChildObserver(), PieceCollector())
     )
     return make_parent_scan(session, transcript, write_observer, child_observer, pieces)
 
@@ -302,7 +302,7 @@ def scan_parent(session: SessionFile) -> ParentScan:
 def make_parent_scan(
     session: SessionFile,
     transcript: Transcript,
-    write_observer: WriteObserver,
+    write_observer: CopyPreparationObserver,
     child_observer: ChildObserver,
     pieces: PieceCollector,
 ) -> ParentScan:
@@ -500,7 +500,7 @@ class ChainRewrite(ChildBody):
 def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     draft: Draft,
     transcript: Transcript,
-    write_observer: WriteObserver,
+    write_observer: CopyPreparationObserver,
     *,
     head: bytes,
     lineage: str = "",
@@ -563,7 +563,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
 
 
 def _count_newly_adjacent_answers(
-    rewrite: ChainRewrite, transcript: Transcript, write_observer: WriteObserver
+    rewrite: ChainRewrite, transcript: Transcript, write_observer: CopyPreparationObserver
 ) -> int:
     """Count the answers that directly follow another answer in the child, but not in the parent."""
 

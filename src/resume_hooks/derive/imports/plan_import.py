@@ -54,7 +54,7 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record, get_kind
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
-from resume_hooks.transcripts.write_scan import WriteObserver
+from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 
 IMPORT_KIND: Final = "import"
 # This number of bytes at the start of a file is examined to recognize a web page.
@@ -134,7 +134,7 @@ def plan_import(
     Raises NotATranscript if ``source`` contains no conversation of a session.
     """
     write_observer, child_observer, collector, ends = (
-        WriteObserver(),
+        CopyPreparationObserver(),
         ChildObserver(),
         _ConversationCollector(),
         HeadTail(source.path),
@@ -225,7 +225,7 @@ def make_import_line(source: ImportSource, imported_at: str) -> bytes:
 
 def _read_source(
     source: ImportSource,
-    write_observer: WriteObserver,
+    write_observer: CopyPreparationObserver,
     child_observer: ChildObserver,
     collector: _ConversationCollector,
 ) -> Transcript:

@@ -40,7 +40,7 @@ from resume_hooks.transcripts.records import (
     get_mapping,
     get_message,
     get_string,
-    tokens_before,
+    tokens_before_compaction,
 )
 from resume_hooks.transcripts.tokens import image_size
 
@@ -422,7 +422,7 @@ def _filter_message(record: Record) -> Record:
         return system_fields
     return {
         **system_fields,
-        "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)},
+        "compactMetadata": {"trigger": "auto", "preTokens": tokens_before_compaction(record)},
     }
 
 

@@ -48,7 +48,7 @@ from resume_hooks.transcripts.trimmable_pieces import (
     Piece,
     PieceCollector,
 )
-from resume_hooks.transcripts.write_scan import WriteObserver
+from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 
 PLACEHOLDER_LEGEND = (
     "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
@@ -290,7 +290,7 @@ class SessionScan:
     session: SessionFile
     transcript: Transcript
     pieces: PieceCollector
-    write_observer: WriteObserver
+    write_observer: CopyPreparationObserver
     ends: HeadTail
     context: ContextSize
     scale: TokenScale
@@ -386,11 +386,11 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
     Raises NothingToTrim if the session has no conversation.
     """
     if reads_whole_file:
-        pieces, write_observer = PieceCollector(), WriteObserver()
+        pieces, write_observer = PieceCollector(), CopyPreparationObserver()
         transcript = scan_transcript(session.file, observers=(pieces, write_observer))
     else:
         transcript, (pieces, write_observer) = scan_live_part(
-            session.file, lambda: (PieceCollector(), WriteObserver())
+            session.file, lambda: (PieceCollector(), CopyPreparationObserver())
         )
     if not any(node.is_in_conversation for node in transcript.chain):
         raise NothingToTrim(
@@ -473,7 +473,7 @@ def format_totals(plan: TrimPlan) -> list[str]:
     """
     before, after, savings = plan.context_before, plan.context_after, plan.savings
     estimate_word = "about " if before.is_estimate else ""
-    sent_text = f"a resume sends {estimate_word}{before.tokens:,} tokens ({before.share_text})"
+    sent_text = f"a resume sends {estimate_word}{before.tokens:,} tokens ({before.size_in_percent})"
     percent_text = "" if after.percent is None else f" ({after.percent} %)"
     records = format_count(len({choice.piece.number for choice in plan.choices}), "record")
     return [

@@ -37,7 +37,7 @@ from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
-from resume_hooks.sessions.agents.registry import LISTABLE_AGENTS
+from resume_hooks.sessions.agents.registry import LISTABLE_AGENT_NAMES
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
@@ -364,7 +364,7 @@ def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[Turn
             scope = Scope()
         else:
             scope = project_scope_of_folder(folder, where)
-        scope = scope._replace(agent_names=frozenset(LISTABLE_AGENTS))
+        scope = scope._replace(agent_names=frozenset(LISTABLE_AGENT_NAMES))
         with opened_index(
             where,
             max_seconds=MAX_UPDATE_SECONDS,

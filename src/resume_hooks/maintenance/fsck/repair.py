@@ -44,9 +44,9 @@ from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_exactly
 from resume_hooks.transcripts.nodes import Checkpoint, KeptSegment, Node
 from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.records import ASSISTANT, PROGRESS, Record, parse_strict
+from resume_hooks.transcripts.records import ASSISTANT, PROGRESS, Record, parse_record_strictly
 from resume_hooks.transcripts.transcript import Transcript
-from resume_hooks.transcripts.write_scan import WriteObserver
+from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 
 REPAIR_KIND: Final = "repair"
 
@@ -287,7 +287,7 @@ def plan_repair(
 
     Raise UsageError for an unknown branch, or ResumeHooksError if no message can be reached.
     """
-    write_scan = WriteObserver()
+    write_scan = CopyPreparationObserver()
     transcript, report = diagnose_session(session, where, [write_scan])
     chain = build_repaired_chain(transcript, salvage_nodes(transcript), branch)
     if not any(node.is_message for node in chain):
@@ -382,13 +382,13 @@ def _count_tokens(path: str, live_chain_nodes: list[Node], chain: list[Node]) ->
     )
 
 
-def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: WriteObserver) -> None:
+def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: CopyPreparationObserver) -> None:
     """Pass the records found inside bad lines to the scan's observer, numbered as in the chain."""
     with open(repaired_transcript.path, "rb") as stream:
         for node in repaired_transcript.chain:
             raw = read_exactly(stream, node.offset, node.length)
             if not raw.endswith(b"\n"):
-                if parse_strict(raw) is None:
+                if parse_record_strictly(raw) is None:
                     repaired_transcript.lenient_lines.add(node.number)
                 write_scan(
                     Line(node.number, node.offset, raw), repaired_transcript.read_record(node), node

@@ -15,7 +15,7 @@ from resume_hooks.derive.originals import OriginalFinder, is_marked_as_trimmed
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.placeholders import TRIM_FIELDS, read_origin
+from resume_hooks.transcripts.placeholders import TRIM_FIELD_NAMES, read_origin
 from resume_hooks.transcripts.records import Record, get_string
 
 MISSING_OUTPUT = DefectKind(
@@ -89,7 +89,7 @@ MAX_ORIGIN_FILES = 200
 """The maximum number of files that are looked for. A session that names more files is probably
 forged."""
 
-_IDENTIFYING_FIELDS = (*TRIM_FIELDS, "type", "uuid")
+_IDENTIFYING_FIELDS = (*TRIM_FIELD_NAMES, "type", "uuid")
 """The fields of a trimmed record that identify its original."""
 
 

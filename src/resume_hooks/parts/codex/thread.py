@@ -55,10 +55,10 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.attachments import Address
 from resume_hooks.transcripts.calibration import TokenScale
-from resume_hooks.transcripts.context_size import NEVER_COUNTED
+from resume_hooks.transcripts.context_size import NEVER_COUNTED_REASON
 from resume_hooks.transcripts.placeholders import (
     MIN_PLACEHOLDER_CHARACTERS,
-    TRIM_FIELDS,
+    TRIM_FIELD_NAMES,
     Origin,
     contains_placeholder,
     is_response_placeholder,
@@ -129,7 +129,7 @@ class CodexThread:
         """The origin of each item that an earlier trim replaced, by the index of the item."""
         origins = {}
         for index, record in enumerate(self.child_records):
-            trim_fields = {key: record[key] for key in TRIM_FIELDS & record.keys()}
+            trim_fields = {key: record[key] for key in TRIM_FIELD_NAMES & record.keys()}
             if trim_fields and (origin := read_origin(trim_fields)):
                 origins[index] = origin
         return origins
@@ -446,7 +446,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
             history.tokens,
             window_setting or history.window or DEFAULT_WINDOW_TOKENS,
             MEASURED if history.has_client_count else ESTIMATED,
-            reason="" if history.has_client_count else NEVER_COUNTED,
+            reason="" if history.has_client_count else NEVER_COUNTED_REASON,
         ),
         has_goal=goal_state.goal is not None and goal_state.goal.status != COMPLETE_STATUS,
     )
@@ -466,7 +466,7 @@ class _ItemMetadataReader:
         if line.kind == ITEM_LINE:
             trim_fields = {}
             for key, value in line.record.items():
-                if key in TRIM_FIELDS:
+                if key in TRIM_FIELD_NAMES:
                     trim_fields[key] = value
             self._store_fields(line, -1, trim_fields, get_mapping(line.record, "metadata"))
         elif line.kind == COMPACTION_LINE:

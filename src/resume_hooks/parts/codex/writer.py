@@ -56,7 +56,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.placeholders import TRIM_FIELDS, Origin
+from resume_hooks.transcripts.placeholders import TRIM_FIELD_NAMES, Origin
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, Record, parse_record
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
@@ -303,7 +303,7 @@ class CodexWriter:
                 continue
             unmarked_record = {}
             for key, value in parent.child_records[index].items():
-                if key not in TRIM_FIELDS:
+                if key not in TRIM_FIELD_NAMES:
                     unmarked_record[key] = value
             edited_items[index] = {**unmarked_record, "payload": original}
         if missing_originals and (strict or not edited_items):

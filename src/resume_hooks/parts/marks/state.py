@@ -18,10 +18,10 @@ from resume_hooks.hooks import hook_state
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
-from resume_hooks.storage.state_file import UNCHANGED_REMEDY
+from resume_hooks.storage.state_file import NOTHING_CHANGED_REMEDY
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
+from resume_hooks.transcripts.linearize import find_largest_valid_count, linearize_chain
 from resume_hooks.transcripts.records import USER
 from resume_hooks.transcripts.transcript import scan_live_part
 
@@ -104,7 +104,7 @@ def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
     linear = linearize_chain(transcript.chain)
     spoken_nodes = [node for node in linear.nodes if node.is_message]
     complete_nodes = []
-    for node in linear.nodes[: largest_valid_count(linear, len(linear.nodes))]:
+    for node in linear.nodes[: find_largest_valid_count(linear, len(linear.nodes))]:
         if node.is_message:
             complete_nodes.append(node)
     said_nodes = [node for node in spoken_nodes if node.is_in_conversation]
@@ -135,7 +135,7 @@ def save_mark(mark: Mark) -> None:
     except OSError as error:
         raise WriteFailed(
             f"The mark could not be saved in {Where().state}: {error.strerror or error}",
-            UNCHANGED_REMEDY,
+            NOTHING_CHANGED_REMEDY,
         ) from error
 
 

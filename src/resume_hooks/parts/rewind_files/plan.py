@@ -206,7 +206,7 @@ def plan_files(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]
 
     Raises CantRestore if the project's folder cannot be opened.
     """
-    if not safe_tree.HAS_DIR_FD:
+    if not safe_tree.CAN_OPEN_RELATIVE_PATHS:
         raise CantRestore(
             "This system can't open a file without following links", "Use the client's own /rewind."
         )

@@ -34,7 +34,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, Record, list_blocks, replace_content
 from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
-from resume_hooks.transcripts.write_scan import WriteObserver
+from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 
 UNCOPIED_BACKUPS_WARNING = (
     "File backups with secrets were not copied, so rewind-files has none of them in "
@@ -117,7 +117,7 @@ def plan_scrubbed_child(
     transcript, (survey, read_back, trimmed_pieces, thinking_edits) = scan_live_part(
         session.path,
         lambda: (
-            WriteObserver(),
+            CopyPreparationObserver(),
             ChildObserver(),
             PieceCollector(),
             _ThinkingEditCollector(cleaner),

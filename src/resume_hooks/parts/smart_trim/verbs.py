@@ -77,7 +77,7 @@ def smart_trim(options: Any) -> Receipt:
         locator = stored_plan.parent_file
     else:
         locator = options.locator
-    session = locate_session(locator, options.where, foreign=True)
+    session = locate_session(locator, options.where, allow_other_agents=True)
     trimmable = agents.scan_for_trim(session, options.where)
     # If a child of this kind cannot be made from the session, refuse before the model costs money.
     refuse_start_outside_project(

@@ -198,7 +198,7 @@ class _TranscriptCounter:
 
     def _count_answer(self, record: Record, day: str) -> None:
         sent_tokens, answer_tokens = (
-            records.parse_positive_count(count) for count in records.counted_tokens(record)
+            records.parse_positive_count(count) for count in records.read_token_counts(record)
         )
         if not answer_tokens:
             return

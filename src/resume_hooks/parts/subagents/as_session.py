@@ -139,7 +139,7 @@ def _find_named_subagent(
     the locator names no sub-agent.
     """
     try:
-        session = resolve_transcript(locator, cwd, where, foreign=True)
+        session = resolve_transcript(locator, cwd, where, allow_other_agents=True)
     except SessionNotFound:
         if is_subagent_locator(locator):
             inline_match = _find_inline_subagent(locator, cwd, where)
@@ -162,7 +162,7 @@ def _find_inline_subagent(
     Return None if the file contains no sub-agents.
     """
     name_words, _, name = locator.strip().rpartition("/")
-    session = resolve_locator(name_words, cwd, where, foreign=True)
+    session = resolve_locator(name_words, cwd, where, allow_other_agents=True)
     subagents = read_inline_subagents(session.path)
     matches = []
     for subagent in subagents:

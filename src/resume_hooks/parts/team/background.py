@@ -40,7 +40,7 @@ from resume_hooks.parts.team.team_file import (
 )
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS, list_other_agents, read_ends
+from resume_hooks.sessions.agents.registry import RESUMABLE_AGENT_NAMES, list_other_agents, read_ends
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import lock_folder
@@ -101,7 +101,7 @@ def build_unsupported_agent_notes(team: Team, where: Where) -> list[str]:
     is_added_by_folder: dict[str, bool] = {}
     counts_by_agent = {}
     for agent in list_other_agents(where):
-        if agent.name in RESUMABLE_AGENTS:
+        if agent.name in RESUMABLE_AGENT_NAMES:
             counts_by_agent[agent.label] = sum(
                 _belongs_to_team(session, team, where, is_added_by_folder)
                 for session in agent.store.sessions()

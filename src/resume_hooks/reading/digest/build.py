@@ -479,7 +479,7 @@ def _read_file(
                 stream.seek(skipped_bytes - 1)
                 stream.readline()  # Skip the rest of the line in which the skipped part ends.
             offset = stream.tell()
-            line_number = LineNumbers(offset).number_at(stream, offset)
+            line_number = LineNumbers(offset).find_line_number(stream, offset)
             stream.seek(offset)
             line_number = _process_lines(stream, line_number, file.session_id, facts)
             facts.read_bytes_and_lines = stream.tell(), line_number

@@ -301,7 +301,7 @@ class LineageFacts:
         is_from_model = (
             self.is_imported
             or bool(records.answering_model(record))
-            or records.counted_tokens(record)[1] > 0
+            or records.read_token_counts(record)[1] > 0
         )
         if not is_from_model and not script_calls.is_made_by_script(record):
             return  # The text was written by the client or printed by this plugin.
@@ -440,7 +440,7 @@ class LineageFacts:
 
     def _process_system_record(self, record: Record, position: RecordPosition) -> None:
         """Process the session's goal, or the recap that the client writes for a user who was away."""
-        if get_string(record, "subtype") == records.GOAL:
+        if get_string(record, "subtype") == records.GOAL_SUBTYPE:
             words = get_string(record, "goal")
             self.goal = Quote(words, position) if words else None
             self.goal_status = get_string(record, "status")

@@ -417,7 +417,7 @@ def update_polled_run(
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
         status = records.parse_positive_count(block[records.EXIT_STATUS_FIELD])
-    was_sent_ctrl_c = _CTRL_C_CHARACTER in poll.find_first_text(records.TYPED_FIELD)
+    was_sent_ctrl_c = _CTRL_C_CHARACTER in poll.find_first_text(records.TYPED_TEXT_INPUT)
     if status != 0 and (was_sent_ctrl_c or run.status == INTERRUPTED_EXIT_STATUS):
         status = INTERRUPTED_EXIT_STATUS
     return run._replace(

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where
-from resume_hooks.sessions.agents.registry import is_foreign, readable_session
+from resume_hooks.sessions.agents.registry import belongs_to_other_agent, readable_session
 from resume_hooks.sessions.archived.layout import (
     MANIFEST_NAME,
     archive_folder,
@@ -86,7 +86,7 @@ class TranscriptPaths:
 
     def readable_path(self, path: str, session_id: str) -> str:
         """Return the file's own path if it exists, or else the path of an archived or converted copy."""
-        if is_foreign(path, self._where):
+        if belongs_to_other_agent(path, self._where):
             return self._copy_path(path)
         if os.path.lexists(path):
             return path

@@ -36,7 +36,7 @@ from resume_hooks.search.index.database import (
     words_folder,
 )
 from resume_hooks.search.index.postings import INDEX_NAMES, Postings
-from resume_hooks.sessions.agents.registry import is_foreign, list_all_transcripts
+from resume_hooks.sessions.agents.registry import belongs_to_other_agent, list_all_transcripts
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.storage import removal
 from resume_hooks.storage.locks import lock_descriptor
@@ -550,7 +550,7 @@ def index_status(where: Where) -> IndexStatus:
         return missing_status._replace(state="damaged", size=index_size(where))
     changed_files = sum(not item.is_unchanged for item in work) + len(deleted_ids)
     sessions, vaulted_paths = counts
-    vaulted = sum(not is_foreign(path, where) for path in (vaulted_paths or "").split("\n") if path)
+    vaulted = sum(not belongs_to_other_agent(path, where) for path in (vaulted_paths or "").split("\n") if path)
     return IndexStatus(
         path,
         "ready",

@@ -28,7 +28,7 @@ from resume_hooks.search.index.extract import SEARCHER_AGENTS
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.read_transcript import Part, read_jobs
 from resume_hooks.sessions import transcript_files
-from resume_hooks.sessions.agents.registry import is_foreign, readable_path
+from resume_hooks.sessions.agents.registry import belongs_to_other_agent, readable_path
 from resume_hooks.sessions.archived.manifest import find_archived
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
@@ -165,7 +165,7 @@ class _FileUpdate:
         packed_files: dict[str, list[FileWork]] = {}
         local_files, foreign_files = [], []
         for item in work:
-            if item.file.inode < 0 and is_foreign(item.file.path, self._where):
+            if item.file.inode < 0 and belongs_to_other_agent(item.file.path, self._where):
                 foreign_files.append(item)
             elif item.file.inode < 0:
                 packed_files.setdefault(item.file.session_id, []).append(item)

@@ -171,14 +171,14 @@ OTHER_AGENT_ROWS = {
 }
 AGENT_ROWS = {CLAUDE_NAME: CLAUDE, **OTHER_AGENT_ROWS}
 AGENT_NAMES = tuple(AGENT_ROWS)
-RESUMABLE_AGENTS = tuple(row.name for row in AGENT_ROWS.values() if row.session_variable)
+RESUMABLE_AGENT_NAMES = tuple(row.name for row in AGENT_ROWS.values() if row.session_variable)
 """The names of the agents that can continue a session."""
 
-INCOMPLETE_AGENTS = frozenset(row.name for row in AGENT_ROWS.values() if row.loss_note)
+INCOMPLETE_AGENT_NAMES = frozenset(row.name for row in AGENT_ROWS.values() if row.loss_note)
 """The names of the agents whose sessions are known only in part, for example only by their prompts.
 """
 
-LISTABLE_AGENTS = (CLAUDE_NAME, *INCOMPLETE_AGENTS)
+LISTABLE_AGENT_NAMES = (CLAUDE_NAME, *INCOMPLETE_AGENT_NAMES)
 """The names of the agents whose sessions are listed without ``--agent``.
 
 Claude Code can open its own sessions. For the other agents in this list, only the prompts exist,
@@ -255,7 +255,7 @@ def row_of_agent(name: str) -> AgentRow:
     return AGENT_ROWS.get(name, CLAUDE)
 
 
-def is_foreign(path: str, where: Where) -> bool:
+def belongs_to_other_agent(path: str, where: Where) -> bool:
     """Check whether a path belongs to an agent other than Claude Code, or is our copy of its session."""
     return agent_name_of_path(path, where) != CLAUDE_NAME
 

@@ -35,7 +35,7 @@ PROJECTS_FOLDER, HISTORY_FOLDER = "projects", FILE_HISTORY
 """Folders of the config home that contain a session's files: the first contains transcripts, and
 the second contains backups of changed files."""
 
-FOLDERS_BY_ID = (HISTORY_FOLDER, TASKS)
+FOLDERS_WITH_ID_SUBFOLDERS = (HISTORY_FOLDER, TASKS)
 """Folders of the config home in which each session has a subfolder named after its id."""
 
 
@@ -69,7 +69,7 @@ def path_in_archive(place: str) -> str:
     """
     top_folder, _, rest = place.partition("/")
     rest_below_id = rest.partition("/")[2]
-    if top_folder in FOLDERS_BY_ID:
+    if top_folder in FOLDERS_WITH_ID_SUBFOLDERS:
         return f"{top_folder}/{rest_below_id}"
     return rest_below_id
 
@@ -79,7 +79,7 @@ def is_valid_archive_path(place: str, session_id: str) -> bool:
     steps = place.split("/")
     if {"", ".", ".."} & set(steps) or "\0" in place or (os.sep != "/" and os.sep in place):
         return False
-    if steps[0] in FOLDERS_BY_ID:
+    if steps[0] in FOLDERS_WITH_ID_SUBFOLDERS:
         return len(steps) >= 3 and steps[1] == session_id
     if steps[0] != PROJECTS_FOLDER or len(steps) < 3:
         return False

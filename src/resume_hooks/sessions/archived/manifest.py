@@ -35,8 +35,8 @@ MAX_MANIFEST_BYTES = 32 * 1024 * 1024
 _MAX_FILE_BYTES, _MAX_TIME_NS = 2**53, 2**63
 """Upper limits for the file sizes and for the times in a manifest."""
 
-_PACK_NAME = re.compile(r"pack-[0-9]{1,9}\.xz")
-_SHA256_HEX = re.compile(r"[0-9a-f]{64}")
+_PACK_NAME_PATTERN = re.compile(r"pack-[0-9]{1,9}\.xz")
+_SHA256_PATTERN = re.compile(r"[0-9a-f]{64}")
 
 
 class ArchivedFile(NamedTuple):
@@ -327,7 +327,7 @@ def _is_valid_file(part: ArchivedFile, archived: ArchivedSession) -> bool:
         or not -_MAX_TIME_NS <= part.mtime_ns < _MAX_TIME_NS
     ):
         return False
-    is_packed = _PACK_NAME.fullmatch(part.where) and _SHA256_HEX.fullmatch(part.sha256)
+    is_packed = _PACK_NAME_PATTERN.fullmatch(part.where) and _SHA256_PATTERN.fullmatch(part.sha256)
     return bool(is_packed or (archived.deleted_at and not part.where)) and is_valid_archive_path(
         part.place, archived.session_id
     )

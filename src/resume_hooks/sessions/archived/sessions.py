@@ -74,10 +74,10 @@ def archive_fields(path: str, where: Where) -> dict[str, object]:
 def require_client_file(session: SessionFile, where: Where) -> None:
     """Raise OnlyArchived if the client's file is gone. The archived copy must not be changed."""
     if is_archived_copy(session.path, where):
-        raise only_archived_error(session.session_id)
+        raise make_only_archived_error(session.session_id)
 
 
-def only_archived_error(session_id: str) -> OnlyArchived:
+def make_only_archived_error(session_id: str) -> OnlyArchived:
     """Return the error for a verb that needs the client's file if only the vault has the session."""
     return OnlyArchived(
         (

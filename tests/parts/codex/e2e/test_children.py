@@ -52,7 +52,7 @@ def add_corpus(client: CodexHome, most: int | None = None) -> list[Path]:
 
 def thread_file(path: Path, where: Where) -> SessionFile:
     """Return the session file of a thread, as a verb gets it."""
-    return resolve_locator(thread_id_of_path(path), "/", where, foreign=True)
+    return resolve_locator(thread_id_of_path(path), "/", where, allow_other_agents=True)
 
 
 def request_or_none(client: CodexHome, thread: str) -> list[Item] | None:
@@ -150,7 +150,7 @@ def test_children_of_every_rollout_send_the_parents_request(
 
 def untrim_all(trim: Receipt, where: Where) -> Receipt:
     """Write an untrim with all trimmed contents restored, and return its receipt."""
-    reading = scan_trimmed_session(resolve_locator(trim.session_id, "/", where, foreign=True))
+    reading = scan_trimmed_session(resolve_locator(trim.session_id, "/", where, allow_other_agents=True))
     return child_receipt(plan_untrim(reading, where, strict=True), where)
 
 
@@ -177,7 +177,7 @@ def test_a_handoff_starts_with_lineage_digest_and_next_step(
     assert words.count("Next step, as the user put it:\nwrite the tests") == 1
     assert "<environment_context>" in words
     again = agents.plan_fresh(
-        resolve_locator(first.session_id, "/", where, foreign=True),
+        resolve_locator(first.session_id, "/", where, allow_other_agents=True),
         where,
         kind="handoff",
         next_step="go on",

@@ -62,7 +62,7 @@ def test_a_handoff_states_the_goal_and_a_fork_does_not_pursue_it(
         monkeypatch.setenv(name, str(folder))
     where = Where()
     own = thread_id_of_path(client.rollouts()[0])
-    parent = resolve_locator(own, "/", where, foreign=True)
+    parent = resolve_locator(own, "/", where, allow_other_agents=True)
     assert (
         list(find_thread_defects(parent.original_path, Rollouts(str(client.codex)).find_path)) == []
     )

@@ -72,7 +72,7 @@ def test_claude_code_resumes_children_of_codex_sessions(
     )
     for path in [codex.add_rollout(source, home.cwd) for source in found]:
         before = hashlib.sha256(path.read_bytes()).digest()
-        parent = resolve_locator(thread_id_of_path(path), "/", where, foreign=True)
+        parent = resolve_locator(thread_id_of_path(path), "/", where, allow_other_agents=True)
         fork, handoff = ids_of_children(parent, where, "claude")
         assert hashlib.sha256(path.read_bytes()).digest() == before
         for child in (fork, handoff):
@@ -120,7 +120,7 @@ def test_codex_resumes_children_of_claude_code_sessions(
             assert "session ran in Claude Code" in words
             assert item_text(sent[-1]) == PROBE_PROMPT
             rows = LineageFinder(where).find_lineage(
-                resolve_locator(child, "/", where, foreign=True).path
+                resolve_locator(child, "/", where, allow_other_agents=True).path
             )
             assert [row.session_id for row in rows][-2:] == [parent.session_id, child]
         assert "Next step, as the user put it:\nwrite the tests" in words

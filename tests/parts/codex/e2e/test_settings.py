@@ -32,7 +32,7 @@ def test_a_fork_requests_the_same_reasoning_as_its_parent(
     assert done.returncode == 0, done.stderr
     parent = thread_id_of_path(client.rollouts()[-1])
     fork = write_child(
-        plan_fork(resolve_locator(parent, "/", Where(), foreign=True), Where()), Where()
+        plan_fork(resolve_locator(parent, "/", Where(), allow_other_agents=True), Where()), Where()
     ).session_id
 
     def reasoning_of_request(thread: str) -> object:

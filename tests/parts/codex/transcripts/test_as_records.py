@@ -167,7 +167,7 @@ def test_messages_have_the_right_speaker(tmp_path: Path) -> None:
         None,
         *(record["uuid"] for record in found[:-1]),
     ]
-    assert records.counted_tokens(found[-1]) == (8_980, 9_000)
+    assert records.read_token_counts(found[-1]) == (8_980, 9_000)
     assert found[-1]["cwd"] == "/home/user/proj"
     assert found[-1]["version"] == "Codex 0.169.0"
 
@@ -676,7 +676,7 @@ def test_a_goal_becomes_a_command_and_a_state() -> None:
         convert_lines([RolloutLine(one, "", at, 0) for at, one in enumerate(lines)], THREAD)
     )
     states = [
-        (one.get("goal"), one.get("status")) for one in found if one.get("subtype") == records.GOAL
+        (one.get("goal"), one.get("status")) for one in found if one.get("subtype") == records.GOAL_SUBTYPE
     ]
     assert states == [('fix "it"', "active"), ('fix "it"', "complete"), (None, None)]
     typed = [

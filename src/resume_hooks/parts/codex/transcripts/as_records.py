@@ -29,7 +29,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
 from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, parse_meta
 from resume_hooks.parts.codex.transcripts.tools import read_tool_uses
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.placeholders import TRIM_FIELDS
+from resume_hooks.transcripts.placeholders import TRIM_FIELD_NAMES
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_positive_count
 
 ENCRYPTED_SUMMARY_TEXT = (
@@ -128,7 +128,7 @@ class RecordConverter:
             text = f"The session's goal, {goal.status}: {goal.objective}"
         else:
             text = "The session's goal was cleared."
-        message_fields = {"type": records.SYSTEM, "subtype": records.GOAL, "content": text}
+        message_fields = {"type": records.SYSTEM, "subtype": records.GOAL_SUBTYPE, "content": text}
         if goal:
             goal_fields = {"goal": goal.objective, "status": goal.status}
         else:
@@ -451,7 +451,7 @@ class RecordConverter:
         }
         id_fields = {"uuid": uuid, "timestamp": line.timestamp}
         extra_fields = extra_fields | {
-            key: line.record[key] for key in TRIM_FIELDS & line.record.keys()
+            key: line.record[key] for key in TRIM_FIELD_NAMES & line.record.keys()
         }
         return {
             "parentUuid": parent_id,

@@ -22,7 +22,7 @@ from resume_hooks.parts.codex.transcripts.items import HOSTED_CALL_TYPES, call_a
 from resume_hooks.transcripts.records import (
     POLL_TOOL,
     POLLED_TASK_FIELD,
-    TYPED_FIELD,
+    TYPED_TEXT_INPUT,
     Record,
     get_string,
     list_objects,
@@ -165,7 +165,7 @@ def _parse_polls(code: str) -> list[Record]:
             return []
         poll: Record = {POLLED_TASK_FIELD: match[1]}
         if typed_characters := _parse_literal(match[2] or ""):
-            poll[TYPED_FIELD] = typed_characters
+            poll[TYPED_TEXT_INPUT] = typed_characters
         polls.append(poll)
     return polls
 

@@ -357,5 +357,5 @@ def _select_sessions(options: ScrubOptions) -> tuple[set[str] | None, str]:
             sessions,
             f" of this project's {format_count(len(sessions), 'session')} (others: --all)",
         )
-    session_id = options.locate_session(foreign=True).session_id
+    session_id = options.locate_session(allow_other_agents=True).session_id
     return {session_id}, f" of session {session_id[:8]} alone (others: --project, --all)"

@@ -232,7 +232,7 @@ class _ConversationBuilder:
     def _build_system_parts(self, record: Record) -> Iterator[Part]:
         subtype = get_string(record, "subtype")
         if subtype == records.COMPACTION:
-            tokens = records.tokens_before(record)
+            tokens = records.tokens_before_compaction(record)
             yield NotePart("compaction", f"{tokens:,} tokens before" if tokens else "")
         else:
             yield from self._build_note_parts(

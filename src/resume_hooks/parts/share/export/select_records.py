@@ -144,7 +144,7 @@ class _RecordIdCollector:
                 unlinked_node.calls = tuple(
                     filter(None, map(records.call_id, records.list_calls(record)))
                 )
-                unlinked_node.results = tuple(records.answered_calls(record))
+                unlinked_node.results = tuple(records.list_answered_call_ids(record))
                 self.unlinked_nodes.append(unlinked_node)
             return
         self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))

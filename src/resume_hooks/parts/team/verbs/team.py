@@ -284,7 +284,7 @@ def _locate_pushable_session(locator: str | None, where: Where) -> SessionFile:
 
     Raise UsageError if the session belongs to an agent other than Claude Code.
     """
-    session = locate_session(locator, where, foreign=bool(locator))
+    session = locate_session(locator, where, allow_other_agents=bool(locator))
     require_complete(session)
     if session.agent != CLAUDE_NAME:
         remedy = f"You can push a fork: resume-hooks fork {session.session_id} --to claude"
