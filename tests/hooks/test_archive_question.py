@@ -165,7 +165,7 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
     run_start_hooks(client_that_can_ask)
     line = question_shown_by_module(client_that_can_ask)
-    assert "Copies wait for your answer; without one they are made from " in line
+    assert "Copies wait for your answer. If you do not answer, they are made from " in line
     assert line.endswith(
         "resume-hooks config vault on; to keep none: resume-hooks config vault off"
     )

@@ -134,14 +134,14 @@ def test_removal_of_a_growing_folder_ends(
     folder = tmp_path / "index"
     folder.mkdir()
     (folder / "a").touch()
-    made, remove_one = list(range(times)), removal._remove_one
+    made, remove_one = list(range(times)), removal._remove_entry
 
     def remove_and_add_file(name: str, within: int) -> None:
         remove_one(name, within)
         if made:
             (folder / f"late{made.pop()}").touch()
 
-    monkeypatch.setattr(removal, "_remove_one", remove_and_add_file)
+    monkeypatch.setattr(removal, "_remove_entry", remove_and_add_file)
     if times < 3:
         removal.remove_permanently(str(folder), str(tmp_path))
     else:

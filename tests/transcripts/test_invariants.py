@@ -70,10 +70,10 @@ BROKEN_FILES: dict[str, tuple[list[Any], str]] = {
     "time runs back": ([*VALID, prompt_after("e", ts=1)], TIMESTAMP_CHECK),
     "two are latest": ([*VALID, prompt_after("e", ts=3)], TIMESTAMP_CHECK),
     "no time": ([*VALID, prompt_after("e", ts="soon")], TIMESTAMP_CHECK),
-    "assistant first": ([assistant("x", uuid="a")], "the conversation starts with a user"),
+    "assistant first": ([assistant("x", uuid="a")], "the conversation starts with a user's message"),
     "result first": (
         [tool_result("t9", uuid="a", parent=None)],
-        "the conversation starts with a user",
+        "the conversation starts with a user's message",
     ),
     "string content": ([user("hi", uuid="a"), STRING_CONTENT], FORM_CHECK),
     "empty text": ([user("", uuid="a")], FORM_CHECK),

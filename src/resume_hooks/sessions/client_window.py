@@ -1,7 +1,7 @@
 """Determine the size of a client's context window.
 
-The window is the one that the client reported for its model, or a smaller one from the client's
-settings.
+The window is the one that the client reported for the session's model, or a smaller one from the
+client's settings.
 """
 
 from __future__ import annotations

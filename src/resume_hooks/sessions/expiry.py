@@ -152,7 +152,7 @@ def is_archived(session_id: str, last_write: float, where: Where) -> bool:
     if manifest_time <= time.time() + MAX_CLOCK_AHEAD_SECONDS:
         return manifest_time >= last_write
     from resume_hooks.sessions.archived.manifest import (
-        find_archived,  # Imported here because most starts read no manifest.
+        find_archived,  # Imported here because most session starts read no manifest.
     )
 
     archived = find_archived(session_id, where)

@@ -304,7 +304,7 @@ class LineageFinder:
         if isinstance(session, str):
             return self.find_parent(session)
         parent_fields = session.about.parent
-        # Manifests of earlier versions lack the last field.
+        # Manifests of earlier versions lack the last field of ``Parent``.
         recorded = (
             Parent(*parent_fields) if len(Parent._fields) - len(parent_fields) in {0, 1} else None
         )
@@ -389,7 +389,7 @@ class LineageFinder:
 
 
 def omit_trimmed_sessions(rows: list[Ancestor]) -> list[Ancestor]:
-    """Return the rows without trimmed sessions. Each row's parent is then the row before it."""
+    """Return the rows without those of trimmed sessions. The parent of each row is then the row before it."""
     remaining_rows: list[Ancestor] = []
     for row in rows:
         if row.derivation_type != "trimmed":

@@ -70,7 +70,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 
 
 def find_archived_copy(
-    words: str, scope: LocatorScope, *, match_title_parts: bool
+    locator: str, scope: LocatorScope, *, match_title_parts: bool
 ) -> SessionFile | None:
     """Find the archived session that matches a locator, unpack it and return it, or return None.
 
@@ -83,9 +83,9 @@ def find_archived_copy(
     where, ids = scope.where, archived_ids(scope.where)
     if not ids:
         return None
-    if copy := _find_by_old_path(words, scope):
+    if copy := _find_by_old_path(locator, scope):
         return copy
-    prefix = words.lower() if len(words) >= MIN_ID_PREFIX_CHARACTERS else " "
+    prefix = locator.lower() if len(locator) >= MIN_ID_PREFIX_CHARACTERS else " "
     matches = [
         match
         for name in ids
@@ -94,7 +94,7 @@ def find_archived_copy(
     if not matches:
         present_ids = {match.session_id for match in (*scope.local_sessions, *scope.other_sessions)}
         matches = match_archived(
-            words,
+            locator,
             list_archived(where, present_ids),
             where,
             match_title_parts=match_title_parts,
@@ -105,7 +105,7 @@ def find_archived_copy(
         ] or matches
     if len(matches) > 1:
         raise AmbiguousLocator(
-            words, [candidate_row(match, where) for match in matches[:MAX_CANDIDATES]], len(matches)
+            locator, [candidate_row(match, where) for match in matches[:MAX_CANDIDATES]], len(matches)
         )
     if matches:
         return open_archived(matches[0], where)
@@ -113,7 +113,7 @@ def find_archived_copy(
 
 
 def match_archived(
-    words: str,
+    locator: str,
     archived: Sequence[ArchivedSession],
     where: Where,
     *,
@@ -127,10 +127,10 @@ def match_archived(
     tag; a title ignoring case, if ``ignore_case``; a part of a title, listed sessions first, if
     ``match_title_parts``; and the number of a pull request without ``#``.
     """
-    title, tag = text_after_prefix("title", words), text_after_prefix("tag", words).casefold()
+    title, tag = text_after_prefix("title", locator), text_after_prefix("tag", locator).casefold()
     pull_request, bare_pull_request, title_part = (
-        parse_pull_request(words),
-        parse_pull_request(f"#{words}"),
+        parse_pull_request(locator),
+        parse_pull_request(f"#{locator}"),
         title.casefold(),
     )
     match_title_parts = (
@@ -147,11 +147,11 @@ def match_archived(
 
     conditions: list[Callable[[ArchivedSession], bool]] = [
         lambda session: (
-            len(words) >= MIN_ID_PREFIX_CHARACTERS and session.session_id.startswith(words.lower())
+            len(locator) >= MIN_ID_PREFIX_CHARACTERS and session.session_id.startswith(locator.lower())
         ),
         lambda session: "" != pull_request in session.about.pulls,
         lambda session: (
-            words == path_in_config_home(session.place, where) or title in titles(session)
+            locator == path_in_config_home(session.place, where) or title in titles(session)
         ),
         lambda session: session.about.tag.casefold() == tag != "",
         lambda session: ignore_case and title_part in map(str.casefold, titles(session)),
@@ -180,13 +180,13 @@ def candidate_row(session: ArchivedSession, where: Where) -> dict[str, object]:
     }
 
 
-def _find_by_old_path(words: str, scope: LocatorScope) -> SessionFile | None:
-    """Return the archived session whose file was or is at the path ``words``, or None.
+def _find_by_old_path(locator: str, scope: LocatorScope) -> SessionFile | None:
+    """Return the archived session whose file was or is at the path ``locator``, or None.
 
     The path may be the client's former path or the path of an unpacked copy. The file at the path
     may be a session's transcript or a sub-agent's transcript.
     """
-    path = typed_path(words, scope)
+    path = typed_path(locator, scope)
     if path is None:
         return None
     session_id = session_id_of_copy(path, scope.where)
@@ -252,11 +252,11 @@ def resolve_locator(
     """Return the session to which a locator refers.
 
     If the locator is None, return the session of the running client, or else the latest session of
-    this project. Any other locator is tried in this order: latest or latest~2, a full id, a path, a
-    pull request, the beginning of an id, an exact title, a tag, a part of a title, and the number
-    of a pull request. For titles, tags and pull requests, sessions of this project take precedence.
-    If no session in the projects matches, the vault is searched, and the result has the path of an
-    unpacked copy.
+    this project. Any other locator is interpreted as each of these forms in turn, until a session
+    matches: latest or latest~2, a full id, a path, a pull request, the beginning of an id, an exact
+    title, a tag, a part of a title, and the number of a pull request. For titles, tags and pull
+    requests, sessions of this project take precedence. If no session in the projects matches, the
+    vault is searched, and the result has the path of an unpacked copy.
 
     Raise AmbiguousLocator, which lists the candidates, if several sessions match, and
     SessionNotFound if there is no match. Raise UsageError for another agent's session unless
@@ -269,31 +269,31 @@ def resolve_locator(
             where,
             allow_other_agents=allow_other_agents,
         )
-    words = locator.strip()
-    if not words:
+    stripped_locator = locator.strip()
+    if not stripped_locator:
         raise UsageError("The locator is empty", "Give an id, a title or a path.")
     try:
-        match = next(filter(None, (resolver(words, scope) for resolver in resolvers)), None)
+        match = next(filter(None, (resolver(stripped_locator, scope) for resolver in resolvers)), None)
         if match is None:
-            raise make_not_found_error(words, scope)
+            raise make_not_found_error(stripped_locator, scope)
         return _require_supported_agent(match, where, allow_other_agents=allow_other_agents)
     except SessionNotFound:
         session = find_archived_copy(
-            words, scope, match_title_parts=resolve_title_part in resolvers
+            stripped_locator, scope, match_title_parts=resolve_title_part in resolvers
         )
         if session is not None:
             return session
-        _refuse_deleted_session(words, where, match_title_parts=resolve_title_part in resolvers)
+        _refuse_deleted_session(stripped_locator, where, match_title_parts=resolve_title_part in resolvers)
         raise
 
 
-def _refuse_deleted_session(words: str, where: Where, *, match_title_parts: bool) -> None:
+def _refuse_deleted_session(locator: str, where: Where, *, match_title_parts: bool) -> None:
     """Raise SessionDeleted if a locator matches a session in the trash.
 
     If the session was deleted several times, the error names the latest deletion.
     """
     matches = match_archived(
-        words,
+        locator,
         list(list_deletions(where)),
         where,
         match_title_parts=match_title_parts,

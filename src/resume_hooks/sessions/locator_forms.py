@@ -52,8 +52,8 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 
 _NAME_FIELD_MARKERS = (b'-title"', b'"pr-link"', b'"tag"')
-"""Byte strings of which one occurs in every line that can contain a session's name. They are rare
-in ordinary text, where quotes are escaped."""
+"""Every line that can contain a session's name contains one of these byte strings. They are rare in
+ordinary text, because its quotes are escaped."""
 
 _CUSTOM_TITLE_PATTERN = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
 _DISPLAYED_KIND_SUFFIX_PATTERN = re.compile(
@@ -346,12 +346,12 @@ search must stop because the locator can have no other form.
 """
 
 
-def resolve_latest(words: str, scope: LocatorScope) -> SessionFile | None:
+def resolve_latest(locator: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve ``latest``, or for example ``latest~2`` for the session two before the latest one.
 
     A session with the title "latest" must be referred to as ``title:latest``.
     """
-    match = _LATEST_LOCATOR_PATTERN.fullmatch(words)
+    match = _LATEST_LOCATOR_PATTERN.fullmatch(locator)
     if match is None:
         return None
     count = int(match[1] or 1) if match[1] is not None else 0
@@ -368,28 +368,28 @@ def resolve_latest(words: str, scope: LocatorScope) -> SessionFile | None:
     return current
 
 
-def resolve_id(words: str, scope: LocatorScope) -> SessionFile | None:
+def resolve_id(locator: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve a full id. If several copies exist, prefer the copy in this project, then the newest copy."""
-    session_id = words.lower()
+    session_id = locator.lower()
     if not is_session_id(session_id):
         return None
     session = scope.store.find(session_id)
     if session is not None:
         return scope.preferred_copy([session, *scope.store.sessions(scope.projects, session_id)])
-    message = f"No session {words} under {scope.where.projects}"
+    message = f"No session {locator} under {scope.where.projects}"
     if linked_paths := scope.store.linked_paths(session_id):
         raise SessionNotFound(f"{message} itself", linked_paths_remedy(linked_paths))
     raise SessionNotFound(message, f"Was it deleted after 30 days?{scope.hidden_folders_note}")
 
 
-def resolve_path(words: str, scope: LocatorScope) -> SessionFile | None:
+def resolve_path(locator: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve the path of a .jsonl file, or any path with a slash.
 
     If there is no file at the path, return None, because a title may contain a slash. In a model's
     shell, verbs run without the user's consent, so a file that is not a transcript raises
     UsageError.
     """
-    path = typed_path(words, scope)
+    path = typed_path(locator, scope)
     if path is None:
         return None
     try:
@@ -400,46 +400,46 @@ def resolve_path(words: str, scope: LocatorScope) -> SessionFile | None:
         return None
 
 
-def resolve_id_prefix(words: str, scope: LocatorScope) -> SessionFile | None:
+def resolve_id_prefix(locator: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve an id's first characters, at least four. They must not be the beginning of any other id."""
-    prefix = words.lower()
+    prefix = locator.lower()
     if len(prefix) < MIN_ID_PREFIX_CHARACTERS or not _ID_CHARACTERS.issuperset(prefix):
         return None
-    return _require_one_session(words, scope.store.sessions(prefix=prefix), scope)
+    return _require_one_session(locator, scope.store.sessions(prefix=prefix), scope)
 
 
-def resolve_title(words: str, scope: LocatorScope) -> SessionFile | None:
+def resolve_title(locator: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve an exact title, or ``title:`` and a title. Sessions of this project are preferred."""
-    title = text_after_prefix("title", words)
+    title = text_after_prefix("title", locator)
     return _require_one_session(
-        words,
+        locator,
         scope.find_preferred_sessions(pattern_of_words(title), lambda names: title in names.titles),
         scope,
     )
 
 
-def resolve_tag(words: str, scope: LocatorScope) -> SessionFile | None:
+def resolve_tag(locator: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve a tag or ``tag:`` and a tag, ignoring case.
 
     With ``tag:``, raise SessionNotFound if no session has the tag.
     """
-    tag = text_after_prefix("tag", words)
+    tag = text_after_prefix("tag", locator)
     sessions = scope.find_preferred_sessions(
         pattern_of_words(tag), lambda names: names.tag.casefold() == tag.casefold() != ""
     )
-    if not sessions and tag != words:
+    if not sessions and tag != locator:
         raise SessionNotFound(
             f"No session has the tag '{collapse_line(plain_line(tag), 80)}'", LIST_REMEDY
         )
-    return _require_one_session(words, sessions, scope)
+    return _require_one_session(locator, sessions, scope)
 
 
-def resolve_title_part(words: str, scope: LocatorScope) -> SessionFile | None:
+def resolve_title_part(locator: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve a whole title or a part of a title, ignoring case. A whole title is preferred.
 
     Only sessions that lists show are considered.
     """
-    title = text_after_prefix("title", words)
+    title = text_after_prefix("title", locator)
     title_part = title.casefold()
     if len(title_part.encode("utf-8", "replace")) < MIN_TITLE_PART_BYTES:
         return None
@@ -458,21 +458,21 @@ def resolve_title_part(words: str, scope: LocatorScope) -> SessionFile | None:
             and any(title_part in title_text.casefold() for title_text in names.titles)
         ),
     )
-    return _require_one_session(words, matches, scope)
+    return _require_one_session(locator, matches, scope)
 
 
 def resolve_pull_request(
-    words: str, scope: LocatorScope, typed_number: str = ""
+    locator: str, scope: LocatorScope, typed_number: str = ""
 ) -> SessionFile | None:
     """Resolve a pull request that the client linked to a session: ``#72``, ``pr:72`` or its address.
 
-    ``typed_number`` replaces ``words`` if it is given.
+    ``typed_number`` replaces ``locator`` if it is given.
     """
-    if not (pull_request := parse_pull_request(typed_number or words)):
+    if not (pull_request := parse_pull_request(typed_number or locator)):
         return None
     link_pattern = re.compile(rb'"prnumber":\s?%d\b' % int(pull_request.rpartition("/")[2]))
     return _require_one_session(
-        words,
+        locator,
         scope.find_preferred_sessions(
             link_pattern, lambda names: pull_request in names.pull_requests
         ),
@@ -480,21 +480,21 @@ def resolve_pull_request(
     )
 
 
-def reject_address(words: str, scope: LocatorScope) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
+def reject_address(locator: str, scope: LocatorScope) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
     """Raise UsageError for an address. The error explains how to import the address's content.
 
     For the address of a pull request, raise SessionNotFound.
     """
-    if _PULL_REQUEST_ADDRESS_PATTERN.fullmatch(words):
+    if _PULL_REQUEST_ADDRESS_PATTERN.fullmatch(locator):
         raise SessionNotFound("No session is linked to this pull request", LIST_REMEDY)
-    if is_address(words):
+    if is_address(locator):
         raise UsageError("An address must be imported first", IMPORT_REMEDY)
     return None
 
 
-def resolve_bare_number(words: str, scope: LocatorScope) -> SessionFile | None:
+def resolve_bare_number(locator: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve the number of a pull request without ``#``. This is the last form to try."""
-    return resolve_pull_request(words, scope, f"#{words}")
+    return resolve_pull_request(locator, scope, f"#{locator}")
 
 
 RESOLVERS: tuple[Resolver, ...] = (
@@ -512,27 +512,27 @@ RESOLVERS: tuple[Resolver, ...] = (
 """The resolvers in the order in which they are called."""
 
 
-def is_address(words: str) -> bool:
+def is_address(locator: str) -> bool:
     """Check whether a locator is an address such as ``https://...``."""
-    return _ADDRESS_START_PATTERN.match(words) is not None
+    return _ADDRESS_START_PATTERN.match(locator) is not None
 
 
-def has_unmistakable_form(words: str) -> bool:
+def has_unmistakable_form(locator: str) -> bool:
     """Check whether a locator clearly has the form of an id, a path or another special form.
 
     These forms are an id, the path of a .jsonl file, an address, a pull request such as ``#72``,
     and a locator that begins with ``latest``, ``tag:`` or ``title:``.
     """
-    lower_words = words.lower()
+    lower_locator = locator.lower()
     has_prefix_or_suffix = (
-        lower_words.endswith(TRANSCRIPT_SUFFIX)
-        or "://" in lower_words
-        or lower_words.startswith(("latest", "tag:", "title:"))
+        lower_locator.endswith(TRANSCRIPT_SUFFIX)
+        or "://" in lower_locator
+        or lower_locator.startswith(("latest", "tag:", "title:"))
     )
     return (
         has_prefix_or_suffix
-        or is_session_id(lower_words)
-        or _PULL_REQUEST_NUMBER_PATTERN.fullmatch(words) is not None
+        or is_session_id(lower_locator)
+        or _PULL_REQUEST_NUMBER_PATTERN.fullmatch(locator) is not None
     )
 
 
@@ -555,9 +555,9 @@ def current_session(scope: LocatorScope) -> SessionFile | None:
     return session
 
 
-def make_not_found_error(words: str, scope: LocatorScope) -> SessionNotFound:
+def make_not_found_error(locator: str, scope: LocatorScope) -> SessionNotFound:
     """Return the error for a locator that matches no session."""
-    path = typed_path(words, scope)
+    path = typed_path(locator, scope)
     if path is not None:
         try:
             agent_of_path(path, scope.where).open_session(path)
@@ -566,7 +566,7 @@ def make_not_found_error(words: str, scope: LocatorScope) -> SessionNotFound:
     return SessionNotFound(
         (
             "No session is called "
-            f"'{collapse_line(plain_line(words), 80)}'{', and no id starts with it' if len(words) > 3 else ''}"
+            f"'{collapse_line(plain_line(locator), 80)}'{', and no id starts with it' if len(locator) > 3 else ''}"
         ),
         "Use a session id or four or more of its first characters, a title or at least three letters of it, a tag, "
         f"latest, '#72' for a pull request, or the path of a .jsonl file. {LIST_REMEDY}{scope.hidden_folders_note}",
@@ -574,7 +574,7 @@ def make_not_found_error(words: str, scope: LocatorScope) -> SessionNotFound:
 
 
 def _require_one_session(
-    words: str, sessions: list[SessionFile], scope: LocatorScope
+    locator: str, sessions: list[SessionFile], scope: LocatorScope
 ) -> SessionFile | None:
     copies_by_id: dict[str, list[SessionFile]] = {}
     for session in sessions:
@@ -583,45 +583,45 @@ def _require_one_session(
         candidates = []
         for session_copies in islice(copies_by_id.values(), MAX_CANDIDATES):
             candidates.append(scope.preferred_copy(session_copies))
-        raise AmbiguousLocator(words, candidate_rows(candidates, scope.where), len(copies_by_id))
+        raise AmbiguousLocator(locator, candidate_rows(candidates, scope.where), len(copies_by_id))
     if sessions:
         return scope.preferred_copy(sessions)
     return None
 
 
-def parse_pull_request(words: str) -> str:
+def parse_pull_request(locator: str) -> str:
     """Return the pull request's address or number from a locator, or ``""`` for any other locator."""
-    if address := _PULL_REQUEST_ADDRESS_PATTERN.fullmatch(words):
+    if address := _PULL_REQUEST_ADDRESS_PATTERN.fullmatch(locator):
         return address[1].lower()
-    number = _PULL_REQUEST_NUMBER_PATTERN.fullmatch(words)
+    number = _PULL_REQUEST_NUMBER_PATTERN.fullmatch(locator)
     # The conversion removes leading zeros, as in #0072.
     return str(int(number[1])) if number else ""
 
 
-def text_after_prefix(form: str, words: str) -> str:
+def text_after_prefix(form: str, locator: str) -> str:
     """Return the text after the prefix ``form`` and a colon, as in ``tag:urgent``.
 
-    If ``words`` does not have this prefix, return ``words`` unchanged.
+    If ``locator`` does not have this prefix, return ``locator`` unchanged.
     """
-    prefix, colon, rest = words.partition(":")
+    prefix, colon, rest = locator.partition(":")
     if colon and prefix.lower() == form:
         return rest.strip()
-    return words
+    return locator
 
 
-def typed_path(words: str, scope: LocatorScope) -> str | None:
+def typed_path(locator: str, scope: LocatorScope) -> str | None:
     """Return a path-like locator as an absolute path, or None if the locator does not look like a path."""
-    if not (words.endswith(TRANSCRIPT_SUFFIX) or os.sep in words):
+    if not (locator.endswith(TRANSCRIPT_SUFFIX) or os.sep in locator):
         return None
-    return absolute_path(words, scope.cwd)
+    return absolute_path(locator, scope.cwd)
 
 
-def absolute_path(words: str, cwd: str) -> str:
+def absolute_path(path: str, cwd: str) -> str:
     """Return the absolute form of a path that was typed in the folder ``cwd``, with ``~`` expanded."""
     try:
-        return os.path.join(cwd, os.path.expanduser(words))
+        return os.path.join(cwd, os.path.expanduser(path))
     except ValueError:  # A path with ~ contains a NUL character.
-        return os.path.join(cwd, words)
+        return os.path.join(cwd, path)
 
 
 def _require_transcript_path(path: str, where: Where) -> None:

@@ -202,13 +202,13 @@ def lineage_line(
 
 
 def missing_result_line(
-    attributes: ChildAttributes, parent: str | None, record_id: str, call: str
+    attributes: ChildAttributes, parent: str | None, record_id: str, call_id: str
 ) -> bytes:
     """Return a record with an error result for a tool call that has no result.
 
     The API rejects a conversation that contains a call without a result.
     """
-    result = {"type": RESULT, "tool_use_id": call, "content": MISSING_RESULT_TEXT, "is_error": True}
+    result = {"type": RESULT, "tool_use_id": call_id, "content": MISSING_RESULT_TEXT, "is_error": True}
     message = {"role": "user", "content": [result]}
     return _encode_record(
         {**_common_chain_fields(attributes, parent, "user", record_id), "message": message}

@@ -203,7 +203,7 @@ def _require_usable_label(text: str, label_name: str) -> str:
     if _LOCATOR_LIKE_PATTERN.fullmatch(text):
         raise UsageError(
             (
-                f"'{text}' can't be a {label_name}: as a locator it means an id, a path, an option or something else"
+                f"'{text}' can't be a {label_name}: it looks like an id, a path, an option or another locator"
             ),
             "Choose other words, or add one.",
         )

@@ -169,7 +169,7 @@ def linked_paths_remedy(linked_paths: Sequence[str]) -> str:
     verb = "lie" if len(linked_paths) > 1 else "lies"
     return (
         f"{linked_paths[0]}{_describe_more_paths(linked_paths)} {verb} behind a symbolic link, which is not followed: "
-        "name a session there by the path of its file, or move it to where the link is."
+        "name a session there by the path of its file, or move the folder to where the link is."
     )
 
 
@@ -354,7 +354,10 @@ class SessionStore(Protocol):
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
-        """Return the sessions of these projects (None: all) whose ids begin with ``prefix``, newest first."""
+        """Return the sessions of these projects (of all projects if None), newest first.
+
+        Only sessions whose ids begin with ``prefix`` are returned.
+        """
 
     def find(self, session_id: str) -> SessionFile | None:
         """Return the newest copy of a session in any project, or None if the id is unknown."""

@@ -1,9 +1,9 @@
 """Copy the lines that other programs append to a file while this program replaces the file.
 
 For each record, a client (2.1.42 to 2.1.329) opens a transcript by its path, writes, and closes the
-transcript again. So soon after the rename, a client writes to the new file. But a client that
-opened the file before the rename may write to the old file after it. So this program keeps the old
-file open and copies such records to the new file.
+transcript again. So soon after this program has renamed the new file, clients write to the new
+file. But a client that opened the transcript before the rename may still write to the old file. So
+this program keeps the old file open and copies such records to the new file.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ class AppendedLineCopier:
         self._source = source
         self.position = position
 
-    def append_new_lines(self, target: int) -> int:
-        """Append all new complete lines to ``target``. Return the number of bytes that were appended.
+    def append_new_lines(self, target_fd: int) -> int:
+        """Append all new complete lines to ``target_fd``. Return the number of bytes that were appended.
 
         An incomplete line is not appended until its rest arrives, because another program's record
         could otherwise be written into the middle of the line. Raise OSError on failure.
         """
         copied_bytes = 0
         while lines := self._read_new_lines():
-            self._append(target, lines)
+            self._append_bytes(target_fd, lines)
             copied_bytes += len(lines)
         return copied_bytes
 
-    def copy_all_lines(self, target: int) -> None:
+    def copy_all_lines(self, target_fd: int) -> None:
         """Copy all new lines. Wait for the rest of an incomplete line, but only for a short time."""
-        self.append_new_lines(target)
+        self.append_new_lines(target_fd)
         wait_for_line_end(self._source)
-        self.append_new_lines(target)
+        self.append_new_lines(target_fd)
 
-    def copy_later_writes(self, target: int) -> bool:
+    def copy_later_writes(self, target_fd: int) -> bool:
         """Copy later writes to the old file until no more are expected.
 
-        ``target`` is open for appending. Because other programs also write to ``target``, only
+        ``target_fd`` is open for appending. Because other programs also write to ``target_fd``, only
         complete lines are copied. Return True if a program certainly still has the old file open
         for writing.
         """
@@ -73,7 +73,7 @@ class AppendedLineCopier:
             while True:
                 is_open = is_open_for_writing(self._source)
                 now = time.monotonic()
-                if self._copy_whole_lines(target):
+                if self._copy_whole_lines(target_fd):
                     last_write = now
                 elif now - last_write >= (
                     OPEN_GRACE_SECONDS if is_open is False else QUIET_SECONDS
@@ -83,17 +83,17 @@ class AppendedLineCopier:
                     break
                 time.sleep(PAUSE_SECONDS)
         finally:
-            self._copy_whole_lines(target)
+            self._copy_whole_lines(target_fd)
             while rest := read_bytes_at(self._source, CHUNK_BYTES, self.position):
                 # Without a line feed, the next record would be appended to this line.
                 ending = b"" if len(rest) == CHUNK_BYTES else b"\n"
-                self._append(target, rest, ending)
+                self._append_bytes(target_fd, rest, ending)
         return is_open is True
 
-    def _copy_whole_lines(self, target: int) -> int:
-        """Copy new lines, but first wait until the last line of ``target`` is complete.
+    def _copy_whole_lines(self, target_fd: int) -> int:
+        """Copy new lines, but first wait until the last line of ``target_fd`` is complete.
 
-        This line may be incomplete because other programs also write to ``target``. Return the
+        This line may be incomplete because other programs also write to ``target_fd``. Return the
         number of bytes that were copied.
         """
         if not self._read_new_lines():
@@ -104,14 +104,14 @@ class AppendedLineCopier:
         ends_with_whole_line = (
             not self.position or read_bytes_at(self._source, 1, self.position - 1) == b"\n"
         )
-        while ends_with_whole_line and has_partial_line(target):
+        while ends_with_whole_line and has_partial_line(target_fd):
             if time.monotonic() >= deadline:
                 # No program will complete the line. End it, so that it does not damage the next
                 # record.
-                os.write(target, b"\n")
+                os.write(target_fd, b"\n")
                 break
             time.sleep(PAUSE_SECONDS)
-        return self.append_new_lines(target)
+        return self.append_new_lines(target_fd)
 
     def _read_new_lines(self) -> bytes:
         length = CHUNK_BYTES
@@ -122,10 +122,10 @@ class AppendedLineCopier:
             length *= 2
         return b""
 
-    def _append(self, target: int, piece: bytes, ending: bytes = b"") -> None:
-        written = os.write(target, piece + ending)
-        self.position += min(written, len(piece))
-        if written < len(piece) + len(ending):
+    def _append_bytes(self, target_fd: int, content: bytes, ending: bytes = b"") -> None:
+        written = os.write(target_fd, content + ending)
+        self.position += min(written, len(content))
+        if written < len(content) + len(ending):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
@@ -150,8 +150,8 @@ def is_open_for_writing(descriptor: int) -> bool | None:
 
     Return None if the system cannot tell. On Linux, this is tested with a read lease, which the
     system grants only if no program has the file open for writing. The lease is released
-    immediately. If a program opens the file for writing before that, the program waits until the
-    lease is released.
+    immediately. A program that opens the file for writing in the meantime waits until the lease is
+    released.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return None

@@ -57,14 +57,17 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
 def replace_session(
     path: str, original: int, copy: str, chunks: Iterable[bytes], check: Callable[[str], None]
 ) -> bool:
-    """Replace the content of ``path`` with ``chunks``, but keep lines that were appended since the copy.
+    """Replace the content of a session's file, but keep the lines that other programs append meanwhile.
 
-    ``copy`` is an exact copy of the file. ``original`` is a descriptor of the file, open for
-    reading. If a program writes to the old file after the rename, these lines are copied to the new
-    file. Return whether a program still has the old file open for writing. ``check`` is called with
-    the path of a temporary file that has the new content. Raise WriteFailed, or the error that
-    ``check`` raises. In both cases, the file is unchanged unless the message says something else.
-    After a crash, either the old or the new file exists.
+    ``original`` is a descriptor of the file, open for reading, and ``copy`` is an exact copy of the
+    file. The new content is ``chunks``, followed by all lines that were appended after the copy was
+    made. If a program writes to the old file even after the new file has taken its place, these
+    lines are also copied to the new file. Return whether a program still has the old file open for
+    writing.
+
+    ``check`` is called with the path of a temporary file that has the new content. Raise
+    WriteFailed, or the error that ``check`` raises. In both cases, the file is unchanged unless the
+    message says something else. After a crash, either the old or the new file exists.
     """
     folder = os.path.dirname(path)
     remove_stale_temporaries(folder)

@@ -102,7 +102,7 @@ def write_project_file(
         if expected_state is None:
             link_exclusively(temporary, name, dir_fd)
         else:
-            _require_state(name, expected_state, dir_fd)
+            _require_unchanged(name, expected_state, dir_fd)
             os.replace(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         sync_folder(folder)
     except (OSError, ValueError) as error:
@@ -121,7 +121,7 @@ def remove_project_file(
     """
     name = _choose_name(dir_fd, path)
     try:
-        _require_state(name, expected_state, dir_fd)
+        _require_unchanged(name, expected_state, dir_fd)
         removal.remove_file_from_folder(name, dir_fd)
         sync_folder(os.path.dirname(path))
     except (OSError, ValueError) as error:
@@ -214,6 +214,6 @@ def _write_and_rename(
             raise OSError(None, "its content differs after writing")
 
 
-def _require_state(path: str, expected_state: os.stat_result, dir_fd: int | None) -> None:
+def _require_unchanged(path: str, expected_state: os.stat_result, dir_fd: int | None) -> None:
     if not is_same_state(os.lstat(path, dir_fd=dir_fd), expected_state):
         raise OSError(None, "another program changed it meanwhile")

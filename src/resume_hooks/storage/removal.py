@@ -103,7 +103,7 @@ def _remove_tree(name: str, dir_fd: int) -> None:
         for _, folders, files, folder_fd in os.fwalk(name, topdown=False, dir_fd=dir_fd):
             for entry in (*files, *folders):
                 try:
-                    _remove_one(entry, folder_fd)
+                    _remove_entry(entry, folder_fd)
                 except OSError as error:
                     first_error = first_error or error
     except RecursionError as error:
@@ -113,7 +113,7 @@ def _remove_tree(name: str, dir_fd: int) -> None:
     os.rmdir(name, dir_fd=dir_fd)
 
 
-def _remove_one(name: str, dir_fd: int) -> None:
+def _remove_entry(name: str, dir_fd: int) -> None:
     """Remove a file, a link, or an empty folder."""
     if stat.S_ISDIR(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode):
         os.rmdir(name, dir_fd=dir_fd)
@@ -155,17 +155,17 @@ def _split_path_below_root(path: str, root: str) -> list[str]:
     """
     top = os.path.join(root, "")
     if path.startswith(top):
-        steps = path[len(top) :].split(os.sep)
+        names = path[len(top) :].split(os.sep)
     else:
-        steps = []
-    if not steps or {"", os.curdir, os.pardir} & set(steps) or "\0" in path:
+        names = []
+    if not names or {"", os.curdir, os.pardir} & set(names) or "\0" in path:
         raise OSError(errno.EINVAL, f"It is not below {root}", path)
-    return steps
+    return names
 
 
-def _require_folders(root: str, steps: list[str], follow_root: bool) -> None:
+def _require_folders(root: str, folder_names: list[str], follow_root: bool) -> None:
     folder = root
-    for step in ("", *steps):
+    for step in ("", *folder_names):
         folder = os.path.join(folder, step) if step else folder
         mode = (os.stat if follow_root and not step else os.lstat)(folder).st_mode
         if not stat.S_ISDIR(mode):

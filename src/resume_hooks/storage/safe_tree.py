@@ -33,13 +33,13 @@ def open_root(root: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def open_folder(root: int, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
-    """Open the folder at the path ``parts`` below the open folder ``root``.
+def open_folder(root_fd: int, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
+    """Open the folder at the path ``parts`` below the open folder ``root_fd``.
 
     If ``create`` is True, create missing folders. Otherwise raise FileNotFoundError for a missing
     folder. Raise WriteFailed if a part is a link or not a folder.
     """
-    descriptor = os.dup(root)
+    descriptor = os.dup(root_fd)
     try:
         for part in parts:
             if create:
@@ -53,27 +53,27 @@ def open_folder(root: int, parts: Sequence[str], *, create: bool = False) -> Ite
         os.close(descriptor)
 
 
-def list_missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the missing folders on the path ``parts`` below ``root``, from the top down.
+def list_missing_folders(root_fd: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the missing folders on the path ``parts`` below ``root_fd``, from the top down.
 
     Raise WriteFailed if a part is a link or not a folder.
     """
     for depth in range(1, len(parts) + 1):
         try:
-            with open_folder(root, parts[:depth]):
+            with open_folder(root_fd, parts[:depth]):
                 pass
         except FileNotFoundError:
             return [tuple(parts[:end]) for end in range(depth, len(parts) + 1)]
     return []
 
 
-def is_writable_folder(root: int, parts: Sequence[str]) -> bool:
+def is_writable_folder(root_fd: int, parts: Sequence[str]) -> bool:
     """Check whether files can be added to and removed from a folder.
 
     If the folder does not exist, its nearest existing parent is checked. Raise WriteFailed.
     """
-    existing_depth = len(parts) - len(list_missing_folders(root, parts))
-    with open_folder(root, parts[:existing_depth]) as dir_fd:
+    existing_depth = len(parts) - len(list_missing_folders(root_fd, parts))
+    with open_folder(root_fd, parts[:existing_depth]) as dir_fd:
         return os.access(os.curdir, os.W_OK | os.X_OK, dir_fd=dir_fd)
 
 

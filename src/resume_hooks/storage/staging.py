@@ -115,7 +115,7 @@ def _limit_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         lines += chunk.count(b"\n")
         if lines > MAX_LINES:
             raise ImportFailed(
-                f"It has more than {MAX_LINES:,} lines", "No transcript has so many."
+                f"It has more than {MAX_LINES:,} lines", "No transcript has so many lines."
             )
         line_end = chunk.find(b"\n")
         if line_length + (line_end if line_end >= 0 else len(chunk)) > MAX_LINE_BYTES:

@@ -136,12 +136,12 @@ def discard_temporary(path: str) -> None:
     removal.remove_if_possible(path, os.path.dirname(path), follow_root=True)
 
 
-def is_process_running(process: int) -> bool:
+def is_process_running(process_id: int) -> bool:
     """Check whether a process with this id is running, even if it belongs to another user."""
     if os.name == "nt":
-        return _is_windows_process_running(process)
+        return _is_windows_process_running(process_id)
     try:
-        os.kill(process, 0)
+        os.kill(process_id, 0)
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
@@ -149,7 +149,7 @@ def is_process_running(process: int) -> bool:
     return True
 
 
-def _is_windows_process_running(process: int) -> bool:
+def _is_windows_process_running(process_id: int) -> bool:
     """Check whether a process is running, by opening a handle that only allows waiting for it.
 
     ``os.kill`` is not used, because on Windows it would send Ctrl+C to the process.
@@ -157,7 +157,7 @@ def _is_windows_process_running(process: int) -> bool:
     import ctypes  # Imported here because only Windows needs it.
 
     kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
-    handle = kernel.OpenProcess(_SYNCHRONIZE, 0, process)
+    handle = kernel.OpenProcess(_SYNCHRONIZE, 0, process_id)
     if not handle:
         return bool(kernel.GetLastError() == _ACCESS_DENIED)
     try:

@@ -38,7 +38,10 @@ TEXT_ADDRESSES_BY_KIND: dict[str, Address] = {
     "skill_listing": ("content",),
     "total_tokens_reminder": ("text",),
 }
-"""Maps each kind of attachment whose text is sent to the address of this text in the record."""
+"""The address of an attachment's text in the record, by the kind of the attachment.
+
+Only the kinds whose text is sent to the API are included.
+"""
 
 REPLACEABLE_KINDS = frozenset(
     {"edited_text_file", "file", HOOK_CONTEXT, HOOK_SUCCESS, "selected_lines_in_ide"}
@@ -84,7 +87,7 @@ def list_hook_texts(record: Record) -> list[str]:
 
 
 def read_hook_output(record: Record) -> str:
-    """Return the text for the model in the output of a single hook, or ``""``.
+    """Return the text that the output of a single hook contains for the model, or ``""`` if there is none.
 
     A later record repeats the outputs of all hooks, and ``list_hook_texts`` reads that record. Use
     this function if only the start of the file was read, because the later record may not be

@@ -157,7 +157,7 @@ class _TokensPerCharacter(NamedTuple):
 
 
 def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
-    """Divide the growth of a gap between its text and its thinking.
+    """Divide the growth of a gap into the tokens of its text and the tokens of its thinking.
 
     The text gets as many tokens as its length suggests, and the thinking gets the remaining tokens
     up to a maximum. Any tokens beyond this maximum go to the text too.

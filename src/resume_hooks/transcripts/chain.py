@@ -359,7 +359,7 @@ def _find_parallel_batch(
 def _can_be_inside_answer(node: Node, message_id: str) -> bool:
     """Check whether a record can be between the calls of one answer.
 
-    Records that can are: other blocks of the answer, results and remarks.
+    Only other blocks of the answer, results and remarks can be there.
     """
     if node.kind == ASSISTANT:
         return node.message_id == message_id

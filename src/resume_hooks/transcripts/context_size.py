@@ -42,12 +42,12 @@ from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
 MUCH_LATER_CONTENT_REASON = "much content follows the last counted answer"
 OUTPUTS_CLEARED_REASON = "tool outputs that Claude Code cleared are sent again"
-THINKING_UNCOUNTED_REASON = "thinking missing from the last count may be sent again"
-MISSING_BEGINNING_REASON = "the last count includes records missing from the file's beginning"
-NOT_COUNTED_SINCE_COMPACTION_REASON = "no answer was counted since the compaction"
-NOT_COUNTED_SINCE_TRIM_REASON = "no answer was counted since the trim"
-NOT_COUNTED_SINCE_CREATION_REASON = "no answer was counted since its creation"
-NEVER_COUNTED_REASON = "no answer was counted"
+THINKING_UNCOUNTED_REASON = "thinking that is missing from the last count may be sent again"
+MISSING_BEGINNING_REASON = "the last count includes records that are missing at the start of the file"
+NOT_COUNTED_SINCE_COMPACTION_REASON = "no answer has been counted since the compaction"
+NOT_COUNTED_SINCE_TRIM_REASON = "no answer has been counted since the trim"
+NOT_COUNTED_SINCE_CREATION_REASON = "no answer has been counted since its creation"
+NEVER_COUNTED_REASON = "no answer has been counted"
 """This constant and those above it are the reasons why a size is not measured."""
 
 # In files of old clients, this number of bytes at the end is searched for a clearing of outputs.
@@ -143,7 +143,7 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
                 return ContextSize.from_count(
                     count + added_tokens, window, ADDED, MUCH_LATER_CONTENT_REASON, added_tokens
                 )
-            return ContextSize.from_count(count + added_tokens, window, added=added_tokens)
+            return ContextSize.from_count(count + added_tokens, window, added_tokens=added_tokens)
         if records.get_kind(record) in records.MESSAGE_KINDS:
             later_characters += make_node(record, Line(0, 0, b"")).character_count
     return None

@@ -142,7 +142,7 @@ class HeadTail:
 
     @property
     def _tail_lines(self) -> bytes:
-        """The tail without the rest of a line that starts before the tail."""
+        """The tail from the start of its first whole line."""
         if self._tail_starts_at_line:
             return self.tail
         return self.tail.partition(b"\n")[2]
@@ -460,7 +460,10 @@ class HeadTail:
 
     @property
     def pull_requests(self) -> frozenset[str]:
-        """The pull requests that head and tail link: their numbers, and their addresses in lower case."""
+        """The pull requests that are linked in head or tail.
+
+        The result contains their numbers, and their addresses in lower case.
+        """
         links = []
         for record in self._head_and_tail_records:
             if records.get_kind(record) == PR_LINK:

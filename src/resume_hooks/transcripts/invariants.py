@@ -64,7 +64,7 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
         Check("the live chain is the whole file in order", is_one_chain),
         Check("record ids are unique", len(set(uuids)) == len(uuids)),
         Check("timestamps are in order, and the last one is unique", is_in_order),
-        Check("the conversation starts with a user", starts_with_user),
+        Check("the conversation starts with a user's message", starts_with_user),
         Check("every message has an accepted form", contents.has_accepted_messages),
         Check("every tool call has one result", are_paired),
         Check("every record has the session's id", contents.has_own_ids),

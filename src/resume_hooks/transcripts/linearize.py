@@ -1,7 +1,8 @@
 """Arrange the records of a conversation in one sequence, so that every client reads all of them.
 
 If parallel calls do not directly follow each other, clients before 2.1.112 read only one of them.
-In the result, every call has one result. The functions work with nodes and read no files.
+In the sequence, every call has exactly one tool result. The functions work with nodes and read no
+files.
 """
 
 from __future__ import annotations
@@ -177,5 +178,5 @@ class _CallMatcher:
         """The ids of calls and results that violate the rule, by the line number of their record."""
         return {number: frozenset(calls) for number, calls in self._dropped_calls.items()}
 
-    def _drop_call(self, number: int, call: str) -> None:
-        self._dropped_calls.setdefault(number, set()).add(call)
+    def _drop_call(self, number: int, call_id: str) -> None:
+        self._dropped_calls.setdefault(number, set()).add(call_id)

@@ -216,8 +216,8 @@ class LineNumbers:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        # The number of line feeds before each step that was counted. The last number is that before
-        # the first uncounted step.
+        # The number of line feeds before each block of ``LINE_COUNT_STEP_BYTES`` bytes that was
+        # counted. The last number is that before the first uncounted block.
         self._line_feeds_before_steps = [0]
 
     def count_lines(self, stream: BinaryIO) -> int:
@@ -299,8 +299,8 @@ def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
 # If a file has more than this number of bytes, clients are reported to hang or to run out of
 # memory.
 MIN_GIANT_FILE_BYTES = 100_000_000
-# A line of this number of bytes fits into no request: it contains 2.5 million tokens, or more
-# images than the API accepts.
+# A line of at least this number of bytes fits into no request: it contains 2.5 million tokens, or
+# more images than the API accepts.
 MIN_GIANT_LINE_BYTES = 10_000_000
 
 

@@ -124,18 +124,18 @@ class Checkpoint:
     is_emptied: bool = False
     has_hint: bool = False
 
-    def process_last_prompt(self, leaf: str | None, *, explicit: bool) -> None:
-        """Process a ``last-prompt`` record, which names the record ``leaf``.
+    def process_last_prompt(self, leaf_uuid: str | None, *, explicit: bool) -> None:
+        """Process a ``last-prompt`` record, which names the record ``leaf_uuid``.
 
-        If ``leaf`` is None and ``explicit`` is true, the user rewound the conversation to its
+        If ``leaf_uuid`` is None and ``explicit`` is true, the user rewound the conversation to its
         start.
         """
         self.has_hint = True
-        if leaf:
-            is_same = leaf == self.uuid
+        if leaf_uuid:
+            is_same = leaf_uuid == self.uuid
             self.is_explicit = explicit or (self.is_explicit and is_same)
             self.was_explicit = explicit or (self.was_explicit and is_same)
-            self.uuid, self.is_emptied = leaf, False
+            self.uuid, self.is_emptied = leaf_uuid, False
         elif explicit:
             self.clear()
             self.is_emptied = True

@@ -98,7 +98,6 @@ def _split_by_lines(text: str) -> list[str]:
 
 
 def _split_into_fewest_pieces(text: str) -> list[str]:
-    """Split a text into as few pieces as possible."""
     pieces = []
     while utf16_length(text) > _MAX_PIECE_UNITS:
         pieces.append(_cut_at_sentence(text))

@@ -181,10 +181,10 @@ class Origin(NamedTuple):
         """The short reference to the original that a placeholder contains."""
         return OriginalReference(self.session_id, self.record)
 
-    def trim_fields(self, block: int) -> dict[str, Any]:
+    def trim_fields(self, block_index: int) -> dict[str, Any]:
         """Return the fields to add to a trimmed record.
 
-        ``block`` is the index of the first trimmed block.
+        ``block_index`` is the index of the first trimmed block.
         """
         return {
             "truncated": True,
@@ -192,7 +192,7 @@ class Origin(NamedTuple):
             "original_session_id": self.session_id,
             "original_uuid": self.uuid,
             "original_index": self.record,
-            "original_block": block,
+            "original_block": block_index,
         }
 
 

@@ -107,8 +107,8 @@ STANDARD_PARSER_BYTES = 1024 * 1024
 """Number of bytes that a process parses with the standard parser before it imports orjson."""
 
 _PLAN_COMMAND = "/plan"
-"""The client's only command without a message that is a prompt to the model. Its arguments say what
-to plan."""
+"""The only slash command that is a prompt to the model although its record contains no message of a
+command. Its arguments say what to plan."""
 
 MIN_PLAN_WORDS = 3  # Arguments with fewer words, such as ``open``, are not a request for a plan.
 
@@ -421,15 +421,15 @@ def is_prompt(record: Record) -> bool:
     return not words.startswith(_OTHER_TEXT_BEGINNINGS) or _is_plan_request(words)
 
 
-def _is_plan_request(words: str) -> bool:
+def _is_plan_request(arguments: str) -> bool:
     """Check whether a message is the command ``/plan`` with a request, unlike ``/plan open``.
 
-    ``words`` contains the command in the client's tags.
+    ``arguments`` contains the command in the client's tags.
     """
-    if not words.startswith(f"<command-name>{_PLAN_COMMAND}</command-name>"):
+    if not arguments.startswith(f"<command-name>{_PLAN_COMMAND}</command-name>"):
         return False
     return (
-        len(_extract_text_between(words, "<command-args>", "</command-args>").split())
+        len(_extract_text_between(arguments, "<command-args>", "</command-args>").split())
         >= MIN_PLAN_WORDS
     )
 

@@ -16,7 +16,7 @@ _COPY_ID_PREFIX = "repl-error-"
 
 
 def is_made_by_script(record: Record) -> bool:
-    """Check whether a record contains a call that a script made rather than the model."""
+    """Check whether a record contains a call that was made by a script, not by the model."""
     if records.get_kind(record) != records.ASSISTANT or is_copy_of_error(record):
         return False
     return get_string(records.get_message(record), "model") == records.SYNTHETIC_MODEL and bool(
@@ -81,9 +81,9 @@ def _format_tool_output(note: object) -> str:
     return other_text or _join_texts(note.get("content")) or _join_texts(note.get("filenames"))
 
 
-def _join_texts(rows: object) -> str:
-    """Join the texts in a list of strings or blocks. If ``rows`` is not a list, return ``""``."""
-    texts = rows if isinstance(rows, list) else []
+def _join_texts(texts_or_blocks: object) -> str:
+    """Join the texts in a list of strings or blocks. If ``texts_or_blocks`` is not a list, return ``""``."""
+    texts = texts_or_blocks if isinstance(texts_or_blocks, list) else []
     return "\n".join(
         row if isinstance(row, str) else get_string(row, "text")
         for row in texts

@@ -68,7 +68,7 @@ ANSWER_RESERVE_TOKENS = 20_000
 OUTPUT_RESERVE_TOKENS = 33_000
 # If more than this fraction of the tokens is estimated, the whole size is reported as an estimate.
 MAX_ESTIMATED_FRACTION = 0.02
-# Before a whole file is read, these numbers of bytes at its end are tried, one after the other.
+# Before a whole file is read, its end is tried with each of these numbers of bytes in turn.
 TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)
 # This number of bytes at the start of the first line is searched for the numbers of a trim.
 MAX_STATED_LINE_BYTES = 64 * 1024
@@ -179,9 +179,10 @@ def _decode_base64(data: str) -> bytes:
 MEASURED, ADDED, ESTIMATED, UNKNOWN = "measured", "added", "estimated", "unknown"
 """The ways in which the size of a context is known.
 
-``MEASURED``: the API counted the context with an answer. ``ADDED``: the size is the count of an
-answer plus much content after that answer. ``ESTIMATED``: the API did not count the context, or
-part of the size is uncertain. ``UNKNOWN``: the session does not show the size.
+``MEASURED``: the size is the API's count for the last answer. ``ADDED``: the size is the API's
+count for an answer plus an estimate for the large content after that answer. ``ESTIMATED``: the API
+did not count the context, or part of the size is uncertain. ``UNKNOWN``: the session does not show
+the size.
 """
 
 
@@ -203,14 +204,14 @@ class ContextSize(NamedTuple):
 
     @classmethod
     def from_count(
-        cls, tokens: int, window: int = 0, kind: str = MEASURED, reason: str = "", added: int = 0
+        cls, tokens: int, window: int = 0, kind: str = MEASURED, reason: str = "", added_tokens: int = 0
     ) -> ContextSize:
         """Return the size for a number of tokens.
 
         If ``window`` is 0 and ``tokens`` fit into the default window, the window is unknown.
         """
         is_known = window > 0 or tokens > DEFAULT_WINDOW_TOKENS
-        return cls(tokens, window or default_window(tokens), kind, reason, is_known, added)
+        return cls(tokens, window or default_window(tokens), kind, reason, is_known, added_tokens)
 
     @property
     def limit(self) -> int:
@@ -268,8 +269,8 @@ def find_last_counted(chain: Sequence[Node]) -> Node | None:
     counted_nodes = [node for node in chain if node.context_tokens and node.number > boundary_line]
     if not counted_nodes:
         return None
-    # If an answer has several records, return the one that was written last. The others may have
-    # been restored from farther up.
+    # An answer may consist of several records. Return the record that was written last, because the
+    # others may have been restored from earlier lines of the file.
     answer = counted_nodes[-1].message_id
     return max(
         (node for node in counted_nodes if node.message_id == answer), key=lambda node: node.number
@@ -399,9 +400,9 @@ def stated_window(stated: StatedSize | None) -> int:
     return 0
 
 
-def large_window(file: str | SharedFile, count: int) -> int:
-    """Return the large window that a session states or that ``count`` tokens need, or 0."""
-    window = stated_window(read_stated_size(file)) or default_window(count)
+def large_window(file: str | SharedFile, tokens: int) -> int:
+    """Return the large window that a session states or that ``tokens`` tokens need, or 0."""
+    window = stated_window(read_stated_size(file)) or default_window(tokens)
     if window > DEFAULT_WINDOW_TOKENS:
         return window
     return 0

@@ -149,16 +149,16 @@ class PieceCollector:
             if isinstance(block, dict):
                 yield from self._iterate_pieces_of_block(node, block, ("message", "content", index))
 
-    def _iterate_pieces_of_block(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_block(self, node: Node, block: Record, address: Address) -> Iterator[Piece]:
         kind = get_string(block, "type")
         if node.kind == records.ASSISTANT and kind not in records.THINKING_TYPES:
             self.lines_of_other_content.setdefault(node.message_id or node.uuid, []).append(
                 node.number
             )
         if kind == records.RESULT:
-            yield from self._iterate_pieces_of_result(node, block, at)
+            yield from self._iterate_pieces_of_result(node, block, address)
         elif kind == records.CALL:
-            yield from self._iterate_pieces_of_call(node, block, at)
+            yield from self._iterate_pieces_of_call(node, block, address)
         elif kind == records.THINKING:
             visible_characters = len(get_string(block, "thinking"))
             size = max(
@@ -169,13 +169,13 @@ class PieceCollector:
                 self.thinking_characters.get(node.number, 0) + visible_characters
             )
             self.answers_of_thinking[node.number] = node.message_id or node.uuid
-            yield Piece(node.number, at, THINKING_PIECE, size, digest=hash_thinking_block(block))
+            yield Piece(node.number, address, THINKING_PIECE, size, digest=hash_thinking_block(block))
         elif kind in records.MEDIA_TYPES:
-            yield Piece(node.number, at, MEDIA_PIECE, 0, media_tokens(block))
+            yield Piece(node.number, address, MEDIA_PIECE, 0, media_tokens(block))
         elif kind == records.TEXT:
-            yield from self._iterate_pieces_of_text(node, get_string(block, "text"), (*at, "text"))
+            yield from self._iterate_pieces_of_text(node, get_string(block, "text"), (*address, "text"))
 
-    def _iterate_pieces_of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_text(self, node: Node, text: str, address: Address) -> Iterator[Piece]:
         if len(text) <= MIN_PLACEHOLDER_CHARACTERS or not (
             node.is_prompt or node.kind == records.ASSISTANT
         ):
@@ -183,21 +183,21 @@ class PieceCollector:
         if node.kind == records.ASSISTANT and is_response_placeholder(text):
             self.placeholder_answers.append(node.number)
         elif not contains_placeholder(text):
-            yield Piece(node.number, at, PROMPT_PIECE if node.is_prompt else TEXT_PIECE, len(text))
+            yield Piece(node.number, address, PROMPT_PIECE if node.is_prompt else TEXT_PIECE, len(text))
 
-    def _iterate_pieces_of_call(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_call(self, node: Node, block: Record, block_address: Address) -> Iterator[Piece]:
         if not isinstance(block.get("input"), dict):
             return
         call = get_string(block, "id")
         self.calls[call] = tool_call = _parse_tool_call(block, node.number)
         for key in LONG_INPUTS_BY_TOOL.get(tool_call.tool, ()):
             for address, text in _iterate_input_strings(
-                block["input"].get(key), (*at, "input", key)
+                block["input"].get(key), (*block_address, "input", key)
             ):
                 if len(text) > MIN_PLACEHOLDER_CHARACTERS and not contains_placeholder(text):
                     yield Piece(node.number, address, INPUT_PIECE, len(text), call=call)
 
-    def _iterate_pieces_of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_result(self, node: Node, block: Record, address: Address) -> Iterator[Piece]:
         call, content = get_string(block, "tool_use_id"), block.get("content")
         if content == MISSING_RESULT_TEXT:
             return  # The content is a text that we wrote into a child, and may still be needed.
@@ -215,7 +215,7 @@ class PieceCollector:
             ):
                 yield Piece(
                     node.number,
-                    (*at, "content"),
+                    (*address, "content"),
                     RESULT_PIECE,
                     len(content),
                     call=call,
@@ -225,7 +225,7 @@ class PieceCollector:
         for index, inner in enumerate(content if isinstance(content, list) else ()):
             if not isinstance(inner, dict):
                 continue
-            inner_address = (*at, "content", index)
+            inner_address = (*address, "content", index)
             if get_string(inner, "type") in records.MEDIA_TYPES:
                 yield Piece(
                     node.number, inner_address, MEDIA_PIECE, 0, media_tokens(inner), call=call
@@ -274,18 +274,18 @@ def _parse_tool_call(block: Record, number: int) -> ToolCall:
     return ToolCall(number, get_string(block, "name"), target, tuple(plain_extent))
 
 
-def _iterate_input_strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
+def _iterate_input_strings(value: object, address: Address) -> Iterator[tuple[Address, str]]:
     """Yield the strings in an input's value, each with its address.
 
     The value is a string, or a list of edits with two strings each.
     """
     if isinstance(value, str):
-        yield at, value
+        yield address, value
     elif isinstance(value, list):
         for index, edit in enumerate(value):
             for key in ("old_string", "new_string"):
                 if isinstance(edit, dict) and isinstance(text := edit.get(key), str):
-                    yield (*at, index, key), text
+                    yield (*address, index, key), text
 
 
 def hash_thinking_block(block: Record) -> int:

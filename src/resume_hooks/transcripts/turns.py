@@ -39,23 +39,23 @@ class TurnRange(NamedTuple):
     last: int | None
     last_count: int = 0
 
-    def list_turn_numbers(self, count: int) -> range:
-        """Return the numbers of the requested turns in a session with ``count`` turns.
+    def list_turn_numbers(self, turn_count: int) -> range:
+        """Return the numbers of the requested turns in a session with ``turn_count`` turns.
 
         The number 0 stands for the records before the first prompt. Raises UsageError if none of
         the requested turns exists.
         """
         if self.last_count:
-            first = max(1, count - self.last_count + 1)
+            first = max(1, turn_count - self.last_count + 1)
         else:
             first = self.first
-        if first > count:
-            if count:
-                remedy = f"It has turns 1 to {count}."
+        if first > turn_count:
+            if turn_count:
+                remedy = f"It has turns 1 to {turn_count}."
             else:
                 remedy = "It has no turns; --turns 0 shows its records."
             raise UsageError(f"No turn {first} in this session", remedy)
-        return range(first, min(count, count if self.last is None else self.last) + 1)
+        return range(first, min(turn_count, turn_count if self.last is None else self.last) + 1)
 
 
 def parse_turns(text: str) -> TurnRange:

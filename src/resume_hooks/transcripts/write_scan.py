@@ -105,7 +105,10 @@ def mend_record(record: Record) -> Record | None:
 
 
 def _is_rejected_block(block: object) -> bool:
-    """Check whether the API rejects a block: a blank text, thinking without a signature, or no block."""
+    """Check whether the API rejects a block.
+
+    It rejects a blank text, thinking without a signature, and a value that is not a block.
+    """
     if not isinstance(block, dict):
         return True
     kind = get_string(block, "type")

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 MAX_ANCESTOR_SECONDS = 0.05
-"""The maximum number of seconds in which a verb archives ancestors. The session that is being
-archived when the time is over is still completed."""
+"""The maximum number of seconds in which a verb archives ancestors. A session that is being
+archived when this time is up is still completed."""
 
 PRESENT_STATUS = "present"
 
@@ -91,7 +91,7 @@ def archive_ancestors(
 
 
 def archive_pending_sessions(where: Where, is_time_up: Callable[[], bool]) -> int:
-    """Archive pending ancestors until the time is over. Return the number of ancestors that remain."""
+    """Archive pending ancestors until the time is up. Return the number of ancestors that remain."""
     archiver, remaining_count, session_ids = (
         _make_archiver(where),
         0,
@@ -150,9 +150,10 @@ def archive_parents(where: Where, start_time: float, is_time_up: Callable[[], bo
 
 
 def find_unarchived_session(path: str, where: Where) -> SessionFile | None:
-    """Return the session at a path, or None if the session does not have to be archived.
+    """Return the session at a path, or None if it does not have to be archived.
 
-    This is the case if the client cannot delete it, or if the vault has its current state.
+    A session does not have to be archived if the client cannot delete it, or if the vault has its
+    current state.
     """
     try:
         session = session_file(path)

@@ -35,10 +35,10 @@ class ExpiryForecast(NamedTuple):
 
     ``session_count`` is the number of sessions that it deletes completely, and ``project_count`` is
     the number of projects that contain these sessions. ``younger_session_count`` is the number of
-    sessions of which it deletes only some files. ``unarchived_count`` is the number of sessions in
-    both groups whose current state is not in the vault. ``earliest_deletion`` is the time of the
-    first deletion, in seconds since the epoch, or None. ``retention`` is the setting that
-    determines these times.
+    sessions of which it deletes only some files. Among the sessions of both groups,
+    ``unarchived_count`` is the number of those whose current state is not in the vault.
+    ``earliest_deletion`` is the time of the first deletion, in seconds since the epoch, or None.
+    ``retention`` is the setting that determines these times.
     """
 
     retention: Retention
@@ -80,7 +80,7 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
 
 
 class ArchiveBatch(NamedTuple):
-    """The numbers of sessions that were archived, failed, or were left for the next check.
+    """The numbers of sessions that were archived, that failed, and that were left for the next check.
 
     ``next_check`` is the time of the next check, in seconds since the epoch.
     """
@@ -94,7 +94,7 @@ class ArchiveBatch(NamedTuple):
 def archive_expiring(
     project: str, cwd: str, where: Where, is_time_up: Callable[[], bool], *, is_user_waiting: bool
 ) -> ArchiveBatch:
-    """Archive expiring sessions until the time is over.
+    """Archive expiring sessions until the time is up.
 
     Even if the time is short, at least one session is archived, so that each check makes progress.
     ``project`` is the name of a project folder, and ``cwd`` is the folder in which its client

@@ -142,7 +142,7 @@ def _list_trashed_files(part: FormerTrashFile, folder: str) -> Iterator[Archived
 
 
 def _finish_deletion(entry: FormerTrashEntry, folder: str, where: Where) -> None:
-    """Finish a killed deletion of version 0.2.0.
+    """Finish a deletion that version 0.2.0 began and that was killed.
 
     The deletion has renamed files to hidden names next to their original paths. Move these files
     into the trash.
@@ -151,8 +151,8 @@ def _finish_deletion(entry: FormerTrashEntry, folder: str, where: Where) -> None
         parent_folder, name = os.path.split(path_in_config_home(part.place, where))
         hidden_path = os.path.join(parent_folder, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden_path):
-            # If another command has locked the trash, that command may be carrying out this
-            # deletion.
+            # If the trash is locked, another command may be carrying out this deletion, so it is
+            # left alone.
             with (
                 contextlib.suppress(OSError, ResumeHooksError),
                 commit.lock_trash(where, wait_for_lock=False),

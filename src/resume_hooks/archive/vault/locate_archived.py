@@ -14,7 +14,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierStat
 from resume_hooks.sessions.locate import candidate_row, match_archived
 
 LONGER_ID_ADVICE = "Use more of the id, or the path of the file."
-STATE_ADVICE = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
+STATE_ADVICE = "Name one of these with its id and instant: resume-hooks restore ID@INSTANT"
 
 _STATE_LOCATOR_PATTERN = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
@@ -66,7 +66,7 @@ def find_archived(
 
 
 def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
-    """Return the earlier states of a session with a transcript that differs from the current one.
+    """Return the earlier states in which the session's transcript differs from the current one.
 
     The oldest state comes first.
     """
@@ -91,7 +91,8 @@ def select_earlier_state(archived: ArchivedSession, earlier: EarlierState) -> Ar
 
     Files that are not stored in the earlier state are taken from the current state.
     """
-    # At that time, the session may have been in another project, so its current paths are used.
+    # In the earlier state, the session may have been in another project. So the files get their
+    # current paths.
     places = {path_in_archive(part.place): part.place for part in archived.parts}
     earlier_parts = {
         place: part._replace(place=place)

@@ -78,7 +78,8 @@ NOTICE_GIVEN_FILE = os.path.join("pending", "vault-asked")
 second notice."""
 
 WAIT_START_FILE = os.path.join("pending", "vault-waiting")
-"""The name of a file whose modification time is the time at which the wait began."""
+"""The name of a file whose modification time is the time at which copies began to wait for the
+user's answer."""
 
 
 def is_notice_due(where: Where) -> bool:
@@ -118,7 +119,7 @@ def format_waiting_notice(where: Where) -> str:
     with contextlib.suppress(OSError):
         wait_start = os.lstat(os.path.join(where.state, WAIT_START_FILE)).st_mtime
         end_text = f"from {clock.format_minute(clock.timestamp_from_epoch(wait_start + MAX_WAIT_DAYS * DAY))} UTC on"
-    return f"Copies wait for your answer; without one they are made {end_text}."
+    return f"Copies wait for your answer. If you do not answer, they are made {end_text}."
 
 
 def claim_first_notice(where: Where) -> bool:

@@ -144,7 +144,7 @@ def find_due_sessions(
             due_sessions.append(
                 (
                     session,
-                    f"archived copies exceed the {format_bytes(size_limit)} of the setting vault",
+                    f"archived copies exceed {format_bytes(size_limit)}, the limit in the setting vault",
                     False,
                 )
             )
@@ -263,8 +263,8 @@ def claim_announcement(where: Where) -> str:
         format_count(len(oversize_sessions), "session"),
     )
     return (
-        f"archived copies exceed the setting vault ({limit_text}): from tomorrow on the oldest are "
-        f"removed, {session_count} in all, a tenth a day; to keep them, in a shell: "
+        f"archived copies exceed {limit_text}, the limit in the setting vault. From tomorrow on, the "
+        f"oldest {session_count} are removed, a tenth of them each day. To keep them, in a shell: "
         f"{shell_command('config vault 40G')}"
     )
 
@@ -360,7 +360,7 @@ def _write_policy(
     """Record when sessions became due, and which sessions were removed.
 
     If the file cannot be written, the next run does not know how long sessions have been due, and
-    therefore removes none of them because of its age.
+    therefore removes no session because of its age.
     """
     previous_policy = _read_policy(where)
     instants: dict[str, object] = {}

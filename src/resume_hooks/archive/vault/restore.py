@@ -522,12 +522,12 @@ def _require_real_folder(folder: str, top: str) -> None:
         _require_real_folder(os.path.dirname(folder), top)
 
 
-def _choose_min_days_left(retention: int) -> int:
-    """Return the minimum number of days for which the client keeps a restored session.
+def _choose_min_days_left(retention_days: int) -> int:
+    """Return the minimum number of days that a restored session has before the client deletes it.
 
-    ``retention`` is the number of days for which the client keeps any session.
+    ``retention_days`` is the number of days for which the client keeps a session.
     """
-    return min(MIN_DAYS_LEFT, (retention + 1) // 2)
+    return min(MIN_DAYS_LEFT, (retention_days + 1) // 2)
 
 
 def _oldest_allowed_time(cwd: str, where: Where) -> float:

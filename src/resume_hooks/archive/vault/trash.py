@@ -143,7 +143,7 @@ def _stat_and_hash_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedF
 
 
 def pack_deleted_sessions(where: Where, is_time_up: Callable[[], bool]) -> None:
-    """Pack deleted sessions until the time is over."""
+    """Pack deleted sessions until the time is up."""
     for entry in list_deleted(where):
         if entry.complete and not is_time_up():
             # A session that cannot be packed stays unpacked.

@@ -123,7 +123,7 @@ class PackStream:
         return not self._unread_bytes
 
     def read(self, size: int) -> Iterator[bytes]:
-        """Yield the next ``size`` bytes in chunks. Raise OSError if the stream is shorter."""
+        """Yield the next ``size`` bytes in chunks. Raise OSError if the stream ends before that."""
         while size > 0:
             if not self._unread_bytes:
                 self._unread_bytes = next(self._pieces, b"")
