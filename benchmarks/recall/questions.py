@@ -118,7 +118,7 @@ def corpus_file(name: str) -> CorpusFile:
     turn, turns, ids = 0, [], []
     for raw in (corpus_folder() / name).read_bytes().split(b"\n"):
         record = records.parse_record(raw)
-        turn += record is not None and opens_turn(record, subagent=subagent)
+        turn += record is not None and opens_turn(record, is_subagent=subagent)
         turns.append(turn)
         ids.append(_id_of(record) if record is not None else "")
     return CorpusFile(turns, ids)

@@ -46,7 +46,7 @@ def page_through(entries: RecordLines, limit: int) -> list[int]:
     before = None
     while True:
         found = read_page(entries, TRANSCRIPT_NAMES, before, limit)
-        numbers = [entries.add_number(one.entry).number for one in found.passages]
+        numbers = [entries.add_line_number(one.entry).number for one in found.passages]
         assert {one.entry.number for one in found.passages} <= {-1}
         assert len(numbers) <= limit
         assert numbers == sorted(numbers)

@@ -139,7 +139,7 @@ def test_a_record_is_found_by_its_offset(record_lines: RecordLines) -> None:
     )
     found = find_referenced_line(Reference(SESSION, RecordOffset(last.offset)), record_lines)
     assert (found.number, found.reference) == (-1, f"{SESSION}:@{last.offset}")
-    assert (found.read_raw(), record_lines.add_number(found)) == (last.read_raw(), last)
+    assert (found.read_raw(), record_lines.add_line_number(found)) == (last.read_raw(), last)
     for nowhere in (garbage.offset + 1, record_lines.size, 10**14):
         with pytest.raises(UsageError, match=f"begins at byte {nowhere}$"):
             find_referenced_line(Reference(SESSION, RecordOffset(nowhere)), record_lines)

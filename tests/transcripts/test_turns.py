@@ -26,8 +26,8 @@ def test_only_a_prompt_starts_a_turn() -> None:
 
 def test_prompts_of_a_sub_agent_start_turns() -> None:
     """In a sub-agent's file, a prompt starts a turn although it is marked as a side chain."""
-    assert opens_turn(user("look", uuid="u", isSidechain=True), subagent=True)
-    assert not opens_turn(assistant("seen", uuid="a", isSidechain=True), subagent=True)
+    assert opens_turn(user("look", uuid="u", isSidechain=True), is_subagent=True)
+    assert not opens_turn(assistant("seen", uuid="a", isSidechain=True), is_subagent=True)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.archive.retention import expiring, pending
-from resume_hooks.archive.retention.expiring import ArchiveBatch, archive_expiring
+from resume_hooks.archive.retention.expiring import ArchiveBatch, archive_sessions_before_expiry
 from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.policy import claim_announcement
 from resume_hooks.hooks import hook_replies, hook_state
@@ -79,7 +79,7 @@ def archive_expiring_sessions(
         return None
     try:
         started = time.time()
-        progress = archive_expiring(
+        progress = archive_sessions_before_expiry(
             project, client_start_folder(event), Where(), is_time_up, is_user_waiting=is_at_start
         )
         for prefix in (DUE_PREFIX,) if is_at_start else (DUE_PREFIX, LATER_PREFIX):

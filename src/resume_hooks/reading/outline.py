@@ -106,7 +106,7 @@ class OutlineScan:
         """Process one record."""
         if node is not None and node.is_copied:
             return
-        if opens_turn(record, subagent=self.subagent):
+        if opens_turn(record, is_subagent=self.subagent):
             turn = TurnScan(len(self.turns), line.number, self.turns[-1].tokens)
             turn.first_words, turn.time = (
                 extract_first_words(record),

@@ -185,7 +185,7 @@ def make_passage(
     """Return a record as a passage. ``calls`` are the calls whose results the record may contain."""
     names, subagent = file
     rendering = render_record(record, calls)
-    is_prompt = opens_turn(record, subagent=subagent)
+    is_prompt = opens_turn(record, is_subagent=subagent)
     speaker = _describe_speaker(record, rendering, prompt=is_prompt, subagent=subagent)
     text = _format_brief_text(
         record, names.reference(entry.record_part), calls, len(rendering.text)
@@ -491,7 +491,7 @@ class TurnReader:
         """Process one record."""
         if node is not None and node.is_copied:
             return
-        self.turns += opens_turn(record, subagent=self.subagent)
+        self.turns += opens_turn(record, is_subagent=self.subagent)
         if not has_content(record):
             return
         row = RecordRow(line.number, line.offset, len(line.raw), self.turns, is_failure(record))

@@ -33,7 +33,7 @@ from resume_hooks.system.claude_settings import read_retention_days
 from resume_hooks.system.git_worktrees import Project, project_of_folder
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.context_size import (
-    may_change_in_middle,
+    may_middle_change_context_size,
     measure_last_records,
     was_compacted,
 )
@@ -321,7 +321,7 @@ class SessionLister:
         if session.agent != CLAUDE_NAME:
             return context or ContextSize.from_count(0, window, UNKNOWN)
         is_changed = stated_size is not None or was_compacted(ends) or not ends.is_whole_file
-        if (context is None and is_changed) or ends.lacks_beginning or may_change_in_middle(ends):
+        if (context is None and is_changed) or ends.lacks_beginning or may_middle_change_context_size(ends):
             return Session.from_file(session, self.where).context
         if context is None:
             context = ContextSize.from_count(0, window, UNKNOWN)

@@ -30,10 +30,10 @@ def links_without_client_file(where: Where) -> Iterator[str]:
                 yield os.path.join(root, name)
 
 
-def is_same_file(one: str, other: str) -> bool:
+def is_same_file(path: str, other_path: str) -> bool:
     """Check whether two paths lead to the same file."""
     try:
-        return os.path.samestat(os.lstat(one), os.lstat(other))
+        return os.path.samestat(os.lstat(path), os.lstat(other_path))
     except OSError:
         return False
 

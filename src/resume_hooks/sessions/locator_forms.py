@@ -235,8 +235,8 @@ def filter_by_name_lines(
 def find_sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
     """Return the sessions that have this title.
 
-    A session has up to three titles: one from the user, one from the model, and the one that lists
-    display.
+    A session has up to three titles: one from the user, one from the model, and the one that is
+    displayed in lists.
     """
     return [
         session
@@ -385,9 +385,9 @@ def resolve_id(locator: str, scope: LocatorScope) -> SessionFile | None:
 def resolve_path(locator: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve the path of a .jsonl file, or any path with a slash.
 
-    If there is no file at the path, return None, because a title may contain a slash. In a model's
-    shell, verbs run without the user's consent, so a file that is not a transcript raises
-    UsageError.
+    If there is no file at the path, return None, because a title may contain a slash. If the file
+    is not a transcript, a verb in a model's shell raises UsageError, because there verbs run
+    without the user's consent.
     """
     path = typed_path(locator, scope)
     if path is None:

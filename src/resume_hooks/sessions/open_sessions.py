@@ -65,9 +65,9 @@ class Clients:
     def is_listed_open(self, session: SessionFile) -> bool:
         """Check whether a list should show a session as open.
 
-        If at least one running client lists a session, only the listed sessions are open. A session
-        with a recent write is then not open, because its client may have just closed it. If no
-        running client lists a session, ``describe_open_state`` decides.
+        If running clients list any sessions, only these sessions are open. A session that was
+        written to recently is then not open if no client lists it, because its client may have just
+        closed it. If no running client lists a session, ``describe_open_state`` decides.
         """
         listed_ids = {entry.get("sessionId") for _, entry in self._running_clients} - {None}
         if listed_ids:
@@ -102,7 +102,7 @@ class Clients:
 
 
 def _is_untouched_child(session: SessionFile) -> bool:
-    """Check whether a session is a child that was never continued, so that it contains only our records."""
+    """Check whether a session is a child that was never continued. It contains only our records."""
     with contextlib.suppress(SessionNotFound):
         ends = HeadTail(session.path)
         return bool(ends.derived_at) and not ends.was_continued

@@ -126,8 +126,9 @@ def closing_lines(
 ) -> list[bytes]:
     """Return the two records at the end of a copied conversation as JSON lines without newlines.
 
-    The records are not marked as a summary. The client would treat a summary as a compaction, and
-    omit it when it compacts a part of the conversation.
+    The records are not marked as a summary, because the client would treat a summary as a
+    compaction. When the client compacts a part of the conversation, it would also leave a summary
+    out.
     """
     return _context_lines(attributes, parent, text, card, {"isVisibleInTranscriptOnly": True})
 

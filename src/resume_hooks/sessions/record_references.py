@@ -291,7 +291,7 @@ class RecordLines:
             None,
         )
 
-    def add_number(self, entry: RecordLine) -> RecordLine:
+    def add_line_number(self, entry: RecordLine) -> RecordLine:
         """Return the line with its number. If the number is unknown, count the lines before it."""
         if entry.number >= 0:
             return entry
@@ -350,7 +350,7 @@ def find_numbered_line(reference: Reference, record_lines: RecordLines) -> Recor
 
     Raise UsageError if there is no such line.
     """
-    return record_lines.add_number(find_referenced_line(reference, record_lines))
+    return record_lines.add_line_number(find_referenced_line(reference, record_lines))
 
 
 def _parse_record_part(text: str) -> int | str | RecordOffset:
@@ -368,8 +368,8 @@ def _parse_record_part(text: str) -> int | str | RecordOffset:
     )
 
 
-def _is_number(text: str, digits: int) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= digits
+def _is_number(text: str, max_digits: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= max_digits
 
 
 def is_record_id(text: str) -> bool:

@@ -105,8 +105,8 @@ class Session(SessionFile):
     def context(self) -> ContextSize:
         """The size of the context: the tokens that a resume would send, and the client's window.
 
-        If the live part is too long to read while a prompt waits, only the end of the transcript is
-        measured.
+        If the live part is too long to read while the user's prompt waits, only the end of the
+        transcript is measured.
         """
         # Imported here because few verbs need these modules.
         from resume_hooks.sessions.client_window import session_window

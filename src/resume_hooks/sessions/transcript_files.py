@@ -142,7 +142,7 @@ def title_of_transcript(path: str) -> str:
     ends = HeadTail(path)
     if subagent_name(path) is None:
         return ends.title
-    prompts = (record for record in ends.first_records if opens_turn(record, subagent=True))
+    prompts = (record for record in ends.first_records if opens_turn(record, is_subagent=True))
     words = next(map(records.prompt_text, prompts), "")
     return (
         collapse_line(_LEAD_MESSAGE_TAG_PATTERN.sub("", words), MAX_TITLE_CHARACTERS) or ends.title

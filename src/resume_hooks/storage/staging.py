@@ -33,7 +33,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_LINES = 5_000_000
 CHUNK_BYTES = 256 * 1024  # The number of bytes that are read or unpacked at a time.
 _GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WBITS = 31  # The number with which zlib reads the gzip format.
+_GZIP_WBITS = 31  # The value of zlib's ``wbits`` for the gzip format.
 
 
 class StagedFile(NamedTuple):

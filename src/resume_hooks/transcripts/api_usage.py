@@ -27,7 +27,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 
 DEFAULT_CACHE_SECONDS = 300  # Default lifetime of the cache in seconds. Each read extends it.
 LONG_CACHE_SECONDS = 3_600  # Lifetime in seconds of a cache that was requested for one hour.
-# Since version 2.1.329, the client records the cache lifetime that it requested with each answer.
+# Since version 2.1.329, the client records with each answer which cache lifetime it requested.
 CACHE_LIFETIMES = {
     "5m": DEFAULT_CACHE_SECONDS,
     "1h": LONG_CACHE_SECONDS,

@@ -48,7 +48,7 @@ NOT_COUNTED_SINCE_COMPACTION_REASON = "no answer has been counted since the comp
 NOT_COUNTED_SINCE_TRIM_REASON = "no answer has been counted since the trim"
 NOT_COUNTED_SINCE_CREATION_REASON = "no answer has been counted since its creation"
 NEVER_COUNTED_REASON = "no answer has been counted"
-"""This constant and those above it are the reasons why a size is not measured."""
+"""This constant and those above it contain the reasons why a size was not measured."""
 
 # In files of old clients, this number of bytes at the end is searched for a clearing of outputs.
 SEARCHED_END_BYTES = 4 * 1024 * 1024
@@ -155,7 +155,7 @@ def was_compacted(ends: HeadTail) -> bool:
     return any(get_string(record, "subtype") in subtypes for record in ends.last_records)
 
 
-def may_change_in_middle(ends: HeadTail) -> bool:
+def may_middle_change_context_size(ends: HeadTail) -> bool:
     """Check whether the middle of the file, which is not read, may have changed the context size.
 
     This is possible with old clients. They cleared outputs, and wrote records without their

@@ -106,7 +106,7 @@ def _split_into_fewest_pieces(text: str) -> list[str]:
 
 
 def _cut_at_sentence(text: str) -> str:
-    """Return the first piece of a text, which is as long as possible.
+    """Return the first piece of a text. The piece is as long as possible.
 
     If a line, a sentence or a word ends near the limit, the piece ends at that point.
     """

@@ -67,8 +67,8 @@ def set_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> b
         if value == old[key]:
             continue
         old_bytes, new_bytes = _encode_field(key, old[key]), _encode_field(key, value)
-        # A key that occurs only once is at the top level, unless its value is None: in that case
-        # the record may lack the key, and the occurrence may be a nested field that is null.
+        # A key that occurs only once is at the top level. The exception is a key with the old value
+        # None: the record may lack the key, and the occurrence may be a nested field that is null.
         if (
             old[key] is None
             or changed_body.count(f'"{key}"'.encode()) != 1

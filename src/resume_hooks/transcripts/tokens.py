@@ -409,7 +409,7 @@ def large_window(file: str | SharedFile, tokens: int) -> int:
 
 
 class StatedSize(NamedTuple):
-    """The size of a child that its first line states. It is used until an answer is counted.
+    """The size of a child, as stated in its first line. It is used until an answer is counted.
 
     ``tokens`` is the size of the context, or 0 if only the window is stated.
     ``characters_per_token`` is the session's ratio. ``window`` is the model's window in another

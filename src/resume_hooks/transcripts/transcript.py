@@ -61,7 +61,7 @@ class CopyDetector:
         self.until, self.latest = until, latest
 
     def is_copy(self, record: Record) -> bool:
-        """Check whether the next record of the file copies a record from before the last boundary."""
+        """Check whether the next record of the file is a copy of a record before the last boundary."""
         kind = records.get_string(record, "type")
         if record.get("isSidechain") or kind not in records.CHAIN_KINDS:
             return False

@@ -17,14 +17,14 @@ TURN_HELP = "Turns are 12, 12-15, 12- (to the end), last, or -3 (the last three)
 _TURN_RANGE_PATTERN = re.compile(r"(?:([0-9]{1,7})(-)?((?<=-)[0-9]{1,7})?|last|-([0-9]{1,7}))")
 
 
-def opens_turn(record: Record, *, subagent: bool = False) -> bool:
+def opens_turn(record: Record, *, is_subagent: bool = False) -> bool:
     """Check whether a record starts a new turn.
 
-    ``subagent`` must be true for the transcript of a sub-agent, where every record is marked as a
+    ``is_subagent`` must be true for the transcript of a sub-agent, where every record is marked as a
     side chain.
     """
     return is_prompt(
-        {**record, "isSidechain": False} if subagent and record.get("type") == USER else record
+        {**record, "isSidechain": False} if is_subagent and record.get("type") == USER else record
     )
 
 

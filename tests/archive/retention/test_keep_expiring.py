@@ -9,7 +9,7 @@ import time
 import pytest
 
 from resume_hooks.archive.retention import archive_sessions, expiring
-from resume_hooks.archive.retention.expiring import ArchiveBatch, archive_expiring
+from resume_hooks.archive.retention.expiring import ArchiveBatch, archive_sessions_before_expiry
 from resume_hooks.archive.vault import permission
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from tests.archive.retention.sessions_of_age import (
@@ -27,7 +27,7 @@ def archive_one_batch(
     home: ConfigHome, *, waiting: bool = True, over: bool = False, cwd: str = CWD
 ) -> ArchiveBatch:
     """Archive one batch of the expiring sessions in a project."""
-    return archive_expiring(
+    return archive_sessions_before_expiry(
         home.project().name,
         cwd,
         home.where,

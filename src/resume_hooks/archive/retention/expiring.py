@@ -91,7 +91,7 @@ class ArchiveBatch(NamedTuple):
     next_check: float
 
 
-def archive_expiring(
+def archive_sessions_before_expiry(
     project: str, cwd: str, where: Where, is_time_up: Callable[[], bool], *, is_user_waiting: bool
 ) -> ArchiveBatch:
     """Archive expiring sessions until the time is up.

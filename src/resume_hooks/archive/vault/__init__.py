@@ -12,9 +12,9 @@ file was shortened or rewritten, its archived version is kept as an earlier stat
 When the user deletes a session, its files first get a second name in the trash and are then
 unlinked. A hook packs them later.
 
-A start may take 50 ms. According to benchmarks/vault.py, a link takes almost no time, a copy of 1
-MB takes 3 ms, and a pack of 1 MB takes 30 ms. Because packing is so fast, files are packed
-immediately, and the vault has only one format. A start or a verb packs up to 1 MB, and the
-``async`` hook packs larger sessions. The codec is xz at preset 1. It compresses 45 MB to 12.7 % at
-42 MB/s and needs 20 MB of memory (preset 6: 11.0 % at 7 MB/s; zstd needs Python 3.14).
+The start of a session may take 50 ms. According to benchmarks/vault.py, a link takes almost no time,
+a copy of 1 MB takes 3 ms, and a pack of 1 MB takes 30 ms. Because packing is so fast, files are
+packed immediately, and the vault has only one format. A session's start or a verb packs up to 1 MB,
+and the ``async`` hook packs larger sessions. The codec is xz at preset 1. It compresses 45 MB to
+12.7 % at 42 MB/s and needs 20 MB of memory (preset 6: 11.0 % at 7 MB/s; zstd needs Python 3.14).
 """

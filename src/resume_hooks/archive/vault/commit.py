@@ -191,9 +191,9 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
 def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
     """Remove the packs that a folder's manifest does not list.
 
-    A deleted session may also have unpacked files in the folder. Remove them if they are in a pack
-    that the manifest lists. The caller must have the lock. If the manifest is unreadable, no file
-    is removed.
+    The folder of a deleted session may also contain unpacked files. Remove those that are also in a
+    pack that the manifest lists. The caller must have the lock. If the manifest is unreadable, no
+    file is removed.
     """
     archived = read_manifest(folder, session_id)
     if archived is None and os.path.lexists(os.path.join(folder, MANIFEST_NAME)):

@@ -55,8 +55,8 @@ DAILY_REMOVAL_DIVISOR = 10
 """If the vault is too large, at most its size divided by this number is removed per day."""
 
 ANNOUNCEMENT_SECONDS = 30 * DAY
-"""The number of seconds for which an announcement is valid. A full vault removes sessions every few
-days, and not every one of these removals is announced."""
+"""The number of seconds for which an announcement is valid. Removals during this time are not
+announced again, because a full vault removes sessions every few days."""
 
 ANNOUNCEMENT_DUE_FILE = os.path.join("pending", "vault-shrinks")
 """The name of an empty file in the state folder. It exists until the user has been informed of the

@@ -81,7 +81,7 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
             record = parse_record(line.body) if _SIDECHAIN_FIELD in line.raw else None
             if record is None or record.get("isSidechain") is not True:
                 continue
-            uuid, begins_turn = get_string(record, "uuid"), opens_turn(record, subagent=True)
+            uuid, begins_turn = get_string(record, "uuid"), opens_turn(record, is_subagent=True)
             # A sub-agent's records may continue after records of the session.
             known_name = owner_names.get(get_string(record, "parentUuid")) or (
                 "" if begins_turn else name

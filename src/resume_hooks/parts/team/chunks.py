@@ -235,7 +235,7 @@ class _WordCollector:
         record = parse_record(body) if self._is_transcript else {}
         if record is None:
             return
-        if opens_turn(record, subagent=self._is_subagent):
+        if opens_turn(record, is_subagent=self._is_subagent):
             self._finish_turn()
         record_texts = (
             self._extractor.extract_texts(record)

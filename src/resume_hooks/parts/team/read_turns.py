@@ -390,7 +390,7 @@ class _HitBuilder:
             record = records.parse_record(line)
             if record is None:
                 continue
-            if index and opens_turn(record, subagent=is_subagent):
+            if index and opens_turn(record, is_subagent=is_subagent):
                 break
             record_texts = None if has_no_match else extractor.extract_texts(record)
             if record_texts is not None:

@@ -189,7 +189,7 @@ class _RecordReader:
         record = records.parse_record(line.raw if line.offset else line.body)
         if record is None or self.copy_detector.is_copy(record):
             return
-        self.turn += opens_turn(record, subagent=self._subagent)
+        self.turn += opens_turn(record, is_subagent=self._subagent)
         self.cwd = self.cwd or get_string(record, "cwd")
         self.entrypoint = self.entrypoint or get_string(record, "entrypoint")
         texts = self.extractor.extract_texts(record)

@@ -163,8 +163,8 @@ CLAUDE = AgentRow(
     is_loss="",
     model="derive.model.headless:make_headless_model",
 )
-"""The row of Claude Code. fsck checks its transcripts directly, because they have the common record
-format."""
+"""The row of Claude Code. fsck checks Claude Code's transcripts directly, because they have the
+common record format."""
 
 OTHER_AGENT_ROWS = {
     name: AgentRow(name, *row) for name, row in AGENTS_OF_PARTS.items() if is_installed(row[0])
