@@ -101,8 +101,8 @@ def model_window(ends: HeadTail) -> int:
 def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> ContextSize:
     """Return the context with its window replaced by the model's window, if its window was unknown.
 
-    The window is at most ``max_tokens`` (0: no limit). If the context is larger than its model's
-    window, the window is marked as unknown.
+    The window is at most ``max_tokens``, where 0 means no limit. If the context is larger than its
+    model's window, the window is marked as unknown.
     """
     own_window = 0 if context.is_window_known else model_window(ends)
     limited_context = limit_window(
@@ -123,7 +123,7 @@ def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> Conte
 
 
 def limit_window(context: ContextSize, max_tokens: int) -> ContextSize:
-    """Return a context with a window of at most ``max_tokens`` (0: no limit)."""
+    """Return a context with a window of at most ``max_tokens``, where 0 means no limit."""
     if not max_tokens:
         return context
     # No model has a smaller window than ``DEFAULT_WINDOW_TOKENS``, so up to this size the limit is

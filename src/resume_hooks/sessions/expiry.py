@@ -29,7 +29,7 @@ _TIME_TOLERANCE_SECONDS = 0.001
 
 
 class DatedSession(NamedTuple):
-    """A session's file with its last write, in seconds since the epoch, and its size in bytes."""
+    """A session's file with the time of its last write, in seconds since the epoch, and its size in bytes."""
 
     session_id: str
     path: str

@@ -284,14 +284,14 @@ def read_title_lines(session: SessionFile) -> bytes:
         return b""  # The file was deleted after it was listed.
     try:
         tail = read_bytes_at(descriptor, END_BYTES, max(0, session.size - END_BYTES))
-        lines = _lines_containing(_NAME_FIELD_MARKERS, tail)
+        lines = _find_lines_containing(_NAME_FIELD_MARKERS, tail)
         is_cleared = _CLEARED_TITLE_PATTERN.search(lines)
         if is_cleared or not _CUSTOM_TITLE_PATTERN.search(lines):
             if session.size > END_BYTES:
                 head = read_bytes_at(descriptor, END_BYTES, 0)
             else:
                 head = tail
-            lines += _lines_containing(_NAME_FIELD_MARKERS[:1], head)
+            lines += _find_lines_containing(_NAME_FIELD_MARKERS[:1], head)
             # If the session has no title, a summary or a prompt serves as the title.
             if is_cleared or not _ANY_TITLE_PATTERN.search(lines):
                 lines += orjson.dumps(HeadTail(session.path).title)
@@ -302,15 +302,15 @@ def read_title_lines(session: SessionFile) -> bytes:
     return lines.lower()
 
 
-def _lines_containing(kinds: Iterable[bytes], region: bytes) -> bytes:
+def _find_lines_containing(markers: Iterable[bytes], region: bytes) -> bytes:
     lines = []
-    for kind in kinds:
-        position = region.find(kind)
+    for marker in markers:
+        position = region.find(marker)
         while position >= 0:
             end = region.find(b"\n", position)
             end = len(region) if end < 0 else end
             lines.append(region[region.rfind(b"\n", 0, position) + 1 : end] + b"\n")
-            position = region.find(kind, end)
+            position = region.find(marker, end)
     return b"".join(lines)
 
 

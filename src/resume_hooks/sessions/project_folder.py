@@ -61,7 +61,7 @@ class MovedFolder(NamedTuple):
                 f"has {self.existing_file_count} of the {format_count(self.file_count, 'file')} that it worked on"
             )
         if self.is_own_worktree:
-            evidence.append("belongs to the repository of which it was a worktree")
+            evidence.append("belongs to the repository that the old folder was a worktree of")
         return ", ".join(evidence)
 
 

@@ -49,7 +49,8 @@ _LOCATOR_LIKE_PATTERN = re.compile(
 """Matches text that is not allowed as a title or a tag, because it looks like an id, a path, a pull
 request or a command-line option."""
 
-# The SDK removes these categories from tags: format characters, private use, unassigned.
+# The SDK removes characters of these Unicode categories from tags: format characters, private-use
+# characters and unassigned ones.
 _REMOVED_UNICODE_CATEGORIES = frozenset({"Cf", "Co", "Cn"})
 
 

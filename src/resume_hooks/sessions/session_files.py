@@ -38,7 +38,7 @@ DEFAULT_AGENT = "claude"  # the agent of a session unless another agent is given
 
 
 class SessionFile(NamedTuple):
-    """A session's file with its last write, in seconds since the epoch, and its size in bytes.
+    """A session's file with the time of its last write, in seconds since the epoch, and its size in bytes.
 
     ``agent`` is the name of the session's agent. If ``path`` is a copy in the common record format,
     ``source`` is the path of the agent's own file.
@@ -151,7 +151,8 @@ def linked_projects(where: Where, session_id: str = "") -> list[str]:
 def hidden_folders_remedy(folders: Sequence[str], linked_paths: Sequence[str] = ()) -> str:
     """Return sentences about folders that were not searched, for the end of a remedy, or ``""``.
 
-    ``folders`` can't be listed, and ``linked_paths`` are only reachable through symbolic links.
+    ``folders`` are those that can't be listed, and ``linked_paths`` are those that can only be
+    reached through symbolic links.
     """
     remedy = ""
     if folders:

@@ -168,13 +168,13 @@ def is_open_for_writing(descriptor: int) -> bool | None:
     return False
 
 
-def begins_with_copy(descriptor: int, copy: str) -> bool:
-    """Check whether an open file begins with all the bytes of the file ``copy``.
+def begins_with_copy(descriptor: int, copy_path: str) -> bool:
+    """Check whether an open file begins with all the bytes of the file ``copy_path``.
 
     Raise OSError if either file cannot be read.
     """
     offset = 0
-    with open(copy, "rb", buffering=0) as stream:
+    with open(copy_path, "rb", buffering=0) as stream:
         while piece := stream.read(CHUNK_BYTES):
             if read_bytes_at(descriptor, len(piece), offset) != piece:
                 return False

@@ -147,10 +147,10 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
             os.close(descriptor)
 
 
-def _open_to_append(path: str, create: int = 0) -> int:
+def _open_to_append(path: str, extra_flags: int = 0) -> int:
     """Open a regular file for appending. Raise OSError for a link and for any other type of file."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | create | flags, PRIVATE_MODE)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | extra_flags | flags, PRIVATE_MODE)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "Not a regular file", path)

@@ -55,13 +55,13 @@ def remove_if_possible(path: str, root: str, *, follow_root: bool = False) -> No
         remove_permanently(path, root, follow_root=follow_root)
 
 
-def find_removal_root(folder: str, state: str) -> str:
+def find_removal_root(folder: str, state_folder: str) -> str:
     """Return the root for removing files from one of this plugin's folders.
 
     The root is the state folder, or ``folder`` itself if it is outside the state folder.
     """
-    if folder.startswith(os.path.join(state, "")):
-        return state
+    if folder.startswith(os.path.join(state_folder, "")):
+        return state_folder
     return folder
 
 

@@ -28,7 +28,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 DEFAULT_CACHE_SECONDS = 300  # Default lifetime of the cache in seconds. Each read extends it.
 LONG_CACHE_SECONDS = 3_600  # Lifetime in seconds of a cache that was requested for one hour.
 # Since version 2.1.329, the client records with each answer which cache lifetime it requested.
-CACHE_LIFETIMES = {
+CACHE_SECONDS_BY_LIFETIME = {
     "5m": DEFAULT_CACHE_SECONDS,
     "1h": LONG_CACHE_SECONDS,
 }
@@ -89,8 +89,9 @@ def read_recent_requests(file: str | SharedFile) -> RecentRequests:
 def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
     """Return the size of a new session's first request.
 
-    The size is measured in the session ``ends`` or, failing that, in its nearest ancestor that has
-    a measured first request. If no ancestor has one, the usual size is returned.
+    The size is measured in the session with the beginning and end ``ends`` or, failing that, in its
+    nearest ancestor that has a measured first request. If no ancestor has one, the usual size is
+    returned.
     """
     seen_paths = set[str]()
     with contextlib.suppress(SessionNotFound):
@@ -170,8 +171,7 @@ class _RequestObserver:
 
     def summarize(self, *, is_whole: bool) -> RecentRequests:
         # If only the end of a file was read, the first turn may be incomplete and is ignored. In a
-        # whole file, this turn contains the requests before the first prompt, of which there are
-        # none.
+        # whole file, the first turn is the part before the first prompt, which has no requests.
         turns = [turn for turn in self.turns if turn.answers]
         if not is_whole and len(turns) > 1 and turns[0] is self.turns[0]:
             turns = turns[1:]
@@ -199,7 +199,7 @@ def _find_cache_lifetime(record: Record) -> int | None:
 
     Return None if the record does not show the lifetime.
     """
-    requested_lifetime = CACHE_LIFETIMES.get(records.get_string(record, "promptCacheRequested"))
+    requested_lifetime = CACHE_SECONDS_BY_LIFETIME.get(records.get_string(record, "promptCacheRequested"))
     if requested_lifetime is not None:
         return requested_lifetime
     cache_creation = records.get_mapping(records.token_usage(record), "cache_creation")

@@ -158,8 +158,8 @@ def was_compacted(ends: HeadTail) -> bool:
 def may_middle_change_context_size(ends: HeadTail) -> bool:
     """Check whether the middle of the file, which is not read, may have changed the context size.
 
-    This is possible with old clients. They cleared outputs, and wrote records without their
-    parents, and a resume stops at a missing parent.
+    This is possible with old clients. They cleared outputs. They also wrote records without the
+    records' parents, and a resume stops at a missing parent.
     """
     region = _read_end_of_old_client(ends)
     if records.OUTPUTS_CLEARED_SUBTYPE.encode() in region:
@@ -235,9 +235,9 @@ def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
 def _find_tokens_after_last_trim(ends: HeadTail) -> int:
     """Return the number of tokens that remained after our last trim in place, or 0.
 
-    The result is 0 if there was no such trim, or if the parent was trimmed rather than this
-    session. The trim's boundary record may be missing from ``last_records``, because the client
-    writes all remaining records after it.
+    The result is 0 if there was no such trim, or if only the parent was trimmed. The trim's
+    boundary record may be missing from ``last_records``, because the client writes all remaining
+    records after it.
     """
     for record in reversed(ends.last_records):
         if get_string(record, "subtype") == records.COMPACTION:

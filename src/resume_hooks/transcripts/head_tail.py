@@ -163,10 +163,10 @@ class HeadTail:
     def title(self) -> str:
         """The title of the session, a line of at most 80 characters.
 
-        The title is the first that exists of: the custom title, the client's title, a summary, the
-        first prompt. Client 2.1.329 uses the same order in its picker, but instead of the first
-        prompt it shows the last one, which changes with each turn. Here the last prompt is used
-        only if the first one was not read.
+        The title is the first of these that exists: the custom title, the client's title, a
+        summary, the first prompt. Client 2.1.329 uses the same order in its picker, but instead of
+        the first prompt it shows the last one, which changes with each turn. Here the last prompt
+        is used only if the first one was not read.
 
         A session that ``/clear`` started has the title of its handoff. If it has only a title that
         the client copied from the previous session, ``clear`` or ``handoff`` is added, so that the

@@ -30,7 +30,7 @@ class Check(NamedTuple):
 
 
 def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()) -> list[Check]:
-    """Return the checks of the invariants that every session has.
+    """Check the invariants that every session has, and return the checks.
 
     Each of the ``observers`` is called with each record that is read.
     """

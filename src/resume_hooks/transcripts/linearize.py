@@ -175,7 +175,7 @@ class _CallMatcher:
 
     @property
     def dropped_calls(self) -> Mapping[int, frozenset[str]]:
-        """The ids of calls and results that violate the rule, by the line number of their record."""
+        """The ids of the calls and results that the API would reject, by the line number of their record."""
         return {number: frozenset(calls) for number, calls in self._dropped_calls.items()}
 
     def _drop_call(self, number: int, call_id: str) -> None:

@@ -72,7 +72,7 @@ def read_lines(stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[L
 def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
     """Yield the complete lines in the last ``tail_bytes`` bytes.
 
-    The lines are numbered from the first of them.
+    The first of these lines gets the number 0.
     """
     size = stream.seek(0, os.SEEK_END)
     offset = stream.seek(max(0, size - tail_bytes - 1))

@@ -19,12 +19,12 @@ MIN_PLACEHOLDER_CHARACTERS = 72
 _OUR_PLACEHOLDER_PATTERN = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
 )
-"""The start of a placeholder that we or another trimming tool wrote."""
+"""Matches the start of a placeholder that we or another trimming tool wrote."""
 
 _OTHER_TOOLS_NOTICE_PATTERN = re.compile(
     r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z"
 )
-"""The notice that another trimming tool writes at the end of a text that it cut."""
+"""Matches the notice that another trimming tool writes at the end of a text that it cut."""
 
 # A placeholder starts at most this number of characters after the start of a text.
 MAX_PLACEHOLDER_OFFSET = 1_000
@@ -57,54 +57,54 @@ class OriginalReference(NamedTuple):
 
 
 def result_placeholder(
-    tool: str, characters: int, original: OriginalReference, why: str = ""
+    tool: str, character_count: int, original: OriginalReference, reason: str = ""
 ) -> str:
     """Return the placeholder for a tool's output."""
     return _format_placeholder(
         f"Results from {_convert_to_one_word(tool)} tool suppressed",
-        f"content was {characters:,} characters",
+        f"content was {character_count:,} characters",
         original,
-        why,
+        reason,
     )
 
 
 def input_placeholder(
-    tool: str, characters: int, original: OriginalReference, why: str = ""
+    tool: str, character_count: int, original: OriginalReference, reason: str = ""
 ) -> str:
     """Return the placeholder for a tool's input."""
     return _format_placeholder(
         f"Input of {_convert_to_one_word(tool)} tool suppressed",
-        f"content was {characters:,} characters",
+        f"content was {character_count:,} characters",
         original,
-        why,
+        reason,
     )
 
 
-def response_placeholder(characters: int, original: OriginalReference, why: str = "") -> str:
+def response_placeholder(character_count: int, original: OriginalReference, reason: str = "") -> str:
     """Return the placeholder for a text of the model."""
     return _format_placeholder(
-        "Claude response trimmed", f"was {characters:,} characters", original, why
+        "Claude response trimmed", f"was {character_count:,} characters", original, reason
     )
 
 
-def media_placeholder(tokens: int, original: OriginalReference, why: str = "") -> str:
+def media_placeholder(tokens: int, original: OriginalReference, reason: str = "") -> str:
     """Return the placeholder for an image or a document that had this number of tokens."""
     return _format_placeholder(
-        "Image or document suppressed", f"content was {tokens:,} tokens", original, why
+        "Image or document suppressed", f"content was {tokens:,} tokens", original, reason
     )
 
 
-def pasted_text_placeholder(characters: int, original: OriginalReference, why: str = "") -> str:
+def pasted_text_placeholder(character_count: int, original: OriginalReference, reason: str = "") -> str:
     """Return the placeholder for the middle of a long prompt."""
     return _format_placeholder(
-        "Pasted text suppressed", f"content was {characters:,} characters", original, why
+        "Pasted text suppressed", f"content was {character_count:,} characters", original, reason
     )
 
 
-def attachment_placeholder(characters: int, original: OriginalReference, why: str = "") -> str:
+def attachment_placeholder(character_count: int, original: OriginalReference, reason: str = "") -> str:
     """Return the placeholder for an attachment that the client added."""
     return _format_placeholder(
-        "Attachment suppressed", f"content was {characters:,} characters", original, why
+        "Attachment suppressed", f"content was {character_count:,} characters", original, reason
     )
 
 
@@ -122,8 +122,8 @@ def contains_placeholder(text: str) -> bool:
 def is_placeholder(text: str) -> bool:
     """Check whether ``text`` consists of one placeholder.
 
-    The quick check is for content that a trim replaces as a whole. If a program printed a
-    placeholder and then other output, the result is false.
+    The check is quick, because it is for content that a trim replaces as a whole. If a program
+    printed a placeholder and then other output, the result is false.
     """
     if not text.startswith("[") or len(text) > MAX_PLACEHOLDER_OFFSET or "\n" in text.strip():
         return False

@@ -2,7 +2,7 @@
 
 A record is the dict that results from parsing a line. If a field is missing or wrong, the functions
 still return a value of the right type, and never raise an error. This is necessary because the
-format is internal to the client, differs between versions, and users edit files by hand.
+client's format is internal and differs between versions, and because users edit files by hand.
 """
 
 from __future__ import annotations

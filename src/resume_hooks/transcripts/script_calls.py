@@ -63,22 +63,22 @@ def _is_empty_result(result_blocks: list[Record]) -> bool:
     return len(result_blocks) == 1 and result_blocks[0].get("content") == ""
 
 
-def _format_tool_output(note: object) -> str:
+def _format_tool_output(tool_output: object) -> str:
     """Return the output of a tool as text.
 
     For a file that was written, return ``""``, because the call already contains the file.
     """
-    if isinstance(note, str):
-        return note
-    if not isinstance(note, dict):
-        return _join_texts(note)
-    if "structuredPatch" in note:
+    if isinstance(tool_output, str):
+        return tool_output
+    if not isinstance(tool_output, dict):
+        return _join_texts(tool_output)
+    if "structuredPatch" in tool_output:
         return ""
-    if "stdout" in note:
-        return "\n".join(part for key in ("stdout", "stderr") if (part := get_string(note, key)))
-    file_content = get_string(get_mapping(note, "file"), "content")
-    other_text = file_content or get_string(note, "content") or get_string(note, "result")
-    return other_text or _join_texts(note.get("content")) or _join_texts(note.get("filenames"))
+    if "stdout" in tool_output:
+        return "\n".join(part for key in ("stdout", "stderr") if (part := get_string(tool_output, key)))
+    file_content = get_string(get_mapping(tool_output, "file"), "content")
+    other_text = file_content or get_string(tool_output, "content") or get_string(tool_output, "result")
+    return other_text or _join_texts(tool_output.get("content")) or _join_texts(tool_output.get("filenames"))
 
 
 def _join_texts(texts_or_blocks: object) -> str:

@@ -1,4 +1,4 @@
-"""Measure contexts in tokens, by the API's own counts if there are any.
+"""Measure contexts in tokens, with the API's own counts where there are any.
 
 The count of the last answer is the size of the context. Content after that answer is converted from
 characters to tokens by the session's own ratio. Content before the last compaction is not counted,
@@ -70,7 +70,8 @@ OUTPUT_RESERVE_TOKENS = 33_000
 MAX_ESTIMATED_FRACTION = 0.02
 # Before a whole file is read, its end is tried with each of these numbers of bytes in turn.
 TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)
-# This number of bytes at the start of the first line is searched for the numbers of a trim.
+# This number of bytes at the start of the first line is searched for the numbers that a trim
+# states.
 MAX_STATED_LINE_BYTES = 64 * 1024
 
 

@@ -149,13 +149,13 @@ def find_unreadable_folders(where: Where) -> list[ArchiveDefect]:
 
 
 def _verify_pack(
-    archived: ArchivedSession, where: str, report_bytes_read: Callable[[int], None]
+    archived: ArchivedSession, pack_name: str, report_bytes_read: Callable[[int], None]
 ) -> Iterator[ArchiveDefect]:
-    path = os.path.join(archived.folder, where)
+    path = os.path.join(archived.folder, pack_name)
     try:
         parts_in_pack = []
         for part in archived.all_parts:
-            if part.where == where:
+            if part.where == pack_name:
                 parts_in_pack.append(part)
         for part, chunks in unpack.read_pack_contents(archived.folder, parts_in_pack):
             if unpack.sha256_of_chunks(_report_chunks(chunks, report_bytes_read)) != part.sha256:

@@ -58,8 +58,8 @@ MIN_DAYS_LEFT = 7
 """The minimum number of days before the client may delete a restored session because of its age."""
 
 AGE_WARNING = (
-    "It is older than the {kept} for which the client keeps sessions, so it got a later time: "
-    "it has {left} left."
+    "It is older than the {kept} for which the client keeps sessions, so its files got a later "
+    "time. The client keeps it for {left} more."
 )
 LOST_FILE_WARNING = (
     "{place} is neither in the trash nor at its original path, so it was not restored."

@@ -2,7 +2,7 @@
 
 A pack is one compressed stream with a session's files. It is unpacked into a private folder,
 verified against the hashes in the manifest, and kept for the next reader. The size of all unpacked
-sessions is limited. If it is exceeded, the least recently used sessions are removed.
+sessions is limited. If the limit is exceeded, the least recently used sessions are removed.
 """
 
 from __future__ import annotations
