@@ -618,7 +618,7 @@ class _ChainWriter:
         """Yield a result for each call that lacks one at the end of the chain, and then the closing records."""
         for call in self._child.linear_chain.open_calls:
             self._last_time_ms += 1
-            yield self._make_own_line(partial(missing_result_line, call=call))
+            yield self._make_own_line(partial(missing_result_line, call_id=call))
         closing_texts = self._child.closing
         if closing_texts is None:
             return
