@@ -118,7 +118,9 @@ def test_records_before_a_broken_link_are_not_counted(
     The last request still included them.
     """
     told = context_sizes_of_verbs(config_home, cli, records)
-    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING_REASON)] * 3
+    assert [(each["kind"], each["reason"]) for each in told] == [
+        (ESTIMATED, MISSING_BEGINNING_REASON)
+    ] * 3
     assert {each["tokens"] for each in told} == {FIRST_REQUEST_TOKENS + 12}
     shown = cli("info", SESSION).stdout.decode()
     assert f"about {FIRST_REQUEST_TOKENS + 12:,} tokens" in shown
@@ -134,7 +136,9 @@ def test_outputs_cleared_by_an_old_client_are_counted(config_home: ConfigHome, c
     told = context_sizes_of_verbs(
         config_home, cli, records_of_old_client(records_with_cleared_output(), 7)
     )
-    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, OUTPUTS_CLEARED_REASON)] * 3
+    assert [(each["kind"], each["reason"]) for each in told] == [
+        (ESTIMATED, OUTPUTS_CLEARED_REASON)
+    ] * 3
     (tokens,) = {each["tokens"] for each in told}
     assert tokens == pytest.approx(FIRST_REQUEST_TOKENS + 80_100, abs=100)
 

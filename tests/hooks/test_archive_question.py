@@ -53,7 +53,9 @@ def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 def run_start_hooks(home: ConfigHome) -> int:
     """Run the hooks that run at a client's start and return the number of sessions they copied."""
     project = os.path.basename(home.project())
-    done = archive_sessions_before_expiry(project, CWD, home.where, never_over_time_limit, is_user_waiting=True)
+    done = archive_sessions_before_expiry(
+        project, CWD, home.where, never_over_time_limit, is_user_waiting=True
+    )
     link_sessions.link_all_sessions(home.where, never_over_time_limit)
     return done.archived_count
 

@@ -70,7 +70,10 @@ BROKEN_FILES: dict[str, tuple[list[Any], str]] = {
     "time runs back": ([*VALID, prompt_after("e", ts=1)], TIMESTAMP_CHECK),
     "two are latest": ([*VALID, prompt_after("e", ts=3)], TIMESTAMP_CHECK),
     "no time": ([*VALID, prompt_after("e", ts="soon")], TIMESTAMP_CHECK),
-    "assistant first": ([assistant("x", uuid="a")], "the conversation starts with a user's message"),
+    "assistant first": (
+        [assistant("x", uuid="a")],
+        "the conversation starts with a user's message",
+    ),
     "result first": (
         [tool_result("t9", uuid="a", parent=None)],
         "the conversation starts with a user's message",

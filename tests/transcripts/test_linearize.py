@@ -10,8 +10,8 @@ import pytest
 from resume_hooks.transcripts.linearize import (
     LinearChain,
     find_largest_valid_count,
-    linearize_chain,
     find_smallest_valid_count,
+    linearize_chain,
 )
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, make_node

@@ -13,7 +13,12 @@ import pytest
 
 from resume_hooks.transcripts.records import get_message
 from resume_hooks.transcripts.transcript import scan_transcript
-from resume_hooks.transcripts.write_scan import Snapshot, CopyPreparationObserver, mend_record, needs_mending
+from resume_hooks.transcripts.write_scan import (
+    CopyPreparationObserver,
+    Snapshot,
+    mend_record,
+    needs_mending,
+)
 from tests.builders import SESSION, Record, assistant, call, result, session_bytes, user
 
 TEXT_BLOCK = {"type": "text", "text": "said"}

@@ -133,7 +133,9 @@ class _ProjectArchiver:
     A session is archived by reading its links in place of the client's files.
     """
 
-    def __init__(self, where: Where, is_time_up: Callable[[], bool], *, is_user_waiting: bool) -> None:
+    def __init__(
+        self, where: Where, is_time_up: Callable[[], bool], *, is_user_waiting: bool
+    ) -> None:
         self._where = where
         self._is_user_waiting = is_user_waiting
         self._is_time_up = is_time_up

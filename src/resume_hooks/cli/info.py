@@ -157,7 +157,10 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
             if data["kept"]
             else []
         ),
-        ("context", f"{about_text}{context.tokens:,} tokens, {context.size_in_percent}{context_note}"),
+        (
+            "context",
+            f"{about_text}{context.tokens:,} tokens, {context.size_in_percent}{context_note}",
+        ),
         (
             "turns",
             (

@@ -69,7 +69,9 @@ def print_lineage(options: LineageOptions) -> None:
 
 
 def _read_local_lineage(options: LineageOptions) -> list[Ancestor]:
-    return LineageFinder(options.where).find_lineage(options.locate_session(allow_other_agents=True).path)
+    return LineageFinder(options.where).find_lineage(
+        options.locate_session(allow_other_agents=True).path
+    )
 
 
 def ancestors_text(rows: list[Ancestor]) -> str:

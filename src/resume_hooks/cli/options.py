@@ -100,7 +100,9 @@ def complete_session(
     return complete_locators(incomplete)
 
 
-TARGET_AGENT_OPTION = option(type=click.Choice(RESUMABLE_AGENT_NAMES), help="The agent to continue in.")
+TARGET_AGENT_OPTION = option(
+    type=click.Choice(RESUMABLE_AGENT_NAMES), help="The agent to continue in."
+)
 DRY_RUN_OPTION = flag(help="Show the result, but write nothing.")
 YES_OPTION = flag(help="Do not ask.")
 AGENT_OPTION = option(
@@ -316,7 +318,9 @@ def _find_longest_flag(name: str) -> str:
     return max(options[name], key=len)
 
 
-def locate_session(locator: str | None, where: Where, *, allow_other_agents: bool = False) -> Session:
+def locate_session(
+    locator: str | None, where: Where, *, allow_other_agents: bool = False
+) -> Session:
     """Return the session that a locator names. If ``allow_other_agents``, the session may be another agent's.
 
     Raise UsageError for a sub-agent. Without a locator, return the latest session of the current
@@ -324,7 +328,9 @@ def locate_session(locator: str | None, where: Where, *, allow_other_agents: boo
     """
     folder = current_folder()
     if locator and locate.is_subagent_locator(locator):
-        session_file = locate.resolve_transcript(locator, folder, where, allow_other_agents=allow_other_agents)
+        session_file = locate.resolve_transcript(
+            locator, folder, where, allow_other_agents=allow_other_agents
+        )
         if subagent_name(session_file.path):
             raise UsageError(
                 f"{plain_line(session_file.session_id)} is a sub-agent, which this verb does not accept",
@@ -334,7 +340,9 @@ def locate_session(locator: str | None, where: Where, *, allow_other_agents: boo
                 ),
             )
         return _load_session(session_file, where)
-    session = _load_session(locate.resolve_locator(locator, folder, where, allow_other_agents=allow_other_agents), where)
+    session = _load_session(
+        locate.resolve_locator(locator, folder, where, allow_other_agents=allow_other_agents), where
+    )
     if locator is None:
         _print_chosen_session(session, _find_unused_newest_child(session, folder, where))
     return session

@@ -22,7 +22,9 @@ def show_outline(options: OutlineOptions) -> None:
         requested_turns = words.parse_turns(options.turns)
     else:
         requested_turns = None
-    session = resolve_transcript(options.locator, current_folder(), options.where, allow_other_agents=True)
+    session = resolve_transcript(
+        options.locator, current_folder(), options.where, allow_other_agents=True
+    )
     with scan_progress(session.path, quiet=options.as_json) as observers:
         session_outline = make_outline(session, observers=observers)
     if requested_turns:

@@ -150,7 +150,9 @@ def _look_up_record(options: ReadOptions) -> OriginalRecord:
     reference = parse_reference(target, session)
     folder = current_folder()
     if is_subagent_locator(reference.session) or subagent_name(reference.session):
-        session_file = resolve_transcript(reference.session, folder, options.where, allow_other_agents=True)
+        session_file = resolve_transcript(
+            reference.session, folder, options.where, allow_other_agents=True
+        )
         if subagent_name(session_file.path):
             entry = find_numbered_line(
                 reference, RecordLines(session_file.path, session_file.session_id)

@@ -23,8 +23,8 @@ from resume_hooks.transcripts.chain import build_chain_to
 from resume_hooks.transcripts.linearize import (
     LinearChain,
     find_largest_valid_count,
-    linearize_chain,
     find_smallest_valid_count,
+    linearize_chain,
 )
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
@@ -330,7 +330,9 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
     if conversation is None:
         return None
     target_count = _count_records_up_to(conversation, target.node.uuid)
-    kept_count = find_smallest_valid_count(conversation, target_count) if target.keeps_results else 0
+    kept_count = (
+        find_smallest_valid_count(conversation, target_count) if target.keeps_results else 0
+    )
     if not kept_count:
         kept_count = find_largest_valid_count(conversation, target_count)
     kept_nodes = conversation.nodes[:kept_count]

@@ -236,7 +236,11 @@ def scan_and_cut(
         return parent, None
     cut = cut_point.cut_conversation(parent.transcript, selector)
     if cut is None:
-        write_observer, child_observer, pieces = CopyPreparationObserver(), ChildObserver(), PieceCollector()
+        write_observer, child_observer, pieces = (
+            CopyPreparationObserver(),
+            ChildObserver(),
+            PieceCollector(),
+        )
         whole_transcript = scan_transcript(
             session.file, observers=(write_observer, child_observer, pieces)
         )

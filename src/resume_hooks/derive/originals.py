@@ -134,7 +134,9 @@ class OriginalFinder:
         """
         if session not in self._lines_by_session:
             try:
-                session_file = locate.resolve_locator(session, "", self._where, allow_other_agents=True)
+                session_file = locate.resolve_locator(
+                    session, "", self._where, allow_other_agents=True
+                )
             except UsageError as error:
                 raise SessionNotFound(str(error), error.remedy) from error
             self._lines_by_session[session] = RecordLines(

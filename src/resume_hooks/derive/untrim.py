@@ -211,7 +211,11 @@ class TrimmedSession:
 
 def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
     """Scan a session, and find the trimmed records of its live chain."""
-    pieces, write_observer, collector = PieceCollector(), CopyPreparationObserver(), _TrimmedRecordCollector()
+    pieces, write_observer, collector = (
+        PieceCollector(),
+        CopyPreparationObserver(),
+        _TrimmedRecordCollector(),
+    )
     transcript = scan_transcript(session.file, observers=(pieces, write_observer, collector))
     loaded_session, live_chain = Session.from_file(session, Where()), transcript.chain
     context, scale = loaded_session.measure_chain(live_chain, pieces)

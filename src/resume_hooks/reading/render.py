@@ -50,7 +50,9 @@ class Rendering(NamedTuple):
 def render_line(record: Record, entry: RecordLine) -> Rendering:
     """Render the record of a line. If it contains results, their calls are read from preceding lines."""
     with open_transcript(entry.file) as stream:
-        answered_calls = find_calls_before(stream, entry.offset, records.list_answered_call_ids(record))
+        answered_calls = find_calls_before(
+            stream, entry.offset, records.list_answered_call_ids(record)
+        )
     return render_record(record, answered_calls | tool_calls_of_record(record))
 
 
@@ -75,9 +77,9 @@ def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> di
 
 def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
     """Render a record. ``calls`` are the known calls whose results the record may contain."""
-    named_calls = [calls[call] for call in records.list_answered_call_ids(record) if call in calls] or list(
-        tool_calls_of_record(record).values()
-    )
+    named_calls = [
+        calls[call] for call in records.list_answered_call_ids(record) if call in calls
+    ] or list(tool_calls_of_record(record).values())
     tools = [call.tool for call in named_calls] or [
         get_string(records.get_message(record), "tool_name")
     ]

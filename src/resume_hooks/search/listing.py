@@ -321,7 +321,11 @@ class SessionLister:
         if session.agent != CLAUDE_NAME:
             return context or ContextSize.from_count(0, window, UNKNOWN)
         is_changed = stated_size is not None or was_compacted(ends) or not ends.is_whole_file
-        if (context is None and is_changed) or ends.lacks_beginning or may_middle_change_context_size(ends):
+        if (
+            (context is None and is_changed)
+            or ends.lacks_beginning
+            or may_middle_change_context_size(ends)
+        ):
             return Session.from_file(session, self.where).context
         if context is None:
             context = ContextSize.from_count(0, window, UNKNOWN)

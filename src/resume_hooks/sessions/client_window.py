@@ -22,7 +22,9 @@ WINDOW_FILE_PREFIX = "notice-"
 The hooks write these files. The session's id follows the prefix.
 """
 
-_NATIVE_MILLION_MODEL_PATTERN = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
+_NATIVE_MILLION_MODEL_PATTERN = re.compile(
+    r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])"
+)
 _NEW_CLIENT_MILLION_MODEL_PATTERN = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
 _REQUESTED_MILLION_MODEL_PATTERN = re.compile(
     r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)"

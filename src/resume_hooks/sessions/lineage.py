@@ -20,8 +20,8 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_from_path
 from resume_hooks.sessions.agents.registry import (
     agent_of_path,
-    find_other_agents_session,
     belongs_to_other_agent,
+    find_other_agents_session,
     row_of_agent,
     store_of_agents,
 )

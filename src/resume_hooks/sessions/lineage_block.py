@@ -154,7 +154,9 @@ def remove_block_markers(text: str) -> str:
     """
     if text.isascii() and "[" not in text and "<" not in text:
         return text  # Most texts contain no marker, so this check saves time.
-    return replace_matches(text, ((_MARKER_PATTERN, r"(\1\2)"), (_CLIENT_TAG_START_PATTERN, TAG_BRACKET)))
+    return replace_matches(
+        text, ((_MARKER_PATTERN, r"(\1\2)"), (_CLIENT_TAG_START_PATTERN, TAG_BRACKET))
+    )
 
 
 def _escape(text: str) -> str:

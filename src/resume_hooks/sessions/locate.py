@@ -105,7 +105,9 @@ def find_archived_copy(
         ] or matches
     if len(matches) > 1:
         raise AmbiguousLocator(
-            locator, [candidate_row(match, where) for match in matches[:MAX_CANDIDATES]], len(matches)
+            locator,
+            [candidate_row(match, where) for match in matches[:MAX_CANDIDATES]],
+            len(matches),
         )
     if matches:
         return open_archived(matches[0], where)
@@ -147,7 +149,8 @@ def match_archived(
 
     conditions: list[Callable[[ArchivedSession], bool]] = [
         lambda session: (
-            len(locator) >= MIN_ID_PREFIX_CHARACTERS and session.session_id.startswith(locator.lower())
+            len(locator) >= MIN_ID_PREFIX_CHARACTERS
+            and session.session_id.startswith(locator.lower())
         ),
         lambda session: "" != pull_request in session.about.pulls,
         lambda session: (
@@ -265,7 +268,8 @@ def resolve_locator(
     scope = LocatorScope(cwd, where)
     if locator is None:
         return _require_supported_agent(
-            current_session(scope) or _latest_session_in_folder(scope, allow_other_agents=allow_other_agents),
+            current_session(scope)
+            or _latest_session_in_folder(scope, allow_other_agents=allow_other_agents),
             where,
             allow_other_agents=allow_other_agents,
         )
@@ -273,7 +277,9 @@ def resolve_locator(
     if not stripped_locator:
         raise UsageError("The locator is empty", "Give an id, a title or a path.")
     try:
-        match = next(filter(None, (resolver(stripped_locator, scope) for resolver in resolvers)), None)
+        match = next(
+            filter(None, (resolver(stripped_locator, scope) for resolver in resolvers)), None
+        )
         if match is None:
             raise make_not_found_error(stripped_locator, scope)
         return _require_supported_agent(match, where, allow_other_agents=allow_other_agents)
@@ -283,7 +289,9 @@ def resolve_locator(
         )
         if session is not None:
             return session
-        _refuse_deleted_session(stripped_locator, where, match_title_parts=resolve_title_part in resolvers)
+        _refuse_deleted_session(
+            stripped_locator, where, match_title_parts=resolve_title_part in resolvers
+        )
         raise
 
 
@@ -307,7 +315,9 @@ def _refuse_deleted_session(locator: str, where: Where, *, match_title_parts: bo
         )
 
 
-def _require_supported_agent(session: SessionFile, where: Where, *, allow_other_agents: bool) -> SessionFile:
+def _require_supported_agent(
+    session: SessionFile, where: Where, *, allow_other_agents: bool
+) -> SessionFile:
     agent = agent_of_session(session, where)
     if not allow_other_agents:
         require_complete(session)
@@ -352,7 +362,9 @@ def resolve_transcript(
     if locator is None:
         subagent_session = None
     else:
-        subagent_session = _resolve_subagent(locator.strip(), cwd, where, allow_other_agents=allow_other_agents)
+        subagent_session = _resolve_subagent(
+            locator.strip(), cwd, where, allow_other_agents=allow_other_agents
+        )
     if subagent_session is not None:
         return subagent_session
     session = resolve_locator(locator, cwd, where, allow_other_agents=allow_other_agents)
@@ -370,7 +382,9 @@ def is_subagent_locator(locator: str) -> bool:
     return os.sep not in session or session.endswith(".jsonl")
 
 
-def _resolve_subagent(locator: str, cwd: str, where: Where, *, allow_other_agents: bool) -> SessionFile | None:
+def _resolve_subagent(
+    locator: str, cwd: str, where: Where, *, allow_other_agents: bool
+) -> SessionFile | None:
     """Return the sub-agent to which a locator refers, or None if the locator doesn't name a sub-agent."""
     if not is_subagent_locator(locator) or os.path.exists(absolute_path(locator, cwd)):
         return None

@@ -209,7 +209,12 @@ def missing_result_line(
 
     The API rejects a conversation that contains a call without a result.
     """
-    result = {"type": RESULT, "tool_use_id": call_id, "content": MISSING_RESULT_TEXT, "is_error": True}
+    result = {
+        "type": RESULT,
+        "tool_use_id": call_id,
+        "content": MISSING_RESULT_TEXT,
+        "is_error": True,
+    }
     message = {"role": "user", "content": [result]}
     return _encode_record(
         {**_common_chain_fields(attributes, parent, "user", record_id), "message": message}

@@ -181,7 +181,9 @@ def _normalize_tag(text: str) -> str:
     tag = _require_utf8(text)
     for _ in range(MAX_CLEANING_PASSES):
         previous, normalized = tag, unicodedata.normalize("NFKC", tag)
-        tag = "".join(c for c in normalized if unicodedata.category(c) not in _REMOVED_UNICODE_CATEGORIES)
+        tag = "".join(
+            c for c in normalized if unicodedata.category(c) not in _REMOVED_UNICODE_CATEGORIES
+        )
         if tag == previous:
             break
     return _require_usable_label(plain_line(tag).strip(), "tag")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from resume_hooks.errors import SessionOpen, WriteFailed
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import PRIVATE_MODE, NOTHING_CHANGED_REMEDY
+from resume_hooks.storage.state_file import NOTHING_CHANGED_REMEDY, PRIVATE_MODE
 
 try:
     import fcntl

@@ -199,7 +199,9 @@ def _find_cache_lifetime(record: Record) -> int | None:
 
     Return None if the record does not show the lifetime.
     """
-    requested_lifetime = CACHE_SECONDS_BY_LIFETIME.get(records.get_string(record, "promptCacheRequested"))
+    requested_lifetime = CACHE_SECONDS_BY_LIFETIME.get(
+        records.get_string(record, "promptCacheRequested")
+    )
     if requested_lifetime is not None:
         return requested_lifetime
     cache_creation = records.get_mapping(records.token_usage(record), "cache_creation")

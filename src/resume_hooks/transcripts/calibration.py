@@ -123,7 +123,9 @@ def calibrate_tokens(
             text_rates[node.number] = rate.text
             thought_rates[node.number] = rate.thought * counted_share
     uncounted_tokens = 0
-    if not pieces.origins and any(node.subtype == records.OUTPUTS_CLEARED_SUBTYPE for node in chain):
+    if not pieces.origins and any(
+        node.subtype == records.OUTPUTS_CLEARED_SUBTYPE for node in chain
+    ):
         uncounted_tokens = round(max(0.0, missing_tokens - thinking_tokens))
     return TokenScale(
         ratio,

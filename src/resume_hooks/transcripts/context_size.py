@@ -43,7 +43,9 @@ from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 MUCH_LATER_CONTENT_REASON = "much content follows the last counted answer"
 OUTPUTS_CLEARED_REASON = "tool outputs that Claude Code cleared are sent again"
 THINKING_UNCOUNTED_REASON = "thinking that is missing from the last count may be sent again"
-MISSING_BEGINNING_REASON = "the last count includes records that are missing at the start of the file"
+MISSING_BEGINNING_REASON = (
+    "the last count includes records that are missing at the start of the file"
+)
 NOT_COUNTED_SINCE_COMPACTION_REASON = "no answer has been counted since the compaction"
 NOT_COUNTED_SINCE_TRIM_REASON = "no answer has been counted since the trim"
 NOT_COUNTED_SINCE_CREATION_REASON = "no answer has been counted since its creation"
@@ -206,7 +208,11 @@ def _measure_without_count(
             count = tokens_after_trim or message_tokens + (
                 first_request_size.tokens if first_request_size else USUAL_BASE_TOKENS
             )
-            reason = NOT_COUNTED_SINCE_TRIM_REASON if tokens_after_trim else NOT_COUNTED_SINCE_COMPACTION_REASON
+            reason = (
+                NOT_COUNTED_SINCE_TRIM_REASON
+                if tokens_after_trim
+                else NOT_COUNTED_SINCE_COMPACTION_REASON
+            )
     return ContextSize.from_count(count or message_tokens, window, ESTIMATED, reason)
 
 

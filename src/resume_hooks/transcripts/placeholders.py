@@ -80,7 +80,9 @@ def input_placeholder(
     )
 
 
-def response_placeholder(character_count: int, original: OriginalReference, reason: str = "") -> str:
+def response_placeholder(
+    character_count: int, original: OriginalReference, reason: str = ""
+) -> str:
     """Return the placeholder for a text of the model."""
     return _format_placeholder(
         "Claude response trimmed", f"was {character_count:,} characters", original, reason
@@ -94,14 +96,18 @@ def media_placeholder(tokens: int, original: OriginalReference, reason: str = ""
     )
 
 
-def pasted_text_placeholder(character_count: int, original: OriginalReference, reason: str = "") -> str:
+def pasted_text_placeholder(
+    character_count: int, original: OriginalReference, reason: str = ""
+) -> str:
     """Return the placeholder for the middle of a long prompt."""
     return _format_placeholder(
         "Pasted text suppressed", f"content was {character_count:,} characters", original, reason
     )
 
 
-def attachment_placeholder(character_count: int, original: OriginalReference, reason: str = "") -> str:
+def attachment_placeholder(
+    character_count: int, original: OriginalReference, reason: str = ""
+) -> str:
     """Return the placeholder for an attachment that the client added."""
     return _format_placeholder(
         "Attachment suppressed", f"content was {character_count:,} characters", original, reason

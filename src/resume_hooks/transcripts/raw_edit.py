@@ -138,7 +138,9 @@ def clear_usage(body: bytes) -> bytes:
     record = parse_record(body)
     if record is None or not (counts := token_usage(record)):
         return body
-    record["message"]["usage"] = orjson.loads(_TOKEN_COUNT_PATTERN.sub(_ZERO_COUNT, encode_record(counts)))
+    record["message"]["usage"] = orjson.loads(
+        _TOKEN_COUNT_PATTERN.sub(_ZERO_COUNT, encode_record(counts))
+    )
     return encode_record(record)
 
 

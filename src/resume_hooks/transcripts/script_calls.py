@@ -75,10 +75,18 @@ def _format_tool_output(tool_output: object) -> str:
     if "structuredPatch" in tool_output:
         return ""
     if "stdout" in tool_output:
-        return "\n".join(part for key in ("stdout", "stderr") if (part := get_string(tool_output, key)))
+        return "\n".join(
+            part for key in ("stdout", "stderr") if (part := get_string(tool_output, key))
+        )
     file_content = get_string(get_mapping(tool_output, "file"), "content")
-    other_text = file_content or get_string(tool_output, "content") or get_string(tool_output, "result")
-    return other_text or _join_texts(tool_output.get("content")) or _join_texts(tool_output.get("filenames"))
+    other_text = (
+        file_content or get_string(tool_output, "content") or get_string(tool_output, "result")
+    )
+    return (
+        other_text
+        or _join_texts(tool_output.get("content"))
+        or _join_texts(tool_output.get("filenames"))
+    )
 
 
 def _join_texts(texts_or_blocks: object) -> str:

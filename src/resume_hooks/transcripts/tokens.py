@@ -205,7 +205,12 @@ class ContextSize(NamedTuple):
 
     @classmethod
     def from_count(
-        cls, tokens: int, window: int = 0, kind: str = MEASURED, reason: str = "", added_tokens: int = 0
+        cls,
+        tokens: int,
+        window: int = 0,
+        kind: str = MEASURED,
+        reason: str = "",
+        added_tokens: int = 0,
     ) -> ContextSize:
         """Return the size for a number of tokens.
 

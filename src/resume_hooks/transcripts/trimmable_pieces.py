@@ -149,7 +149,9 @@ class PieceCollector:
             if isinstance(block, dict):
                 yield from self._iterate_pieces_of_block(node, block, ("message", "content", index))
 
-    def _iterate_pieces_of_block(self, node: Node, block: Record, address: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_block(
+        self, node: Node, block: Record, address: Address
+    ) -> Iterator[Piece]:
         kind = get_string(block, "type")
         if node.kind == records.ASSISTANT and kind not in records.THINKING_TYPES:
             self.lines_of_other_content.setdefault(node.message_id or node.uuid, []).append(
@@ -169,11 +171,15 @@ class PieceCollector:
                 self.thinking_characters.get(node.number, 0) + visible_characters
             )
             self.answers_of_thinking[node.number] = node.message_id or node.uuid
-            yield Piece(node.number, address, THINKING_PIECE, size, digest=hash_thinking_block(block))
+            yield Piece(
+                node.number, address, THINKING_PIECE, size, digest=hash_thinking_block(block)
+            )
         elif kind in records.MEDIA_TYPES:
             yield Piece(node.number, address, MEDIA_PIECE, 0, media_tokens(block))
         elif kind == records.TEXT:
-            yield from self._iterate_pieces_of_text(node, get_string(block, "text"), (*address, "text"))
+            yield from self._iterate_pieces_of_text(
+                node, get_string(block, "text"), (*address, "text")
+            )
 
     def _iterate_pieces_of_text(self, node: Node, text: str, address: Address) -> Iterator[Piece]:
         if len(text) <= MIN_PLACEHOLDER_CHARACTERS or not (
@@ -183,9 +189,13 @@ class PieceCollector:
         if node.kind == records.ASSISTANT and is_response_placeholder(text):
             self.placeholder_answers.append(node.number)
         elif not contains_placeholder(text):
-            yield Piece(node.number, address, PROMPT_PIECE if node.is_prompt else TEXT_PIECE, len(text))
+            yield Piece(
+                node.number, address, PROMPT_PIECE if node.is_prompt else TEXT_PIECE, len(text)
+            )
 
-    def _iterate_pieces_of_call(self, node: Node, block: Record, block_address: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_call(
+        self, node: Node, block: Record, block_address: Address
+    ) -> Iterator[Piece]:
         if not isinstance(block.get("input"), dict):
             return
         call = get_string(block, "id")
@@ -197,7 +207,9 @@ class PieceCollector:
                 if len(text) > MIN_PLACEHOLDER_CHARACTERS and not contains_placeholder(text):
                     yield Piece(node.number, address, INPUT_PIECE, len(text), call=call)
 
-    def _iterate_pieces_of_result(self, node: Node, block: Record, address: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_result(
+        self, node: Node, block: Record, address: Address
+    ) -> Iterator[Piece]:
         call, content = get_string(block, "tool_use_id"), block.get("content")
         if content == MISSING_RESULT_TEXT:
             return  # The content is a text that we wrote into a child, and may still be needed.

@@ -101,7 +101,7 @@ def test_a_smaller_limit_is_announced_and_removes_a_tenth_a_day(
         assert policy.apply_policy(config_home.where) == []
         now += 3 * DAY  # Nothing was announced yet, so the time does not matter.
     said = policy.claim_announcement(config_home.where)
-    assert "20 sessions in all, a tenth a day" in said
+    assert "the oldest 20 sessions are removed, a tenth of them each day" in said
     assert "config vault 40G" in said
     assert policy.claim_announcement(config_home.where) == ""
     counts = []

@@ -169,7 +169,9 @@ def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
         )
         assert session.mtime == path.stat().st_mtime
     assert resolve_locator(SESSION, CWD, config_home.where).session_id == SESSION
-    assert resolve_locator(None, CWD, config_home.where, allow_other_agents=True).session_id == SESSION
+    assert (
+        resolve_locator(None, CWD, config_home.where, allow_other_agents=True).session_id == SESSION
+    )
     assert names_of_transcript(find_thread(config_home), config_home.where).short == THREAD[:8]
     (home / "session_index.jsonl").write_text(
         json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"

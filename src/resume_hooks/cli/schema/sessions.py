@@ -25,7 +25,10 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession
 
 Folder = Annotated[str, Field(description="the folder where the client finds the session")]
 
-AGENT_DESCRIPTION = f"the session's agent: {', '.join(RESUMABLE_AGENT_NAMES)}; prompts: only the session's prompts remain"
+AGENT_DESCRIPTION = (
+    f"the session's agent: {', '.join(RESUMABLE_AGENT_NAMES)}; "
+    "prompts: only the session's prompts remain"
+)
 AgentName = Annotated[str, Field(description=AGENT_DESCRIPTION)]
 KIND_DESCRIPTION = "original, handoff, rollover, trim, fork, clear..."
 

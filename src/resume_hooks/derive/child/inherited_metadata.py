@@ -19,7 +19,7 @@ from resume_hooks.transcripts.metadata_records import MODE, PR_LINK, RELOCATED, 
 from resume_hooks.transcripts.raw_edit import add_field, encode_record, set_field, set_session_id
 from resume_hooks.transcripts.records import Record, get_kind, get_string, parse_record
 from resume_hooks.transcripts.transcript import Transcript
-from resume_hooks.transcripts.write_scan import Snapshot, CopyPreparationObserver
+from resume_hooks.transcripts.write_scan import CopyPreparationObserver, Snapshot
 
 _PATH_SEPARATORS_PATTERN = re.compile(r"[/\\]+")
 
@@ -187,7 +187,9 @@ def copy_lines_after_chain(
     return [*rows, *copy_metadata_lines(ends, session_id, leaves_folder=relocation is not None)]
 
 
-def select_snapshots(transcript: Transcript, write_observer: CopyPreparationObserver) -> list[Snapshot]:
+def select_snapshots(
+    transcript: Transcript, write_observer: CopyPreparationObserver
+) -> list[Snapshot]:
     """Return the file snapshots that belong to the messages of the live chain."""
     message_ids = {node.uuid for node in transcript.chain}
     return [

@@ -382,7 +382,9 @@ def _count_tokens(path: str, live_chain_nodes: list[Node], chain: list[Node]) ->
     )
 
 
-def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: CopyPreparationObserver) -> None:
+def _scan_salvaged_records(
+    repaired_transcript: Transcript, write_scan: CopyPreparationObserver
+) -> None:
     """Pass the records found inside bad lines to the scan's observer, numbered as in the chain."""
     with open(repaired_transcript.path, "rb") as stream:
         for node in repaired_transcript.chain:

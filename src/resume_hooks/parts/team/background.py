@@ -40,7 +40,11 @@ from resume_hooks.parts.team.team_file import (
 )
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import RESUMABLE_AGENT_NAMES, list_other_agents, read_ends
+from resume_hooks.sessions.agents.registry import (
+    RESUMABLE_AGENT_NAMES,
+    list_other_agents,
+    read_ends,
+)
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import lock_folder

@@ -550,7 +550,11 @@ def index_status(where: Where) -> IndexStatus:
         return missing_status._replace(state="damaged", size=index_size(where))
     changed_files = sum(not item.is_unchanged for item in work) + len(deleted_ids)
     sessions, vaulted_paths = counts
-    vaulted = sum(not belongs_to_other_agent(path, where) for path in (vaulted_paths or "").split("\n") if path)
+    vaulted = sum(
+        not belongs_to_other_agent(path, where)
+        for path in (vaulted_paths or "").split("\n")
+        if path
+    )
     return IndexStatus(
         path,
         "ready",

@@ -139,7 +139,9 @@ def _create_temporary_folder() -> str:
 
 
 @functools.lru_cache(maxsize=8)
-def _load_agent(part: str, strategy_entry_point: str, home: str, copies_folder: str, where: Where) -> Agent:
+def _load_agent(
+    part: str, strategy_entry_point: str, home: str, copies_folder: str, where: Where
+) -> Agent:
     """Return the agent that is implemented by ``strategy_entry_point``, a class of the part.
 
     Each agent is created only once per process, so that its list of folders can be reused.

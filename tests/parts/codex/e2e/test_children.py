@@ -150,7 +150,9 @@ def test_children_of_every_rollout_send_the_parents_request(
 
 def untrim_all(trim: Receipt, where: Where) -> Receipt:
     """Write an untrim with all trimmed contents restored, and return its receipt."""
-    reading = scan_trimmed_session(resolve_locator(trim.session_id, "/", where, allow_other_agents=True))
+    reading = scan_trimmed_session(
+        resolve_locator(trim.session_id, "/", where, allow_other_agents=True)
+    )
     return child_receipt(plan_untrim(reading, where, strict=True), where)
 
 

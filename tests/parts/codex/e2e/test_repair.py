@@ -78,7 +78,9 @@ def test_codex_resumes_a_repaired_thread(
         with pytest.raises(AssertionError, match="asked nothing"):
             client.resume(rollouts.THREAD)
     path.write_bytes(before)
-    decided = plan_any_repair(resolve_locator(rollouts.THREAD, "/", Where(), allow_other_agents=True), Where())
+    decided = plan_any_repair(
+        resolve_locator(rollouts.THREAD, "/", Where(), allow_other_agents=True), Where()
+    )
     assert [group.kind.code for group in decided.report.groups] == [code]
     sent = join_input_texts(client.resume(write_child(decided.child, Where()).session_id))
     assert "find the needle" in sent

@@ -676,7 +676,9 @@ def test_a_goal_becomes_a_command_and_a_state() -> None:
         convert_lines([RolloutLine(one, "", at, 0) for at, one in enumerate(lines)], THREAD)
     )
     states = [
-        (one.get("goal"), one.get("status")) for one in found if one.get("subtype") == records.GOAL_SUBTYPE
+        (one.get("goal"), one.get("status"))
+        for one in found
+        if one.get("subtype") == records.GOAL_SUBTYPE
     ]
     assert states == [('fix "it"', "active"), ('fix "it"', "complete"), (None, None)]
     typed = [

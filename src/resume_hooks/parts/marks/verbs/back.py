@@ -33,7 +33,9 @@ MAX_REPORT_BYTES = 4 * plan_back.MAX_REPORT_CHARACTERS
 def go_back(options: BackOptions) -> None:
     """Write the child, and print its receipt."""
     refuse_start_in_other_folder(options)
-    session = resolve_transcript(options.locator, current_folder(), options.where, allow_other_agents=True)
+    session = resolve_transcript(
+        options.locator, current_folder(), options.where, allow_other_agents=True
+    )
     require_complete(session)
     check_not_subagent(session)
     mark = state.find_mark(session.session_id) or find_fork_point(session, options.where)

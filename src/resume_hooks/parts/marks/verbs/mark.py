@@ -23,7 +23,9 @@ def set_mark(options: MarkOptions) -> None:
             "--show, --clear, and a new mark can't be combined",
             "Give only one of these options, or a goal.",
         )
-    session = resolve_transcript(options.locator, current_folder(), options.where, allow_other_agents=True)
+    session = resolve_transcript(
+        options.locator, current_folder(), options.where, allow_other_agents=True
+    )
     require_complete(session)
     check_not_subagent(session)
     active_mark = state.find_mark(session.session_id)

@@ -34,7 +34,9 @@ STDOUT_NAME = "-"
 def export_session(options: ExportOptions) -> None:
     """Write the document, and print the result."""
     document_options = _build_document_options(options)
-    session = resolve_transcript(options.locator, current_folder(), options.where, allow_other_agents=True)
+    session = resolve_transcript(
+        options.locator, current_folder(), options.where, allow_other_agents=True
+    )
     if document_options.format == JSON and session.agent != CLAUDE_NAME:
         raise UsageError(
             "A bundle only contains Claude Code sessions",
