@@ -15,7 +15,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 MAX_REPORT_CHARACTERS = 20_000  # The maximum number of characters that are read from a report.
 # The number of characters at the start of a report that are searched for words such as "review",
 # which show what kind of report it is.
-MAX_KIND_SEARCH_CHARACTERS = 400
+MAX_REPORT_BEGINNING_CHARACTERS = 400
 MAX_FILES_PER_REPORT = 40  # The maximum number of files that are returned for a single report.
 
 _PATH_PATTERN = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
@@ -64,18 +64,20 @@ def find_changed_files(report: str) -> Iterator[str]:
     paths: list[str] = []
     if any(claim_word in text for claim_word in _CHANGE_CLAIM_PHRASES):
         paths += [first or second for first, second in _CLAIMED_FILE_PATTERN.findall(text)]
-    if _REVIEW_WORD_PATTERN.search(text[:MAX_KIND_SEARCH_CHARACTERS]) is None:
+    if _REVIEW_WORD_PATTERN.search(text[:MAX_REPORT_BEGINNING_CHARACTERS]) is None:
         paths += _find_files_under_headings(text)
     yield from list(dict.fromkeys(paths))[:MAX_FILES_PER_REPORT]
 
 
 def _find_files_under_headings(text: str) -> list[str]:
-    """Return the files in a report that a heading names, or that are listed under a heading.
+    """Return the files that a report names in a heading, or lists under a heading.
 
-    An example of such a heading is "Files changed".
+    For example, a report may list files under the heading "Files changed".
     """
     files: list[str] = []
-    mentions_changes = _CHANGE_WORD_PATTERN.search(text[:MAX_KIND_SEARCH_CHARACTERS]) is not None
+    mentions_changes = (
+        _CHANGE_WORD_PATTERN.search(text[:MAX_REPORT_BEGINNING_CHARACTERS]) is not None
+    )
     if not mentions_changes and "files" not in text.lower():
         return []
     is_in_file_list = False

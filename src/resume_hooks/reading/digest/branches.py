@@ -38,8 +38,7 @@ class Branches:
     def is_known_copy(self, uuid: str, parent_uuid: str, order: int) -> bool:
         """Check whether a record with this uuid was processed before. If not, remember the uuid.
 
-        ``order`` is the record's position among all records that
-        were read.
+        ``order`` is the record's position among all records that were read.
         """
         first_order = self._order_by_uuid.setdefault(uuid, order)
         if uuid in self._parents:
@@ -55,7 +54,7 @@ class Branches:
         """Remember the uuid of the record that the client reports as the current leaf."""
         self._reported_leaf = leaf_uuid
 
-    def finish_file(self, session_id: str) -> Callable[[Quote], bool]:
+    def finish_file_and_get_live_check(self, session_id: str) -> Callable[[Quote], bool]:
         """Finish a file. Return a function that checks whether a quote is still part of the conversation.
 
         A quote from this file is not part of the conversation if its record is on a branch that

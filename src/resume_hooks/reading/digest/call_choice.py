@@ -39,9 +39,8 @@ RELATED_CALLS_SPACE_FRACTION = 0.35
 MAX_RARE_WORD_FRACTION = 0.25
 # A shortened call is extended only if at least this number of characters is available.
 MIN_EXTENSION_CHARACTERS = 200
-MAX_EXTENDED_CALL_CHARACTERS = (
-    12_000  # The maximum number of characters of a call after its extension.
-)
+# The maximum number of characters of a call after its extension.
+MAX_EXTENDED_CALL_CHARACTERS = 12_000
 # A call that is not worth extending is extended only in the space that is left at the end, and to
 # at most this number of characters.
 MAX_SPARE_SPACE_CALL_CHARACTERS = 4_000

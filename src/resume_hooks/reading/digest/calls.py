@@ -44,8 +44,8 @@ from resume_hooks.transcripts.records import Record, get_string
 MAX_RESULT_CHARACTERS = 1_500
 # The maximum number of characters shown of the output of a command whose failure is still open.
 MAX_OPEN_ERROR_CHARACTERS = 3_000
-# If a call shows more output of an earlier command, the two commands start with the same
-# characters. This is the number of characters that are compared.
+# A call shows more output of an earlier command if both commands start with the same characters.
+# This is the number of those characters.
 MAX_COMPARED_COMMAND_CHARACTERS = 60
 # The maximum number of characters shown of a successful command's output.
 MAX_OUTPUT_CHARACTERS = 700
@@ -366,7 +366,7 @@ class _LaterCalls:
         age_note = self._make_age_note(key, inputs, answer)
         if tool == "Bash" and not answer.is_error:
             self._register_changes(get_string(inputs, "command"), record_number)
-            self._branches.read_switches_from_output(answer.text)
+            self._branches.update_from_switch_output(answer.text)
         has_passed = not answer.is_error and (
             _is_diff(block) or _FAILURE_WORD_PATTERN.search(answer.text) is None
         )
@@ -490,7 +490,7 @@ class _LaterCalls:
         ):
             events.append("a commit")
         if not answer.is_error:
-            self._branches.read_branch_from_output(git_verbs, answer.text)
+            self._branches.update_from_query_output(git_verbs, answer.text)
         if self._branches.is_on_other_branch and not git_verbs.isdisjoint(
             _BRANCH_QUERY_SUBCOMMANDS
         ):
@@ -717,12 +717,10 @@ class _BranchTracker:
     def __init__(self) -> None:
         self._last_branch = ""  # The branch to which the session switched last.
         self._next_branch = ""  # The branch of the first switch that follows the call.
-        self._branch_at_call = (
-            ""  # The branch on which the current call ran, or "" if it is unknown.
-        )
-        self._created_branches: set[str] = (
-            set()
-        )  # The branches that were created after the current call.
+        # The branch on which the current call ran, or "" if it is unknown.
+        self._branch_at_call = ""
+        # The branches that were created after the current call.
+        self._created_branches: set[str] = set()
 
     @property
     def is_on_other_branch(self) -> bool:
@@ -737,14 +735,14 @@ class _BranchTracker:
             return self._last_branch not in {"", self._branch_at_call}
         return self._last_branch != "" and self._last_branch == self._next_branch
 
-    def read_branch_from_output(self, git_verbs: frozenset[str], output: str) -> None:
+    def update_from_query_output(self, git_verbs: frozenset[str], output: str) -> None:
         """Read the current branch from git's output, if the output shows the branch."""
         for verb, pattern in _BRANCH_PATTERNS.items():
             match = pattern.search(output) if verb in git_verbs else None
             if match is not None:
                 self._branch_at_call = match[1]
 
-    def read_switches_from_output(self, output: str) -> None:
+    def update_from_switch_output(self, output: str) -> None:
         """Read the switches between branches from git's output.
 
         The branch before the first switch is unknown.
@@ -758,7 +756,7 @@ class _BranchTracker:
 
 
 def _list_git_verbs(parts: Sequence[shell.SimpleCommand]) -> frozenset[str]:
-    """Return the git subcommands in a command, except in comparisons such as ``git diff a..b``."""
+    """Return the git subcommands in a command, leaving out comparisons such as ``git diff a..b``."""
     verbs: set[str] = set()
     for part in parts:
         if part.words[:1] == ("git",) and not any(".." in word for word in part.words):
@@ -771,9 +769,9 @@ _FILE_NAME_END_PATTERN = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 
 
 def _matches_any_path(path: str, other_paths: Iterable[str]) -> bool:
-    """Check whether ``path`` equals one of ``other_paths``, possibly without its first folders.
+    """Check whether ``path`` is one of ``other_paths``.
 
-    The first folders may be missing in either path.
+    The first folders may be missing in one of the two compared paths.
     """
     tail = f"/{path.removeprefix('./')}"
     return any(

@@ -200,7 +200,7 @@ class LineageFacts:
         self._open_calls.clear()
         self.is_imported = False
         self._copy_detector = CopyDetector()
-        is_quote_live = self._branches.finish_file(session_id)
+        is_quote_live = self._branches.finish_file_and_get_live_check(session_id)
         for rows in (
             self.assistant_quotes,
             self.closing_quotes,

@@ -142,7 +142,7 @@ class _CommitHistory:
     def _process_git_command(
         self, git_arguments: Sequence[str], run: ShellRun, new_commits: list[Commit]
     ) -> None:
-        """Process a git command. A ``commit`` command made the first of ``new_commits``."""
+        """Process a git command. If it is a ``commit``, it made the first of ``new_commits``."""
         verb, arguments = (git_arguments[0], git_arguments[1:]) if git_arguments else ("", [])
         if verb == "commit":
             commit = new_commits.pop(0) if new_commits else None

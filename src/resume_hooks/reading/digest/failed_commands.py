@@ -41,11 +41,10 @@ MAX_ERROR_TURNS = 3  # The number of latest turns whose errors may still be rele
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
-# The maximum length, in characters, of the shown commands of a failed chain that passed later.
+# The parts of a failed chain that passed later are quoted with at most this number of characters.
 MAX_PASSED_PARTS_CHARACTERS = 80
-MAX_QUOTED_ERROR_ROWS = (
-    3  # The maximum number of rows that are quoted from a failed command's output.
-)
+# The maximum number of rows that are quoted from a failed command's output.
+MAX_QUOTED_ERROR_ROWS = 3
 MAX_QUOTED_ERROR_CHARACTERS = 320  # The maximum total number of characters in the quoted rows.
 _ERROR_WORD_PATTERN = compile_lazily(
     r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
@@ -142,7 +141,7 @@ def _find_replacement(
 ) -> ShellCommand | None:
     """Return the next successful command that replaced a failed one, or None.
 
-    This is a similar command, or the same command with a different path of its program.
+    This is a similar command, or the same command with a different path to its program.
     """
     for other in later_commands[: MAX_COMMANDS_BEFORE_REPLACEMENT - 1]:
         has_ended_well = other.has_worked or (

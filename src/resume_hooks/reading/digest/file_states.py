@@ -94,7 +94,7 @@ _COMMITTING_VERB_PATTERN = compile_lazily(
 _HASH_PATTERN = compile_lazily(r"[0-9a-f]{7,40}")
 _NO_COMMIT_OPTIONS = frozenset({"-n", "--no-commit"})
 MIN_HASH_CHARACTERS = 7  # The number of characters in the shortest hash that git prints.
-# The last status is valid until this number of further commits was made.
+# The last status stays valid for this number of further commits.
 MAX_COMMITS_AFTER_STATUS = 2
 # The maximum number of folders outside the home folder that are treated as checkouts. If there are
 # more, the folders that were used last are treated as checkouts.
@@ -723,7 +723,7 @@ class FileStates:
             self.untracked_paths.discard(path)
 
     def _register_listed_files(self, listed_paths: Iterable[str]) -> None:
-        """Register those of the given files that only git reports as changed, if they are new."""
+        """Register the new files in ``listed_paths`` if only git reports them as changed."""
         for path in sorted(self._paths_not_listed_yet.intersection(listed_paths)):
             self._paths_not_listed_yet.discard(path)
             self.process_edit(FileEdit(path, 0))

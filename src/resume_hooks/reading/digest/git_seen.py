@@ -208,7 +208,7 @@ def _may_have_switched_branch(
 def read_branch(run: ShellRun) -> str:
     """Return the last branch that a command's output shows, or ``""``."""
     if "git" in run.command or "Switched to" in run.output:
-        # A newline in front is faster than a pattern with \A.
+        # Prepending a newline is faster than a pattern with \A.
         rows = _BRANCH_OUTPUT_PATTERN.findall(f"\n{run.output}")
         for row in reversed(rows):
             if row[1] and "status" not in run.command:
