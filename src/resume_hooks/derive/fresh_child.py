@@ -298,7 +298,7 @@ def make_secrets_warning(block: str, contents: ChildContents) -> tuple[str, ...]
 
     If no secret was removed, return an empty tuple.
     """
-    texts = entries.digest_texts(contents.digest) if contents.digest else ()
+    texts = entries.iterate_digest_texts(contents.digest) if contents.digest else ()
     count = count_placeholders([*texts, contents.summary, block])
     if not count:
         return ()

@@ -40,7 +40,12 @@ from resume_hooks.errors import (
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut_piece, fit_pieces
 from resume_hooks.reading.digest.build import MAX_ANCESTOR_BYTES, build_digest
-from resume_hooks.reading.digest.entries import Digest, MessageKind, digest_references, read_digest
+from resume_hooks.reading.digest.entries import (
+    Digest,
+    MessageKind,
+    iterate_digest_references,
+    read_digest,
+)
 from resume_hooks.reading.digest.opening import (
     DEFAULT_TOKENS,
     convert_tokens_to_characters,
@@ -615,7 +620,7 @@ def _list_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tu
 
 
 def _list_record_numbers_in_digest(digest: Digest, session_id: str) -> frozenset[int]:
-    parts = (ref.rpartition(":") for ref in digest_references(digest))
+    parts = (ref.rpartition(":") for ref in iterate_digest_references(digest))
     return frozenset(
         int(number) for session, _, number in parts if session == session_id and number.isdigit()
     )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import prose, shell, talk
 from resume_hooks.reading.digest.call_choice import CallValue, CandidateCall, choose_calls
 from resume_hooks.reading.digest.entries import Digest, MessageKind, TalkMessage
-from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
+from resume_hooks.reading.digest.facts import EMPTY_RESULT_TEXTS
 from resume_hooks.reading.digest.later_edits import (
     LaterEdits,
     find_removed_lines,
@@ -502,7 +502,7 @@ class _LaterCalls:
             self._edited_paths[path] = None
 
     def _select_edited_paths(self, searched_paths: Iterable[str]) -> list[str]:
-        """Return the files in or at ``searched_paths`` that later calls changed."""
+        """Return the changed files that are in ``searched_paths`` or below one of these folders."""
         names = [path.removeprefix("./").strip("/") for path in searched_paths]
         tails = [f"/{name}/" for name in names if name not in {"", "."}]
         return [path for path in self._edited_paths if any(tail in f"/{path}/" for tail in tails)]
@@ -629,7 +629,7 @@ class _LaterCalls:
         """
         parts = shell.parse_simple_commands(command)
         if _COMMIT_COMMAND_PATTERN.search(command) is not None:
-            # A diff that was shown before this commit contains other changes than a later diff.
+            # A diff from before this commit shows different changes from a later diff.
             self._files_in_later_diffs.clear()
             return False
         if answer.is_error or not any(map(_is_work_tree_diff, parts)):
@@ -902,7 +902,7 @@ _EMPTY_RESULT_PREFIXES = ("Operation stopped by hook", "Stop hook feedback", "La
 """The beginnings of useless results. Examples are the results of a call that a hook stopped and of
 a call that loaded a skill."""
 
-_EMPTY_OUTPUTS = EMPTY_ANSWERS | {
+_EMPTY_OUTPUTS = EMPTY_RESULT_TEXTS | {
     "",
     "No matches found",
     "No files found",

@@ -39,7 +39,9 @@ NAMED_IN_REPORT_NOTE = "as a sub-agent reported"
 COMMAND_FAILED_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
 MOVED_NOTE = "moved to a path that contains a variable"
-MAX_WRITTEN_FILES = 60  # The maximum number of changed files that are read from a single command.
+MAX_FILES_PER_COMMAND = (
+    60  # The maximum number of changed files that are read from a single command.
+)
 # The maximum number of files that are listed although only git's output shows that they were
 # changed.
 MAX_FILES_NAMED_BY_GIT = 8
@@ -97,11 +99,11 @@ class SessionPaths:
         self._git = git
         self._relative: dict[tuple[str, str], str] = {}
 
-    def relative_path(self, path: str, folder: str = "") -> str:
-        """Return the path relative to the home folder. If it is outside that folder, return the absolute path.
+    def make_relative_path(self, path: str, folder: str = "") -> str:
+        """Return the path relative to the home folder, or the absolute path if it is outside.
 
-        If ``path`` is relative, it starts at ``folder``. If ``folder`` is relative, it starts at
-        the home folder.
+        A relative ``path`` starts at ``folder``, and a relative ``folder`` starts at the home
+        folder.
         """
         relative_path = self._relative.get((path, folder))
         # The results are cached because a session mentions the same files many times.
@@ -157,21 +159,21 @@ def collect_touched_files(
     touches_by_path: dict[str, list[FileTouch]] = {}
     for change in changes:
         doubt_note = NAMED_IN_REPORT_NOTE if change.is_reported else ""
-        touches_by_path.setdefault(paths.relative_path(change.path, change.folder), []).append(
+        touches_by_path.setdefault(paths.make_relative_path(change.path, change.folder), []).append(
             FileTouch(change.position, doubt_note, is_new=change.is_new)
         )
     for command in commands:
         doubt_note = COMMAND_FAILED_NOTE if command.run.has_failed else ""
         removed_paths = _find_certainly_removed_paths(command)
-        for path, is_gone in islice(shell.find_changed_paths(command.parts), MAX_WRITTEN_FILES):
-            name = paths.relative_path(path, command.run.folder)
+        for path, is_gone in islice(shell.find_changed_paths(command.parts), MAX_FILES_PER_COMMAND):
+            name = paths.make_relative_path(path, command.run.folder)
             is_removed = is_gone and (_proves_removal(command) or path in removed_paths)
             touch = FileTouch(command.run.position, "" if is_removed else doubt_note, is_removed)
             touches_by_path.setdefault(name, []).append(touch)
             if is_removed:
                 _mark_files_removed_with_folder(touches_by_path, name, touch.position.order)
-        for path in islice(_find_script_files(command), MAX_WRITTEN_FILES):
-            touches_by_path.setdefault(paths.relative_path(path), []).append(
+        for path in islice(_find_script_files(command), MAX_FILES_PER_COMMAND):
+            touches_by_path.setdefault(paths.make_relative_path(path), []).append(
                 FileTouch(command.run.position, doubt_note)
             )
     listed_paths = _add_listed_files(touches_by_path, changes, commands, paths)
@@ -304,10 +306,10 @@ def _add_reported_files(
             continue  # Checking for a few words first is faster than searching with the pattern.
         folder = command.run.folder
         announced = dict.fromkeys(_ANNOUNCED_FILE_PATTERN.findall(output))
-        names = (paths.relative_path(path, folder) for path in announced)
+        names = (paths.make_relative_path(path, folder) for path in announced)
         # A code generator may list hundreds of files that it did not change.
         changed_names = (name for name in names if name in listed_paths)
-        for name in islice(changed_names, MAX_WRITTEN_FILES):
+        for name in islice(changed_names, MAX_FILES_PER_COMMAND):
             touches_by_path.setdefault(name, []).append(FileTouch(command.run.position))
 
 
@@ -326,9 +328,10 @@ def _list_git_files(command: ShellCommand, paths: SessionPaths) -> Iterator[str]
         return
     folder = posixpath.join(command.run.folder, target_folder)
     git_listing = shell.parse_git_listing(command.parts, command.run.output)
-    yield from (paths.relative_path(path, folder) for path in git_listing.relative_paths)
+    yield from (paths.make_relative_path(path, folder) for path in git_listing.relative_paths)
     yield from (
-        paths.relative_path(path, paths.find_git_root(folder)) for path in git_listing.root_paths
+        paths.make_relative_path(path, paths.find_git_root(folder))
+        for path in git_listing.root_paths
     )
 
 
@@ -340,7 +343,7 @@ def _list_untracked_files(command: ShellCommand, paths: SessionPaths) -> Iterato
     for path in islice(
         _UNTRACKED_ROW_PATTERN.findall(f"\n{command.run.output}"), MAX_FILES_IN_GIT_OUTPUT
     ):
-        yield paths.relative_path(path, folder)
+        yield paths.make_relative_path(path, folder)
 
 
 _UNTRACKED_ROW_PATTERN = compile_lazily(r"\n\?\? ([^\n\"]{1,300})")
@@ -360,7 +363,7 @@ def find_missing_files(
         for name in _MISSING_FILE_PATTERN.findall(f"\n{command.run.output}"):
             if target_folder is None and not name.startswith("/"):
                 continue
-            missing_path = paths.relative_path(
+            missing_path = paths.make_relative_path(
                 name, posixpath.join(command.run.folder, target_folder or "")
             )
             for path, touches in touches_by_path.items():
@@ -598,7 +601,7 @@ def list_todo_comments(
 ) -> Iterator[DigestEntry]:
     """Yield the TODO comments that the session wrote and that still exist, the latest first."""
     for mark in facts.marks.list_comments():
-        path = paths.relative_path(mark.path, mark.folder)
+        path = paths.make_relative_path(mark.path, mark.folder)
         if TEMPORARY_PATH.search(path) or _find_last_touch(touches_by_path[path]).is_removed:
             continue
         yield make_entry(f"{mark.text} ({_shorten_path(path)})", mark.position)
@@ -612,7 +615,7 @@ def list_unchecked_plan_steps(
     A plan that a command changed or removed later is left out, because its current text is unknown.
     """
     for step in facts.marks.list_open_steps():
-        path = paths.relative_path(step.path, step.folder)
+        path = paths.make_relative_path(step.path, step.folder)
         touches = touches_by_path.get(path, ())
         is_changed = any(touch.position.order > step.position.order for touch in touches)
         if TEMPORARY_PATH.search(path) is None and not is_changed:
@@ -625,7 +628,7 @@ def list_read_files(
     """Yield the files that were read but not changed, the latest first."""
     changed_path_ends = {_get_last_path_parts(name) for name in touches_by_path}
     for (path, folder), position in reversed(facts.read_files.items()):
-        name = paths.relative_path(path, folder)
+        name = paths.make_relative_path(path, folder)
         if (
             _get_last_path_parts(name) not in changed_path_ends
             and TEMPORARY_PATH.search(name) is None

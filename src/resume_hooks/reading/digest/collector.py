@@ -92,7 +92,7 @@ class LineageFacts:
     """Whether the current file was imported. In an imported file, the records do not name the
     model."""
     interrupted_words: Quote | None = None
-    """The assistant's last words before the user's prompt interrupted a turn during a tool call."""
+    """The assistant's last words in a turn that the user's prompt interrupted during a tool call."""
     has_agents_without_transcripts = False
     """Whether there are reports of sub-agents whose transcripts are missing."""
     agents_may_write = False
@@ -581,13 +581,15 @@ class LineageFacts:
         ):
             is_new = get_string(details, "type") == "create"
             self.changes += [
-                FileChange(path, call.folder, call.position, is_new) for path in call.paths()
+                FileChange(path, call.folder, call.position, is_new) for path in call.list_paths()
             ]
             self.marks.process_call(call, is_new=is_new)
         elif call.tool_name in records.READING_TOOLS and not text.startswith(
             _EMPTY_READ_RESULT_PREFIX
         ):
-            self.read_files.update({(path, call.folder): call.position for path in call.paths()})
+            self.read_files.update(
+                {(path, call.folder): call.position for path in call.list_paths()}
+            )
         elif call.tool_name == "AskUserQuestion":
             self._process_chosen_answers(
                 facts.find_chosen_answers(call, details, text[:MAX_ANSWER_CHARACTERS]),

@@ -267,7 +267,7 @@ def collect_secret_texts() -> Iterator[list[str]]:
         _COLLECTED_TEXTS_VARIABLE.reset(token)
 
 
-def digest_texts(digest: Digest) -> Iterator[str]:
+def iterate_digest_texts(digest: Digest) -> Iterator[str]:
     """Yield every text of a digest, in no particular order."""
     for rows in digest.sections.values():
         for row in rows:
@@ -277,7 +277,7 @@ def digest_texts(digest: Digest) -> Iterator[str]:
         yield message.text
 
 
-def digest_references(digest: Digest) -> Iterator[str]:
+def iterate_digest_references(digest: Digest) -> Iterator[str]:
     """Yield the reference of each entry and each message, or ``""`` for one without a reference."""
     for rows in digest.sections.values():
         for row in rows:
@@ -325,7 +325,7 @@ def read_digest(file: str | SharedFile) -> Digest | None:
     except SessionNotFound:
         return None
     first_record = parse_record(rows[0]) if rows else None
-    # A session that is not a fresh child, but a copy, contains the digest of the copied session.
+    # A copy of a fresh child also contains the child's digest, but is not a fresh child itself.
     if (
         first_record is None
         or get_string(get_mapping(first_record, "continue_metadata"), "continuation_type")

@@ -56,7 +56,7 @@ _REJECTION_PREFIXES = (
     f"{records.REJECTION_BEGINNING} take this action right now",
 )
 
-EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
+EMPTY_RESULT_TEXTS = frozenset({"[]", "{}", "null"})
 """JSON texts that a program prints for an empty result."""
 
 _CLARIFICATION_PREFIX = "The user wants to clarify these questions."
@@ -252,7 +252,7 @@ class PendingCall(NamedTuple):
             (value for key in keys if isinstance(value := self.inputs.get(key), str) and value), ""
         )
 
-    def paths(self) -> list[str]:
+    def list_paths(self) -> list[str]:
         """Return the paths of the files in the call's inputs."""
         given = self.inputs
         return [

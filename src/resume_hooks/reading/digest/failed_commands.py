@@ -36,13 +36,13 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of commands after a failed command that are searched for its replacement.
 MAX_COMMANDS_BEFORE_REPLACEMENT = 12
-MAX_ERROR_TURNS = 3  # The number of latest turns whose errors may still be relevant.
+MAX_TURNS_WITH_OPEN_ERRORS = 3  # The number of latest turns whose errors may still be relevant.
 # The maximum number of characters shown of a failed command, before its output.
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
 # The parts of a failed chain that passed later are quoted with at most this number of characters.
-MAX_PASSED_PARTS_CHARACTERS = 80
+MAX_QUOTED_PARTS_CHARACTERS = 80
 # The maximum number of rows that are quoted from a failed command's output.
 MAX_QUOTED_ERROR_ROWS = 3
 MAX_QUOTED_ERROR_CHARACTERS = 320  # The maximum total number of characters in the quoted rows.
@@ -99,8 +99,10 @@ def list_replaced_commands(
         known_keys.add(failed_command.key)
         if not _checks_or_changes_something(failed_command):
             continue  # A failed command that only reads is of no interest.
-        later_good_commands = [other for other in commands[index + 1 :] if other.may_have_worked]
-        if is_check(failed_command) and _is_resolved(failed_command, later_good_commands):
+        later_successful_commands = [
+            other for other in commands[index + 1 :] if other.may_have_worked
+        ]
+        if is_check(failed_command) and _is_resolved(failed_command, later_successful_commands):
             continue  # The same command passed later, so an edit fixed the failure.
         replacement = _find_replacement(failed_command, commands[index + 1 :])
         if replacement is not None and is_lookup(failed_command):
@@ -163,7 +165,7 @@ _CHANGING_PROGRAM_PREFIXES = ("git ", "gh ", "docker", "kubectl", "terraform", "
 def _find_run_with_other_path(
     failed_command: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
-    """Return the next run of the same command whose program has a different path, or None."""
+    """Return the next run of the same command with a different path to its program, or None."""
     key = _make_key_without_paths(failed_command)
     for command in later_commands:
         if command.key != failed_command.key and _make_key_without_paths(command) == key:
@@ -198,7 +200,7 @@ def list_open_errors(
         # A run that the user stopped says nothing about an earlier failure of the command.
         if command.program and command.run.status != INTERRUPTED_EXIT_STATUS:
             last_commands[_make_key_without_paths(command)] = command
-    good_commands = [command for command in commands if command.may_have_worked]
+    successful_commands = [command for command in commands if command.may_have_worked]
     for command in sorted(
         last_commands.values(), key=lambda command: command.run.position.order, reverse=True
     ):
@@ -213,9 +215,9 @@ def list_open_errors(
             continue  # The failure of a command that only reads is not an open error.
         if moves_to_temporary_folder(command):
             continue  # The failure of an experiment outside the project is not an open error.
-        if not _is_resolved(command, good_commands):
+        if not _is_resolved(command, successful_commands):
             notes = [
-                _describe_passed_parts(command, good_commands),
+                _describe_passed_parts(command, successful_commands),
                 _describe_edits_since(command, edited_files),
             ]
             yield make_entry(
@@ -232,17 +234,17 @@ def list_open_errors(
 
 
 def _describe_passed_parts(
-    failed_command: ShellCommand, good_commands: Sequence[ShellCommand]
+    failed_command: ShellCommand, successful_commands: Sequence[ShellCommand]
 ) -> str:
     """Return a note on those tests and linters of a failed chain that passed later, or ``""``."""
     suspects = _list_possibly_failed_parts(failed_command)
-    for command in reversed(good_commands):
+    for command in reversed(successful_commands):
         if command.run.position.order <= failed_command.run.position.order:
             break
         passed_parts = [part for part in command.parts if part in suspects]
         if passed_parts:
             text = " && ".join(shlex.join(part.words) for part in passed_parts)
-            shown_text = cut_line(redact_and_collect(text), MAX_PASSED_PARTS_CHARACTERS)
+            shown_text = cut_line(redact_and_collect(text), MAX_QUOTED_PARTS_CHARACTERS)
             return f"the part `{shown_text}` passed later, :{command.run.result_position.number}"
     return ""
 
@@ -256,7 +258,7 @@ def _make_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...
     return tuple(key)
 
 
-def _is_resolved(failed_command: ShellCommand, good_commands: Sequence[ShellCommand]) -> bool:
+def _is_resolved(failed_command: ShellCommand, successful_commands: Sequence[ShellCommand]) -> bool:
     """Check whether later successful commands prove that a failure is fixed.
 
     In a failed chain, any test or linter may be the one that failed, so each of them must have
@@ -264,7 +266,7 @@ def _is_resolved(failed_command: ShellCommand, good_commands: Sequence[ShellComm
     """
     later_commands = [
         command
-        for command in good_commands
+        for command in successful_commands
         if command.run.position.order >= failed_command.run.position.order
     ]
     if was_worked_around(failed_command, later_commands):

@@ -253,7 +253,7 @@ def _is_plan_file(path: str, facts: LineageFacts, paths: SessionPaths) -> bool:
     plans.
     """
     if facts.plan_file:
-        return path == plain_line(paths.relative_path(facts.plan_file))
+        return path == plain_line(paths.make_relative_path(facts.plan_file))
     return _CLIENT_PLAN.search(path) is not None
 
 
@@ -295,7 +295,7 @@ def _list_files_changed_after(facts: LineageFacts, paths: SessionPaths, order: i
     """Return the files that were changed after the record ``order``, the first changed file first."""
     later_changes = (change for change in facts.changes if change.position.order > order)
     names = dict.fromkeys(
-        plain_line(paths.relative_path(change.path, change.folder)) for change in later_changes
+        plain_line(paths.make_relative_path(change.path, change.folder)) for change in later_changes
     )
     return [name for name in names if TEMPORARY_PATH.search(name) is None]
 
@@ -304,7 +304,7 @@ def _list_latest_files(facts: LineageFacts, paths: SessionPaths) -> list[str]:
     """Return the files that the session changed, the last changed file first."""
     names: dict[str, None] = {}
     for change in reversed(facts.changes):
-        names[plain_line(paths.relative_path(change.path, change.folder))] = None
+        names[plain_line(paths.make_relative_path(change.path, change.folder))] = None
     return [name for name in names if TEMPORARY_PATH.search(name) is None]
 
 
@@ -600,12 +600,12 @@ def _list_uncommitted_files(
         conflicts: list[str] = []
         for name in sorted(repository.conflicting_paths):
             path = posixpath.join(repository.root, name)
-            conflicts.append(quote_name(plain_line(paths.relative_path(path))))
+            conflicts.append(quote_name(plain_line(paths.make_relative_path(path))))
         row = f"{CONFLICTS_LABEL}: {_join_first_names(conflicts)}"
         yield make_entry(row, "", max_characters=MAX_ROW_CHARACTERS)
     names: dict[str, str] = {}
     for name in repository.dirty_paths - repository.conflicting_paths:
-        shown_name = plain_line(paths.relative_path(posixpath.join(repository.root, name)))
+        shown_name = plain_line(paths.make_relative_path(posixpath.join(repository.root, name)))
         names[quote_name(shown_name)] = name
     staged = {shown_name for shown_name, name in names.items() if name in repository.staged_paths}
     untracked = {
@@ -625,7 +625,7 @@ def _find_state_documents(
     for change in reversed(facts.changes):
         if len(documents) == MAX_DOCUMENTS_TO_READ:
             break
-        path = plain_line(paths.relative_path(change.path, change.folder))
+        path = plain_line(paths.make_relative_path(change.path, change.folder))
         if path in documents:
             continue
         is_document = _STATE_DOCUMENT.search(path) is not None and "template" not in path

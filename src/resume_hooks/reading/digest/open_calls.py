@@ -89,7 +89,7 @@ def was_call_replaced(call: PendingCall, facts: LineageFacts) -> bool:
     for change in facts.changes:
         if change.position.order > call.position.order:
             later_paths.add(change.path)
-    return not later_paths.isdisjoint(call.paths())
+    return not later_paths.isdisjoint(call.list_paths())
 
 
 def _format_call(call: PendingCall) -> str:

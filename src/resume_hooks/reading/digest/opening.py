@@ -24,7 +24,7 @@ from resume_hooks.reading.digest.entries import (
     MessageKind,
     TalkMessage,
     collect_secret_texts,
-    digest_references,
+    iterate_digest_references,
     redact_digest,
 )
 from resume_hooks.reading.digest.prose import cut_line
@@ -665,7 +665,7 @@ def _find_session_names(digest: Digest) -> _SessionNames:
 
     The ids of the other sessions are shortened as far as they stay different.
     """
-    refs = list(digest_references(digest))
+    refs = list(iterate_digest_references(digest))
     for message in digest.talk:
         for _, ref in message.superseded_sentences:
             refs.append(ref)

@@ -20,7 +20,7 @@ from resume_hooks.reading.digest.check_scopes import CheckRun, PassedChecks, sel
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
-from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, RecordPosition, ShellRun
+from resume_hooks.reading.digest.facts import EMPTY_RESULT_TEXTS, RecordPosition, ShellRun
 from resume_hooks.reading.digest.git_seen import find_run_folder
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
@@ -106,7 +106,7 @@ def _has_succeeded(run: ShellRun) -> bool:
     output = run.output.strip()
     if output in _NO_OUTPUT:
         return _QUERY_COMMAND.match(run.command) is None
-    return output not in EMPTY_ANSWERS and _NO_RESULT.match(output) is None
+    return output not in EMPTY_RESULT_TEXTS and _NO_RESULT.match(output) is None
 
 
 def _find_other_folder(command: ShellCommand, home: str) -> str:
