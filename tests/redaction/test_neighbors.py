@@ -99,11 +99,11 @@ def test_every_word_has_an_example() -> None:
         any(word in text.lower() for text in texts) for word in indicator_words.HANDLERS_BY_WORD
     )
     patterns = [
-        *(row.argument for row in program_options.OPTIONS),
+        *(row.argument_pattern for row in program_options.OPTIONS),
         *positional_secrets.COMMAND_PATTERNS.values(),
         *positional_secrets.PHRASE_PATTERNS.values(),
-        *program_options.SECRET_WORD_COMMANDS,
-        *(way.text_between for way in NOTATIONS),
+        *program_options.SECRET_WORD_COMMAND_PATTERNS,
+        *(way.value_pattern for way in NOTATIONS),
     ]
     assert not [pattern for pattern in patterns if not any(pattern.search(text) for text in texts)]
 

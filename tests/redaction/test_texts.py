@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.redaction.indicator_words import (
     HANDLERS_BY_WORD,
-    _word_finder,
+    _make_word_finder,
     make_regex_word_finder,
 )
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
@@ -347,7 +347,7 @@ def test_both_word_finders_give_the_same_result(parts: list[bytes]) -> None:
         for at in range(len(text))
         if text.startswith(word, at)
     }
-    assert set(_word_finder()(text)) == set(make_regex_word_finder()(text)) == every
+    assert set(_make_word_finder()(text)) == set(make_regex_word_finder()(text)) == every
 
 
 @pytest.mark.parametrize(

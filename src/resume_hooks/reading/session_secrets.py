@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from resume_hooks.paths import TOOL_RESULTS, open_regular, read_regular_file
+from resume_hooks.paths import TOOL_RESULTS_FOLDER_NAME, open_regular, read_regular_file
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.lazy_patterns import compile_lazily
-from resume_hooks.redaction.positional_secrets import PRINT_COMMAND
+from resume_hooks.redaction.positional_secrets import PRINT_COMMAND_EXPRESSION
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of_session
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
@@ -31,7 +31,7 @@ from resume_hooks.transcripts.records import (
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """The maximum number of bytes of an accompanying file that are searched."""
 
-_COMMAND_PATTERN = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND)
+_COMMAND_PATTERN = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND_EXPRESSION)
 """Matches a call in a line of a transcript, with a command that may print a secret."""
 
 _RESULT_MARK = b'"tool_use_id"'
@@ -159,7 +159,7 @@ def find_secrets_in_ends(*session_ends: HeadTail, spared_strings: Iterable[str] 
 
 def _list_accompanying_files(path: str) -> list[str]:
     """Return the files with the large results and the sub-agents of a session."""
-    folder = os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
+    folder = os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS_FOLDER_NAME)
     try:
         names = sorted(os.listdir(folder))
     except OSError:

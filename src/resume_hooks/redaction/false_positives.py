@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-_PLACEHOLDER_WORDS = compile_lazily(
+_PLACEHOLDER_WORDS_PATTERN = compile_lazily(
     rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this|pw)|replace|redacted|removed|dummy"
     rb"|sample|"
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|12341234|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
@@ -23,14 +23,14 @@ key that every emulator of Azure's storage uses, and a sequence of twelve equal 
 not match twelve ``a`` at the beginning, because one vendor's tokens begin with them.
 """
 
-_SEALED_SECRET = compile_lazily(rb"Ag[A-D][\w+/]{60}")
+_SEALED_SECRET_PATTERN = compile_lazily(rb"Ag[A-D][\w+/]{60}")
 """Matches the beginning of a sealed secret, which only a Kubernetes cluster can decrypt."""
 
 _PLACEHOLDER_SEARCH_BYTES = 200
 """The number of bytes of a value in which placeholder words are searched for. A longer value may
 contain these words by chance."""
 
-_CODE_REFERENCE = compile_lazily(
+_CODE_REFERENCE_PATTERN = compile_lazily(
     rb"^(?:\$|%[\w.-]+%|@[\w-]+@|\{|-?\[|[A-Za-z_-]+\]$|\)[,;]|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
     rb"|^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?::[A-Za-z_]\w*)?$|^[\w$.]+[\[(]|^0[xX][0-9A-Fa-f]{1,8}$|^arn:|=>"
     rb"|::|^\.{0,2}/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|^@[\w-]+/[\w.-]+$|^@?[a-z][\w./-]*@\d+\.\d|^,.*\($|^[a-z][a-z+]{1,9}://[^@?]*$|aws4_request$"
@@ -58,19 +58,19 @@ a migration, a point in time, another setting, a required version, an endpoint, 
 size, a fingerprint, a public key, and a list of ciphers or settings.
 """
 
-_KEY_WITH_SLASH = compile_lazily(
+_KEY_WITH_SLASH_PATTERN = compile_lazily(
     rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})"
 )
 """Matches an AWS key that begins with a slash, as one in 64 keys does."""
 
-_PERCENT_ESCAPE = compile_lazily(rb"%[0-9A-F]{2}")
+_PERCENT_ESCAPE_PATTERN = compile_lazily(rb"%[0-9A-F]{2}")
 
-_UUID = compile_lazily(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_WORD = compile_lazily(rb"[A-Z]?[a-z]+|[A-Z]+")
-_VOWEL = compile_lazily(rb"[aeiouyAEIOUY]")
-_NUMBER = compile_lazily(rb"[0-9]+")
-_NON_LETTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
-_COMMON_WORDS = compile_lazily(
+_UUID_PATTERN = compile_lazily(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_WORD_PATTERN = compile_lazily(rb"[A-Z]?[a-z]+|[A-Z]+")
+_VOWEL_PATTERN = compile_lazily(rb"[aeiouyAEIOUY]")
+_NUMBER_PATTERN = compile_lazily(rb"[0-9]+")
+_NON_LETTER_BYTES = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
+_COMMON_WORDS_PATTERN = compile_lazily(
     rb"pass(?:word|wd|phrase|code)?|plain(?:text)?|cleartext|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous"
     rb"|default|demo|hello|"
     rb"world|foo(?!t)|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
@@ -80,21 +80,21 @@ _COMMON_WORDS = compile_lazily(
 _COMMON_WORD_SEARCH_BYTES = 64
 """The number of bytes of a value in which common words are searched for."""
 
-_SLUG = compile_lazily(
+_SLUG_PATTERN = compile_lazily(
     rb"(?:\d{0,4}[A-Za-z]+\d{0,4}|\d{1,4})(?:[-_.](?:\d{0,4}[A-Za-z]+\d{0,4}|\d{1,4})){2,}"
 )
 """Matches words and short numbers with separators, for example ``apache-license-2.0-2004-01``."""
 
-_JOINED_WORDS = compile_lazily(rb"[A-Za-z-]+(?:[/,:|+&][A-Za-z-]+)+")
+_JOINED_WORDS_PATTERN = compile_lazily(rb"[A-Za-z-]+(?:[/,:|+&][A-Za-z-]+)+")
 """Matches words joined by punctuation, as in a sentence or a list: ``and/or``, ``lib,link``."""
 
-_DIGIT = compile_lazily(rb"[0-9]")
-_LETTER = compile_lazily(rb"[A-Za-z]")
-_WORD_PASSWORD = compile_lazily(rb"(?=.{8,80}\Z)[A-Za-z]+(?:[._-][A-Za-z]+){0,5}")
+_DIGIT_PATTERN = compile_lazily(rb"[0-9]")
+_LETTER_PATTERN = compile_lazily(rb"[A-Za-z]")
+_WORD_PASSWORD_PATTERN = compile_lazily(rb"(?=.{8,80}\Z)[A-Za-z]+(?:[._-][A-Za-z]+){0,5}")
 """Matches a password that consists only of words."""
 
-_LETTERS_ONLY = compile_lazily(rb"[A-Za-z]{10,80}")
-_NON_NAME_CHARACTER = compile_lazily(rb"[^A-Za-z_.\s\x80-\xff-]")
+_LETTERS_ONLY_PATTERN = compile_lazily(rb"[A-Za-z]{10,80}")
+_NON_NAME_CHARACTER_PATTERN = compile_lazily(rb"[^A-Za-z_.\s\x80-\xff-]")
 """Matches a character that cannot be part of an identifier in a program."""
 
 _USUAL_NEXT_LETTERS = {
@@ -113,8 +113,8 @@ _MIN_RANDOM_LETTERS = 8
 A shorter word, for example ``already``, may consist of unusual pairs of letters.
 """
 
-_NAME = compile_lazily(rb"[A-Za-z]+(?:[._-][A-Za-z]+)*[0-9]{0,2}")
-_LETTER_RUN = compile_lazily(rb"[A-Za-z]+")
+_NAME_PATTERN = compile_lazily(rb"[A-Za-z]+(?:[._-][A-Za-z]+)*[0-9]{0,2}")
+_LETTER_RUN_PATTERN = compile_lazily(rb"[A-Za-z]+")
 
 
 def entropy(value: bytes) -> float:
@@ -132,19 +132,21 @@ def is_placeholder(value: bytes) -> bool:
     """Check whether a value that has the form of a secret is a placeholder or an example."""
     if (
         len(set(value)) < (6 if len(value) > 8 else 5)
-        or _SEALED_SECRET.match(value)
+        or _SEALED_SECRET_PATTERN.match(value)
         or b">" in value.partition(b"<")[2]
     ):
         return True
     return (
-        _PLACEHOLDER_WORDS.search(value[:_PLACEHOLDER_SEARCH_BYTES].lower().translate(None, b"-_"))
+        _PLACEHOLDER_WORDS_PATTERN.search(
+            value[:_PLACEHOLDER_SEARCH_BYTES].lower().translate(None, b"-_")
+        )
         is not None
     )
 
 
 def is_uuid(value: bytes) -> bool:
     """Check whether a value is a UUID. In transcripts, a UUID is usually an identifier."""
-    return _UUID.fullmatch(value) is not None
+    return _UUID_PATTERN.fullmatch(value) is not None
 
 
 def consists_of_words(value: bytes) -> bool:
@@ -154,14 +156,16 @@ def consists_of_words(value: bytes) -> bool:
     ``getOAuth2Scope``, a word may have three letters.
     """
     if b"%" in value:
-        value = _PERCENT_ESCAPE.sub(b"-", value)
-    number_count = len(_NUMBER.findall(value))
+        value = _PERCENT_ESCAPE_PATTERN.sub(b"-", value)
+    number_count = len(_NUMBER_PATTERN.findall(value))
     if number_count > 2:
         return False
     word_lengths = [
-        len(word) for word in _WORD.findall(value) if len(word) >= 3 and _VOWEL.search(word)
+        len(word)
+        for word in _WORD_PATTERN.findall(value)
+        if len(word) >= 3 and _VOWEL_PATTERN.search(word)
     ]
-    letter_count = len(value.translate(None, _NON_LETTERS))
+    letter_count = len(value.translate(None, _NON_LETTER_BYTES))
     if sum(length for length in word_lengths if length >= 4) * 10 >= letter_count * 7:
         return True
     return number_count <= 1 and sum(word_lengths) * 4 >= letter_count * 3
@@ -169,15 +173,21 @@ def consists_of_words(value: bytes) -> bool:
 
 def _is_slug(value: bytes) -> bool:
     """Check whether a value is an identifier that consists of words and short numbers."""
-    if not _SLUG.fullmatch(value):
+    if not _SLUG_PATTERN.fullmatch(value):
         return False
-    words = [word for word in _WORD.findall(value) if len(word) >= 3 and _VOWEL.search(word)]
-    letter_count = len(value.translate(None, _NON_LETTERS))
+    words = [
+        word
+        for word in _WORD_PATTERN.findall(value)
+        if len(word) >= 3 and _VOWEL_PATTERN.search(word)
+    ]
+    letter_count = len(value.translate(None, _NON_LETTER_BYTES))
     return sum(map(len, words)) * 10 >= letter_count * 7
 
 
 def _is_reference(value: bytes) -> bool:
-    return _CODE_REFERENCE.search(value) is not None and not _KEY_WITH_SLASH.fullmatch(value)
+    return _CODE_REFERENCE_PATTERN.search(
+        value
+    ) is not None and not _KEY_WITH_SLASH_PATTERN.fullmatch(value)
 
 
 def is_random_key(value: bytes) -> bool:
@@ -187,7 +197,7 @@ def is_random_key(value: bytes) -> bool:
     identifier.
     """
     if (
-        not (_DIGIT.search(value) and _LETTER.search(value))
+        not (_DIGIT_PATTERN.search(value) and _LETTER_PATTERN.search(value))
         or is_uuid(value)
         or is_placeholder(value)
     ):
@@ -202,15 +212,15 @@ def has_random_case(value: bytes) -> bool:
 
     If all letters have the same case, the value counts as random if it contains few vowels.
     """
-    if not _LETTERS_ONLY.fullmatch(value) or is_placeholder(value):
+    if not _LETTERS_ONLY_PATTERN.fullmatch(value) or is_placeholder(value):
         return False
     if value.islower() or value.isupper():
         return (
             len(value) >= 12
-            and len(_VOWEL.findall(value)) * 5 <= len(value)
+            and len(_VOWEL_PATTERN.findall(value)) * 5 <= len(value)
             and len(set(value)) >= 8
         )
-    return len(_WORD.findall(value)) * 5 >= len(value) * 2
+    return len(_WORD_PATTERN.findall(value)) * 5 >= len(value) * 2
 
 
 def is_likely_password(value: bytes) -> bool:
@@ -221,18 +231,18 @@ def is_likely_password(value: bytes) -> bool:
     if has_random_case(value):
         return True
     if (
-        not (_LETTER.search(value) and _NON_NAME_CHARACTER.search(value))
+        not (_LETTER_PATTERN.search(value) and _NON_NAME_CHARACTER_PATTERN.search(value))
         or _is_reference(value)
         or is_uuid(value)
     ):
         return False
     if (b"/" in value or b"%2F" in value) and consists_of_words(value):
         return False
-    if _JOINED_WORDS.fullmatch(value) and not has_unusual_letter_pairs(value):
+    if _JOINED_WORDS_PATTERN.fullmatch(value) and not has_unusual_letter_pairs(value):
         return False
     return (
         not is_placeholder(value)
-        and len(_COMMON_WORDS.sub(b"", value[:_COMMON_WORD_SEARCH_BYTES].lower())) >= 4
+        and len(_COMMON_WORDS_PATTERN.sub(b"", value[:_COMMON_WORD_SEARCH_BYTES].lower())) >= 4
     )
 
 
@@ -242,9 +252,9 @@ def is_word_password(value: bytes) -> bool:
     Call this function only for a position in which only a password can occur.
     """
     return (
-        _WORD_PASSWORD.fullmatch(value) is not None
+        _WORD_PASSWORD_PATTERN.fullmatch(value) is not None
         and not is_placeholder(value)
-        and len(_COMMON_WORDS.sub(b"", value.lower())) >= 6
+        and len(_COMMON_WORDS_PATTERN.sub(b"", value.lower())) >= 6
     )
 
 
@@ -253,7 +263,7 @@ def has_unusual_letter_pairs(value: bytes) -> bool:
 
     The check succeeds for 87 % of random sequences of 8 letters, and for 1 % of 8-letter words.
     """
-    words = [word.decode().lower() for word in _LETTER_RUN.findall(value)]
+    words = [word.decode().lower() for word in _LETTER_RUN_PATTERN.findall(value)]
     pairs = [pair for word in words for pair in pairwise(word)]
     usual_count = sum(second in _USUAL_NEXT_LETTERS.get(first, "") for first, second in pairs)
     return len(pairs) >= 4 and usual_count * 10 < len(pairs) * 7
@@ -272,14 +282,16 @@ def is_random_letters(value: bytes) -> bool:
         return False
     if is_placeholder(value):
         return False
-    return has_unusual_letter_pairs(value) and len(_COMMON_WORDS.sub(b"", value.lower())) >= 6
+    return (
+        has_unusual_letter_pairs(value) and len(_COMMON_WORDS_PATTERN.sub(b"", value.lower())) >= 6
+    )
 
 
 def is_common_value(value: bytes) -> bool:
     """Check whether a value is a placeholder, or a text that is so common that it need not be secret."""
     return (
         is_placeholder(value)
-        or len(_COMMON_WORDS.sub(b"", value[:_COMMON_WORD_SEARCH_BYTES].lower())) < 4
+        or len(_COMMON_WORDS_PATTERN.sub(b"", value[:_COMMON_WORD_SEARCH_BYTES].lower())) < 4
     )
 
 
@@ -288,4 +300,8 @@ def is_random_value(value: bytes) -> bool:
 
     A random value is the same secret wherever it occurs.
     """
-    return not _NAME.fullmatch(value) or has_random_case(value) or has_unusual_letter_pairs(value)
+    return (
+        not _NAME_PATTERN.fullmatch(value)
+        or has_random_case(value)
+        or has_unusual_letter_pairs(value)
+    )

@@ -23,18 +23,18 @@ from resume_hooks.redaction.credentials import (
 )
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.load_rules import build_branching_expression
-from resume_hooks.redaction.notations import VALUE_FIELD
+from resume_hooks.redaction.notations import VALUE_FIELD_NAME_EXPRESSION
 from resume_hooks.redaction.paired_fields import (
-    NAME_FIELD,
-    SECRET_KIND,
+    NAME_FIELD_PATTERN,
+    SECRET_KIND_EXPRESSION,
     kubernetes_secret_spans,
     paired_field_spans,
 )
 from resume_hooks.redaction.passwords import (
     CONTEXT_BYTES,
     NONE,
-    assigned_spans,
-    name_at,
+    assigned_secret_spans,
+    range_and_meaning_of_name,
     secure_string_spans,
 )
 from resume_hooks.redaction.positional_secrets import (
@@ -42,7 +42,7 @@ from resume_hooks.redaction.positional_secrets import (
     PHRASE_PATTERNS,
     command_spans,
     phrase_spans,
-    printed_spans,
+    printed_secret_spans,
     table_cell_spans,
 )
 from resume_hooks.redaction.program_options import (
@@ -62,7 +62,7 @@ More words occur only in a text that was made to slow down the search.
 """
 
 
-_Examine = Callable[[bytes, int], Generator[Span, None, int | None]]
+_SecretFinder = Callable[[bytes, int], Generator[Span, None, int | None]]
 """A function that yields the secrets after the word at a position. It may return the end of the
 text that it examined."""
 
@@ -79,11 +79,11 @@ class _WordHandlers(NamedTuple):
 
 
 def _handlers_of_single_word(
-    may_precede_secret: Callable[[bytes, int], object], examine: _Examine
+    may_precede_secret: Callable[[bytes, int], object], find_secrets: _SecretFinder
 ) -> _WordHandlers:
     """Return the functions for a word that marks a secret by itself, without the rest of a name.
 
-    ``examine`` yields the secrets after the word.
+    ``find_secrets`` yields the secrets after the word.
     """
 
     def candidate_positions(lower: bytes, positions: Iterable[int]) -> Iterator[int]:
@@ -94,22 +94,23 @@ def _handlers_of_single_word(
         for position in positions:
             nested_words = nested_words + 1 if position < end else 0
             if nested_words <= _MAX_NESTED_WORDS:
-                end = max(end, (yield from examine(raw, position)) or 0)
+                end = max(end, (yield from find_secrets(raw, position)) or 0)
 
     return _WordHandlers(candidate_positions, spans)
 
 
-_TEXT_BEFORE_VALUE = compile_lazily(
+_TEXT_BEFORE_VALUE_PATTERN = compile_lazily(
     rb"[\\\"'`)\[\]]{0,20}[ \t]{0,30}(?:[=:>,({|?<]|or\b)|[\\\"'`\])]{1,20}\.|\)[\s\\nrt]{0,20}values"
     rb"|(?:&(?:quot|#0?34|#x22);|\\+x22)[ \t]{0,4}[:=]"
     rb"|[ \t]{1,30}(?:is|was|as|to|with)\b|[ \t]{1,30}\\*[\"'`]"
     rb"|[ \t]{1,30}(?:\d[ \t]{1,4})?(?=[^\s]{6})[^\s]{0,40}?[0-9!#$%^&*+~]|[ \t]{1,4}--"
     rb"|[ \t][^\n:=]{0,60}(?:\b(?:is|was|to)\b|:)[: \t]"
-    rb"|[\\\"'`,]{0,20}(?:[\s\"'`-]|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}" + VALUE_FIELD
+    rb"|[\\\"'`,]{0,20}(?:[\s\"'`-]|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}"
+    + VALUE_FIELD_NAME_EXPRESSION
 )
 """Matches the text between a name and its value, with escapes of any depth."""
 
-_SET_COMMAND = compile_lazily(rb"(?:define|set|env)[^\n]{0,40}\Z")
+_SET_COMMAND_PATTERN = compile_lazily(rb"(?:define|set|env)[^\n]{0,40}\Z")
 """Matches a command that assigns a value to the name after it."""
 
 
@@ -123,15 +124,15 @@ def _may_have_value(lower: bytes, position: int) -> bool:
     For example, a value may follow if there is an equals sign after the name, or if the name is an
     option or a column heading.
     """
-    start, end, meaning = name_at(lower, position)
+    start, end, meaning = range_and_meaning_of_name(lower, position)
     if meaning == NONE or lower.startswith(b"secret removed: ", start):
-        return bool(is_command_name(lower, position))
+        return is_command_name(lower, position)
     return bool(
-        _TEXT_BEFORE_VALUE.match(lower, end)
+        _TEXT_BEFORE_VALUE_PATTERN.match(lower, end)
         or lower[start - 1 : start] in _OPTION_OR_COLUMN_STARTS
-        or _SET_COMMAND.search(lower, max(0, start - 48), start)
+        or _SET_COMMAND_PATTERN.search(lower, max(0, start - 48), start)
         or is_command_name(lower, position)
-        or NAME_FIELD.search(lower, max(0, start - 40), start)
+        or NAME_FIELD_PATTERN.search(lower, max(0, start - 40), start)
         or (
             lower.startswith(b"password", position)
             and b"login" in lower[max(0, position - CONTEXT_BYTES) : position]
@@ -144,11 +145,11 @@ def _make_pattern_check(text: bytes) -> Callable[[bytes, int], object]:
     return lambda lower, position: pattern.match(lower, position)  # noqa: PLW0108 - .match alone would compile it now
 
 
-def _always_true(lower: bytes, position: int) -> object:  # noqa: ARG001 - a word's form
+def _accept_every_position(lower: bytes, position: int) -> bool:  # noqa: ARG001 - a word's form
     return True
 
 
-def _has_pipe_or_here_string(lower: bytes, position: int) -> object:
+def _has_pipe_or_here_string(lower: bytes, position: int) -> bool:
     return (
         b"|" in lower[max(0, position - 60) : position] or b"<<<" in lower[position : position + 64]
     )
@@ -170,7 +171,7 @@ def _spans_of_names(raw: bytes, positions: Iterable[int]) -> Iterator[Span]:
         yield from named_command_spans(raw, position)
         if position < name_end:
             continue
-        start, name_end, meaning = name_at(raw, position)
+        start, name_end, meaning = range_and_meaning_of_name(raw, position)
         if meaning != NONE:
             yield from paired_field_spans(raw, start, name_end)
         nested_words = nested_words + 1 if position < examined_end else 0
@@ -182,7 +183,7 @@ def _spans_of_names(raw: bytes, positions: Iterable[int]) -> Iterator[Span]:
         if meaning != NONE and nested_words <= _MAX_NESTED_WORDS:
             yield from table_cell_spans(raw, start, name_end)
             examined_end = max(
-                examined_end, (yield from assigned_spans(raw, start, name_end, meaning))
+                examined_end, (yield from assigned_secret_spans(raw, start, name_end, meaning))
             )
 
 
@@ -230,18 +231,18 @@ HANDLERS_BY_WORD: dict[bytes, _WordHandlers] = {
         for row in OPTIONS
     },
     **{
-        text: _handlers_of_single_word(_always_true, partial(command_spans, word=text))
+        text: _handlers_of_single_word(_accept_every_position, partial(command_spans, word=text))
         for text in COMMAND_PATTERNS
     },
     **{
-        text: _handlers_of_single_word(_always_true, partial(phrase_spans, word=text))
+        text: _handlers_of_single_word(_accept_every_position, partial(phrase_spans, word=text))
         for text in PHRASE_PATTERNS
     },
     b"sudo ": _handlers_of_single_word(_has_pipe_or_here_string, piped_input_spans),
     **dict.fromkeys(
-        [b"sig=", b"signature="], _handlers_of_single_word(_always_true, signature_spans)
+        [b"sig=", b"signature="], _handlers_of_single_word(_accept_every_position, signature_spans)
     ),
-    b"@tcp(": _handlers_of_single_word(_always_true, driver_address_spans),
+    b"@tcp(": _handlers_of_single_word(_accept_every_position, driver_address_spans),
     b"_auth": _handlers_of_single_word(
         _make_pattern_check(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]"), registry_auth_spans
     ),
@@ -251,11 +252,13 @@ HANDLERS_BY_WORD: dict[bytes, _WordHandlers] = {
     b"private": _handlers_of_single_word(
         _make_pattern_check(rb"private(?: key|-lines)"), private_key_spans
     ),
-    b"securestring": _handlers_of_single_word(_always_true, secure_string_spans),
-    b"kind": _handlers_of_single_word(_make_pattern_check(SECRET_KIND), kubernetes_secret_spans),
-    b"static key": _handlers_of_single_word(_always_true, private_key_spans),
+    b"securestring": _handlers_of_single_word(_accept_every_position, secure_string_spans),
+    b"kind": _handlers_of_single_word(
+        _make_pattern_check(SECRET_KIND_EXPRESSION), kubernetes_secret_spans
+    ),
+    b"static key": _handlers_of_single_word(_accept_every_position, private_key_spans),
     b"$ ": _handlers_of_single_word(
-        _make_pattern_check(rb"\$ [^\n\\]{3,200}(?:\n|\\+n)"), printed_spans
+        _make_pattern_check(rb"\$ [^\n\\]{3,200}(?:\n|\\+n)"), printed_secret_spans
     ),
     b"://": _handlers_of_single_word(
         _make_pattern_check(rb"://[^\s/@\"]{1,300}+@"), userinfo_spans
@@ -293,7 +296,7 @@ yields the index in ``HANDLERS_BY_WORD`` and the position."""
 
 
 @cache
-def _word_finder() -> _WordFinder:
+def _make_word_finder() -> _WordFinder:
     """Return the fastest available search for the words.
 
     It takes 2 ms per megabyte with ahocorasick-rs, and 15 ms with a regular expression.
@@ -329,30 +332,30 @@ def make_regex_word_finder() -> _WordFinder:
             for character, words in words_by_character.items()
         )
     ).search
-    by_pair = _words_by_pair(words_by_character)
+    words_by_pair = _group_words_by_byte_pair(words_by_character)
     no_words: list[tuple[int, bytes, int]] = []
 
-    def find(lower: bytes) -> Iterator[tuple[int, int]]:
+    def find_words(lower: bytes) -> Iterator[tuple[int, int]]:
         match = search(lower)
         while match:  # Words may overlap, so the search continues at the next byte.
             position = match.start()
-            for index, word, offset in by_pair.get(lower[position : position + 2], no_words):
+            for index, word, offset in words_by_pair.get(lower[position : position + 2], no_words):
                 start = position - offset
                 if start >= 0 and lower.startswith(word, start):
                     yield index, start
             match = search(lower, position + 1)
 
-    return find
+    return find_words
 
 
-def _words_by_pair(
+def _group_words_by_byte_pair(
     words_by_character: dict[bytes, list[tuple[int, bytes]]],
 ) -> dict[bytes, list[tuple[int, bytes, int]]]:
     """Return the words that may occur around a pair of bytes: a rare character and the byte after it.
 
     Each word is a tuple of its index, its text, and the number of bytes before the character.
     """
-    by_pair: dict[bytes, list[tuple[int, bytes, int]]] = {}
+    words_by_pair: dict[bytes, list[tuple[int, bytes, int]]] = {}
     for character, words in words_by_character.items():
         for index, word in words:
             offset = word.index(character)
@@ -362,8 +365,8 @@ def _words_by_pair(
             else:
                 pairs = [character, *(character + bytes([byte]) for byte in range(256))]
             for pair in pairs:
-                by_pair.setdefault(pair, []).append((index, word, offset))
-    return by_pair
+                words_by_pair.setdefault(pair, []).append((index, word, offset))
+    return words_by_pair
 
 
 def _expression_around_character(character: bytes, words: list[tuple[int, bytes]]) -> bytes:
@@ -385,7 +388,7 @@ def _positions_by_word(lower: bytes) -> Iterator[tuple[_WordHandlers, list[int]]
     The words are in the order of ``HANDLERS_BY_WORD``.
     """
     positions: dict[int, list[int]] = {}
-    for index, position in _word_finder()(lower):
+    for index, position in _make_word_finder()(lower):
         positions.setdefault(index, []).append(position)
     words = list(HANDLERS_BY_WORD.values())
     for index in sorted(positions):

@@ -24,7 +24,9 @@ from resume_hooks.redaction.texts import (
 )
 from resume_hooks.redaction.unescape import decode_layer
 
-_TOKEN = compile_lazily(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
+_TOKEN_PATTERN = compile_lazily(
+    rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL
+)
 """Matches a string, a key with its colon, or a bracket.
 
 A string without its final quote extends to the end of the line. Without this rule, the search would
@@ -35,7 +37,7 @@ MAX_PATH_KEYS = 200
 """Maximum number of keys in the path of a string. If a string is nested more deeply, its path
 contains only the first keys."""
 
-_EXEMPT_TOP_FIELDS = frozenset(
+_EXEMPT_TOP_LEVEL_FIELDS = frozenset(
     b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd "
     b"promptId messageId leafUuid toolUseID parentToolUseID sourceToolUseID sourceToolAssistantUUID agentId "
     b"snapshotMessageId isoTimestamp entrypoint userType permissionMode bridgeSessionId interruptedMessageId".split()
@@ -58,9 +60,9 @@ _EXEMPT_MESSAGE_FIELDS = frozenset(
 model's own thinking."""
 
 _MEDIA_FIELDS = frozenset([(b"source", b"data"), (b"file", b"base64")])
-_BASE64 = compile_lazily(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
+_BASE64_PATTERN = compile_lazily(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
 
-_FOLDER_FIELD = compile_lazily(rb'"cwd":\s?"([^"]{1,4096})"')
+_FOLDER_FIELD_PATTERN = compile_lazily(rb'"cwd":\s?"([^"]{1,4096})"')
 
 _KEY_SEARCH_BYTES = 100
 """The number of bytes before a string in which its key is searched for."""
@@ -91,7 +93,7 @@ def json_strings(line: bytes) -> Iterator[JsonString]:
 
     A string without its final quote extends to the end of the line.
     """
-    for token in _TOKEN.finditer(line):
+    for token in _TOKEN_PATTERN.finditer(line):
         if token[1] is not None:
             yield JsonString(token.start(1), token.end(1), token[2] is not None)
 
@@ -101,10 +103,10 @@ def string_leaves(line: bytes) -> Iterator[Leaf]:
 
     The path of an item in a list is the path of the list.
     """
-    return (leaf for leaf, is_key in strings_with_paths(line) if not is_key)
+    return (leaf for leaf, is_key in find_strings_and_keys(line) if not is_key)
 
 
-def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
+def find_strings_and_keys(line: bytes) -> Iterator[tuple[Leaf, bool]]:
     """Yield every string of a JSON line in order, and whether the string is a key.
 
     The path of a key is the path of its object.
@@ -112,7 +114,7 @@ def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
     open_keys: list[bytes | None] = []
     parent_path: tuple[bytes, ...] = ()
     key: bytes | None = None
-    for token in _TOKEN.finditer(line):
+    for token in _TOKEN_PATTERN.finditer(line):
         first_byte = token[0][:1]
         if first_byte == b'"':
             if token[2]:
@@ -144,10 +146,10 @@ def is_exempt_from_redaction(line: bytes, leaf: Leaf) -> bool:
     path = leaf.path
     if not path:
         return False
-    if path[0] in _EXEMPT_SUBTREES or (len(path) == 1 and path[0] in _EXEMPT_TOP_FIELDS):
+    if path[0] in _EXEMPT_SUBTREES or (len(path) == 1 and path[0] in _EXEMPT_TOP_LEVEL_FIELDS):
         return True
     if path[-2:] in _MEDIA_FIELDS:
-        return _BASE64.fullmatch(line, leaf.start, leaf.end) is not None
+        return _BASE64_PATTERN.fullmatch(line, leaf.start, leaf.end) is not None
     if b"message" not in path or b"input" in path or path[0] == b"toolUseResult":
         return False
     message_start = len(path) - path[::-1].index(b"message")
@@ -175,7 +177,7 @@ def find_secrets_in_line(line: bytes) -> list[Secret]:
 
 def folder_of_record(line: bytes) -> bytes:
     """Return the folder of the record in a line, or ``b""``. Redaction does not change the folder."""
-    match = _FOLDER_FIELD.search(line)
+    match = _FOLDER_FIELD_PATTERN.search(line)
     if match:
         return match[1]
     return b""
@@ -218,13 +220,13 @@ def _spans_in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
     raw = line[leaf.start : leaf.end]
     spans = spans_in_bytes(raw, in_json=True)
     if leaf.path and not spans:
-        spans = _spans_by_key(leaf.path[-1], raw)
+        spans = _spans_in_value_of_key(leaf.path[-1], raw)
     return [
         Span(span.kind, span.start + leaf.start, span.end + leaf.start, span.rank) for span in spans
     ]
 
 
-def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
+def _spans_in_value_of_key(key: bytes, raw: bytes) -> list[Span]:
     """Return the secret in the JSON string ``raw`` if its key marks it as a secret.
 
     If the string contains escapes, the whole string is the secret.

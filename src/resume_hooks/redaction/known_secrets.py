@@ -16,11 +16,11 @@ from typing import NamedTuple
 from resume_hooks.redaction.false_positives import is_common_value, is_random_value
 from resume_hooks.redaction.json_lines import (
     find_secrets_in_line,
+    find_strings_and_keys,
     folder_of_record,
     is_exempt_from_redaction,
     is_record,
     replace_secrets_in_bytes,
-    strings_with_paths,
 )
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.spans import Span, merge_spans
@@ -32,7 +32,7 @@ from resume_hooks.redaction.texts import (
     replace_secrets,
 )
 from resume_hooks.redaction.unescape import (
-    ESCAPED_CHARACTER,
+    ESCAPED_CHARACTER_PATTERN,
     MAX_LAYERS,
     Views,
     decode_layer,
@@ -61,31 +61,31 @@ _MIN_HALF_BYTES = 8
 A text may end with the beginning of a value, or start with the end of a value.
 """
 
-_BASE64_RUN = compile_lazily(
+_BASE64_RUN_PATTERN = compile_lazily(
     rb"(?<!\\)[A-Za-z0-9+/_-]{11,}+(?:(?<=[A-Za-z0-9+/_-]{60})\r?\n[A-Za-z0-9+/_-]{11,}+)*+"
 )
 """Matches characters that may be a value in base64, also over several long lines. The minimum of 11
 characters encodes eight bytes."""
 
-_PRINTABLE_RUN = compile_lazily(rb"[!-~]{8,}")
+_PRINTABLE_RUN_PATTERN = compile_lazily(rb"[!-~]{8,}")
 """Matches a value in decoded base64. If a text was not base64, decoding it produces other bytes."""
 
-_URL_SAFE = bytes.maketrans(b"+/", b"-_")
-_STANDARD = bytes.maketrans(b"-_", b"+/")
+_TO_URL_SAFE_BASE64_TABLE = bytes.maketrans(b"+/", b"-_")
+_TO_STANDARD_BASE64_TABLE = bytes.maketrans(b"-_", b"+/")
 
-_FOLD_CHARACTERS = b" \t\r\n\\\"'`"
+_IGNORED_BYTES = b" \t\r\n\\\"'`"
 """Characters that quotes, escapes and line breaks insert into a value."""
 
-_FOLDED_GAP = rb"[\s\\\"'`]*"
+_GAP_EXPRESSION = rb"[\s\\\"'`]*"
 
-_DIGIT = compile_lazily(rb"\d")
-_NAMED_VALUE = compile_lazily(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
-_ELLIPSIS = compile_lazily(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
+_DIGIT_PATTERN = compile_lazily(rb"\d")
+_NAMED_VALUE_PATTERN = compile_lazily(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
+_ELLIPSIS_PATTERN = compile_lazily(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
 _MAX_ELLIPSES = 1_000
 """Maximum number of ellipses in a text next to which parts of values are searched for. Further
 ellipses are ignored."""
 
-_INDICATOR_WORD = compile_lazily(
+_INDICATOR_WORD_PATTERN = compile_lazily(
     rb"(?i)pass|pwd|secret|token|credential|\bkey|_key|://|\bpw\b|\blogin\b|\bauth"
 )
 _CONTEXT_BYTES_BEFORE, _CONTEXT_BYTES_AFTER = 100, 40
@@ -201,7 +201,7 @@ class Redactor:
             self._remember_value(kind, part)
 
     def _remember_value(self, kind: str, value: bytes) -> None:
-        compact_value = value.translate(None, _FOLD_CHARACTERS)
+        compact_value = value.translate(None, _IGNORED_BYTES)
         if (
             len(compact_value) < MIN_VALUE_BYTES
             or is_common_value(compact_value)
@@ -221,13 +221,13 @@ class Redactor:
 
             quoted_values = [quote_from_bytes(each, safe="") for each in (compact_value, value)]
             for form in {compact_value, *map(str.encode, quoted_values)}:
-                self._remember_anywhere(_KnownValue(kind, form, _folded_pattern(form)))
+                self._remember_random_value(_KnownValue(kind, form, _interruptible_pattern(form)))
         else:
             self._context_values.setdefault(
                 compact_value, _KnownValue(kind, compact_value, _whole_word_pattern(value))
             )
 
-    def _remember_anywhere(self, value: _KnownValue) -> None:
+    def _remember_random_value(self, value: _KnownValue) -> None:
         if value.compact_value in self._values_anywhere:
             return
         self._values_anywhere[value.compact_value] = value
@@ -261,7 +261,7 @@ class Redactor:
             return [
                 Secret(*span[:3]) for span in merge_spans([*spans, *self._known_value_spans(line)])
             ]
-        for leaf, _ in strings_with_paths(line):
+        for leaf, _ in find_strings_and_keys(line):
             if (
                 leaf.path != (b"cwd",)
                 and leaf.path[:1] != (b"snapshot",)
@@ -290,13 +290,13 @@ class Redactor:
             self._value_edges = tuple(dict.fromkeys(edges))
         if not self._value_edges:
             return False
-        compact_line = line.translate(None, _FOLD_CHARACTERS)
+        compact_line = line.translate(None, _IGNORED_BYTES)
         if any(edge in compact_line for edge in self._value_edges):
             return True
         if self._values_in_base64(line):
             return True
         return (
-            ESCAPED_CHARACTER.search(line.lower()) is not None
+            ESCAPED_CHARACTER_PATTERN.search(line.lower()) is not None
             or next(positions_of_invisible_characters(line), None) is not None
         )
 
@@ -306,7 +306,7 @@ class Redactor:
         spans = []
         for depth, text in views:
             for span in self._spans_in_all_views(text):
-                start, end = views.map_to_bytes(depth, span.start, span.end)
+                start, end = views.map_to_original_bytes(depth, span.start, span.end)
                 spans.append(span._replace(start=start, end=end))
         return spans
 
@@ -318,7 +318,7 @@ class Redactor:
                 yield span._replace(start=start, end=end)
 
     def _spans_in_view(self, text: bytes) -> Iterator[Span]:
-        compact_value = text.translate(None, _FOLD_CHARACTERS)
+        compact_value = text.translate(None, _IGNORED_BYTES)
         for value in (*self._values_anywhere.values(), *self._word_values.values()):
             if value.compact_value in compact_value:
                 yield from value.spans(text)
@@ -334,8 +334,8 @@ class Redactor:
 
     def _values_in_base64(self, text: bytes) -> list[_KnownValue]:
         """Return the remembered values that a text contains in base64."""
-        decoded = b" ".join(map(_decode_base64, _BASE64_RUN.findall(text)))
-        words = b" ".join(_PRINTABLE_RUN.findall(decoded))
+        decoded = b" ".join(map(_decode_base64, _BASE64_RUN_PATTERN.findall(text)))
+        words = b" ".join(_PRINTABLE_RUN_PATTERN.findall(decoded))
         if not words:
             return []
         return [value for value in self._values_anywhere.values() if value.compact_value in words]
@@ -348,7 +348,7 @@ class Redactor:
             *self._spans_cut_after(text, len(text) - len(text.lstrip())),
         )
         yield from (span for span in halves if span.end - span.start >= _MIN_HALF_BYTES)
-        for number, ellipsis in enumerate(_ELLIPSIS.finditer(text)):
+        for number, ellipsis in enumerate(_ELLIPSIS_PATTERN.finditer(text)):
             if number == _MAX_ELLIPSES:
                 break
             yield from self._spans_cut_before(text, ellipsis.start())
@@ -359,7 +359,7 @@ class Redactor:
             values = self._values_by_beginning.get(text[start : start + _CUT_PART_BYTES])
             is_long = end - start >= _MIN_HALF_BYTES
             if values and (is_long or not text[start - 1 : start].isalnum()):
-                part = text[start:end].translate(None, _FOLD_CHARACTERS)
+                part = text[start:end].translate(None, _IGNORED_BYTES)
                 cut_values = (
                     value
                     for value in values
@@ -374,7 +374,7 @@ class Redactor:
             values = self._values_by_end.get(text[end - _CUT_PART_BYTES : end])
             is_long = end - start >= _MIN_HALF_BYTES
             if values and (is_long or not text[end : end + 1].isalnum()):
-                part = text[start:end].translate(None, _FOLD_CHARACTERS)
+                part = text[start:end].translate(None, _IGNORED_BYTES)
                 cut_values = (
                     value
                     for value in values
@@ -411,7 +411,7 @@ def _secret_parts(value: bytes) -> list[bytes]:
 
     Examples are a cookie with its name, and the address of a web hook.
     """
-    if named_value := _NAMED_VALUE.fullmatch(value):
+    if named_value := _NAMED_VALUE_PATTERN.fullmatch(value):
         return [named_value[1]]
     if not value.startswith((b"http://", b"https://")):
         return []
@@ -419,13 +419,13 @@ def _secret_parts(value: bytes) -> list[bytes]:
     return [
         part
         for part in segments
-        if len(part) >= _MIN_RANDOM_BYTES and _DIGIT.search(part) and is_random_value(part)
+        if len(part) >= _MIN_RANDOM_BYTES and _DIGIT_PATTERN.search(part) and is_random_value(part)
     ]
 
 
 def _decode_base64(run: bytes) -> bytes:
     """Return the bytes that are encoded in base64, with or without padding."""
-    characters = run.translate(_STANDARD, b"\r\n")
+    characters = run.translate(_TO_STANDARD_BASE64_TABLE, b"\r\n")
     if len(characters) % 4 == 1:
         characters = characters[:-1]
     return binascii.a2b_base64(characters + b"=" * (-len(characters) % 4))
@@ -441,19 +441,21 @@ def _base64_pattern(value: bytes) -> re.Pattern[bytes]:
     for offset in range(3):
         encoded = binascii.b2a_base64(bytes(offset) + value, newline=False)
         start, end = (offset * 8 + 5) // 6, (offset + len(value)) * 8 // 6
-        forms |= {encoded[start:end], encoded[start:end].translate(_URL_SAFE)}
+        forms |= {encoded[start:end], encoded[start:end].translate(_TO_URL_SAFE_BASE64_TABLE)}
     return re.compile(
-        rb"[A-Za-z0-9+/_-]?(?:" + b"|".join(map(_fold, forms)) + rb")[A-Za-z0-9+/_-]?"
+        rb"[A-Za-z0-9+/_-]?(?:"
+        + b"|".join(map(_build_interruptible_expression, forms))
+        + rb")[A-Za-z0-9+/_-]?"
     )
 
 
-def _folded_pattern(value: bytes) -> re.Pattern[bytes]:
-    return compile_lazily(_fold(value))
+def _interruptible_pattern(value: bytes) -> re.Pattern[bytes]:
+    return compile_lazily(_build_interruptible_expression(value))
 
 
-def _fold(value: bytes) -> bytes:
+def _build_interruptible_expression(value: bytes) -> bytes:
     """Return an expression for a value that may be interrupted by quotes, escapes and line breaks."""
-    return _FOLDED_GAP.join(re.escape(bytes([sign])) for sign in value)
+    return _GAP_EXPRESSION.join(re.escape(bytes([sign])) for sign in value)
 
 
 def _whole_word_pattern(value: bytes) -> re.Pattern[bytes]:
@@ -461,10 +463,11 @@ def _whole_word_pattern(value: bytes) -> re.Pattern[bytes]:
 
 
 def _is_near_indicator_word(text: bytes, span: Span) -> bool:
-    word_before = _INDICATOR_WORD.search(
+    word_before = _INDICATOR_WORD_PATTERN.search(
         text, max(0, span.start - _CONTEXT_BYTES_BEFORE), span.start
     )
     return (
         word_before is not None
-        or _INDICATOR_WORD.search(text, span.end, span.end + _CONTEXT_BYTES_AFTER) is not None
+        or _INDICATOR_WORD_PATTERN.search(text, span.end, span.end + _CONTEXT_BYTES_AFTER)
+        is not None
     )

@@ -14,7 +14,7 @@ from typing import Any
 from resume_hooks.redaction.extra_token_rules import TOKEN_RULES
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-REVISION = 44
+REVISION = 45
 """The revision of the rules in this package.
 
 Increase it with every change to the rules, so that files are searched again.
@@ -23,7 +23,7 @@ Increase it with every change to the rules, so that files are searched again.
 RULES_FILE = os.path.join(os.path.dirname(__file__), "rules.json")
 
 
-_TEXT_AFTER_KEYWORD = {
+_LOOKAHEAD_BY_KEYWORD = {
     b"sk": rb"(?=[0-9a-f]{32})",
     b"sk-": rb"(?=[a-z0-9]{32})",
     b"pat": rb"(?=[a-z0-9]{14}\.)",
@@ -51,7 +51,7 @@ _TEXT_AFTER_KEYWORD = {
 token."""
 
 
-_REPEAT_COUNT = re.compile(r"[{,](\d+)\}")
+_REPEAT_COUNT_PATTERN = re.compile(r"[{,](\d+)\}")
 MAX_MATCH_BYTES = 13_000
 
 
@@ -80,7 +80,8 @@ class Rule:
         It is computed from the repeat counts in the expression.
         """
         return min(
-            MAX_MATCH_BYTES, 300 + 3 * max(map(int, _REPEAT_COUNT.findall(self.text)), default=0)
+            MAX_MATCH_BYTES,
+            300 + 3 * max(map(int, _REPEAT_COUNT_PATTERN.findall(self.text)), default=0),
         )
 
 
@@ -113,7 +114,7 @@ class Rules:
         It branches at each letter of the keywords, so that it quickly skips bytes that begin no
         keyword.
         """
-        words = {word: _TEXT_AFTER_KEYWORD.get(word, b"") for word in self.by_keyword}
+        words = {word: _LOOKAHEAD_BY_KEYWORD.get(word, b"") for word in self.by_keyword}
         return re.compile(build_branching_expression(words))
 
     @cached_property

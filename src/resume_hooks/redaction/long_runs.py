@@ -19,9 +19,9 @@ MIN_RUN_CHARACTERS = 16
 """Minimum number of characters in a run."""
 
 _RUN_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-_CLASS_TABLE = bytes(97 if sign in _RUN_BYTES else 32 for sign in range(256))
-_NEEDLE = b"a" * MIN_RUN_CHARACTERS
-_NON_DIGITS = bytes(range(256)).translate(None, b"0123456789")
+_RUN_BYTE_TABLE = bytes(97 if sign in _RUN_BYTES else 32 for sign in range(256))
+_SHORTEST_TRANSLATED_RUN = b"a" * MIN_RUN_CHARACTERS
+_NON_DIGIT_BYTES = bytes(range(256)).translate(None, b"0123456789")
 
 _ID_PREFIXES = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
 """The beginnings of the API's ids and of other words that are frequent in transcripts."""
@@ -34,26 +34,26 @@ The number of these runs is limited.
 """
 
 _VALUE_SEPARATORS = frozenset([b".", b"/", b"+", b"~"])
-_VALUE_TABLE = bytes(sign if sign in _RUN_BYTES + b"./+~" else 0 for sign in range(256))
+_VALUE_BYTE_TABLE = bytes(sign if sign in _RUN_BYTES + b"./+~" else 0 for sign in range(256))
 _VALUE_START_SEARCH_BYTES = 96
 """The number of bytes before a run in which the start of its value is searched for."""
 
-_HYPHEN = 45
+_HYPHEN_BYTE = 45
 _CHARACTERS_BEFORE_VALUE = frozenset([b"=", b'"', b"'", b" ", b":"])
-_SECRET_NAME = compile_lazily(
+_SECRET_NAME_PATTERN = compile_lazily(
     rb"(?i)(?:key|token|secret|pat|password)[\"'\\]{0,8}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,8}\Z"
 )
 
 _MAX_KEYWORD_OFFSET = 96
 """Maximum number of bytes between the start of a token and its keyword."""
 
-_BASE64_BEFORE_TOKEN = compile_lazily(
+_BASE64_BEFORE_TOKEN_PATTERN = compile_lazily(
     rb"(?:[A-Za-z0-9+/]{3}\+|(?=\S{0,12}\d)(?=\S{0,12}[A-Z])[A-Za-z0-9+/]{12}/)\Z"
 )
 """Matches base64 text directly before a match. In this case the match is part of the base64 text
 and not a token."""
 
-_TOKEN_TAIL = compile_lazily(rb"(?:\.?[\w-]){0,300}")
+_TOKEN_TAIL_PATTERN = compile_lazily(rb"(?:\.?[\w-]){0,300}")
 """Matches characters after a match that still belong to the token, because newer tokens may be
 longer."""
 
@@ -64,9 +64,9 @@ def suspect_runs(raw: bytes) -> list[tuple[int, int]]:
     Each of these runs contains a digit or a keyword, and is not a UUID, an API id or part of longer
     base64.
     """
-    classes = raw.translate(_CLASS_TABLE)
+    classes = raw.translate(_RUN_BYTE_TABLE)
     find, end, runs = classes.find, 0, []
-    while (start := find(_NEEDLE, end)) >= 0:
+    while (start := find(_SHORTEST_TRANSLATED_RUN, end)) >= 0:
         end = find(b" ", start)
         if end < 0:
             end = len(raw)
@@ -76,12 +76,12 @@ def suspect_runs(raw: bytes) -> list[tuple[int, int]]:
             or run[:5] in _ID_PREFIXES
             or (
                 end - start == 36
-                and run[8] == run[13] == _HYPHEN
+                and run[8] == run[13] == _HYPHEN_BYTE
                 and not _has_secret_name(raw, start)
             )
         ):
             continue
-        if not (run.translate(None, _NON_DIGITS) or _has_keyword(run)):
+        if not (run.translate(None, _NON_DIGIT_BYTES) or _has_keyword(run)):
             if len(_harmless_runs) < _MAX_CACHED_RUNS:
                 _harmless_runs.add(run)
         elif not _is_inside_base64(raw, start, end):
@@ -98,7 +98,7 @@ def _has_secret_name(raw: bytes, start: int) -> bool:
     """Check whether the text at ``start`` is assigned to a name that means a key, a token or a password."""
     return (
         raw[start - 1 : start] in _CHARACTERS_BEFORE_VALUE
-        and _SECRET_NAME.search(raw, max(0, start - 40), start) is not None
+        and _SECRET_NAME_PATTERN.search(raw, max(0, start - 40), start) is not None
     )
 
 
@@ -109,7 +109,9 @@ def start_of_value(raw: bytes, start: int) -> int:
     """
     if raw[start - 1 : start] not in _VALUE_SEPARATORS:
         return start
-    text_before = raw[max(0, start - _VALUE_START_SEARCH_BYTES) : start].translate(_VALUE_TABLE)
+    text_before = raw[max(0, start - _VALUE_START_SEARCH_BYTES) : start].translate(
+        _VALUE_BYTE_TABLE
+    )
     if b"\0" in text_before or start <= _VALUE_START_SEARCH_BYTES:
         return start - len(text_before.rpartition(b"\0")[2])
     return start
@@ -156,11 +158,11 @@ def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> It
                 if (
                     contains_keyword
                     and _is_token_of_rule(rule, match[group])
-                    and not _BASE64_BEFORE_TOKEN.search(
+                    and not _BASE64_BEFORE_TOKEN_PATTERN.search(
                         raw, max(0, match.start() - 24), match.start()
                     )
                 ):
-                    tail = _TOKEN_TAIL.match(raw, match.end(group))
+                    tail = _TOKEN_TAIL_PATTERN.match(raw, match.end(group))
                     yield Span(
                         rule.kind,
                         match.start(group),

@@ -10,43 +10,61 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
-from resume_hooks.redaction.notations import LINE_GAP, VALUE, VALUE_FIELD, any_character_except
+from resume_hooks.redaction.notations import (
+    LINE_GAP_EXPRESSION,
+    VALUE_EXPRESSION,
+    VALUE_FIELD_NAME_EXPRESSION,
+    any_character_except,
+)
 from resume_hooks.redaction.passwords import is_secret_field, value_of_match
 from resume_hooks.redaction.spans import GENERIC, Span
 
 _VALUE_SEARCH_BYTES = 400
 """The number of bytes before a name in which its value is searched for."""
 
-_NAME_FIELD_NAMES = rb"(?:parameter_?)?(?:name|key|variable|setting)"
-NAME_FIELD = compile_lazily(
-    rb"(?i)(?<![a-z])" + _NAME_FIELD_NAMES + rb"[\\\"']{0,12}\s{0,4}:[ \t]{0,4}[\\\"']{0,12}\Z"
+_NAME_FIELD_NAME_EXPRESSION = rb"(?:parameter_?)?(?:name|key|variable|setting)"
+NAME_FIELD_PATTERN = compile_lazily(
+    rb"(?i)(?<![a-z])"
+    + _NAME_FIELD_NAME_EXPRESSION
+    + rb"[\\\"']{0,12}\s{0,4}:[ \t]{0,4}[\\\"']{0,12}\Z"
 )
 """Matches the text before a name that is the value of a field, with escapes of any depth."""
 
-_FIELD_SEPARATOR = rb"[\"']?(?:," + LINE_GAP + rb"{0,60}|\n" + LINE_GAP + rb"{1,40})"
-_OTHER_FIELD = (
-    _FIELD_SEPARATOR
+_FIELD_SEPARATOR_EXPRESSION = (
+    rb"[\"']?(?:," + LINE_GAP_EXPRESSION + rb"{0,60}|\n" + LINE_GAP_EXPRESSION + rb"{1,40})"
+)
+_OTHER_FIELD_EXPRESSION = (
+    _FIELD_SEPARATOR_EXPRESSION
     + rb"[\"']?\w{1,30}[\"']?[ \t]{0,4}:[ \t]{0,4}(?:[\w.-]{1,40}|[\"'][^\"'\n]{0,60}(?=[\"']))"
 )
 """Matches a field other than those of the name and the value."""
 
-_VALUE_FIELD = rb"[\"']?(?i:" + VALUE_FIELD + rb")[\"']?[ \t]{0,4}:[ \t]{0,4}" + VALUE
-_VALUE_AFTER_NAME = compile_lazily(
-    rb"(?:" + _OTHER_FIELD + rb"){1,4}?" + _FIELD_SEPARATOR + _VALUE_FIELD
+_VALUE_FIELD_EXPRESSION = (
+    rb"[\"']?(?i:"
+    + VALUE_FIELD_NAME_EXPRESSION
+    + rb")[\"']?[ \t]{0,4}:[ \t]{0,4}"
+    + VALUE_EXPRESSION
 )
-_VALUE_BEFORE_NAME = compile_lazily(
+_VALUE_AFTER_NAME_PATTERN = compile_lazily(
+    rb"(?:"
+    + _OTHER_FIELD_EXPRESSION
+    + rb"){1,4}?"
+    + _FIELD_SEPARATOR_EXPRESSION
+    + _VALUE_FIELD_EXPRESSION
+)
+_VALUE_BEFORE_NAME_PATTERN = compile_lazily(
     rb"(?<![\w.-])"
-    + _VALUE_FIELD
+    + _VALUE_FIELD_EXPRESSION
     + rb"(?:"
-    + _OTHER_FIELD
+    + _OTHER_FIELD_EXPRESSION
     + rb"){0,4}?"
-    + _FIELD_SEPARATOR
+    + _FIELD_SEPARATOR_EXPRESSION
     + rb"[\"']?(?i:"
-    + _NAME_FIELD_NAMES
+    + _NAME_FIELD_NAME_EXPRESSION
     + rb")[^:\n]{0,8}:\s?\S?\Z"
 )
 
-SECRET_KIND = rb"kind[\\\"']{0,20}[ \t]{0,4}:[ \t]{0,4}[\\\"']{0,20}secret(?![\w-])"
+SECRET_KIND_EXPRESSION = rb"kind[\\\"']{0,20}[ \t]{0,4}:[ \t]{0,4}[\\\"']{0,20}secret(?![\w-])"
 """Matches the ``kind`` field of a Kubernetes Secret, in lower case and with escapes of any depth.
 """
 
@@ -54,21 +72,21 @@ _DATA_SEARCH_BYTES = 20_000
 """The number of bytes on each side of the ``kind`` field in which the object's data is searched
 for."""
 
-_LINE_NUMBER = rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92)?"
-_YAML_DATA = compile_lazily(
-    _LINE_NUMBER
+_LINE_NUMBER_EXPRESSION = rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92)?"
+_YAML_DATA_PATTERN = compile_lazily(
+    _LINE_NUMBER_EXPRESSION
     + rb"([ \t]{0,40})(?:string)?[dD]ata:[ \t]{0,8}\r?\n"
     + rb"((?:"
-    + _LINE_NUMBER
+    + _LINE_NUMBER_EXPRESSION
     + rb"\1[ \t]{1,8}[\w.-]{1,250}:[ \t]{1,8}[^\n]{1,8000}(?:\n|\Z)){1,60})"
 )
-_JSON_DATA = compile_lazily(rb"\"(?:string)?[dD]ata\"\s{0,4}:\s{0,4}(\{[^{}]{1,16000}\})")
+_JSON_DATA_PATTERN = compile_lazily(rb"\"(?:string)?[dD]ata\"\s{0,4}:\s{0,4}(\{[^{}]{1,16000}\})")
 _MAX_DATA_POSITIONS = 6
 """Maximum number of positions that are tried as the data on each side of the ``kind`` field. Among
 them are the word ``metadata`` and annotations, which look similar."""
 
-_DATA_ENTRY = compile_lazily(
-    rb"(?m)(?:^" + _LINE_NUMBER + rb"[ \t]*|[{,]\s*)\"?[\w.-]{1,250}\"?:[ \t]{0,8}"
+_DATA_ENTRY_PATTERN = compile_lazily(
+    rb"(?m)(?:^" + _LINE_NUMBER_EXPRESSION + rb"[ \t]*|[{,]\s*)\"?[\w.-]{1,250}\"?:[ \t]{0,8}"
     rb"[\"']?(?![\[{<$*&!\"'])("
     + any_character_except(b"\"',")
     + rb"{6,8000})(?=[\"'\s,\x80-\xff]|\Z)"
@@ -78,9 +96,9 @@ _DATA_ENTRY = compile_lazily(
 
 def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
     """Yield the secret whose name is the field value from ``start`` to ``end``, if there is one."""
-    if NAME_FIELD.search(raw, max(0, start - 40), start) is None:
+    if NAME_FIELD_PATTERN.search(raw, max(0, start - 40), start) is None:
         return
-    match = _VALUE_AFTER_NAME.match(raw, end) or _VALUE_BEFORE_NAME.search(
+    match = _VALUE_AFTER_NAME_PATTERN.match(raw, end) or _VALUE_BEFORE_NAME_PATTERN.search(
         raw, max(0, start - _VALUE_SEARCH_BYTES), start
     )
     if match is None:
@@ -95,7 +113,10 @@ def kubernetes_secret_spans(raw: bytes, position: int) -> Generator[Span, None, 
 
     The values may be encoded in base64.
     """
-    for pattern, word, start_mark in ((_YAML_DATA, b"ata:", b"\n"), (_JSON_DATA, b'ata"', b'"')):
+    for pattern, word, start_mark in (
+        (_YAML_DATA_PATTERN, b"ata:", b"\n"),
+        (_JSON_DATA_PATTERN, b'ata"', b'"'),
+    ):
         for word_start in _positions_of_data(raw, position, word):
             start = max(
                 0,
@@ -104,7 +125,7 @@ def kubernetes_secret_spans(raw: bytes, position: int) -> Generator[Span, None, 
             block = pattern.match(raw, start)
             if block is not None:
                 data_group = block.lastindex or 0
-                for entry in _DATA_ENTRY.finditer(
+                for entry in _DATA_ENTRY_PATTERN.finditer(
                     raw, block.start(data_group), block.end(data_group)
                 ):
                     yield Span("kubernetes-secret", *entry.span(1), GENERIC)

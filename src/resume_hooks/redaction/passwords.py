@@ -24,27 +24,27 @@ from resume_hooks.redaction.false_positives import (
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.notations import (
     ANY_WORDS,
-    ASSIGNED_VALUE,
-    CHANGED_TO_VALUE,
+    ASSIGNED_VALUE_PATTERN,
+    CHANGED_TO_VALUE_PATTERN,
     LIKELY_PASSWORD,
-    LINE_START,
-    LOGIN_NOTATIONS,
+    LINE_START_EXPRESSION,
+    LOGIN_PATTERNS,
     LOWER_CASE_WORDS,
-    NEW_VALUE,
-    NOT_A_GRAMMAR_WORD,
-    NOTATIONS_BY_CHARACTER,
+    NEW_VALUE_PATTERN,
+    NO_GRAMMAR_WORD_EXPRESSION,
+    NOTATIONS_BY_FIRST_CHARACTER,
     PROSE_PASSWORD,
-    QUOTED_VALUE,
+    QUOTED_VALUE_EXPRESSION,
     RANDOM_CHARACTERS,
     THREE_WORDS,
-    VALUE_BELOW_NAME,
-    VALUE_IN_PARENTHESES,
-    VALUE_SET_BY_COMMAND,
-    WORDS_BEFORE_NAME,
+    VALUE_BELOW_NAME_PATTERN,
+    VALUE_IN_PARENTHESES_PATTERN,
+    VALUE_SET_BY_COMMAND_PATTERN,
+    WORDS_BEFORE_NAME_PATTERN,
     Notation,
 )
 from resume_hooks.redaction.program_text import (
-    PROGRAM_NAME,
+    PROGRAM_NAME_PATTERN,
     VIM_SYNTAX_LINES,
     is_value_of_many_names,
     is_variable,
@@ -55,8 +55,8 @@ NONE, KEY, LOGIN, PASSWORD = range(4)
 """The meanings of a name: no secret, a random key, a user name with a password, or a password that
 a person may have chosen."""
 
-_CAMEL_CASE_BOUNDARY = compile_lazily(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_WORD_SEPARATOR = compile_lazily(rb"[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d)")
+_CAMEL_CASE_BOUNDARY_PATTERN = compile_lazily(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD_SEPARATOR_PATTERN = compile_lazily(rb"[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d)")
 
 _NEUTRAL_SUFFIXES = frozenset(
     b"value prod production dev development staging stage test testing live default primary secondary main old "
@@ -85,7 +85,7 @@ _PASSWORD_SUFFIXES = (
     b"dbpw",
     b"pwd",
 )
-_CHOSEN_KEY_WORDS = compile_lazily(
+_CHOSEN_KEY_WORDS_PATTERN = compile_lazily(
     rb"(?:encrypt(?:ion)?|signing|master|secret|shared|auth|authentication|authorization|crypt|crypto|cipher|aes"
     rb"|hmac|jwt|session|cookie|wpa|"
     rb"wep|network|encryption|decryption|security|account|machine|validation)$"
@@ -116,11 +116,11 @@ _LOGIN_WORDS = frozenset(
         b"authorization logins auth creds credentials userpwd ident login basic basicauth userpass"
     ).split()
 )
-_LINTER_COMMENT = compile_lazily(rb"# ?(?:noqa|nosec|type|pragma|pylint|mypy|ruff|fmt)\b")
+_LINTER_COMMENT_PATTERN = compile_lazily(rb"# ?(?:noqa|nosec|type|pragma|pylint|mypy|ruff|fmt)\b")
 """Matches the beginning of a comment for a linter, which may follow the Python statement ``pass``.
 """
 
-HARMLESS_NAME = compile_lazily(
+HARMLESS_NAME_PATTERN = compile_lazily(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
     rb"|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync"
     rb"|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
@@ -138,7 +138,7 @@ its last word."""
 
 _OTHER_WORDS_IN_PASS = (b"bypass", b"buypass", b"compass", b"surpass", b"trespass", b"overpass")
 
-_WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _MAX_NAME_BYTES = 64
 _MIN_VALUE_BYTES = 6
 _MIN_GENERATED_BYTES = 24
@@ -148,106 +148,112 @@ is not in ASCII."""
 CONTEXT_BYTES = 160
 """The number of bytes before a name that are examined."""
 
-_REST_OF_NAME = compile_lazily(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
-_ESCAPE_END = compile_lazily(rb"[ntr]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
+_REST_OF_NAME_PATTERN = compile_lazily(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
+_ESCAPE_END_PATTERN = compile_lazily(rb"[ntr]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
 r"""Matches the end of an escape before a name, for example the ``n`` in ``\n``, which looks like
 part of the name."""
 
-_FIRST_WORD_OF_NAME = compile_lazily(
+_FIRST_WORD_OF_NAME_PATTERN = compile_lazily(
     rb"(?i)\b(?:api|access|auth|secret|private|encryption|signing|license|bearer|connection|recovery|security"
     rb"|deploy|session) \Z"
 )
 _SECOND_WORDS_OF_NAME = (b"key", b"token", b"string", b"code")
 _KIND_BY_MEANING = ("", "token", "password", "password")
-_SECRET_UUID_NAME = compile_lazily(
+_SECRET_UUID_NAME_PATTERN = compile_lazily(
     rb"(?i)(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.\s-]?(?:key|id))?|\w[_-](?:token"
     rb"|key|pat|secret|password|secret[_-]id)|authorization)\Z"
 )
 """Matches a name whose value is a secret even if it is a UUID. Most other UUIDs are only
 identifiers."""
 
-_SETTING_START = compile_lazily(
-    LINE_START
+_SETTING_START_PATTERN = compile_lazily(
+    LINE_START_EXPRESSION
     + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |-e |[\w.-]{1,40}: {0,3}\{ )?[\"']?"
 )
 """Matches the text before a name in a line of settings."""
 
-_STANDARD_OR_VERSION = compile_lazily(
+_STANDARD_OR_VERSION_PATTERN = compile_lazily(
     rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python"
     rb"|oauth|iso|win|tcp|udp|socks)[-_]?v?\d|[\w.]+=[^=]"
 )
 """Matches the names of standards and version numbers, which occur in sentences about passwords."""
 
-_ASCII_RUN = compile_lazily(rb"[!-~]+")
-_STANDARD_NAME = compile_lazily(
+_ASCII_RUN_PATTERN = compile_lazily(rb"[!-~]+")
+_STANDARD_NAME_PATTERN = compile_lazily(
     rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf|argon2(?:id?|d)?)(?![a-z0-9])"
     rb"|\A(?:id-)?(?:pbes2|base-?\d\d(?:-encoded)?|aes-?\d{3}|pkcs-?#?\d{1,2}|x\d{3,5}|md5|ieee-?\d{3,5}x?|aes-?\d{3}-\w{3}|\d{1,2}-(?:bit|byte))\Z"
 )
-_DIGIT = compile_lazily(rb"\d")
-_TOPIC_WORD = compile_lazily(
+_DIGIT_PATTERN = compile_lazily(rb"\d")
+_TOPIC_WORD_PATTERN = compile_lazily(
     rb"form|field|input|label|hash|update|reset|change|error|message|page|policy|manager|store|service|file|hint"
     rb"|name|secret|token|config|prompt|user|login|auth|pass|self|this|option|setting|state|(?<![a-z])keys?(?![a-z])"
 )
-_ENV_VARIABLE = compile_lazily(rb"[A-Z][A-Z0-9_]{2,60}\Z")
-_GENERATED_WORDS = compile_lazily(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
+_ENV_VARIABLE_PATTERN = compile_lazily(rb"[A-Z][A-Z0-9_]{2,60}\Z")
+_GENERATED_WORDS_PATTERN = compile_lazily(
+    rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}"
+)
 """Matches a password of three or more words, as some programs generate it."""
 
-_OBJECT_PATH = compile_lazily(
+_OBJECT_PATH_PATTERN = compile_lazily(
     rb"(?:self|this|cls|conf|config|settings|options|args|state|request|env)\."
 )
 """Matches the beginning of an expression that refers to a value in a program, for example
 ``self.``."""
 
-_CONSTANT_NAME = compile_lazily(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-_TYPE_NAME = compile_lazily(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z][a-z]*\d{0,3})+")
+_CONSTANT_NAME_PATTERN = compile_lazily(
+    rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
+)
+_TYPE_NAME_PATTERN = compile_lazily(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z][a-z]*\d{0,3})+")
 """Matches the name of a type in a program: capitalised words and numbers."""
 
-_NUMBERED_TYPE_NAME = compile_lazily(rb"(?=[A-Za-z]*\d)(?:[A-Z]\d{0,2}[a-z]*){2,}[A-Z][a-z]{3,}")
+_NUMBERED_TYPE_NAME_PATTERN = compile_lazily(
+    rb"(?=[A-Za-z]*\d)(?:[A-Z]\d{0,2}[a-z]*){2,}[A-Z][a-z]{3,}"
+)
 """Matches the name of a type with a number before its last word, for example
 ``V1SecretVolumeSource``."""
 
-_CODE_NAME = compile_lazily(rb"[a-z]+(?:[A-Z][a-z]*\d{0,2})+")
-_TEXT_AFTER_CODE_NAME = compile_lazily(rb"[ \t]*[;,)]")
-_OPERATOR_AFTER_NAME = compile_lazily(rb"[ \t]+(?:\?|[=!]=|\+|\|\||&&)[ \t]")
+_CODE_NAME_PATTERN = compile_lazily(rb"[a-z]+(?:[A-Z][a-z]*\d{0,2})+")
+_TEXT_AFTER_CODE_NAME_PATTERN = compile_lazily(rb"[ \t]*[;,)]")
+_OPERATOR_AFTER_NAME_PATTERN = compile_lazily(rb"[ \t]+(?:\?|[=!]=|\+|\|\||&&)[ \t]")
 """Matches the text after a variable in an expression: ``expect_failure ? "XPASS" : "PASS"``."""
 
-_PROSE_AFTER_VALUE = compile_lazily(rb"[ \t]+[a-z]{2,}[ \t]+[a-z]{2,}")
-_OPENPGP_ID = compile_lazily(rb"(?=[0-9]*[A-F])(?:[0-9A-F]{8}|[0-9A-F]{40})")
+_PROSE_AFTER_VALUE_PATTERN = compile_lazily(rb"[ \t]+[a-z]{2,}[ \t]+[a-z]{2,}")
+_OPENPGP_ID_PATTERN = compile_lazily(rb"(?=[0-9]*[A-F])(?:[0-9A-F]{8}|[0-9A-F]{40})")
 """Matches the short or the complete id of an OpenPGP key."""
 
-_AMAZON_NAME = compile_lazily(rb"\barn:[^\s\"'<>]{1,90}:\Z")
-_COMPARISON = compile_lazily(rb"\\?\"[ \t]+!?=[ \t]")
+_AMAZON_NAME_PATTERN = compile_lazily(rb"\barn:[^\s\"'<>]{1,90}:\Z")
+_COMPARISON_PATTERN = compile_lazily(rb"\\?\"[ \t]+!?=[ \t]")
 """Matches the text after the last variable in a string that a shell compares: ``"$mode,$pass" = ``.
 """
 
-_TEXT_AFTER_TYPE = compile_lazily(rb"[ \t]*[,;)|\[}=]")
-_COLON_WORDS_BEFORE_NAME = compile_lazily(rb"(?:[A-Za-z-]+:)+\Z")
-_COLON_WORDS = compile_lazily(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
+_TEXT_AFTER_TYPE_PATTERN = compile_lazily(rb"[ \t]*[,;)|\[}=]")
+_COLON_WORDS_BEFORE_NAME_PATTERN = compile_lazily(rb"(?:[A-Za-z-]+:)+\Z")
+_COLON_WORDS_PATTERN = compile_lazily(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
 """Matches words separated by colons, as in names of commands and types: ``user:login:list``."""
 
-_FORMAT = compile_lazily(rb"[A-Za-z_-]+(?::[A-Za-z_-]+)+:?")
+_FORMAT_PATTERN = compile_lazily(rb"[A-Za-z_-]+(?::[A-Za-z_-]+)+:?")
 """Matches words separated by colons, as in setting names and in formats: ``user:password_hash:``.
 """
 
-_COLON_FIELDS = compile_lazily(rb"[A-Za-z_+-]+\d?(?::[A-Za-z_+-]+\d?)+")
+_COLON_FIELDS_PATTERN = compile_lazily(rb"[A-Za-z_+-]+\d?(?::[A-Za-z_+-]+\d?)+")
 """Matches the later fields of a format: ``name:password:gid:member1``."""
 
-_CONDITION_OR_FAILURE = compile_lazily(
+_CONDITION_OR_FAILURE_PATTERN = compile_lazily(
     rb"(?i) (?:when|if|unless) |\b(?:fail(?:ed|s|ure)?|errors?|denied|refused|rejected|aborted)\b"
 )
 """Matches the words of a condition in a sentence, or of a failure report before its reason."""
 
-_ID_LABEL = compile_lazily(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
+_ID_LABEL_PATTERN = compile_lazily(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
 """Matches the end of the text before an id."""
 
-_SENTENCE_NOTATIONS = (CHANGED_TO_VALUE, VALUE_IN_PARENTHESES)
+_SENTENCE_PATTERNS = (CHANGED_TO_VALUE_PATTERN, VALUE_IN_PARENTHESES_PATTERN)
 """The notations that can contain any name and that occur in sentences about passwords."""
 
-_ADDRESS = compile_lazily(rb"[a-z][a-z0-9+.-]{1,20}://")
-_OTHER_SETTING = compile_lazily(rb"[a-z_]{2,20}=[\w.:]+")
+_ADDRESS_PATTERN = compile_lazily(rb"[a-z][a-z0-9+.-]{1,20}://")
+_OTHER_SETTING_PATTERN = compile_lazily(rb"[a-z_]{2,20}=[\w.:]+")
 """Matches another name with its value, as in the settings and logs of a program."""
 
-_FURTHER_WORDS = compile_lazily(rb"[ \t]+(?!#|//)\S")
+_FURTHER_WORDS_PATTERN = compile_lazily(rb"[ \t]+(?!#|//)\S")
 """Matches text with further words after a value on the same line."""
 
 _MIN_SEPARATORS = 4
@@ -256,30 +262,30 @@ _MIN_SEPARATORS = 4
 _MIN_WORDS_IN_LIST = 3
 """Minimum number of words before a name in a line that lists names of settings."""
 
-_BADGE_ADDRESS = compile_lazily(rb"\.(?:svg|png)\?\Z")
+_BADGE_ADDRESS_PATTERN = compile_lazily(rb"\.(?:svg|png)\?\Z")
 """Matches the end of the address of an image. A token in this address is public."""
 
-_REPORT_NUMBER = compile_lazily(rb"(?:CVE|GHSA|RFC|ISO|DSA|USN)-[\d-]+")
+_REPORT_NUMBER_PATTERN = compile_lazily(rb"(?:CVE|GHSA|RFC|ISO|DSA|USN)-[\d-]+")
 """Matches the number of a report or of a standard."""
 
-_CLOSING_BRACKET = compile_lazily(rb"[\"'`\\]{0,4}\]")
-_UNDERSCORE_TABLE = bytes.maketrans(b"-.", b"__")
-_NAME_ONLY = compile_lazily(rb"[\w-]+")
+_CLOSING_BRACKET_PATTERN = compile_lazily(rb"[\"'`\\]{0,4}\]")
+_TO_UNDERSCORE_TABLE = bytes.maketrans(b"-.", b"__")
+_NAME_ONLY_PATTERN = compile_lazily(rb"[\w-]+")
 _MIN_TOPIC_LETTERS = 3
 """Minimum number of letters in a word that shows the topic of a value by itself."""
 
-_TYPE_PREFIX = compile_lazily(rb"(?:[*}:]|\d{7}):\Z")
+_TYPE_PREFIX_PATTERN = compile_lazily(rb"(?:[*}:]|\d{7}):\Z")
 """Matches the text before a name that is a type in a program, or part of AWS's name for a secret.
 """
 
-_QUERY_PARAMETER = compile_lazily(rb"&[\w.]{1,60}=")
-_HYPHENATED_WORDS = compile_lazily(rb"[a-z]+(?:-[a-z]+)*")
-_STORE_BEFORE_PASS = compile_lazily(
+_QUERY_PARAMETER_PATTERN = compile_lazily(rb"&[\w.]{1,60}=")
+_HYPHENATED_WORDS_PATTERN = compile_lazily(rb"[a-z]+(?:-[a-z]+)*")
+_STORE_BEFORE_PASS_PATTERN = compile_lazily(
     rb"(?i)(?:provider|backend|store|driver)[\\\"' \t]{0,6}[=:][\\\"' \t]{0,6}\Z"
 )
 """Matches the text before ``pass`` in a setting in which ``pass`` is the name of the program."""
 
-_OPTION_NAME = compile_lazily(rb"[a-z]{2,}\d?(?:-[a-z]{2,}\d?){2,}")
+_OPTION_NAME_PATTERN = compile_lazily(rb"[a-z]{2,}\d?(?:-[a-z]{2,}\d?){2,}")
 """Matches the name of an option, for example ``mschapv2-and-ntlmv2-only``."""
 
 _EXPRESSION = compile_lazily(
@@ -288,29 +294,29 @@ _EXPRESSION = compile_lazily(
 """Matches a Vim variable or a conditional expression in a minified program: ``s:last_password``,
 ``ho?ho.isBuffer:e``."""
 
-_PROMPT = compile_lazily(rb"[\w.@()-]+[#>$%]")
+_PROMPT_PATTERN = compile_lazily(rb"[\w.@()-]+[#>$%]")
 """Matches the prompt of a shell or device that follows a password prompt."""
 
-_SHORTEST_NAME = 2
+_MIN_NAME_LETTERS = 2
 _NOISE_BEFORE_NAME = frozenset(bytes([sign]) for sign in b")!}~`^%+<=*#/")
 """Characters before a short name, such as ``pw``, that occur only in encoded data."""
 
 _SETTING_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
-_LOGIN_ASSIGNMENT = compile_lazily(
+_LOGIN_ASSIGNMENT_PATTERN = compile_lazily(
     rb"(?i)(?:^|[\s\"',;{(_.?&-])(?:user(?:[ _-]?name|[ _-]?id)?|login|host(?:name)?|port|dbname|database|adapter)"
     rb"[\"']?(?:[ \t]{0,4}(?:=>|=|:)[ \t]{0,4}|[ \t]{1,8}"
-    + NOT_A_GRAMMAR_WORD
+    + NO_GRAMMAR_WORD_EXPRESSION
     + rb")[\"']?[\w.@-]{1,80}"
 )
 """Matches an assignment to a user, a host or a database."""
 
-_AWS_SECURE_STRING = compile_lazily(
-    rb"(?i)securestring\\{0,3}\"\s*,\s*\\{0,3}\"value\\{0,3}\"\s*:\s*" + QUOTED_VALUE
+_AWS_SECURE_STRING_PATTERN = compile_lazily(
+    rb"(?i)securestring\\{0,3}\"\s*,\s*\\{0,3}\"value\\{0,3}\"\s*:\s*" + QUOTED_VALUE_EXPRESSION
 )
 """Matches the output of AWS for an encrypted parameter."""
 
-_POWERSHELL_SECURE_STRING = compile_lazily(
-    rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + QUOTED_VALUE
+_POWERSHELL_SECURE_STRING_PATTERN = compile_lazily(
+    rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + QUOTED_VALUE_EXPRESSION
 )
 
 
@@ -335,7 +341,7 @@ def classify_name(name: bytes) -> int:
         last.endswith(_PASSWORD_SUFFIXES) and not last.endswith(_OTHER_WORDS_IN_PASS)
     ):
         return PASSWORD
-    if HARMLESS_NAME.search(b"_".join(words[-4:])):
+    if HARMLESS_NAME_PATTERN.search(b"_".join(words[-4:])):
         return NONE
     if last in _LOGIN_WORDS or (last.endswith(_LOGIN_SUFFIXES) and not last.endswith(b"oauth")):
         return LOGIN
@@ -352,7 +358,9 @@ def classify_name(name: bytes) -> int:
 def _words_of_name(name: bytes) -> tuple[bytes, ...]:
     """Return the words of a name in lower case. The name may have any notation."""
     return tuple(
-        word.lower() for word in _WORD_SEPARATOR.split(_CAMEL_CASE_BOUNDARY.sub(b"_", name)) if word
+        word.lower()
+        for word in _WORD_SEPARATOR_PATTERN.split(_CAMEL_CASE_BOUNDARY_PATTERN.sub(b"_", name))
+        if word
     )
 
 
@@ -360,29 +368,31 @@ def _meaning_of_key(words: bytes) -> int:
     """Return the meaning of a name that consists of ``words`` and ``key``."""
     if words in {b"", b"by"} or words.endswith(_PUBLIC_KEY_WORDS):
         return NONE
-    if _CHOSEN_KEY_WORDS.search(words):
+    if _CHOSEN_KEY_WORDS_PATTERN.search(words):
         return PASSWORD
     return KEY
 
 
-def name_at(raw: bytes, position: int) -> tuple[int, int, int]:
+def range_and_meaning_of_name(raw: bytes, position: int) -> tuple[int, int, int]:
     """Return the start, the end and the meaning of the name that contains a word at ``position``."""
     text_before = raw[max(0, position - _MAX_NAME_BYTES) : position]
-    start = position - len(text_before) + len(text_before.rstrip(_WORD_BYTES))
-    rest = _REST_OF_NAME.match(raw, position)
+    start = position - len(text_before) + len(text_before.rstrip(_NAME_BYTES))
+    rest = _REST_OF_NAME_PATTERN.match(raw, position)
     end = rest.end() if rest else position
-    if raw[start - 1 : start] == b"\\" and (escape := _ESCAPE_END.match(raw, start)):
+    if raw[start - 1 : start] == b"\\" and (escape := _ESCAPE_END_PATTERN.match(raw, start)):
         start = min(escape.end(), position)
     name = raw[start:end].lstrip(b"-.")
     start = end - len(name)
     if name.lower() in _SECOND_WORDS_OF_NAME and (
-        first_word := _FIRST_WORD_OF_NAME.search(raw, max(0, start - 16), start)
+        first_word := _FIRST_WORD_OF_NAME_PATTERN.search(raw, max(0, start - 16), start)
     ):
         name = first_word[0] + name
     return start, end, classify_name(name)
 
 
-def assigned_spans(raw: bytes, start: int, end: int, meaning: int) -> Generator[Span, None, int]:
+def assigned_secret_spans(
+    raw: bytes, start: int, end: int, meaning: int
+) -> Generator[Span, None, int]:
     """Yield the secret that belongs to the name from ``start`` to ``end``, if there is one.
 
     ``meaning`` is the meaning of the name. Return the end of the text that was examined.
@@ -390,35 +400,37 @@ def assigned_spans(raw: bytes, start: int, end: int, meaning: int) -> Generator[
     examined_end = 0
     context_start = max(0, start - CONTEXT_BYTES)
     line_start = raw.rfind(b"\n", context_start, start) + 1 or (0 if context_start == 0 else -1)
-    if _names_something_else(raw, line_start, start, end):
+    if _is_not_name_of_value(raw, line_start, start, end):
         return 0
-    for notation in NOTATIONS_BY_CHARACTER[raw[end]] if end < len(raw) else ():
-        if notation.text_between in LOGIN_NOTATIONS and meaning != LOGIN:
+    for notation in NOTATIONS_BY_FIRST_CHARACTER[raw[end]] if end < len(raw) else ():
+        if notation.value_pattern in LOGIN_PATTERNS and meaning != LOGIN:
             continue
-        match = notation.text_between.match(raw, end)
+        match = notation.value_pattern.match(raw, end)
         if match and _matches_before_name(notation, raw, context_start, line_start, start):
             examined_end = match.end()
             value_start, value = value_of_match(match)
-            if raw[start - 1 : start] in {b"?", b"&"} or _QUERY_PARAMETER.search(value):
+            if raw[start - 1 : start] in {b"?", b"&"} or _QUERY_PARAMETER_PATTERN.search(value):
                 value = value.partition(b"&")[0]
             requirement = (
                 _requirement_for_password(raw, line_start, start, end, notation, match)
                 if meaning == PASSWORD
                 else notation.requirement
             )
-            ascii_run = _ASCII_RUN.match(value)
+            ascii_run = _ASCII_RUN_PATTERN.match(value)
             if ascii_run and (meaning == KEY or len(ascii_run[0]) >= _MIN_GENERATED_BYTES):
                 value = ascii_run[0]
             match_start = value_start
-            if meaning == LOGIN and notation.text_between not in LOGIN_NOTATIONS:
+            if meaning == LOGIN and notation.value_pattern not in LOGIN_PATTERNS:
                 value_start, value = _password_after_user(
-                    value_start, value, b":/" if notation.text_between is ASSIGNED_VALUE else b":"
+                    value_start,
+                    value,
+                    b":/" if notation.value_pattern is ASSIGNED_VALUE_PATTERN else b":",
                 )
             value_meaning = (
                 KEY
                 if meaning == LOGIN
                 and value_start == match_start
-                and notation.text_between not in LOGIN_NOTATIONS
+                and notation.value_pattern not in LOGIN_PATTERNS
                 and not is_basic_auth(value)
                 else meaning
             )
@@ -438,7 +450,7 @@ def assigned_spans(raw: bytes, start: int, end: int, meaning: int) -> Generator[
 
 def _new_value_spans(raw: bytes, end: int, meaning: int, name: bytes) -> Iterator[Span]:
     """Yield the new value after an old value, as in Terraform's plans: ``"old" -> "new"``."""
-    match = NEW_VALUE.match(raw, end)
+    match = NEW_VALUE_PATTERN.match(raw, end)
     if match and meaning != LOGIN and _is_secret_value(meaning, match["quoted"], THREE_WORDS, name):
         yield Span(_KIND_BY_MEANING[meaning], *match.span("quoted"), GENERIC)
 
@@ -447,13 +459,13 @@ def _matches_before_name(
     notation: Notation, raw: bytes, context_start: int, line_start: int, start: int
 ) -> bool:
     """Check whether the text before a name matches the notation."""
-    if notation.before is None:
+    if notation.text_before_pattern is None:
         return True
-    if notation.before is WORDS_BEFORE_NAME:
+    if notation.text_before_pattern is WORDS_BEFORE_NAME_PATTERN:
         if line_start < 0 or raw.startswith(VIM_SYNTAX_LINES, line_start):
             return False
-        return notation.before.fullmatch(raw, line_start, start) is not None
-    return notation.before.search(raw, context_start, start) is not None
+        return notation.text_before_pattern.fullmatch(raw, line_start, start) is not None
+    return notation.text_before_pattern.search(raw, context_start, start) is not None
 
 
 def _is_pass_verb(notation: Notation, match: re.Match[bytes], value: bytes) -> bool:
@@ -462,7 +474,7 @@ def _is_pass_verb(notation: Notation, match: re.Match[bytes], value: bytes) -> b
     is_prose = (
         notation.requirement == PROSE_PASSWORD
         and b":" not in match[0]
-        and (quote is None or PROGRAM_NAME.fullmatch(value))
+        and (quote is None or PROGRAM_NAME_PATTERN.fullmatch(value))
     )
     return b"/" in value or quote == b"`" or b"`" in match[0] or bool(is_prose)
 
@@ -474,28 +486,31 @@ def _is_about_something_else(
     match_start, value = value_of_match(match)
     if raw[start:end].lower() == b"pass" and (
         _is_pass_verb(notation, match, value[value_start - match_start :])
-        or _STORE_BEFORE_PASS.search(raw, max(0, start - 24), start)
+        or _STORE_BEFORE_PASS_PATTERN.search(raw, max(0, start - 24), start)
     ):
         return True
     if value.startswith(b"urn:") or (
-        b"#" in raw[end:value_start] and _LINTER_COMMENT.search(raw, end, value_start)
+        b"#" in raw[end:value_start] and _LINTER_COMMENT_PATTERN.search(raw, end, value_start)
     ):
         return True
-    if notation.text_between is ASSIGNED_VALUE:
+    if notation.value_pattern is ASSIGNED_VALUE_PATTERN:
         return bool(match["bare"]) and _is_program_text(raw, start, match)
-    if notation.text_between in _SENTENCE_NOTATIONS and _DIGIT.search(value) is None:
+    if notation.value_pattern in _SENTENCE_PATTERNS and _DIGIT_PATTERN.search(value) is None:
         return True
-    if notation.text_between is VALUE_BELOW_NAME:
-        return _PROMPT.fullmatch(value) is not None
-    if notation.text_between is LOGIN_NOTATIONS[0]:
+    if notation.value_pattern is VALUE_BELOW_NAME_PATTERN:
+        return _PROMPT_PATTERN.fullmatch(value) is not None
+    if notation.value_pattern is LOGIN_PATTERNS[0]:
         text_before_value = match[0][: match_start - match.start()]
-        return _CONDITION_OR_FAILURE.search(text_before_value) is not None
-    if notation.text_between is VALUE_SET_BY_COMMAND:
+        return _CONDITION_OR_FAILURE_PATTERN.search(text_before_value) is not None
+    if notation.value_pattern is VALUE_SET_BY_COMMAND_PATTERN:
         return _is_emphasised_word(value) or (
-            value.isalpha() and _FURTHER_WORDS.match(raw, match.end()) is not None
+            value.isalpha() and _FURTHER_WORDS_PATTERN.match(raw, match.end()) is not None
         )
     return notation.requirement == PROSE_PASSWORD and (
-        (notation.before is WORDS_BEFORE_NAME and _is_word_in_line(raw, start, match))
+        (
+            notation.text_before_pattern is WORDS_BEFORE_NAME_PATTERN
+            and _is_word_in_line(raw, start, match)
+        )
         or _is_sentence_about_something_else(match)
     )
 
@@ -504,7 +519,7 @@ def _is_word_in_line(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     """Check whether a value after a space is one of many words in its line, not a setting's value."""
     _, value = value_of_match(match)
     line_start = raw.rfind(b"\n", max(0, start - CONTEXT_BYTES), start) + 1
-    if _FURTHER_WORDS.match(raw, match.end()):
+    if _FURTHER_WORDS_PATTERN.match(raw, match.end()):
         return consists_of_words(value) or value.isupper() or _is_emphasised_word(value)
     words_before = raw[line_start:start].split()
     return len(words_before) >= _MIN_WORDS_IN_LIST and b"-" in value and consists_of_words(value)
@@ -522,9 +537,9 @@ def _is_program_text(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     if b"=" in match[0]:
         return False
     if (
-        _TYPE_NAME.fullmatch(value)
+        _TYPE_NAME_PATTERN.fullmatch(value)
         and consists_of_words(value)
-        and _TEXT_AFTER_TYPE.match(raw, match.end())
+        and _TEXT_AFTER_TYPE_PATTERN.match(raw, match.end())
     ):
         return True
     return _is_word_of_longer_name(raw, start, match)
@@ -533,14 +548,14 @@ def _is_program_text(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
 def _is_word_after_colon(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     """Check whether a value after a colon begins another setting or a sentence."""
     value = match["bare"]
-    if value.endswith(b":") or _OTHER_SETTING.fullmatch(value) is not None:
+    if value.endswith(b":") or _OTHER_SETTING_PATTERN.fullmatch(value) is not None:
         return True
-    if raw[start - 1 : start] == b"/" and _FURTHER_WORDS.match(raw, match.end()):
+    if raw[start - 1 : start] == b"/" and _FURTHER_WORDS_PATTERN.match(raw, match.end()):
         return True
     return (
-        _PROSE_AFTER_VALUE.match(raw, match.end()) is not None
+        _PROSE_AFTER_VALUE_PATTERN.match(raw, match.end()) is not None
         and consists_of_words(value)
-        and _DIGIT.search(value) is None
+        and _DIGIT_PATTERN.search(value) is None
     )
 
 
@@ -549,50 +564,54 @@ def _is_name_in_expression(raw: bytes, start: int, match: re.Match[bytes]) -> bo
     value = match["bare"]
     if b"===" in match[0] or raw[start - 5 : start] == b"case ":
         return True
-    if PROGRAM_NAME.fullmatch(value):
+    if PROGRAM_NAME_PATTERN.fullmatch(value):
         is_long = value.count(b"_") >= _MIN_SEPARATORS and consists_of_words(value)
-        if _OPERATOR_AFTER_NAME.match(raw, match.end()) or (
-            is_long and _FURTHER_WORDS.match(raw, match.end())
+        if _OPERATOR_AFTER_NAME_PATTERN.match(raw, match.end()) or (
+            is_long and _FURTHER_WORDS_PATTERN.match(raw, match.end())
         ):
             return True
     return (
-        _CODE_NAME.fullmatch(value) is not None
-        and _TOPIC_WORD.search(value.lower()) is not None
+        _CODE_NAME_PATTERN.fullmatch(value) is not None
+        and _TOPIC_WORD_PATTERN.search(value.lower()) is not None
         and consists_of_words(value)
-        and _TEXT_AFTER_CODE_NAME.match(raw, match.end()) is not None
+        and _TEXT_AFTER_CODE_NAME_PATTERN.match(raw, match.end()) is not None
     )
 
 
 def _is_word_of_longer_name(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     """Check whether a name and its value are words between colons, as in names of commands and formats."""
-    if match[0].startswith((b":" + match["bare"], b"::")) and _COLON_FIELDS.fullmatch(
+    if match[0].startswith((b":" + match["bare"], b"::")) and _COLON_FIELDS_PATTERN.fullmatch(
         match["bare"].lstrip(b":")
     ):
         return True
     if raw[start - 1 : start] == b":" and match[0].startswith(b":" + match["bare"]):
         return consists_of_words(match["bare"])
-    words_before = _COLON_WORDS_BEFORE_NAME.search(raw, max(0, start - _MAX_NAME_BYTES), start)
+    words_before = _COLON_WORDS_BEFORE_NAME_PATTERN.search(
+        raw, max(0, start - _MAX_NAME_BYTES), start
+    )
     joined_words = (words_before[0] if words_before else b"") + b"name" + match[0]
-    return joined_words.count(b":") > 1 and _COLON_WORDS.fullmatch(joined_words) is not None
+    return joined_words.count(b":") > 1 and _COLON_WORDS_PATTERN.fullmatch(joined_words) is not None
 
 
 def _is_sentence_about_something_else(match: re.Match[bytes]) -> bool:
     """Check whether a sentence after a name is about a condition, a failure, an id or another setting."""
     value_start, value = value_of_match(match)
     text_between = match[0][: value_start - match.start()]
-    if _REPORT_NUMBER.fullmatch(value) or _STANDARD_OR_VERSION.match(value):
+    if _REPORT_NUMBER_PATTERN.fullmatch(value) or _STANDARD_OR_VERSION_PATTERN.match(value):
         return True
     if _is_emphasised_word(value):
         return True
     if (
         text_between.isspace()
         and is_uuid(value)
-        and _FURTHER_WORDS.match(match.string, match.end())
+        and _FURTHER_WORDS_PATTERN.match(match.string, match.end())
     ):
         return True
-    if _CONDITION_OR_FAILURE.search(text_between) or _OTHER_SETTING.fullmatch(value):
+    if _CONDITION_OR_FAILURE_PATTERN.search(text_between) or _OTHER_SETTING_PATTERN.fullmatch(
+        value
+    ):
         return True
-    return is_uuid(value) and _ID_LABEL.search(text_between) is not None
+    return is_uuid(value) and _ID_LABEL_PATTERN.search(text_between) is not None
 
 
 def _is_emphasised_word(value: bytes) -> bool:
@@ -603,21 +622,25 @@ def _is_emphasised_word(value: bytes) -> bool:
     return not is_random_letters(word) and not has_random_case(word)
 
 
-def _names_something_else(raw: bytes, line_start: int, start: int, end: int) -> bool:
+def _is_not_name_of_value(raw: bytes, line_start: int, start: int, end: int) -> bool:
     """Check whether a name is not the name of a value.
 
     It may instead be part of a type, the user in an address, or a word in a test runner's output.
     """
-    if raw[start - 3 : start] == b"://" or _TYPE_PREFIX.search(raw, max(0, start - 8), start):
+    if raw[start - 3 : start] == b"://" or _TYPE_PREFIX_PATTERN.search(
+        raw, max(0, start - 8), start
+    ):
         return True
     name_size = len(raw[start:end].strip(b"_"))
-    if name_size == _SHORTEST_NAME and raw[start - 1 : start] in _NOISE_BEFORE_NAME:
+    if name_size == _MIN_NAME_LETTERS and raw[start - 1 : start] in _NOISE_BEFORE_NAME:
         return True
-    if raw[start - 1 : start] == b"$" and _COMPARISON.match(raw, end):
+    if raw[start - 1 : start] == b"$" and _COMPARISON_PATTERN.match(raw, end):
         return True
-    if raw[start - 1 : start] == b":" and _AMAZON_NAME.search(raw, max(0, start - 100), start):
+    if raw[start - 1 : start] == b":" and _AMAZON_NAME_PATTERN.search(
+        raw, max(0, start - 100), start
+    ):
         return True
-    if _BADGE_ADDRESS.search(raw, max(0, start - 8), start):
+    if _BADGE_ADDRESS_PATTERN.search(raw, max(0, start - 8), start):
         return True
     return _is_test_verdict(raw, line_start, start, end)
 
@@ -640,20 +663,20 @@ def _requirement_for_password(
     In an environment or a settings file, plain words are sufficient.
     """
     if (
-        notation.text_between is ASSIGNED_VALUE
+        notation.value_pattern is ASSIGNED_VALUE_PATTERN
         and not match["quoted"]
-        and _CLOSING_BRACKET.match(match[0])
+        and _CLOSING_BRACKET_PATTERN.match(match[0])
     ):
         return LIKELY_PASSWORD
     if (
-        notation.text_between is ASSIGNED_VALUE
+        notation.value_pattern is ASSIGNED_VALUE_PATTERN
         and match[0][:1] == b"="
         and b"`" not in match[0]
-        and _ENV_VARIABLE.match(raw, start, end)
+        and _ENV_VARIABLE_PATTERN.match(raw, start, end)
     ):
         return ANY_WORDS
     if (
-        notation.text_between is ASSIGNED_VALUE
+        notation.value_pattern is ASSIGNED_VALUE_PATTERN
         and match["quoted"]
         and b"=" in (text_before := match[0].partition(match["quoted"])[0])
     ):
@@ -661,7 +684,7 @@ def _requirement_for_password(
     if (
         notation.requirement in {THREE_WORDS, LIKELY_PASSWORD}
         and b"`" not in match[0]
-        and _ENV_VARIABLE.match(raw, start, end)
+        and _ENV_VARIABLE_PATTERN.match(raw, start, end)
         and b"_" in raw[start:end]
     ):
         return ANY_WORDS
@@ -676,17 +699,17 @@ def _requirement_for_password(
             else LOWER_CASE_WORDS
         )
     if (
-        notation.text_between is ASSIGNED_VALUE
+        notation.value_pattern is ASSIGNED_VALUE_PATTERN
         and line_start >= 0
-        and _SETTING_START.fullmatch(raw, line_start, start)
+        and _SETTING_START_PATTERN.fullmatch(raw, line_start, start)
         and b"`" not in match[0]
     ):
-        if _ENV_VARIABLE.match(raw, start, end):
+        if _ENV_VARIABLE_PATTERN.match(raw, start, end):
             return THREE_WORDS
         return THREE_WORDS if b"-" in value_of_match(match)[1] else LIKELY_PASSWORD
     return (
         THREE_WORDS
-        if notation.text_between is ASSIGNED_VALUE and match["quoted"]
+        if notation.value_pattern is ASSIGNED_VALUE_PATTERN and match["quoted"]
         else notation.requirement
     )
 
@@ -704,10 +727,10 @@ def _value_ends_setting(raw: bytes, match: re.Match[bytes]) -> bool:
 
 def _has_login_nearby(raw: bytes, start: int, end: int) -> bool:
     """Check whether a user or a host is set near a password, as in the settings of a connection."""
-    login_before = _LOGIN_ASSIGNMENT.search(raw, max(0, start - CONTEXT_BYTES), start)
+    login_before = _LOGIN_ASSIGNMENT_PATTERN.search(raw, max(0, start - CONTEXT_BYTES), start)
     return (
         login_before is not None
-        or _LOGIN_ASSIGNMENT.search(raw, end, end + CONTEXT_BYTES) is not None
+        or _LOGIN_ASSIGNMENT_PATTERN.search(raw, end, end + CONTEXT_BYTES) is not None
     )
 
 
@@ -717,7 +740,7 @@ def _password_after_user(start: int, value: bytes, separators: bytes) -> tuple[i
     If the user name is random, or if the value is an address, return the whole value.
     """
     match = re.match(rb"([\w.@-]{1,60})[" + separators + rb"]", value)
-    if match is None or (len(match[1]) >= 8 and _DIGIT.search(match[1])):
+    if match is None or (len(match[1]) >= 8 and _DIGIT_PATTERN.search(match[1])):
         return start, value
     if b"@" in match[1] and match[0].endswith(b"/"):
         return start, value  # The value is an address.
@@ -732,8 +755,10 @@ def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes =
     if meaning == NONE or _is_name_or_number(meaning, value, name):
         return False
     if is_uuid(value):
-        return _SECRET_UUID_NAME.search(name) is not None and not is_placeholder(value)
-    if meaning == KEY and (PROGRAM_NAME.fullmatch(value) or _OPTION_NAME.fullmatch(value)):
+        return _SECRET_UUID_NAME_PATTERN.search(name) is not None and not is_placeholder(value)
+    if meaning == KEY and (
+        PROGRAM_NAME_PATTERN.fullmatch(value) or _OPTION_NAME_PATTERN.fullmatch(value)
+    ):
         return False
     if (
         is_random_key(value)
@@ -744,16 +769,17 @@ def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes =
     if (
         meaning == KEY
         or requirement == RANDOM_CHARACTERS
-        or (requirement != ANY_WORDS and _CONSTANT_NAME.fullmatch(value))
+        or (requirement != ANY_WORDS and _CONSTANT_NAME_PATTERN.fullmatch(value))
     ):
         return False
     if is_likely_password(value):
         return requirement != PROSE_PASSWORD or (
-            _DIGIT.search(value) is not None and not _STANDARD_OR_VERSION.match(value)
+            _DIGIT_PATTERN.search(value) is not None
+            and not _STANDARD_OR_VERSION_PATTERN.match(value)
         )
     return (
         _is_alphabetic_password(value, requirement)
-        and not _OBJECT_PATH.match(value)
+        and not _OBJECT_PATH_PATTERN.match(value)
         and not _shares_word_with_name(value, name)
     )
 
@@ -764,29 +790,33 @@ def _is_name_or_number(meaning: int, value: bytes, name: bytes) -> bool:
     Examples are the name of a standard or type, an address, the value's own name, and the id of a
     public key.
     """
-    if _STANDARD_NAME.search(value) or _is_form_of_own_name(value, name):
+    if _STANDARD_NAME_PATTERN.search(value) or _is_form_of_own_name(value, name):
         return True
-    if meaning == PASSWORD and _ADDRESS.match(value):
+    if meaning == PASSWORD and _ADDRESS_PATTERN.match(value):
         return True
-    if _OPENPGP_ID.fullmatch(value) and name.lower().endswith(b"key"):
+    if _OPENPGP_ID_PATTERN.fullmatch(value) and name.lower().endswith(b"key"):
         return True
-    may_be_names = _NUMBERED_TYPE_NAME.fullmatch(value) or (meaning == LOGIN and b":" in value)
+    may_be_names = _NUMBERED_TYPE_NAME_PATTERN.fullmatch(value) or (
+        meaning == LOGIN and b":" in value
+    )
     return bool(may_be_names) and consists_of_words(value)
 
 
 def _is_form_of_own_name(value: bytes, name: bytes) -> bool:
     """Check whether a value repeats its own name: ``client_secret_arn``, ``settings:clientSecret``."""
-    if b":" in value and _FORMAT.fullmatch(value) and _shares_word_with_name(value, name):
+    if b":" in value and _FORMAT_PATTERN.fullmatch(value) and _shares_word_with_name(value, name):
         return True
     name = name.rpartition(b".")[2] or name
     value, name = (
-        value.lower().rstrip(b"]?!").translate(_UNDERSCORE_TABLE),
-        name.lower().translate(_UNDERSCORE_TABLE),
+        value.lower().rstrip(b"]?!").translate(_TO_UNDERSCORE_TABLE),
+        name.lower().translate(_TO_UNDERSCORE_TABLE),
     )
     if value.startswith(name + b":") or value.replace(b"_", b"") == name.replace(b"_", b""):
         return True
     return value in name or (
-        name in value and len(_words_of_name(name)) > 1 and _NAME_ONLY.fullmatch(value) is not None
+        name in value
+        and len(_words_of_name(name)) > 1
+        and _NAME_ONLY_PATTERN.fullmatch(value) is not None
     )
 
 
@@ -802,22 +832,23 @@ def _is_alphabetic_password(value: bytes, requirement: int) -> bool:
         return requirement != PROSE_PASSWORD
     from_environment = requirement == ANY_WORDS and not value.isupper()
     if (
-        from_environment or (requirement == LOWER_CASE_WORDS and _HYPHENATED_WORDS.fullmatch(value))
+        from_environment
+        or (requirement == LOWER_CASE_WORDS and _HYPHENATED_WORDS_PATTERN.fullmatch(value))
     ) and is_word_password(value):
         return True
     return (
         requirement <= THREE_WORDS
-        and _GENERATED_WORDS.fullmatch(value) is not None
-        and not _TOPIC_WORD.search(value)
+        and _GENERATED_WORDS_PATTERN.fullmatch(value) is not None
+        and not _TOPIC_WORD_PATTERN.search(value)
         and not is_placeholder(value)
     )
 
 
 def secure_string_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     """Yield the text that is passed to PowerShell's ``ConvertTo-SecureString``, or that AWS prints."""
-    if match := _POWERSHELL_SECURE_STRING.match(raw, position) or _AWS_SECURE_STRING.match(
+    if match := _POWERSHELL_SECURE_STRING_PATTERN.match(
         raw, position
-    ):
+    ) or _AWS_SECURE_STRING_PATTERN.match(raw, position):
         yield from password_spans(match, only_passwords=True)
 
 
@@ -839,12 +870,12 @@ def is_password_in_sentence(value: bytes) -> bool:
     """
     value = value.rstrip(b".:!?")
     if (
-        _DIGIT.search(value) is None
-        or _STANDARD_OR_VERSION.match(value)
-        or PROGRAM_NAME.fullmatch(value)
+        _DIGIT_PATTERN.search(value) is None
+        or _STANDARD_OR_VERSION_PATTERN.match(value)
+        or PROGRAM_NAME_PATTERN.fullmatch(value)
     ):
         return False
-    return not is_uuid(value) and not _ADDRESS.match(value)
+    return not is_uuid(value) and not _ADDRESS_PATTERN.match(value)
 
 
 def password_spans(match: re.Match[bytes], *, only_passwords: bool = False) -> Iterator[Span]:
@@ -855,7 +886,7 @@ def password_spans(match: re.Match[bytes], *, only_passwords: bool = False) -> I
     """
     start, value = value_of_match(match)
     is_likely = (
-        is_likely_password(value) and not _STANDARD_NAME.search(value)
+        is_likely_password(value) and not _STANDARD_NAME_PATTERN.search(value)
     ) or is_random_letters(value)
     if (
         is_likely or (only_passwords and b"`" not in match[0] and is_word_password(value))

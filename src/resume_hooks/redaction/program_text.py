@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-PROGRAM_NAME = compile_lazily(
+PROGRAM_NAME_PATTERN = compile_lazily(
     rb"[A-Za-z]+(?:\d{1,3}[A-Za-z]{0,2})?(?:_(?:\d{0,2}[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*"
     rb"|[\w.-]+\.[a-z]\w{1,3}"
 )
@@ -19,7 +19,7 @@ PROGRAM_NAME = compile_lazily(
 VIM_SYNTAX_LINES = (b"syn keyword", b"syn match", b"syn region", b"syntax keyword")
 """The beginnings of the lines that list the words of a language for Vim."""
 
-_AFTER_DECLARED_NAME = compile_lazily(rb"[ \t]{0,4}[=:,)]")
+_AFTER_DECLARED_NAME_PATTERN = compile_lazily(rb"[ \t]{0,4}[=:,)]")
 _KEYWORD_SEARCH_BYTES = 28
 """The number of bytes before a name in which the keyword of its declaration is searched for."""
 
@@ -30,13 +30,13 @@ for."""
 _MAX_POSITIONS = 8
 """Maximum number of occurrences of the same word that are examined."""
 
-_WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-_WORD_CHARACTERS = frozenset(bytes([sign]) for sign in _WORD_BYTES)
+_NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_WORD_CHARACTERS = frozenset(bytes([sign]) for sign in _NAME_BYTES)
 _MAX_NAME_BYTES = 64
 
-_VALUE_OPENERS = b" \t\"'"
+_BYTES_BEFORE_VALUE = b" \t\"'"
 
-_BEFORE_DECLARED_NAME = compile_lazily(
+_BEFORE_DECLARED_NAME_PATTERN = compile_lazily(
     rb"(?:\A|[\n(,;]|\b(?:let|var|val|const|local|my))[ \t]{0,20}\$?\Z"
 )
 """Matches the text before a declared name: the beginning of a line, a previous parameter, or a
@@ -46,27 +46,29 @@ _MIN_NAMES = 4
 """Minimum number of other names with the same value. Up to three names may have the same password,
 for example those for a user, a host and a database."""
 
-_BLANKS = frozenset([b" ", b"\t"])
-_QUOTES = frozenset([b'"', b"'"])
-_LUA_METHOD = compile_lazily(rb"[a-z_]+:[a-z_]+")
+_BLANK_BYTES = frozenset([b" ", b"\t"])
+_QUOTE_BYTES = frozenset([b'"', b"'"])
+_LUA_METHOD_PATTERN = compile_lazily(rb"[a-z_]+:[a-z_]+")
 """Matches an object and its method in Lua."""
 
-_CLOSING_BRACKET = compile_lazily(rb"[ \t]{0,4}[,)}\]]")
-_SECRET_WORD_END = compile_lazily(rb"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)\Z")
-_CONSTANT_END = compile_lazily(rb"_[A-Z]{3,}\Z")
+_CLOSING_BRACKET_PATTERN = compile_lazily(rb"[ \t]{0,4}[,)}\]]")
+_SECRET_WORD_END_PATTERN = compile_lazily(
+    rb"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)\Z"
+)
+_CONSTANT_END_PATTERN = compile_lazily(rb"_[A-Z]{3,}\Z")
 
 
 def is_variable(raw: bytes, match: re.Match[bytes]) -> bool:
     """Check whether an unquoted value is a name in a program, for example ``password=db_pass2)``."""
     value = match["bare"]
-    if match[0][:1] in _BLANKS and _LUA_METHOD.fullmatch(value):
+    if match[0][:1] in _BLANK_BYTES and _LUA_METHOD_PATTERN.fullmatch(value):
         return True
-    if not PROGRAM_NAME.fullmatch(value) or b"/" in value or b"." in value:
+    if not PROGRAM_NAME_PATTERN.fullmatch(value) or b"/" in value or b"." in value:
         return False
-    is_closed = _CLOSING_BRACKET.match(raw, match.end()) is not None
-    if is_closed and (match[0][:1] in _QUOTES or _SECRET_WORD_END.search(value)):
+    is_closed = _CLOSING_BRACKET_PATTERN.match(raw, match.end()) is not None
+    if is_closed and (match[0][:1] in _QUOTE_BYTES or _SECRET_WORD_END_PATTERN.search(value)):
         return True
-    if _CONSTANT_END.search(value) and is_closed:
+    if _CONSTANT_END_PATTERN.search(value) and is_closed:
         return True
     return _is_assigned_elsewhere(raw, match.start("bare"), value)
 
@@ -76,9 +78,9 @@ def _is_assigned_elsewhere(raw: bytes, position: int, value: bytes) -> bool:
     for other_position in _positions_nearby(
         raw, position, value, max(0, position - _SAME_WORD_SEARCH_BYTES), position
     ):
-        if _AFTER_DECLARED_NAME.match(
+        if _AFTER_DECLARED_NAME_PATTERN.match(
             raw, other_position + len(value)
-        ) and _BEFORE_DECLARED_NAME.search(
+        ) and _BEFORE_DECLARED_NAME_PATTERN.search(
             raw, max(0, other_position - _KEYWORD_SEARCH_BYTES), other_position
         ):
             return True
@@ -98,11 +100,11 @@ def is_value_of_many_names(raw: bytes, position: int, value: bytes) -> bool:
         position + _SAME_WORD_SEARCH_BYTES,
     ):
         text_before = raw[max(0, other_position - _MAX_NAME_BYTES) : other_position].rstrip(
-            _VALUE_OPENERS
+            _BYTES_BEFORE_VALUE
         )
         if text_before.endswith((b":", b"=")):
-            name = text_before[:-1].rstrip(_VALUE_OPENERS)
-            names.add(name[len(name.rstrip(_WORD_BYTES)) :])
+            name = text_before[:-1].rstrip(_BYTES_BEFORE_VALUE)
+            names.add(name[len(name.rstrip(_NAME_BYTES)) :])
     return len(names) >= _MIN_NAMES
 
 

@@ -26,7 +26,7 @@ from resume_hooks.redaction.long_runs import (
 )
 from resume_hooks.redaction.spans import Span, merge_spans
 from resume_hooks.redaction.unescape import (
-    ESCAPED_CHARACTER,
+    ESCAPED_CHARACTER_PATTERN,
     Views,
     blank_control_sequences,
     positions_of_invisible_characters,
@@ -38,7 +38,7 @@ _MIN_TEXT_BYTES = 9
 """Minimum number of bytes in a text that can contain a secret. The shortest example is an address
 with a password of three characters."""
 
-_PLACEHOLDER = compile_lazily(r"\[secret removed: [\w-]{1,60}\]")
+_PLACEHOLDER_PATTERN = compile_lazily(r"\[secret removed: [\w-]{1,60}\]")
 MAX_PASSES = 4
 """Maximum number of passes that remove secrets from a text. Passes end earlier if no secret
 remains."""
@@ -58,7 +58,7 @@ def suspect_positions(raw: bytes) -> Iterator[int]:
     if first_escape >= 0:
         yield first_escape
     yield from positions_of_invisible_characters(raw)
-    yield from (match.start() for match in ESCAPED_CHARACTER.finditer(lower))
+    yield from (match.start() for match in ESCAPED_CHARACTER_PATTERN.finditer(lower))
     yield from indicated_positions(lower)
     for start, end in suspect_runs(raw):
         if has_token_keyword(raw, lower, start, end) or may_have_secret_name(
@@ -83,7 +83,9 @@ def spans_in_bytes(raw: bytes, *, in_json: bool = False) -> list[Span]:
                 start, end = range_of_whole_escapes(text, span.start, span.end)
             else:
                 start, end = span[1:3]
-            spans.append(Span(span.kind, *views.map_to_bytes(depth, start, end), span.rank))
+            spans.append(
+                Span(span.kind, *views.map_to_original_bytes(depth, start, end), span.rank)
+            )
     return merge_spans(spans)
 
 
@@ -200,4 +202,4 @@ def placeholder_of_secret(kind: str) -> str:
 
 def count_placeholders(texts: Iterable[str]) -> int:
     """Return the number of placeholders for removed secrets in the texts."""
-    return sum(len(_PLACEHOLDER.findall(text)) for text in texts)
+    return sum(len(_PLACEHOLDER_PATTERN.findall(text)) for text in texts)

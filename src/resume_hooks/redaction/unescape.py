@@ -18,7 +18,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 MAX_LAYERS = 4
 """Maximum number of layers of escapes that are decoded."""
 
-_SIMPLE_ESCAPES = {
+_CHARACTER_BY_ESCAPE_LETTER = {
     b"n": b"\n",
     b"t": b"\t",
     b"r": b"\r",
@@ -27,54 +27,64 @@ _SIMPLE_ESCAPES = {
     b'"': b'"',
     b"/": b"/",
 }
-_CODE_ESCAPE = rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})"
+_CODE_ESCAPE_EXPRESSION = (
+    rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})"
+)
 """Matches a character that is written as a code. Characters outside Unicode's basic plane are
 written as two codes, which must not be separated."""
 
-_ESCAPE = compile_lazily(rb"\\(?:" + _CODE_ESCAPE + rb"|[ntrbf\"/\\])")
+_ESCAPE_PATTERN = compile_lazily(rb"\\(?:" + _CODE_ESCAPE_EXPRESSION + rb"|[ntrbf\"/\\])")
 
-_BACKSLASH = 92
+_BACKSLASH_BYTE = 92
 _BACKSLASH_SEARCH_BYTES = 64
 _MAX_ESCAPE_BYTES = 12
 """Number of bytes in the longest escape."""
 
-ESCAPED_CHARACTER = compile_lazily(
+ESCAPED_CHARACTER_PATTERN = compile_lazily(
     rb"\\u(?:00(?:[2-7]|1b|0[0-8ef]|1[0-9ac-f]|[89][0-9a-f]|ad)|034f|061c|11(?:5f|60)|17b[45]|180[b-f]|"
     rb"20(?:0[b-f]|2[a-e]|6)|2800|3164|f(?:e(?:ff|0)|fa0|ff)|d8(?:2f|34)|db40)"
 )
 """Matches the code of an ordinary character, of a terminal control sequence, or of an invisible
 character."""
 
-_CONTROL_SEQUENCE = rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])"
-_BLANKED_SEQUENCE = compile_lazily(_CONTROL_SEQUENCE + rb"|\x1b\][0-9]{0,4};?")
+_CONTROL_SEQUENCE_EXPRESSION = (
+    rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])"
+)
+_BLANKED_SEQUENCE_PATTERN = compile_lazily(_CONTROL_SEQUENCE_EXPRESSION + rb"|\x1b\][0-9]{0,4};?")
 """Matches terminal control sequences, for example for colours.
 
 For links and titles, it matches only the delimiters, because their content is text.
 """
 
-_INVISIBLE_BY_FIRST_BYTE = (
+_INVISIBLE_GROUP_EXPRESSIONS = (
     rb"\xc2[\x80-\x9f\xad]", rb"\xcd\x8f", rb"\xd8\x9c", rb"\xe1(?:\x85[\x9f\xa0]|\x9e[\xb4\xb5]|\xa0[\x8b-\x8f])",
     rb"\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xaf]|\xa0\x80)", rb"\xe3\x85\xa4",
     rb"\xef(?:\xb8[\x80-\x8f]|\xbb\xbf|\xbe\xa0|\xbf[\xb0-\xbb])",
     rb"\xf0(?:\x9b\xb2[\xa0-\xa3]|\x9d\x85[\xb3-\xba])", rb"\xf3\xa0[\x80-\x87][\x80-\xbf]",
 )  # fmt: skip
-_INVISIBLE_CHARACTER = rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]|" + rb"|".join(_INVISIBLE_BY_FIRST_BYTE)
+_INVISIBLE_CHARACTER_EXPRESSION = rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]|" + rb"|".join(
+    _INVISIBLE_GROUP_EXPRESSIONS
+)
 """Matches an invisible character: a control character, joiner, separator, direction mark, variation
 selector or tag."""
 
 _INVISIBLE_PATTERNS = tuple(
-    (bytes.fromhex(form[2:4].decode()), compile_lazily(form)) for form in _INVISIBLE_BY_FIRST_BYTE
+    (bytes.fromhex(form[2:4].decode()), compile_lazily(form))
+    for form in _INVISIBLE_GROUP_EXPRESSIONS
 )
 """The first byte and the pattern of each group of invisible characters. Most texts contain only one
 or two of these bytes, so searching for one group at a time is ten times as fast as searching for
 all."""
 
-_INVISIBLE_RUN = compile_lazily(rb"(?:" + _INVISIBLE_CHARACTER + rb")+")
+_INVISIBLE_RUN_PATTERN = compile_lazily(rb"(?:" + _INVISIBLE_CHARACTER_EXPRESSION + rb")+")
 _CONTROL_BYTES = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
 _LAST_ASCII_BYTE = 127
 _VISIBLE_BYTES = frozenset(range(33, 127))
-_INVISIBLE_TEXT = compile_lazily(
-    rb"\x1b\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|" + _CONTROL_SEQUENCE + rb"|" + _INVISIBLE_CHARACTER
+_INVISIBLE_TEXT_PATTERN = compile_lazily(
+    rb"\x1b\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|"
+    + _CONTROL_SEQUENCE_EXPRESSION
+    + rb"|"
+    + _INVISIBLE_CHARACTER_EXPRESSION
 )
 """Matches everything that is invisible, on a terminal or elsewhere, including whole links and
 titles."""
@@ -86,14 +96,14 @@ class View:
     The view also maps positions in ``text`` to positions in the original bytes.
     """
 
-    def __init__(self, raw: bytes, escapes: re.Pattern[bytes] = _ESCAPE) -> None:
+    def __init__(self, raw: bytes, escapes: re.Pattern[bytes] = _ESCAPE_PATTERN) -> None:
         self._starts: list[int] = []
         self._escapes: list[tuple[int, int, int]] = []
         parts: list[bytes] = []
         text_size = position = 0
         for match in escapes.finditer(raw):
             start, end = match.span()
-            if escapes is _ESCAPE:
+            if escapes is _ESCAPE_PATTERN:
                 resolved = _decode_escape(match[0])
             else:
                 resolved = b""
@@ -111,9 +121,11 @@ class View:
 
         If the range starts or ends inside an escape, the result is extended to the whole escape.
         """
-        return self._place(start)[0], self._place(max(start, end - 1))[1]
+        return self._find_original_range(start)[0], self._find_original_range(max(start, end - 1))[
+            1
+        ]
 
-    def _place(self, position: int) -> tuple[int, int]:
+    def _find_original_range(self, position: int) -> tuple[int, int]:
         """Return the start and end, in the original bytes, of the byte at ``position`` in ``text``."""
         escape_number = bisect_right(self._starts, position) - 1
         if escape_number >= 0:
@@ -150,7 +162,7 @@ class Views:
                 return
             self._texts.append(deeper)
 
-    def map_to_bytes(self, depth: int, start: int, end: int) -> tuple[int, int]:
+    def map_to_original_bytes(self, depth: int, start: int, end: int) -> tuple[int, int]:
         """Return the positions in the original bytes for a range of the view at ``depth``."""
         for layer in range(depth - 1, -1, -1):
             if layer not in self._layers:
@@ -174,8 +186,8 @@ def _end_of_escape(raw: bytes, position: int) -> int:
     """
     for start in range(position - 1, max(-1, position - _MAX_ESCAPE_BYTES), -1):
         if (
-            raw[start] == _BACKSLASH
-            and (escape := _ESCAPE.match(raw, start))
+            raw[start] == _BACKSLASH_BYTE
+            and (escape := _ESCAPE_PATTERN.match(raw, start))
             and escape.end() > position
         ):
             before = raw[max(0, start - _BACKSLASH_SEARCH_BYTES) : start]
@@ -190,7 +202,7 @@ def blank_control_sequences(raw: bytes) -> bytes:
     Without the spaces, the last letter of a control sequence would become part of a word.
     """
     if b"\x1b" in raw:
-        return _BLANKED_SEQUENCE.sub(lambda match: b" " * len(match[0]), raw)
+        return _BLANKED_SEQUENCE_PATTERN.sub(lambda match: b" " * len(match[0]), raw)
     return raw
 
 
@@ -199,9 +211,9 @@ def view_without_invisible_text(raw: bytes) -> View | None:
 
     Return None if there are no such characters inside or before a word.
     """
-    has_control_sequences = b"\x1b" in raw and _INVISIBLE_TEXT.search(raw) is not None
+    has_control_sequences = b"\x1b" in raw and _INVISIBLE_TEXT_PATTERN.search(raw) is not None
     if has_control_sequences or next(positions_of_invisible_characters(raw), None) is not None:
-        return View(raw, _INVISIBLE_TEXT)
+        return View(raw, _INVISIBLE_TEXT_PATTERN)
     return None
 
 
@@ -216,7 +228,7 @@ def positions_of_invisible_characters(raw: bytes) -> Iterator[int]:
         or not any(first in raw and pattern.search(raw) for first, pattern in _INVISIBLE_PATTERNS)
     ):
         return  # Most texts contain no invisible characters.
-    for match in _INVISIBLE_RUN.finditer(raw):
+    for match in _INVISIBLE_RUN_PATTERN.finditer(raw):
         start, end = match.span()
         if end == len(raw):
             return
@@ -260,8 +272,8 @@ def _decode_simple_escapes(raw: bytes) -> bytes:
         decoded += (b"\\", first)
         for part in parts:
             letter = part[:1]
-            if letter in _SIMPLE_ESCAPES:
-                decoded += (_SIMPLE_ESCAPES[letter], part[1:])
+            if letter in _CHARACTER_BY_ESCAPE_LETTER:
+                decoded += (_CHARACTER_BY_ESCAPE_LETTER[letter], part[1:])
             else:
                 decoded += (b"\\", part)
     return b"".join(decoded[1:])
@@ -270,7 +282,7 @@ def _decode_simple_escapes(raw: bytes) -> bytes:
 @lru_cache(maxsize=4096)
 def _decode_escape(escape: bytes) -> bytes:
     if escape[1:2] != b"u":
-        return _SIMPLE_ESCAPES.get(escape[1:], escape[1:])
+        return _CHARACTER_BY_ESCAPE_LETTER.get(escape[1:], escape[1:])
     codes = (int(code, 16) for code in escape.translate(None, b"\\").split(b"u")[1:])
     text = b"".join(code.to_bytes(2, "big") for code in codes)
     return text.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
