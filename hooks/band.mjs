@@ -1,7 +1,7 @@
 // Draws the band: a line above the input box that shows how full the session is.
 
 import { ask } from './asking.mjs'
-import { LOOK_TOKENS } from './shared_values.mjs'
+import { FULLNESS_CHECK_TOKENS } from './shared_values.mjs'
 
 let measured = {} // The current session's size, and the engine's answer: the sizes from which to ask again, to show the band, and to compact.
 
@@ -26,7 +26,7 @@ export async function measureSession($, startEvent) {
   const id = startEvent?.session_id ?? await $.session.id(), { context } = await $.session.usage()
   const tokens = startEvent?.context_tokens ?? context.tokens, modelWindow = context.window // The model's context window.
   if (!tokens) return {}
-  if (measured.id !== id || measured.modelWindow !== modelWindow) measured = { id, modelWindow, look: LOOK_TOKENS }
+  if (measured.id !== id || measured.modelWindow !== modelWindow) measured = { id, modelWindow, look: FULLNESS_CHECK_TOKENS }
   else if (tokens < measured.from) measured = { id, modelWindow, look: measured.from, line: measured.line }
   const current = measured
   current.tokens = tokens

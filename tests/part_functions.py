@@ -67,27 +67,33 @@ if TYPE_CHECKING:
     fits(questions.check_of_doctor)(resume_hooks.parts.lost.strategy.check_lost_prompts)
     fits(questions.check_of_doctor)(resume_hooks.parts.moved.copies.check_copies)
     fits(questions.check_of_doctor)(resume_hooks.parts.team.answers.check_pushes)
-    fits(questions.delete_by_option)(
+    fits(questions.delete_sessions_by_option)(
         resume_hooks.parts.moved.verbs.other_copies.delete_other_copies
     )
     fits(questions.files_with_handoff)(
         resume_hooks.parts.documents.requested_files.plan_requested_files
     )
+    fits(questions.find_lineage_by_option)(
+        resume_hooks.parts.team.verbs.team_answer.read_team_lineage
+    )
     fits(questions.folder_of_documents)(
         resume_hooks.parts.documents.document_folders.find_document_folder
     )
     fits(questions.foreign_agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
-    fits(questions.homes_of_session)(resume_hooks.parts.moved.find_moved_repo.find_session_homes)
     fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.import_file)
     fits(questions.is_loss)(resume_hooks.parts.codex.defects.is_content_loss)
+    fits(questions.likely_folders_of_session)(
+        resume_hooks.parts.moved.find_moved_repo.find_session_homes
+    )
     fits(questions.line_at_start)(resume_hooks.parts.team.team_file.report_push_failure)
     fits(questions.line_at_start_in_new_folder)(resume_hooks.parts.moved.rehome.format_start_line)
-    fits(questions.line_of_new_folder)(resume_hooks.parts.moved.rehome.format_background_line)
     fits(questions.line_of_trim_help)(
         resume_hooks.parts.smart_trim.trigger_answers.format_help_line
     )
-    fits(questions.lineage_by_option)(resume_hooks.parts.team.verbs.team_answer.read_team_lineage)
-    fits(questions.list_by_option)(resume_hooks.parts.subagents.verbs.print_subagents)
+    fits(questions.list_sessions_by_option)(resume_hooks.parts.subagents.verbs.print_subagents)
+    fits(questions.module_line_in_new_folder)(
+        resume_hooks.parts.moved.rehome.format_background_line
+    )
     fits(questions.needs_driver)(resume_hooks.parts.team.team_file.read_team)
     fits(questions.note_on_lost_sessions)(resume_hooks.parts.lost.strategy.note_on_earlier_losses)
     fits(questions.note_on_other_sessions)(

@@ -116,12 +116,12 @@ def test_every_module_of_a_trigger_exists(name: str) -> None:
             for rows in part_table.OPTIONS.values()
             for part, _, _, function, _ in rows
         }
-        | {row for rows in part_table.ANSWERS.values() for row in rows}
+        | {row for rows in part_table.ANSWER_FUNCTIONS.values() for row in rows}
     ),
 )
 def test_every_function_of_a_part_exists(part: str, function: str) -> None:
     """If the core loads a function of a part by name, the function exists."""
-    assert not seam.is_installed(part) or callable(seam.load_value(part, function))
+    assert not seam.is_installed(part) or callable(seam.load_part_object(part, function))
 
 
 def test_every_question_is_asked_and_answered() -> None:

@@ -25,7 +25,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.hooks import triggers as triggers_table
 from resume_hooks.parts import PART_NAMES
 from resume_hooks.paths import STATE_NAMES
-from resume_hooks.settings import KEYS
+from resume_hooks.settings import SETTING_DEFINITIONS
 from tests.needs import REPO
 
 PAGE_GLOBS = (
@@ -182,7 +182,7 @@ def is_span_valid(span: str) -> bool:
     name = span.split(maxsplit=1)[0].rstrip("/")
     if not re.fullmatch(r"\w[\w./*-]*", name) or re.fullmatch(r"[a-z-]+", name):
         return True
-    if name in STATE_NAMES or name in KEYS:
+    if name in STATE_NAMES or name in SETTING_DEFINITIONS:
         return True
     name = name.removeprefix("resume_hooks.")
     paths = (name, f"{name}.py", f"{name.replace('.', '/')}.py", name.replace(".", "/"))
@@ -276,7 +276,11 @@ def code_of_page(page: Path) -> list[str]:
 
 def is_valid_command(words: list[str]) -> bool:
     """Check whether the command line accepts these words. A single verb is always valid."""
-    if words[0] == "config" and words[1:] and words[1] not in {*KEYS, "KEY", "--help"}:
+    if (
+        words[0] == "config"
+        and words[1:]
+        and words[1] not in {*SETTING_DEFINITIONS, "KEY", "--help"}
+    ):
         return False
     try:
         verb = cli.get_command(click.Context(cli), words[0])

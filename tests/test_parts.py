@@ -25,7 +25,7 @@ from resume_hooks import questions
 from resume_hooks.part import Answer, Part, Verb
 
 PART = Part(
-    verbs=(Verb("greet", "Say hello.", before="untrim"),),
+    verbs=(Verb("greet", "Say hello.", insert_before="untrim"),),
     answers=(Answer(questions.note_on_session, "notes:note"),),
 )
 '''
@@ -78,10 +78,10 @@ def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     }.items():  # fmt: skip
         (part / f"{name}.py").write_text(text)
     monkeypatch.setattr(parts, "__path__", [*parts.__path__, str(tmp_path)])
-    monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(seam, "PARTS_FOLDER", str(tmp_path))
     monkeypatch.setitem(part_table.VERBS, "greet", ("example", "Say hello.", "untrim"))
     name = questions.note_on_session.name
-    monkeypatch.setitem(part_table.ANSWERS, name, [("example", "notes:note")])
+    monkeypatch.setitem(part_table.ANSWER_FUNCTIONS, name, [("example", "notes:note")])
     yield part
     for name in [name for name in sys.modules if name.startswith("resume_hooks.parts.example")]:
         del sys.modules[name]
@@ -89,7 +89,7 @@ def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 def test_each_folder_is_a_part() -> None:
     """Every part's folder is listed in ``parts.PART_NAMES``. The folder of a listed part may be missing."""
-    folders = {path.parent.name for path in Path(seam.FOLDER).glob("*/__init__.py")}
+    folders = {path.parent.name for path in Path(seam.PARTS_FOLDER).glob("*/__init__.py")}
     assert folders <= set(parts.PART_NAMES)
 
 
@@ -102,7 +102,7 @@ def test_each_listed_test_file_exists() -> None:
     here = (
         name
         for name in named
-        if name.parts[0] != "parts" or Path(seam.FOLDER, name.parts[1]).is_dir()
+        if name.parts[0] != "parts" or Path(seam.PARTS_FOLDER, name.parts[1]).is_dir()
     )
     assert [str(name) for name in here if not (REPO / "tests" / name).exists()] == []
 
@@ -128,7 +128,7 @@ def test_the_verb_of_a_missing_part_is_an_error(
 
     The part's answers and verbs are left out.
     """
-    monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(seam, "PARTS_FOLDER", str(tmp_path))
     verb, (part, _, _) = next(iter(part_table.VERBS.items()))
     with pytest.raises(
         UsageError, match=f"{verb} belongs to the part {part}, which is not installed"

@@ -39,7 +39,7 @@ EARLY_FUNCTIONS = [
     *(
         answer
         for question in EARLY_QUESTIONS
-        for answer in part_table.ANSWERS.get(question.name, ())
+        for answer in part_table.ANSWER_FUNCTIONS.get(question.name, ())
     ),
 ]
 EARLY_MODULES += sorted(

@@ -107,7 +107,7 @@ def test_an_invalid_setting_falls_back_to_its_default(config_home: ConfigHome, b
     """If a value is invalid or the file is damaged, a setting has its default."""
     write_settings(config_home, bad)
     assert load_settings(config_home.where) == {
-        name: Setting(key.default, "default") for name, key in settings.KEYS.items()
+        name: Setting(key.default, "default") for name, key in settings.SETTING_DEFINITIONS.items()
     }
 
 

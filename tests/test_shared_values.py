@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from resume_hooks.shared_values import COLD_TOKENS, MODEL_MINUTES, MODEL_TIME
+from resume_hooks.shared_values import (
+    COLD_CACHE_NOTICE_TOKENS,
+    MODEL_TIMEOUT_MINUTES,
+    MODEL_TIMEOUT_TEXT,
+)
 from tests.needs import REPO
 
 
 def test_the_models_time_limit_agrees_in_words_and_minutes() -> None:
     """The time limit for a model is the same in words and in minutes."""
-    assert {1: "a minute", 2: "two minutes", 3: "three minutes"}[MODEL_MINUTES] == MODEL_TIME
+    assert {1: "a minute", 2: "two minutes", 3: "three minutes"}[
+        MODEL_TIMEOUT_MINUTES
+    ] == MODEL_TIMEOUT_TEXT
 
 
 def test_the_guide_states_the_time_limit_of_a_model() -> None:
     """The guide's sentence about the duration of a rollover states the present time limit."""
     guide = (REPO / "docs" / "guide.md").read_text(encoding="utf-8")
-    assert f"It costs tokens and takes up to {MODEL_TIME}" in guide
+    assert f"It costs tokens and takes up to {MODEL_TIMEOUT_TEXT}" in guide
 
 
 def test_the_shell_compares_the_digits_of_a_large_context() -> None:
-    """The pattern for a large context in ``hooks/session-start`` matches the digits of ``COLD_TOKENS``.
+    """The pattern for a large context in ``hooks/session-start`` matches the digits of ``COLD_CACHE_NOTICE_TOKENS``.
 
     The script needs a pattern because it cannot compare numbers in a text without starting a
     process.
     """
-    digits = "[1-9]" + "[0-9]" * (len(str(COLD_TOKENS)) - 1)
+    digits = "[1-9]" + "[0-9]" * (len(str(COLD_CACHE_NOTICE_TOKENS)) - 1)
     text = (REPO / "hooks" / "session-start").read_text(encoding="utf-8")
     assert f"'\"context_tokens\":'{digits}*" in text
-    assert 10 ** (len(str(COLD_TOKENS)) - 1) == COLD_TOKENS
+    assert 10 ** (len(str(COLD_CACHE_NOTICE_TOKENS)) - 1) == COLD_CACHE_NOTICE_TOKENS

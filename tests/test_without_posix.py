@@ -144,10 +144,12 @@ def test_only_single_processes_are_ended_without_groups(monkeypatch: pytest.Monk
     """
     monkeypatch.delattr(os, "killpg")
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    subprocesses.kill_group(process.pid)
+    subprocesses.kill_process_group(process.pid)
     assert process.wait(20) != 0
     with pytest.raises(OSError, match="can't end a program's child processes"):
-        capture_output.run_captured([sys.executable], b"", environ={}, folder="/", limit=1)
+        capture_output.run_and_capture_output(
+            [sys.executable], b"", environ={}, folder="/", timeout_seconds=1
+        )
 
 
 @pytest.mark.parametrize(

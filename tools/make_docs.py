@@ -27,12 +27,12 @@ from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE
 from resume_hooks.shared_values import (
-    CLIENT_SECONDS,
-    LOOK_TOKENS,
-    MODEL_SECONDS,
+    COMMAND_PREFIX,
+    FULLNESS_CHECK_TOKENS,
+    MODEL_TIMEOUT_SECONDS,
     PROMPT_HELD_MESSAGE,
+    PROMPT_HOOK_TIMEOUT_SECONDS,
     PROMPT_IN_LIST_MESSAGE,
-    SLASH,
 )
 from tools.manifests import ROOT, manifests
 
@@ -61,7 +61,7 @@ RESUME_HOOKS_TEXT
 ```
 """
 LONG_TIMEOUT_HELP = (
-    f"\nand a timeout of {CLIENT_SECONDS * 1000} (it asks a model, which takes up to two and a half "
+    f"\nand a timeout of {PROMPT_HOOK_TIMEOUT_SECONDS * 1000} (it asks a model, which takes up to two and a half "
     "minutes)"
 )
 
@@ -114,14 +114,22 @@ def part_table() -> str:
         for name in parts.PART_NAMES
     ]
     verbs = {
-        each.name: (name, each.about, each.before) for name, part in said for each in part.verbs
+        each.name: (name, each.description, each.insert_before)
+        for name, part in said
+        for each in part.verbs
     }
     former = {
         each.name: (name, each.replacement) for name, part in said for each in part.former_verbs
     }
-    ways = {each.name: (name, each.about, each.before) for name, part in said for each in part.ways}
+    ways = {
+        each.name: (name, each.description, each.insert_before)
+        for name, part in said
+        for each in part.ways_to_continue
+    }
     checks = {
-        each.name: (name, each.function, each.before) for name, part in said for each in part.checks
+        each.name: (name, each.function, each.insert_before)
+        for name, part in said
+        for each in part.checks
     }
     agents = {each.name: (name, *each[1:]) for name, part in said for each in part.agents}
     hosts = {each.name: (name, *each[1:]) for name, part in said for each in part.hosts}
@@ -139,25 +147,25 @@ def part_table() -> str:
 from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {verbs}
-"""Maps each verb of a part to the part, the line in the help, and the next verb of the core there."""
+"""Maps each verb of a part to the part, its description, and the core's verb that follows it in lists."""
 
-FORMER: Dict[str, Tuple[str, str]] = {former}
+FORMER_VERBS: Dict[str, Tuple[str, str]] = {former}
 """Maps each former verb of a part to the part and the verb that replaces it."""
 
-WAYS: Dict[str, Tuple[str, str, str]] = {ways}
-"""Maps each way to continue a session to the part, a description of the result, and the next way."""
+WAYS_TO_CONTINUE: Dict[str, Tuple[str, str, str]] = {ways}
+"""Maps each way to continue a session that a part adds to the part, the result, and the next way."""
 
 SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], str]] = {settings_}
-"""Maps each setting of a part to the part and the fields of ``part.Setting`` after its name."""
+"""Maps the name of each setting of a part to the part and the other fields of ``part.Setting``."""
 
 TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bool, bool, bool, bool]] = {triggers}
-"""Maps each trigger of a part to the part and the fields of ``seam.Trigger`` after its name."""
+"""Maps the name of each trigger of a part to the part and the other fields of ``seam.Trigger``."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {checks}
-"""Maps each of doctor's checks from a part to the part, the function, and the next check."""
+"""Maps each check that a part adds to doctor to the part, the function, and the core's next check."""
 
 AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str, str, str, str]] = {agents}
-"""Maps each agent of a part to the part and the fields of ``part.Agent`` after its name."""
+"""Maps the name of each agent of a part to the part and the other fields of ``part.Agent``."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {hosts}
 """Maps each client of a part to the part, the fields of its events, and its ``hook_replies.Host``."""
@@ -169,7 +177,7 @@ An option consists of the part, its names, its line in the help, its function, a
 flag.
 """
 
-ANSWERS: Dict[str, List[Tuple[str, str]]] = {answers}
+ANSWER_FUNCTIONS: Dict[str, List[Tuple[str, str]]] = {answers}
 """Maps each question to the parts and functions that answer it."""
 '''
     return _format_code(text, SOURCE / "part_table.py")
@@ -181,22 +189,22 @@ def _format_code(text: str, path: Path) -> str:
 
 
 OPTION_QUESTIONS: dict[str, Question[Any]] = {
-    "delete": questions.delete_by_option,
+    "delete": questions.delete_sessions_by_option,
     "handoff": questions.check_handoff_option,
-    "lineage": questions.lineage_by_option,
+    "lineage": questions.find_lineage_by_option,
     "search": questions.override_search,
-    "sessions": questions.list_by_option,
+    "sessions": questions.list_sessions_by_option,
     "trim": questions.override_trim,
 }
 """For each verb to which parts can add options, the question that the function of an option
 answers."""
 
 AGENT_QUESTIONS: dict[str, Question[Any]] = {
-    "strategy": questions.agent_strategy,
-    "writer": questions.foreign_agent_writer,
-    "defects": questions.agent_defects,
-    "is_loss": questions.is_loss,
-    "model": questions.agent_model,
+    "strategy_function": questions.agent_strategy,
+    "writer_function": questions.foreign_agent_writer,
+    "defects_function": questions.agent_defects,
+    "is_loss_function": questions.is_loss,
+    "model_function": questions.agent_model,
 }
 """For each field of ``part.Agent`` that names a function, the question that the function answers.
 """
@@ -289,8 +297,8 @@ def triggers_table() -> str:
                 f"`>{name}{each.argument and f' {each.argument}'}`"
                 for name in (each.name, *each.aliases)
             ]
-            slash = f"`{SLASH}{each.name}{each.argument and f' {each.argument}'}`"
-            rows.append([slash, ", ".join(typed), each.about])
+            slash = f"`{COMMAND_PREFIX}{each.name}{each.argument and f' {each.argument}'}`"
+            rows.append([slash, ", ".join(typed), each.description])
     return _table(["type", "or", "what it does"], rows)
 
 
@@ -302,12 +310,12 @@ def has_page(trigger: Trigger) -> bool:
 def commands_module() -> str:
     """Return the JavaScript module with the names of the commands in the client and the menu's texts."""
     bare: list[dict[str, object]] = [
-        {"name": each.command, "description": each.about, "argumentHint": each.argument}
+        {"name": each.command, "description": each.description, "argumentHint": each.argument}
         | ({"immediate": True} if each.is_read_only else {})
         for each in ROWS.values()
         if each.command
     ]
-    prefixed = [f"{SLASH[1:]}{each.name}" for each in ROWS.values() if has_page(each)]
+    prefixed = [f"{COMMAND_PREFIX[1:]}{each.name}" for each in ROWS.values() if has_page(each)]
     lists = (("COMMANDS", bare), ("PREFIXED_COMMANDS", prefixed))
     head = (
         "// The names of our commands in the client, and its messages. Made by `make docs` from the trigger "
@@ -335,9 +343,9 @@ def shared_values_module() -> str:
     return f"""\
 // Numbers shared with the engine. Made by `make docs` from src/resume_hooks/shared_values.py.
 
-export const LOOK_TOKENS = {LOOK_TOKENS} // of a context, from which on the engine is asked how full it is
-export const MODEL_MS = {MODEL_SECONDS * 1000} // milliseconds that a model has for all of an answer
-export const WAITING_MS = {(CLIENT_SECONDS - 10) * 1000} // milliseconds for an answer that a model has a part in
+export const FULLNESS_CHECK_TOKENS = {FULLNESS_CHECK_TOKENS} // context size from which on the engine is asked
+export const MODEL_MS = {MODEL_TIMEOUT_SECONDS * 1000} // milliseconds that a model has for all of an answer
+export const WAITING_MS = {(PROMPT_HOOK_TIMEOUT_SECONDS - 10) * 1000} // milliseconds for an answer of a model
 """
 
 
@@ -352,7 +360,7 @@ HOOK_DECLARATIONS = ("hooks.json", "codex.json")
 def insert_context_tokens(script: Path) -> str:
     """Return a script with the minimum number of tokens from which it asks the engine."""
     text = script.read_text(encoding="utf-8")
-    renewed, count = re.subn(r"(?<= |\n)check_at=\d+", f"check_at={LOOK_TOKENS}", text)
+    renewed, count = re.subn(r"(?<= |\n)check_at=\d+", f"check_at={FULLNESS_CHECK_TOKENS}", text)
     if count != 1:
         raise KeyError(f"check_at= stands {count} times in {script}")
     return renewed
@@ -362,7 +370,9 @@ def insert_client_seconds(declarations: Path) -> str:
     """Return the declarations of a client's hooks with the current time limit of the prompt hook."""
     text = declarations.read_text(encoding="utf-8")
     at_prompt = r'("UserPromptSubmit".*?"timeout": )\d+'
-    renewed, count = re.subn(at_prompt, rf"\g<1>{CLIENT_SECONDS}", text, count=1, flags=re.DOTALL)
+    renewed, count = re.subn(
+        at_prompt, rf"\g<1>{PROMPT_HOOK_TIMEOUT_SECONDS}", text, count=1, flags=re.DOTALL
+    )
     if count != 1:
         raise KeyError(f"no time of UserPromptSubmit in {declarations}")
     return renewed
@@ -373,7 +383,7 @@ def slash_command(trigger: Trigger) -> str:
     hint = f"argument-hint: {json.dumps(trigger.argument)}\n" if trigger.argument else ""
     wait = LONG_TIMEOUT_HELP if trigger.name == "rollover" else ""
     return COMMAND_PAGE.format(
-        name=trigger.name, about=json.dumps(trigger.about), hint=hint, wait=wait
+        name=trigger.name, about=json.dumps(trigger.description), hint=hint, wait=wait
     )
 
 
@@ -385,7 +395,7 @@ def settings_table() -> str:
             f"`{settings.format_value(key.default)}`",
             f"{key.description}{' *An option of the plugin.*' if key.title else ''}",
         ]
-        for name, key in settings.KEYS.items()
+        for name, key in settings.SETTING_DEFINITIONS.items()
     ]
     return _table(["key", "default", "what it does"], rows)
 

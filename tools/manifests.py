@@ -78,7 +78,7 @@ def options() -> dict[str, Any]:
             "title": key.title,
             "description": f"{key.description} Default: {key.default}.",
         }
-        for name, key in settings.KEYS.items()
+        for name, key in settings.SETTING_DEFINITIONS.items()
         if key.title
     }
 

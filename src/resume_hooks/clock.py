@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 MINUTE, HOUR, DAY = 60, 3_600, 86_400  # seconds
 
 # The last second of the year 9999, which is the maximum for datetime.
-_LAST_SECOND = 253_402_300_799
-_UNITS = {"min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY, "m": 30 * DAY, "y": 365 * DAY}
+_MAX_EPOCH_SECONDS = 253_402_300_799
+_DURATION_UNITS = {"min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY, "m": 30 * DAY, "y": 365 * DAY}
 
 TIME_EXAMPLES = "Such as 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."
 
@@ -39,7 +39,7 @@ def timestamp_from_epoch(seconds: float) -> str:
 
     A time after the year 9999 becomes its last second.
     """
-    return format_timestamp(datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), UTC))
+    return format_timestamp(datetime.fromtimestamp(min(max(seconds, 0), _MAX_EPOCH_SECONDS), UTC))
 
 
 def parse_timestamp(text: object) -> datetime | None:
@@ -65,7 +65,7 @@ def parse_user_time(text: str) -> datetime | None:
     """
     lower_text = text.strip().lower()
     amount = lower_text.rstrip("abcdefghijklmnopqrstuvwxyz")
-    unit = _UNITS.get(lower_text[len(amount) :])
+    unit = _DURATION_UNITS.get(lower_text[len(amount) :])
     number = amount.strip()
     if unit is None or not (number.isascii() and number.isdigit() and len(number) <= 4):
         return parse_timestamp(text.strip())

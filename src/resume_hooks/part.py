@@ -19,8 +19,8 @@ class Verb(NamedTuple):
     """
 
     name: str
-    about: str
-    before: str
+    description: str
+    insert_before: str
 
 
 class FormerVerb(NamedTuple):
@@ -30,12 +30,12 @@ class FormerVerb(NamedTuple):
     replacement: str
 
 
-class Way(NamedTuple):
+class WayToContinue(NamedTuple):
     """A way to continue a session: its command, a description of its result, and the next way in lists."""
 
     name: str
-    about: str
-    before: str
+    description: str
+    insert_before: str
 
 
 class Option(NamedTuple):
@@ -47,7 +47,7 @@ class Option(NamedTuple):
 
     verb: str
     names: Tuple[str, ...]
-    about: str
+    description: str
     function: str
     is_flag: bool = True
 
@@ -55,17 +55,17 @@ class Option(NamedTuple):
 class Setting(NamedTuple):
     """A setting that a part adds.
 
-    ``before`` names the next setting in lists. ``parser_factory`` is a key of
+    ``insert_before`` names the next setting in lists. ``parser_factory`` is a key of
     ``settings.PARSER_FACTORIES``. The factory is called with ``parser_arguments`` and returns the
     parser. Therefore settings can be read without loading the part.
     """
 
     name: str
     default: Union[int, str]
-    about: str
+    description: str
     parser_factory: str
     parser_arguments: Tuple[object, ...]
-    before: str
+    insert_before: str
 
 
 class Check(NamedTuple):
@@ -73,16 +73,16 @@ class Check(NamedTuple):
 
     name: str
     function: str
-    before: str
+    insert_before: str
 
 
 class Agent(NamedTuple):
     """An agent other than Claude Code: its name, where its sessions are, and the functions for them.
 
-    The variable ``home_variable`` names the agent's home. The default is the folder ``home`` in the
-    user's home. If ``home_variable`` is empty, ``home`` is a file in the client's configuration
-    folder. The home's subfolders ``folders`` contain the sessions, in files whose names match
-    ``file_pattern``.
+    The variable ``home_variable`` names the agent's home. The default is the folder
+    ``default_home`` in the user's home. If ``home_variable`` is empty, ``default_home`` is a file
+    in the client's configuration folder. The home's subfolders ``session_folders`` contain the
+    sessions, in files whose names match ``file_pattern``.
 
     The variable named by ``session_variable`` contains the id of the session that started our
     shell. ``session_variable`` is ``""`` if the agent's sessions can't be resumed. ``loss_note``
@@ -92,27 +92,27 @@ class Agent(NamedTuple):
 
     name: str
     home_variable: str = ""
-    home: str = ""
-    folders: Tuple[str, ...] = ()
+    default_home: str = ""
+    session_folders: Tuple[str, ...] = ()
     file_pattern: str = "(?!)"
     session_variable: str = ""
     loss_note: str = ""
-    strategy: str = ""
-    writer: str = ""
-    defects: str = ""
-    is_loss: str = ""
-    model: str = ""
+    strategy_function: str = ""
+    writer_function: str = ""
+    defects_function: str = ""
+    is_loss_function: str = ""
+    model_function: str = ""
 
 
 class Host(NamedTuple):
-    """A client other than Claude Code whose hooks call us. Its events contain all of ``fields``.
+    """A client other than Claude Code whose hooks call us. Its events contain all of ``event_fields``.
 
-    ``host`` names the client's ``hooks.hook_replies.Host``.
+    ``host_location`` (``module:name`` in the part) names the client's ``hooks.hook_replies.Host``.
     """
 
     name: str
-    fields: Tuple[str, ...]
-    host: str
+    event_fields: Tuple[str, ...]
+    host_location: str
 
 
 class Answer(NamedTuple):
@@ -127,7 +127,7 @@ class Part(NamedTuple):
 
     verbs: Tuple[Verb, ...] = ()
     former_verbs: Tuple[FormerVerb, ...] = ()
-    ways: Tuple[Way, ...] = ()
+    ways_to_continue: Tuple[WayToContinue, ...] = ()
     options: Tuple[Option, ...] = ()
     settings: Tuple[Setting, ...] = ()
     triggers: Tuple[Trigger, ...] = ()

@@ -42,23 +42,23 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     ),
     "stats": ("stats", "Show turns, tokens and savings by month, and hook durations.", "doctor"),
 }
-"""Maps each verb of a part to the part, the line in the help, and the next verb of the core there."""
+"""Maps each verb of a part to the part, its description, and the core's verb that follows it in lists."""
 
-FORMER: Dict[str, Tuple[str, str]] = {
+FORMER_VERBS: Dict[str, Tuple[str, str]] = {
     "checkpoint": ("marks", "mark"),
     "rewind": ("marks", "back"),
     "audit": ("secrets", "scrub --list"),
 }
 """Maps each former verb of a part to the part and the verb that replaces it."""
 
-WAYS: Dict[str, Tuple[str, str, str]] = {
+WAYS_TO_CONTINUE: Dict[str, Tuple[str, str, str]] = {
     "trim --smart": (
         "smart_trim",
         "a copy without the contents that {model} finds unneeded; asking it costs tokens",
         "handoff",
     )
 }
-"""Maps each way to continue a session to the part, a description of the result, and the next way."""
+"""Maps each way to continue a session that a part adds to the part, the result, and the next way."""
 
 SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], str]] = {
     "handoff_dir": (
@@ -70,7 +70,7 @@ SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], st
         "vault",
     )
 }
-"""Maps each setting of a part to the part and the fields of ``part.Setting`` after its name."""
+"""Maps the name of each setting of a part to the part and the other fields of ``part.Setting``."""
 
 TRIGGERS: Dict[
     str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bool, bool, bool, bool]
@@ -104,14 +104,14 @@ TRIGGERS: Dict[
         False,
     ),
 }
-"""Maps each trigger of a part to the part and the fields of ``seam.Trigger`` after its name."""
+"""Maps the name of each trigger of a part to the part and the other fields of ``seam.Trigger``."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {
     "copies": ("moved", "copies:check_copies", "giants"),
     "team": ("team", "answers:check_pushes", "clipboard"),
     "prompts": ("lost", "strategy:check_lost_prompts", "giants"),
 }
-"""Maps each of doctor's checks from a part to the part, the function, and the next check."""
+"""Maps each check that a part adds to doctor to the part, the function, and the core's next check."""
 
 AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str, str, str, str]] = {
     "codex": (
@@ -143,7 +143,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
         "",
     ),
 }
-"""Maps each agent of a part to the part and the fields of ``part.Agent`` after its name."""
+"""Maps the name of each agent of a part to the part and the other fields of ``part.Agent``."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {
     "codex": ("codex", ("turn_id", "model"), "host:CODEX")
@@ -254,7 +254,7 @@ An option consists of the part, its names, its line in the help, its function, a
 flag.
 """
 
-ANSWERS: Dict[str, List[Tuple[str, str]]] = {
+ANSWER_FUNCTIONS: Dict[str, List[Tuple[str, str]]] = {
     "answer_smart_trim": [("smart_trim", "trigger_answers:answer_smart_trim")],
     "plan_confirmed_trim": [("smart_trim", "trigger_answers:find_confirmed_trim")],
     "line_of_trim_help": [("smart_trim", "trigger_answers:format_help_line")],
@@ -262,10 +262,10 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
         ("marks", "state:remove_mark_after_delete"),
         ("team", "answers:queue_deleted_session"),
     ],
-    "homes_of_session": [("moved", "find_moved_repo:find_session_homes")],
+    "likely_folders_of_session": [("moved", "find_moved_repo:find_session_homes")],
     "note_on_session": [("moved", "copies:format_copies_note")],
     "line_at_start_in_new_folder": [("moved", "rehome:format_start_line")],
-    "line_of_new_folder": [("moved", "rehome:format_background_line")],
+    "module_line_in_new_folder": [("moved", "rehome:format_background_line")],
     "note_on_other_sessions": [("moved", "rehome:format_other_sessions_note")],
     "import_file": [("share", "verbs.import_:import_file")],
     "notes_after_scrub": [("team", "answers:queue_scrubbed_sessions")],

@@ -22,13 +22,13 @@ MAX_JSON_BYTES = 1024 * 1024  # The maximum number of bytes of a small JSON file
 
 TRANSCRIPT_SUFFIX = ".jsonl"  # The extension of transcripts.
 # The name of a folder next to a session's file, for outputs that are too long for the transcript.
-TOOL_RESULTS = "tool-results"
+TOOL_RESULTS_FOLDER_NAME = "tool-results"
 # A folder in the configuration folder. It has a subfolder for each session, with earlier states of
 # the user's files.
-FILE_HISTORY = "file-history"
+FILE_HISTORY_FOLDER_NAME = "file-history"
 # A folder in the configuration folder. It has a subfolder for each session, with a JSON file for
 # each of the client's tasks.
-TASKS = "tasks"
+TASKS_FOLDER_NAME = "tasks"
 # The variable that names a single project folder, which is used for every current folder.
 PROJECT_FOLDER_VARIABLE = "CLAUDE_CODE_PROJECT_DIR_NAME"
 
@@ -63,7 +63,7 @@ class Where:
         """
         self.projects: str = os.path.join(self.config, "projects")
         """The folder that contains the project folders."""
-        self.file_history: str = os.path.join(self.config, FILE_HISTORY)
+        self.file_history: str = os.path.join(self.config, FILE_HISTORY_FOLDER_NAME)
         """The folder with earlier states of the user's files. It has a subfolder for each session.
         """
         state_variable = env.get("RESUME_HOOKS_HOME") or ""
@@ -408,10 +408,10 @@ def read_regular_file(path: str, max_bytes: int) -> bytes:
     return raw
 
 
-def read_json_object(path: str, limit: int = MAX_JSON_BYTES) -> Dict[str, Any]:
+def read_json_object(path: str, max_bytes: int = MAX_JSON_BYTES) -> Dict[str, Any]:
     """Return the object in a JSON file. Return ``{}`` if the file is unreadable or contains no object."""
     try:
-        value = json.loads(read_regular_file(path, limit))
+        value = json.loads(read_regular_file(path, max_bytes))
     except (OSError, ValueError, RecursionError):
         return {}
     if isinstance(value, dict):

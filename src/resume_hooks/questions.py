@@ -63,7 +63,7 @@ def line_at_start_in_new_folder(event: dict[str, Any], /) -> str:
 
 
 @declare_question
-def line_of_new_folder(event: dict[str, Any], /) -> str:
+def module_line_in_new_folder(event: dict[str, Any], /) -> str:
     """Return the line of ``line_at_start_in_new_folder`` for the plugin's module that runs in the client."""
 
 
@@ -127,7 +127,7 @@ def plan_confirmed_trim(options: str, request: Request, /) -> TrimPlan | None:
 
 @declare_question
 def files_with_handoff(
-    decided: FreshPlan, where: Where, options: Any, /
+    plan: FreshPlan, where: Where, options: Any, /
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that writes files for a handoff into the user's project.
 
@@ -166,18 +166,20 @@ def note_on_session(session_id: str, where: Where, /) -> str:
 
 
 @declare_question
-def homes_of_session(path: str, folder: str, here: str, where: Where, /) -> list[MovedFolder]:
+def likely_folders_of_session(
+    path: str, missing_folder: str, current_folder: str, where: Where, /
+) -> list[MovedFolder]:
     """Return the folders to which the missing folder of a session was probably moved, likeliest first.
 
-    ``path`` is the session's file, ``folder`` its missing folder, and ``here`` the current folder.
+    ``path`` is the session's file.
     """
 
 
 @declare_question
-def note_on_other_sessions(old: str, new: str, where: Where, /) -> str:
-    """Return a note about the other sessions of the folder ``old``, or ``""``.
+def note_on_other_sessions(old_folder: str, new_folder: str, where: Where, /) -> str:
+    """Return a note about the other sessions of ``old_folder``, or ``""``.
 
-    The note is shown after one of the folder's sessions was copied to the folder ``new``.
+    The note is shown after one of the folder's sessions was copied to ``new_folder``.
     """
 
 
@@ -250,22 +252,22 @@ def override_search(options: SearchOptions, /) -> None:
 
 
 @declare_question
-def list_by_option(options: SessionsOptions, /) -> None:
+def list_sessions_by_option(options: SessionsOptions, /) -> None:
     """Do the work of ``sessions`` in place of the verb, and print the answer."""
 
 
 @declare_question
-def delete_by_option(options: DeleteOptions, /) -> None:
+def delete_sessions_by_option(options: DeleteOptions, /) -> None:
     """Do the work of ``delete`` in place of the verb, and print the answer."""
 
 
 @declare_question
-def lineage_by_option(
-    options: LineageOptions, here: Callable[[LineageOptions], list[Ancestor]], /
+def find_lineage_by_option(
+    options: LineageOptions, find_local_lineage: Callable[[LineageOptions], list[Ancestor]], /
 ) -> tuple[list[Ancestor], list[str]]:
     """Return the rows that ``lineage`` must print, and notes.
 
-    ``here`` returns the rows from this machine.
+    ``find_local_lineage`` returns the rows from this machine.
     """
 
 
@@ -273,10 +275,10 @@ def lineage_by_option(
 
 
 @declare_question
-def agent_strategy(home: str, copies: str, where: Where, /) -> Agent:
+def agent_strategy(home: str, copy_folder: str, where: Where, /) -> Agent:
     """Return the agent whose sessions are in ``home``.
 
-    ``copies`` is our folder for copies of these sessions in Claude Code's format.
+    ``copy_folder`` is our folder for copies of these sessions in Claude Code's format.
     """
 
 
@@ -296,10 +298,10 @@ def agent_model(where: Where, name: str, /) -> HeadlessModel:
 
 
 @declare_question
-def agent_defects(path: str, find: Callable[[str], str | None], /) -> Iterable[Defect]:
+def agent_defects(path: str, find_file: Callable[[str], str | None], /) -> Iterable[Defect]:
     """Yield the defects of a session's file. Raise ResumeHooksError if the file can't be read.
 
-    ``find`` returns the file of another session by its id, as ``Agent.find_file`` does.
+    ``find_file`` returns the file of another session by its id, as ``Agent.find_file`` does.
     """
 
 

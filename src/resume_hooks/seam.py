@@ -28,7 +28,7 @@ from typing import (
 from resume_hooks import part_table
 from resume_hooks.errors import UsageError
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "parts")
+PARTS_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "parts")
 
 
 class Trigger(NamedTuple):
@@ -40,15 +40,15 @@ class Trigger(NamedTuple):
     client that loads hooks/register.mjs. A trigger with ``is_module_only`` works only in these
     clients. With ``takes_no_words``, a prompt with further words is not a trigger. With
     ``asks_first``, the user may type the trigger again to answer yes. A command with
-    ``is_read_only`` may run while the model is working. ``before`` is the core's trigger that
+    ``is_read_only`` may run while the model is working. ``insert_before`` is the core's trigger that
     follows this trigger in lists.
     """
 
     name: str
     argument: str
-    about: str
+    description: str
     module: str = ""
-    before: str = ""
+    insert_before: str = ""
     row: str = ""
     aliases: Tuple[str, ...] = ()
     command: str = ""
@@ -75,7 +75,7 @@ class Question(Generic[Function]):
 
         Raise ImportError or AttributeError.
         """
-        return cast("Function", load_value(part, function))
+        return cast("Function", load_part_object(part, function))
 
 
 def declare_question(signature: Function) -> Question[Function]:
@@ -85,7 +85,7 @@ def declare_question(signature: Function) -> Question[Function]:
 
 def is_installed(part: str) -> bool:
     """Check whether the folder of a part exists."""
-    return os.path.isfile(os.path.join(FOLDER, part, "__init__.py"))
+    return os.path.isfile(os.path.join(PARTS_FOLDER, part, "__init__.py"))
 
 
 def insert_part_names(
@@ -148,16 +148,16 @@ def find_answers(question: Question[Function]) -> Iterator[Function]:
 
     Raise ImportError or AttributeError if a function can't be loaded.
     """
-    for part, function in part_table.ANSWERS.get(question.name, ()):
+    for part, function in part_table.ANSWER_FUNCTIONS.get(question.name, ()):
         if is_installed(part):
             yield question.load(part, function)
 
 
-def load_value(part: str, value: str) -> Any:
-    """Load a value, given as ``module:name`` in a part. For the core, ``part`` is ``""``.
+def load_part_object(part: str, location: str) -> Any:
+    """Load the object at ``location`` (``module:name``) in a part. For the core, ``part`` is ``""``.
 
     Raise ImportError or AttributeError.
     """
-    module, _, name = value.partition(":")
+    module, _, name = location.partition(":")
     package = f"{__package__}.parts.{part}" if part else __package__
     return getattr(importlib.import_module(f"{package}.{module}"), name)

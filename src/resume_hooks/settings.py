@@ -22,41 +22,43 @@ from resume_hooks.paths import (
     state_folder_problem,
 )
 from resume_hooks.seam import insert_part_names
-from resume_hooks.shared_values import MODEL_SECONDS
+from resume_hooks.shared_values import MODEL_TIMEOUT_SECONDS
 
 Value = int | str | tuple[str, ...]
-FILE_NAME = "settings.json"
+SETTINGS_FILE_NAME = "settings.json"
 DEFAULT_VAULT_SIZE = "20G"
 DEFAULT_HANDOFF_SIZE = "12k"  # The default size of a handoff.
 # The version of the file's format. Files with a newer version are read but never written.
-VERSION = 1
+FILE_FORMAT_VERSION = 1
 
 # Matches the name of a model, a Bedrock profile or a deployment, but not an option of the client.
-_MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"
-_HANDOFF_SIZE = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
-_COMPACTION = rf"client|(?:trim|{_HANDOFF_SIZE})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
+_MODEL_NAME_EXPRESSION = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"
+_HANDOFF_SIZE_EXPRESSION = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
+_COMPACTION_EXPRESSION = (
+    rf"client|(?:trim|{_HANDOFF_SIZE_EXPRESSION})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
+)
 # Matches the value that version 0.2.0 used. In that version, all handoffs had the same size.
 _FORMER_COMPACTION_PATTERN = re.compile(r"\Ahandoff(?=@|\Z)")
 _BYTE_SIZE_PATTERN = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
 _BYTE_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-_PATH = r"[^\x00-\x1f\x7f]{0,1000}"
+_PATH_EXPRESSION = r"[^\x00-\x1f\x7f]{0,1000}"
 
 
 class SettingDefinition(NamedTuple):
     """A setting: its default, its description, and the function that parses a typed or stored value.
 
-    ``names_files`` means that values are paths of the user's files or folders. ``title`` is the
+    ``is_path`` means that its values are paths of the user's files or folders. ``title`` is the
     setting's label among the plugin's options, which the client shows and stores. It is ``""`` if
-    there is no such option. ``stored_only`` means that no environment variable can set the value.
+    there is no such option. ``is_stored_only`` means that no environment variable can set the value.
     Even a trusted repository can set variables, and this setting decides where data is sent.
     """
 
     default: Value
     description: str
     parse: Callable[[object], Value]
-    names_files: bool = False
+    is_path: bool = False
     title: str = ""
-    stored_only: bool = False
+    is_stored_only: bool = False
 
 
 class Setting(NamedTuple):
@@ -66,28 +68,28 @@ class Setting(NamedTuple):
     source: str
 
 
-def _make_number_parser(low: int, high: int) -> Callable[[object], Value]:
-    def parse(raw: object) -> Value:
+def _make_number_parser(min_value: int, max_value: int) -> Callable[[object], Value]:
+    def parse_number(raw: object) -> Value:
         # Other programs may write 80.0 into the JSON file.
         raw = int(raw) if isinstance(raw, float) and raw.is_integer() else raw
         if isinstance(raw, (int, str)) and not isinstance(raw, bool):
             text = str(raw)
         else:
             text = ""
-        if not (text.isascii() and text.isdigit()) or not low <= int(text[:20]) <= high:
-            raise ValueError(f"a whole number from {low} to {high}")
+        if not (text.isascii() and text.isdigit()) or not min_value <= int(text[:20]) <= max_value:
+            raise ValueError(f"a whole number from {min_value} to {max_value}")
         return int(text)
 
-    return parse
+    return parse_number
 
 
 def _make_choice_parser(*choices: str) -> Callable[[object], Value]:
-    def parse(raw: object) -> Value:
+    def parse_choice(raw: object) -> Value:
         if raw not in choices:
             raise ValueError(f"one of {', '.join(choices)}")
         return str(raw)
 
-    return parse
+    return parse_choice
 
 
 def parse_switch(raw: object) -> Value:
@@ -104,12 +106,12 @@ def _parse_clipboard(raw: object) -> Value:
 
 
 def _make_pattern_parser(pattern: str, requirement: str) -> Callable[[object], Value]:
-    def parse(raw: object) -> Value:
+    def parse_text(raw: object) -> Value:
         if not isinstance(raw, str) or not re.fullmatch(pattern, raw):
             raise ValueError(requirement)
         return raw
 
-    return parse
+    return parse_text
 
 
 def _parse_compaction(raw: object) -> Value:
@@ -122,14 +124,14 @@ def _parse_compaction(raw: object) -> Value:
     )
     sizes = "a size such as 24k, up to 48k"
     return _make_pattern_parser(
-        _COMPACTION,
+        _COMPACTION_EXPRESSION,
         f"client, trim, or {sizes}; trim and a size may have a threshold of 60k or more: 24k@150k",
     )(current_value)
 
 
 def _make_path_parser(ending: str, requirement: str) -> Callable[[object], Value]:
     """Return a parser for paths that end with ``ending``. The empty string is valid and means no path."""
-    return _make_pattern_parser(rf"(?:{_PATH}{re.escape(ending)})?", requirement)
+    return _make_pattern_parser(rf"(?:{_PATH_EXPRESSION}{re.escape(ending)})?", requirement)
 
 
 def _parse_vault(raw: object) -> Value:
@@ -183,7 +185,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
             "Model for summaries and for trim --smart; once set, /rollover uses it "
             "even if the cache is warm."
         ),
-        _make_pattern_parser(_MODEL, "the name of a model, such as haiku"),
+        _make_pattern_parser(_MODEL_NAME_EXPRESSION, "the name of a model, such as haiku"),
     ),
     "notice_percent": SettingDefinition(
         80,
@@ -205,7 +207,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
             "Maximum tokens in a handoff, 1k to 48k: the conversation, and lists of "
             "files, commands and failures."
         ),
-        _make_pattern_parser(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
+        _make_pattern_parser(_HANDOFF_SIZE_EXPRESSION, "a size such as 4k or 24k, up to 48k"),
         title="The size of a handoff",
     ),
     "handoff_sends": SettingDefinition(
@@ -216,7 +218,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
         ),
         parse_switch,
         title="Send a handoff's next step",
-        stored_only=True,
+        is_stored_only=True,
     ),
     "handoff_tool": SettingDefinition(
         "off",
@@ -238,7 +240,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
         "Whether a model may search the team's sessions, which sends its query to the server.",
         parse_switch,
         title="Let a model search the team",
-        stored_only=True,
+        is_stored_only=True,
     ),
     "triggers_off": SettingDefinition(
         (),
@@ -261,7 +263,7 @@ FORMER_SETTINGS = {
         "handoff_dir writes a document of each handoff into the project, and lineage shows the "
         "latest session"
     ),
-    "summary_timeout": f"the limit is {MODEL_SECONDS} seconds; rollover and trim --smart accept --timeout",
+    "summary_timeout": f"the limit is {MODEL_TIMEOUT_SECONDS} seconds; rollover and trim --smart accept --timeout",
 }
 """Settings from earlier versions, and what to use instead."""
 
@@ -271,12 +273,12 @@ _PART_SETTINGS = {
         default,
         about,
         PARSER_FACTORIES[form](*given),
-        names_files=form == "path",
-        stored_only=form == "path",
+        is_path=form == "path",
+        is_stored_only=form == "path",
     )
     for name, (_, default, about, form, given, _) in part_table.SETTINGS.items()
 }
-KEYS = {
+SETTING_DEFINITIONS = {
     name: _CORE_SETTINGS.get(name) or _PART_SETTINGS[name]
     for name in insert_part_names(_CORE_SETTINGS, part_table.SETTINGS)
 }
@@ -288,11 +290,11 @@ def load_settings(where: Where | None = None) -> dict[str, Setting]:
     An invalid value is skipped, and the value from the next weaker source is used.
     """
     settings = {}
-    for name, key in KEYS.items():
+    for name, key in SETTING_DEFINITIONS.items():
         settings[name] = Setting(key.default, "default")
-    for name, source, raw in _raw_values(KEYS, where or Where()):
+    for name, source, raw in _raw_values(SETTING_DEFINITIONS, where or Where()):
         try:
-            settings[name] = Setting(KEYS[name].parse(raw), source)
+            settings[name] = Setting(SETTING_DEFINITIONS[name].parse(raw), source)
         except ValueError:
             continue  # ``doctor`` reports invalid values. Here they are skipped.
     return settings
@@ -334,7 +336,7 @@ def remove_setting_variables(where: Where) -> Where:
     for name, value in where.environ.items():
         if (
             not name.startswith("CLAUDE_PLUGIN_OPTION_")
-            and name.removeprefix("RESUME_HOOKS_").lower() not in KEYS
+            and name.removeprefix("RESUME_HOOKS_").lower() not in SETTING_DEFINITIONS
         ):
             remaining_variables[name] = value
     return Where(remaining_variables)
@@ -348,9 +350,9 @@ def describe_invalid_settings(where: Where | None = None) -> list[str]:
         sentences = [f"{path} is not a readable settings file"]
     else:
         sentences = []
-    for name, source, raw in _raw_values(KEYS, where):
+    for name, source, raw in _raw_values(SETTING_DEFINITIONS, where):
         try:
-            KEYS[name].parse(raw)
+            SETTING_DEFINITIONS[name].parse(raw)
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     if is_state_in_project(where):
@@ -361,8 +363,8 @@ def describe_invalid_settings(where: Where | None = None) -> list[str]:
     state_variable = environ.get("RESUME_HOOKS_HOME", "")
     if state_variable and (problem := state_folder_problem(state_variable, environ)):
         sentences.append(f"RESUME_HOOKS_HOME has no effect: {problem}")
-    for name, key in KEYS.items():
-        if key.stored_only and environ.get(_variable_name(name)):
+    for name, key in SETTING_DEFINITIONS.items():
+        if key.is_stored_only and environ.get(_variable_name(name)):
             sentences.append(
                 f"The variable {_variable_name(name)} can't set {name}: use resume-hooks "
                 f"config {name}"
@@ -383,9 +385,11 @@ def parse_setting(name: str, text: str) -> Value:
 
     Raise UsageError for an unknown setting or an invalid value.
     """
-    key = KEYS.get(name)
+    key = SETTING_DEFINITIONS.get(name)
     if key is None:
-        raise UsageError(f"There is no setting '{name}'", f"Settings: {', '.join(KEYS)}.")
+        raise UsageError(
+            f"There is no setting '{name}'", f"Settings: {', '.join(SETTING_DEFINITIONS)}."
+        )
     try:
         return key.parse(text)
     except ValueError as error:
@@ -394,7 +398,7 @@ def parse_setting(name: str, text: str) -> Value:
 
 def settings_file(where: Where | None = None) -> str:
     """Return the path of our settings file."""
-    return os.path.join((where or Where()).state, FILE_NAME)
+    return os.path.join((where or Where()).state, SETTINGS_FILE_NAME)
 
 
 def _plugin_options(where: Where) -> dict[str, object]:
@@ -434,8 +438,8 @@ def _raw_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, 
     """
     stored, options = read_json_object(settings_file(where)), _plugin_options(where)
     stored_only_names = set()
-    for name, key in KEYS.items():
-        if key.stored_only:
+    for name, key in SETTING_DEFINITIONS.items():
+        if key.is_stored_only:
             stored_only_names.add(name)
     if not stored_only_names.isdisjoint([*stored, *options]) and is_state_in_project(where):
         stored, options = (
@@ -456,10 +460,10 @@ def _raw_values_by_source(
 ) -> Iterator[tuple[str, object]]:
     """Yield each source of a setting with its value, weakest source first.
 
-    A setting with ``stored_only`` is not read from the environment.
+    A setting with ``is_stored_only`` is not read from the environment.
     """
     yield "file", stored.get(name)
-    if name not in FORMER_SETTINGS and KEYS[name].stored_only:
+    if name not in FORMER_SETTINGS and SETTING_DEFINITIONS[name].is_stored_only:
         yield "plugin", options.get(name)
         return
     yield "environment", environ.get(_variable_name(name))

@@ -5,34 +5,34 @@ to those lines of shell scripts that ``tools/make_docs.py`` lists. This module u
 standard library and must run on Python 3.9.
 """
 
-MODEL_MINUTES = 2
-MODEL_SECONDS = 60 * MODEL_MINUTES
+MODEL_TIMEOUT_MINUTES = 2
+MODEL_TIMEOUT_SECONDS = 60 * MODEL_TIMEOUT_MINUTES
 """Time limit in seconds for a model's complete answer, while the user waits."""
 
-MODEL_TIME = "two minutes"
-"""``MODEL_SECONDS`` in words. A test checks that both are the same."""
+MODEL_TIMEOUT_TEXT = "two minutes"
+"""``MODEL_TIMEOUT_SECONDS`` in words. A test checks that both are the same."""
 
-ANSWER_SECONDS = MODEL_SECONDS + 30
+ROLLOVER_TIMEOUT_SECONDS = MODEL_TIMEOUT_SECONDS + 30
 """Time limit in seconds for a rollover, from the prompt to its card."""
 
-CLIENT_SECONDS = ANSWER_SECONDS + 30
+PROMPT_HOOK_TIMEOUT_SECONDS = ROLLOVER_TIMEOUT_SECONDS + 30
 """Time limit in seconds that the client gives our hook for prompts, as declared in
 hooks/hooks.json."""
 
-LOOK_TOKENS = 60_000
+FULLNESS_CHECK_TOKENS = 60_000
 """The context size, in tokens, at which the client starts to ask the engine how full the session is.
 
 It is 30 % of the smallest context window.
 """
 
-COLD_TOKENS = 100_000
+COLD_CACHE_NOTICE_TOKENS = 100_000
 """The number of context tokens from which a notice shows the cost of an expired cache at the API.
 
 ``hooks/session-start`` checks only how many digits the number has.
 """
 
 PLUGIN = "resume-hooks"
-COLD_SENTENCE = "The prompt cache expired; your next prompt resends all"
+COLD_CACHE_SENTENCE = "The prompt cache expired; your next prompt resends all"
 """The beginning of the notice in a session whose cache at the API has expired."""
 
 PROMPT_HELD_MESSAGE = "another session is opening, with these words in its input box"
@@ -42,5 +42,5 @@ PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
 The prompt belongs to that session or list, so the present session must not answer it.
 """
 
-SLASH = f"/{PLUGIN}:"
+COMMAND_PREFIX = f"/{PLUGIN}:"
 """The prefix of our commands in every client."""

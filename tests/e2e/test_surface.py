@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.hooks.session_list import pane
-from resume_hooks.shared_values import COLD_SENTENCE
+from resume_hooks.shared_values import COLD_CACHE_SENTENCE
 from tests.builders import (
     SESSION,
     assistant,
@@ -655,8 +655,8 @@ def test_the_module_reports_an_expired_cache(home: ClientHome, api: MockApi, plu
         tui.submit(f"/resume {source.stem}")
         tui.wait_for(r"prompt\s+cache\s+expired", 20)
         tui.wait_until_idle()
-        assert wait_until(lambda: cold.read_text().count(COLD_SENTENCE) == 2)
-    assert COLD_SENTENCE not in other.read_text()
+        assert wait_until(lambda: cold.read_text().count(COLD_CACHE_SENTENCE) == 2)
+    assert COLD_CACHE_SENTENCE not in other.read_text()
 
 
 def prompt_until_tool_is_offered(tui: Tui) -> None:

@@ -160,7 +160,11 @@ def make_plugin(folder: Path) -> PluginCopy:
 
 def _answering_modules(question: seam.Question[Any], engine: Path) -> list[Path]:
     """Create the packages of the modules that answer a question, and return the modules' paths."""
-    found = [row for row in part_table.ANSWERS.get(question.name, ()) if seam.is_installed(row[0])]
+    found = [
+        row
+        for row in part_table.ANSWER_FUNCTIONS.get(question.name, ())
+        if seam.is_installed(row[0])
+    ]
     for part, _ in found:
         for package in (engine / "parts", engine / "parts" / part):
             package.mkdir(exist_ok=True)

@@ -122,7 +122,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
         )
         own = "about 123,135 tokens are placeholders now; each names its original\n  options: --tools Read\n  It would"
     for part in (
-        copied.sentence("the /resume line"),
+        copied.describe("the /resume line"),
         "  Fix it · handoff\n",
         "123,456 tokens here, about 321 in the new session",
         own,
@@ -136,7 +136,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
     assert len(last) <= MAX_LAST_LINE_CHARACTERS
     assert ("Ctrl+C once" in last) is not slash
     assert ("Ctrl+C clears the input box" in text) is not slash
-    assert last.startswith("Copied") is (copied.how == "copied")
+    assert last.startswith("Copied") is (copied.outcome == "copied")
 
 
 def test_the_card_of_a_handoff_without_a_step_says_so() -> None:

@@ -18,7 +18,7 @@ from resume_hooks.hooks.triggers import (
     trigger_of_command,
 )
 from resume_hooks.seam import Trigger as Row
-from resume_hooks.shared_values import PLUGIN, SLASH
+from resume_hooks.shared_values import COMMAND_PREFIX, PLUGIN
 from resume_hooks.system import clipboard
 from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -45,7 +45,7 @@ NAMED_COMMAND = re.compile(
 MISSING_SESSION = session_id(8)
 COMMANDS_WITH_SIGNS = [
     *((TYPED_SIGN, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
-    *((SLASH, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
+    *((COMMAND_PREFIX, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((BARE_SIGN, row.command) for row in ROWS.values() if row.command),
 ]
 

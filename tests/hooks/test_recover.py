@@ -9,7 +9,7 @@ import pytest
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.recover import answer_request
 from resume_hooks.hooks.triggers import Trigger, recognise_trigger
-from resume_hooks.shared_values import SLASH
+from resume_hooks.shared_values import COMMAND_PREFIX
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -88,5 +88,5 @@ def test_recover_context_with_text_is_left_to_the_model(config_home: ConfigHome)
     assert recognise_trigger("/resume-hooks:recover-context what was next") is None
     for name in ("recall", "recover-context"):
         assert recognise_trigger(f"/resume-hooks:{name}") == RECALL_TRIGGER._replace(
-            is_slash=True, sign=SLASH
+            is_slash=True, sign=COMMAND_PREFIX
         )

@@ -88,7 +88,7 @@ def test_the_card_fits_ten_rows_of_eighty_columns(
             compare_ways(config_home, context=full), copied, RESUME_TRIGGER, with_table=whole
         )
     )
-    for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
+    for part in (copied.describe(SESSION), "context 190,000 tokens · Fix the parser"):
         assert part in text
     assert all(f"\n  {row.name} " in text for row in ESTIMATES) is whole
     assert text.endswith("\nBest: go on" if whole else "\nTable: >resume --table")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resume_hooks import seam
 from resume_hooks.hooks.triggers import TYPED_SIGN, TYPED_VERBS, Trigger, recognise_trigger
-from resume_hooks.shared_values import SLASH
+from resume_hooks.shared_values import COMMAND_PREFIX
 
 PASTED_ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
 
@@ -178,7 +178,7 @@ def assert_trigger(prompt: str, verb: str, text: str) -> None:
         text,
         prompt.startswith("/"),
         is_pasted=False,
-        sign=SLASH if prompt.startswith("/") else TYPED_SIGN,
+        sign=COMMAND_PREFIX if prompt.startswith("/") else TYPED_SIGN,
     )
 
 
@@ -264,5 +264,5 @@ def test_a_long_prompt_is_parsed_in_one_pass(prompt: str) -> None:
 def test_triggers_of_a_missing_part_are_not_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a part of the plugin is missing, its triggers are not recognized."""
     assert {each.name for each in seam.list_triggers()} < TYPED_VERBS
-    monkeypatch.setattr(seam, "FOLDER", "/nowhere")
+    monkeypatch.setattr(seam, "PARTS_FOLDER", "/nowhere")
     assert seam.list_triggers() == []

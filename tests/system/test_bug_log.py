@@ -90,9 +90,9 @@ def test_a_full_log_is_rotated_once(
 
 
 def test_an_endless_recursion_makes_a_short_entry(config_home: ConfigHome) -> None:
-    """The entry of an endless recursion has at most ``MAX_FRAMES`` places in code."""
+    """The entry of an endless recursion has at most ``MAX_TRACEBACK_FRAMES`` places in code."""
     path = bug_log.log_bug("search", "1", make_recursion_error(), config_home.where)
-    assert len(Path(path).read_text().strip().split("\n")) == 1 + bug_log.MAX_FRAMES
+    assert len(Path(path).read_text().strip().split("\n")) == 1 + bug_log.MAX_TRACEBACK_FRAMES
 
 
 def test_ten_writers_lose_no_entry(

@@ -23,8 +23,8 @@ def run_shell_line(
     script: str, text: bytes = b"", limit: float = 30.0
 ) -> capture_output.CapturedOutput:
     """Run a line of shell script on a text."""
-    return capture_output.run_captured(
-        ["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", limit=limit
+    return capture_output.run_and_capture_output(
+        ["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", timeout_seconds=limit
     )
 
 
@@ -44,14 +44,14 @@ def test_large_input_and_output_pass_unchanged() -> None:
     """Large input and output pass unchanged at the same time, and error output is separate."""
     text = os.urandom(1 << 20) * 4
     ran = run_shell_line("cat; echo oops >&2; exit 3", text)
-    assert (ran.status, ran.out == text, ran.err) == (3, True, b"oops\n")
+    assert (ran.exit_status, ran.stdout == text, ran.stderr) == (3, True, b"oops\n")
     assert not ran.timed_out
     assert not ran.too_large
 
 
 def test_a_program_need_not_read_its_input() -> None:
     """A program that closes its input without reading it succeeds."""
-    assert run_shell_line("exec <&-; echo done", b"x" * (1 << 20)).out == b"done\n"
+    assert run_shell_line("exec <&-; echo done", b"x" * (1 << 20)).stdout == b"done\n"
 
 
 def test_a_program_is_ended_at_the_time_limit(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_program_is_ended_at_the_time_limit(tmp_path: Path) -> None:
         f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", limit=0.3
     )
     assert ran.timed_out
-    assert ran.status == -signal.SIGKILL
+    assert ran.exit_status == -signal.SIGKILL
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
@@ -75,7 +75,7 @@ def test_endless_output_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran.too_large
     assert (
         capture_output.MAX_OUTPUT_BYTES
-        < len(ran.out)
+        < len(ran.stdout)
         <= capture_output.MAX_OUTPUT_BYTES + capture_output.CHUNK_BYTES
     )
 
@@ -83,22 +83,26 @@ def test_endless_output_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_endless_error_output_keeps_its_beginning() -> None:
     """Only the beginning of long error output is kept, and the program runs to its end."""
     ran = run_shell_line("head -c 1000000 /dev/zero >&2; echo done")
-    assert (ran.out, len(ran.err)) == (b"done\n", capture_output.MAX_ERROR_BYTES)
+    assert (ran.stdout, len(ran.stderr)) == (b"done\n", capture_output.MAX_ERROR_BYTES)
 
 
 def test_a_remaining_child_process_is_ended(tmp_path: Path) -> None:
     """A child process that remains after the program's answer is not waited for, but killed."""
     ran = run_shell_line(f"sleep 300 & echo $! > {tmp_path}/pid; echo done")
-    assert (ran.status, ran.out, ran.timed_out) == (0, b"done\n", False)
+    assert (ran.exit_status, ran.stdout, ran.timed_out) == (0, b"done\n", False)
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
 def test_a_missing_program_raises_an_os_error() -> None:
     """A missing program or a missing folder raises ``OSError``."""
     with pytest.raises(OSError, match="none"):
-        capture_output.run_captured(["/none"], b"", environ={}, folder="/", limit=1)
+        capture_output.run_and_capture_output(
+            ["/none"], b"", environ={}, folder="/", timeout_seconds=1
+        )
     with pytest.raises(OSError, match="gone"):
-        capture_output.run_captured(["/bin/true"], b"", environ={}, folder="/gone", limit=1)
+        capture_output.run_and_capture_output(
+            ["/bin/true"], b"", environ={}, folder="/gone", timeout_seconds=1
+        )
 
 
 def test_a_run_works_in_another_thread() -> None:
@@ -107,7 +111,7 @@ def test_a_run_works_in_another_thread() -> None:
     thread = threading.Thread(target=lambda: found.append(run_shell_line("echo done")))
     thread.start()
     thread.join()
-    assert found[0].out == b"done\n"
+    assert found[0].stdout == b"done\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -120,9 +124,9 @@ def test_a_signal_to_us_ends_the_program(tmp_path: Path, number: signal.Signals)
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests by nohup ignores it\n"
         "before = signal.getsignal(signal.SIGTERM)\n"
         "try:\n"
-        "    capture_output.run_captured(['/bin/sh', '-c', "
+        "    capture_output.run_and_capture_output(['/bin/sh', '-c', "
         f"'echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 300'], b'', "
-        "environ={'PATH': '/usr/bin:/bin'}, folder='/', limit=60)\n"
+        "environ={'PATH': '/usr/bin:/bin'}, folder='/', timeout_seconds=60)\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted', signal.getsignal(signal.SIGTERM) == before)\n"
     )

@@ -100,7 +100,7 @@ def test_xsel_is_used_without_xclip(xserver: XServer, tmp_path: Path, way: str) 
 def test_a_second_copy_replaces_the_first(xserver: XServer) -> None:
     """A second copy replaces the first, although a program still owns the first."""
     for text in ("first", "second", "third"):
-        assert clipboard.copy_text(text, environ=_environment_of(xserver)).how == "copied"
+        assert clipboard.copy_text(text, environ=_environment_of(xserver)).outcome == "copied"
         assert xserver.clipboard() == text
 
 
@@ -179,7 +179,7 @@ def test_a_copy_that_cannot_be_read_back_is_unconfirmed(
     assert is_process_running(pid)
     os.kill(pid, 9)
     assert copied == CopyResult("sent", "xclip")
-    assert copied.sentence("session id") == "session id sent to the clipboard"
+    assert copied.describe("session id") == "session id sent to the clipboard"
 
 
 def test_a_hung_program_leaves_time_for_other_methods(
@@ -277,7 +277,7 @@ def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None
     environ = {"PATH": str(tmp_path / "bin"), "WSL_DISTRO_NAME": "Debian"}
     copied = clipboard.copy_text("é\n", environ=environ)
     assert copied == CopyResult("sent", "clip.exe")
-    assert copied.sentence("session id") == "session id sent to the clipboard"
+    assert copied.describe("session id") == "session id sent to the clipboard"
     assert (tmp_path / "got").read_bytes() == "é\n".encode("utf-16-le")
 
 
@@ -329,7 +329,7 @@ def test_an_unknown_method_is_refused() -> None:
 )
 def test_the_sentence_states_the_result_of_a_copy(copied: CopyResult, sentence: str) -> None:
     """The result of a copy is described by one of three sentences."""
-    assert copied.sentence("session id") == sentence
+    assert copied.describe("session id") == sentence
 
 
 def test_the_clipboard_module_runs_on_python_3_9() -> None:

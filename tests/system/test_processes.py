@@ -28,7 +28,7 @@ def test_ancestors_start_at_the_parent() -> None:
     """The list of ancestors begins with the parent, and each is the parent of the one before."""
     found = list(iterate_ancestors())
     assert found[0].pid == os.getppid()
-    assert all(above.pid == below.parent for below, above in itertools.pairwise(found))
+    assert all(above.pid == below.parent_pid for below, above in itertools.pairwise(found))
     assert len({process.pid for process in found}) == len(found)
 
 
@@ -77,9 +77,9 @@ def test_a_process_name_may_have_any_characters(tmp_path: Path) -> None:
     odd.symlink_to("/bin/sleep")
     sleeper = subprocess.Popen([str(odd), "20"])
     try:
-        found = processes._read_proc(sleeper.pid)
+        found = processes._read_process_from_proc(sleeper.pid)
         assert found is not None
-        assert (found.parent, found.name) == (os.getpid(), "a) S 1 (b")
+        assert (found.parent_pid, found.name) == (os.getpid(), "a) S 1 (b")
     finally:
         sleeper.kill()
         sleeper.wait()

@@ -21,7 +21,7 @@ from tests.e2e.harness.processes import end_process, wait_until
 from tests.needs import require_for_test
 
 TEXT = "/resume 0b5a41e6 → 🧵\nsecond line"
-OSC_52 = b"\x1b]52;"
+OSC_52_METHOD_NAME = b"\x1b]52;"
 HANG_GUARD = 30.0
 """Seconds after which a test is considered to hang."""
 
@@ -131,7 +131,7 @@ def test_the_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
 def test_a_detached_tmux_session_keeps_the_text_in_its_buffer(server: Server) -> None:
     """Without an attached terminal, only tmux's buffer has the text, and the message says so."""
     copied = clipboard.copy_text(TEXT, environ=server.hook_environment)
-    assert copied.sentence("id") == "id copied (only in tmux: prefix ] pastes it)"
+    assert copied.describe("id") == "id copied (only in tmux: prefix ] pastes it)"
     assert server.newest_buffer() == TEXT
 
 
@@ -141,14 +141,14 @@ def test_a_terminal_without_a_clipboard_is_reported(server: Server) -> None:
         assert clipboard.copy_text(
             TEXT, method="tmux", environ=server.hook_environment
         ) == CopyResult("copied", ONLY_IN_TMUX_NOTE)
-        assert OSC_52 not in _terminal_output(screen, seconds=0.3)
+        assert OSC_52_METHOD_NAME not in _terminal_output(screen, seconds=0.3)
     assert server.newest_buffer() == TEXT
 
 
 def test_tmux_accepts_a_large_text(server: Server) -> None:
     """Tmux accepts a text of 100 KB."""
     text = "0123456789" * 10_000
-    assert clipboard.copy_text(text, environ=server.hook_environment).how == "copied"
+    assert clipboard.copy_text(text, environ=server.hook_environment).outcome == "copied"
     assert server.newest_buffer() == text
 
 

@@ -25,7 +25,7 @@ from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_with_name
 from resume_hooks.sessions.child_titles import displayed_kind
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.shared_values import MODEL_SECONDS
+from resume_hooks.shared_values import MODEL_TIMEOUT_SECONDS
 
 
 def refuse_start_in_other_folder(options: VerbOptions) -> None:
@@ -122,7 +122,7 @@ def find_requested_model(name: str | None, session: SessionFile, where: Where) -
     """
     try:
         if name:
-            model_name = str(settings.KEYS["summary_model"].parse(name))
+            model_name = str(settings.SETTING_DEFINITIONS["summary_model"].parse(name))
         else:
             model_name = ""
     except ValueError as error:
@@ -135,7 +135,7 @@ def find_requested_model(name: str | None, session: SessionFile, where: Where) -
 
 def get_model_time_limit(seconds: int | None) -> float:
     """Return the time limit for a model in seconds: the value of ``--timeout``, or the default."""
-    return seconds or MODEL_SECONDS
+    return seconds or MODEL_TIMEOUT_SECONDS
 
 
 def make_call_reporter(name: str, *, quiet: bool) -> Callable[[int, int], None]:

@@ -171,7 +171,7 @@ def _copy_and_report(command: str) -> str:
     copied = clipboard.copy_text(
         command, method=str(settings.load_settings()["clipboard"].value), environ=os.environ
     )
-    return copied.sentence("the command")
+    return copied.describe("the command")
 
 
 def make_child_by_strategy(session: SessionFile, strategy: str) -> Receipt:
@@ -252,5 +252,8 @@ def _describe_ways(comparison: Comparison, *, is_fork_smaller: bool) -> dict[str
         HANDOFF: f"a fresh session with a digest, {tokens_text[HANDOFF]}",
         ROLLOVER: f"a handoff with a summary by {model}, {tokens_text[ROLLOVER]}; asking it costs tokens",
         FORK: f"a copy of the live conversation alone, under a new id{fork_text}",
-        **{name: about.format(model=model) for name, (_, about, _) in part_table.WAYS.items()},
+        **{
+            name: about.format(model=model)
+            for name, (_, about, _) in part_table.WAYS_TO_CONTINUE.items()
+        },
     }

@@ -55,7 +55,7 @@ class VerbGroup(click.Group):
         if is_verb(cmd_name):
             return load_command(cmd_name)
         from resume_hooks.hooks.triggers import ROWS  # Imported late because verbs do not need it.
-        from resume_hooks.shared_values import SLASH
+        from resume_hooks.shared_values import COMMAND_PREFIX
 
         row = next((row for row in ROWS.values() if cmd_name in {row.command, row.name}), None)
         if row is None:
@@ -64,7 +64,7 @@ class VerbGroup(click.Group):
             shell_hint = f"; in a shell it is `{row.name}`"
         else:
             shell_hint = ""
-        typed_name = f"/{row.command}" if row.command else f"{SLASH}{row.name}"
+        typed_name = f"/{row.command}" if row.command else f"{COMMAND_PREFIX}{row.name}"
         raise UsageError(
             f"{typed_name} is for Claude Code{shell_hint}",
             f"resume-hooks {row.name} --help" if shell_hint else "resume-hooks --help",

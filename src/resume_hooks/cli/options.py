@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 GO_ON, FORK = "go on", "fork"
 # the ways to continue a session, including the ways that installed parts add
 WAYS_TO_CONTINUE = tuple(
-    insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS)
+    insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS_TO_CONTINUE)
 )
 
 

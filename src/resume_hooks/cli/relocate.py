@@ -196,8 +196,8 @@ def _list_possible_homes(
     """Return the folders that installed parts suggest for a session, followed by the current folder."""
     current_home = _find_current_home()
     homes = []
-    for homes_of_session in find_answers(questions.homes_of_session):
-        homes += homes_of_session(session.path, folder, current_home.folder, where)
+    for likely_folders_of_session in find_answers(questions.likely_folders_of_session):
+        homes += likely_folders_of_session(session.path, folder, current_home.folder, where)
     if current_home.folder not in {home.folder for home in homes}:
         homes.append(current_home)
     return tuple(homes)

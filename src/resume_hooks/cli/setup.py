@@ -62,9 +62,10 @@ def print_or_change_settings(options: ConfigOptions) -> None:
             f"{options.key} is no longer a setting",
             f"The reason: {settings.FORMER_SETTINGS[options.key]}.",
         )
-    if options.key is not None and options.key not in settings.KEYS:
+    if options.key is not None and options.key not in settings.SETTING_DEFINITIONS:
         raise UsageError(
-            f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}."
+            f"There is no setting '{options.key}'",
+            f"Settings: {', '.join(settings.SETTING_DEFINITIONS)}.",
         )
     if options.key is not None and options.value is not None:
         if options.key == "triggers_off":
@@ -81,7 +82,7 @@ def print_or_change_settings(options: ConfigOptions) -> None:
                 )
         stored_settings.store_setting(options.key, options.value)
     rows_by_name = {
-        name: (row, settings.KEYS[name].description)
+        name: (row, settings.SETTING_DEFINITIONS[name].description)
         for name, row in settings.load_settings().items()
         if options.key in {None, name}
     }

@@ -14,14 +14,14 @@ from resume_hooks.cli.verbs.upkeep import SlashOptions
 from resume_hooks.hooks.hook_replies import MAX_INPUT_BYTES
 from resume_hooks.hooks.prompt import card_of_trigger
 from resume_hooks.hooks.triggers import recognise_trigger
-from resume_hooks.shared_values import SLASH
+from resume_hooks.shared_values import COMMAND_PREFIX
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_text
 
 
 def answer_slash_command(options: SlashOptions) -> None:
     """Print the answer to a slash command."""
-    trigger = recognise_trigger(f"{SLASH}{options.trigger}")
+    trigger = recognise_trigger(f"{COMMAND_PREFIX}{options.trigger}")
     if trigger is None or trigger.text:
         raise click.UsageError(f"there is no slash command '{options.trigger}'")
     text = sys.stdin.buffer.read(MAX_INPUT_BYTES).decode("utf-8", "replace").strip()

@@ -87,7 +87,11 @@ FORMER_VERBS = {
     "completion": "install --completion",
     "uninstall": "install --remove",
     "index": "doctor --index",
-    **{name: now for name, (part, now) in part_table.FORMER.items() if seam.is_installed(part)},
+    **{
+        name: now
+        for name, (part, now) in part_table.FORMER_VERBS.items()
+        if seam.is_installed(part)
+    },
 }
 """Verbs of earlier versions, each with the command that replaces it."""
 

@@ -25,7 +25,7 @@ from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.shared_values import COLD_TOKENS
+from resume_hooks.shared_values import COLD_CACHE_NOTICE_TOKENS
 from resume_hooks.transcripts import api_usage as traffic
 from resume_hooks.transcripts.api_usage import (
     DEFAULT_CACHE_SECONDS,
@@ -467,7 +467,7 @@ def _recommend_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate
     Only strategies that pay off with the next turn are considered. A trim is recommended if it
     halves the session or if a handoff does not pay off. Otherwise a handoff is recommended.
     """
-    if context.tokens < COLD_TOKENS:
+    if context.tokens < COLD_CACHE_NOTICE_TOKENS:
         return None
     worthwhile = {}
     for estimate in estimates:

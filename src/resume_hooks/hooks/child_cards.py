@@ -47,12 +47,12 @@ def child_card(
         is_busy = is_model_busy(receipt.parent_file)
     # While the model is working, the client shows 40 columns of the last line. Client 2.1.330
     # leaves the last line out if any other line is too wide.
-    if is_busy and copied.how != "not copied":
+    if is_busy and copied.outcome != "not copied":
         paste_hint = " · paste when done"
     else:
         paste_hint = ""
     repeat_note = f"No new session was created. This is the session from your last {displayed_kind(receipt.kind)}."
-    lines = [f"{action}{paste_hint} · {copied.sentence('the /resume line')}", f"  {receipt.title}"]
+    lines = [f"{action}{paste_hint} · {copied.describe('the /resume line')}", f"  {receipt.title}"]
     if not receipt.written:
         lines.append(f"  {repeat_note}")
     lines.append(f"  {receipt.sizes}")
@@ -76,7 +76,7 @@ def _last_card_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str
 
     Most clients put the user's ``>`` prompt back into the input box. Client 2.1.112 does not.
     """
-    if copied.how != "not copied":
+    if copied.outcome != "not copied":
         return paste_line(copied, is_slash=is_slash, is_busy=is_busy)
     if is_busy:
         return "Type /resume once the answer ends."
@@ -87,7 +87,7 @@ def _last_card_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str
 
 def paste_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
     """Return the line of a card that says how to paste the copied text."""
-    if copied.how == "sent":
+    if copied.outcome == "sent":
         if is_busy:
             return "Sent to the clipboard: paste it later."
         if is_slash:

@@ -31,7 +31,7 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import find_answers
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.session_files import session_file
-from resume_hooks.shared_values import SLASH
+from resume_hooks.shared_values import COMMAND_PREFIX
 from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.processes import is_started_by_client
@@ -140,7 +140,7 @@ def main() -> int:
         if trigger_row and trigger_row.is_module_only:
             advice = f"In a shell: {shell_command(verb)}"
         else:
-            advice = f"Type {SLASH}{verb} there."
+            advice = f"Type {COMMAND_PREFIX}{verb} there."
         sys.stderr.write(
             f"{REFUSAL_TEXT} {advice if verb in ANSWERED_VERBS else ''}".rstrip() + "\n"
         )
@@ -410,7 +410,7 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
     # Imported late because commands do not need it.
     from resume_hooks.hooks import expiring_sessions
 
-    lines = [line(event) for line in find_answers(questions.line_of_new_folder)]
+    lines = [line(event) for line in find_answers(questions.module_line_in_new_folder)]
     line = " · ".join(
         filter(None, [*lines, expiring_sessions.claim_vault_announcement(event, Where())])
     )

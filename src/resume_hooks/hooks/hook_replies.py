@@ -49,7 +49,7 @@ def host_of_event(event: Event) -> Host:
             from resume_hooks import seam
 
             if seam.is_installed(part):
-                return cast("Host", seam.load_value(part, host))
+                return cast("Host", seam.load_part_object(part, host))
     return CLAUDE
 
 

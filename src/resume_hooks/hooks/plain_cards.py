@@ -35,7 +35,7 @@ def help_card(command: str, trigger: Trigger) -> str:
         for trigger_row in ROWS.values():
             if trigger_row.command:
                 commands.append(
-                    (f"/{trigger_row.command} {trigger_row.argument}", trigger_row.about)
+                    (f"/{trigger_row.command} {trigger_row.argument}", trigger_row.description)
                 )
         heading, rows = "what to type", [f"{name:<22} {about}" for name, about in commands]
     else:
@@ -58,7 +58,7 @@ def usage_card(trigger: Trigger) -> str:
     """Return the card with the name, the arguments and the description of a trigger."""
     row = ROWS[trigger.verb]
     usage = f"{trigger.name(trigger.verb)} {row.argument}".rstrip()
-    return f"resume-hooks · {usage}\n  {row.about}\n\n{NOTHING_CHANGED_TEXT}"
+    return f"resume-hooks · {usage}\n  {row.description}\n\n{NOTHING_CHANGED_TEXT}"
 
 
 def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
@@ -103,8 +103,8 @@ def session_card(session_id: str, copied: CopyResult, trigger: Trigger) -> str:
     ``>session`` shows this card, and so does ``>resume`` in a session without a transcript.
     """
     last_lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
-    last_line = last_lines.get(copied.how, "Not copied: the id is above.")
-    heading = f"resume-hooks · {copied.sentence('session id')}"
+    last_line = last_lines.get(copied.outcome, "Not copied: the id is above.")
+    heading = f"resume-hooks · {copied.describe('session id')}"
     return f"{heading}\n  {session_id}{describe_handoff_offer(trigger)}\n\n{last_line}"
 
 

@@ -48,7 +48,7 @@ def answer_request(request: Request) -> Report:
     cost_tokens = round(len(text) / CHARACTERS_PER_TOKEN)
 
     def make_card(copied: CopyResult) -> str:
-        heading = f"resume-hooks · what was done here · {_COPY_RESULTS[copied.how]} · about {cost_tokens:,} tokens"
+        heading = f"resume-hooks · what was done here · {_COPY_RESULTS[copied.outcome]} · about {cost_tokens:,} tokens"
         hint = "To let the model search by itself, ask it for the missing facts."
         last_line = _paste_hint(
             copied,
@@ -61,11 +61,11 @@ def answer_request(request: Request) -> Report:
 
 
 def _paste_hint(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
-    if copied.how == "not copied":
+    if copied.outcome == "not copied":
         return "Copy the text above into your prompt."
     if is_slash:
         copied_hint = "Copied: paste it into your next prompt."
-        if copied.how == "copied":
+        if copied.outcome == "copied":
             return copied_hint
         return "Sent to the clipboard: paste, or copy the above."
     return paste_line(copied, is_slash=is_slash, is_busy=is_busy)

@@ -103,7 +103,7 @@ def resume_card(
         *(
             []
             if trigger.sign == BARE_SIGN
-            else [f"session {copied.sentence(comparison.session_id)}"]
+            else [f"session {copied.describe(comparison.session_id)}"]
         ),
         f"  {context_part}{collapse_line(comparison.ends.title, MAX_LINE_COLUMNS - len(context_part))}",
         *(f"  {line}" for line in _describe_ways_to_shrink(comparison, trigger.name)),

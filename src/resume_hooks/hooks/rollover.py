@@ -40,13 +40,17 @@ from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session import Session
-from resume_hooks.shared_values import ANSWER_SECONDS, MODEL_SECONDS, MODEL_TIME
+from resume_hooks.shared_values import (
+    MODEL_TIMEOUT_SECONDS,
+    MODEL_TIMEOUT_TEXT,
+    ROLLOVER_TIMEOUT_SECONDS,
+)
 from resume_hooks.system.processes import read_process_start_time
 from resume_hooks.system.text import collapse_line, plain_line
 
 # the number of seconds after which the card must be shown; copying to the clipboard may take two
 # seconds more
-MAX_CARD_SECONDS = ANSWER_SECONDS - 5.0
+MAX_CARD_SECONDS = ROLLOVER_TIMEOUT_SECONDS - 5.0
 # the part of ``MAX_CARD_SECONDS`` that is reserved for writing the summary into the child
 SUMMARY_WRITE_SECONDS = 5.0
 PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with its digest
@@ -54,7 +58,7 @@ MAX_FACT_CHARACTERS = 300  # the maximum number of characters of a fact on the c
 
 _NOTE_PREFIX = "rollover-"
 CLEAR_HINT = "or /clear in an empty box: the new session has this, too (cut if long)"
-WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIME}"
+WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIMEOUT_TEXT}"
 """The line that the client shows while a model writes the summary."""
 
 
@@ -88,7 +92,9 @@ def answer_request(request: Request) -> Outcome:
             return PendingAnswer(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
         if request.trigger.is_hooked:
             offer_clear(child)  # If Esc ends this process, the next /clear still opens the child.
-        max_seconds = min(MODEL_SECONDS, deadline - SUMMARY_WRITE_SECONDS - time.monotonic())
+        max_seconds = min(
+            MODEL_TIMEOUT_SECONDS, deadline - SUMMARY_WRITE_SECONDS - time.monotonic()
+        )
         outcome, lines = _write_summary(rollover_plan, child, max_seconds, own_model, request.where)
         costs.extend(lines)
         return outcome
@@ -241,7 +247,7 @@ def _store_rollover_note(
         note |= {
             "writer": writer,
             "since": read_process_start_time(writer),
-            "until": time.time() + MODEL_SECONDS + MAX_CARD_SECONDS,
+            "until": time.time() + MODEL_TIMEOUT_SECONDS + MAX_CARD_SECONDS,
         }
     with contextlib.suppress(OSError):
         hook_state.delete_old_notes(_NOTE_PREFIX)

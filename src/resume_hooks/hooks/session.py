@@ -20,9 +20,9 @@ from resume_hooks.archive.retention import pending
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_replies, hook_state, pending_handoff, start_parts
 from resume_hooks.hooks.pending_handoff import PendingHandoff
-from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
+from resume_hooks.paths import TASKS_FOLDER_NAME, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import Link, record_link, record_successor
-from resume_hooks.shared_values import COLD_SENTENCE, COLD_TOKENS, SLASH
+from resume_hooks.shared_values import COLD_CACHE_NOTICE_TOKENS, COLD_CACHE_SENTENCE, COMMAND_PREFIX
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.processes import find_client_pid
 from resume_hooks.transcripts.lines import MIN_GIANT_FILE_BYTES
@@ -112,7 +112,7 @@ def _warn_of_lost_link(event: Dict[str, Any], error: OSError) -> bytes:
     return hook_replies.start_reply(
         "",
         f"resume-hooks: the session before this one could not be recorded in {Where().state} "
-        f"({error.strerror or error}), so {SLASH}lineage will not show it. Check free space and the "
+        f"({error.strerror or error}), so {COMMAND_PREFIX}lineage will not show it. Check free space and the "
         "permissions of the folder.",
     )
 
@@ -166,7 +166,7 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
 def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
     """Copy the task list of the child whose opening this session gets. Do nothing if there is no list."""
     if sys.version_info < MIN_ENGINE_PYTHON or not os.path.isdir(
-        os.path.join(Where().config, TASKS, child_id)
+        os.path.join(Where().config, TASKS_FOLDER_NAME, child_id)
     ):
         return
     # If the engine is not installed yet, only the child has the tasks.
@@ -251,7 +251,7 @@ def _cold_note_name(session_id: str) -> str:
     return f"{_COLD_PREFIX}{session_id}.json"
 
 
-def describe_cold_cache(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
+def describe_cold_cache(event: Dict[str, Any], path: str, *, sign: str = COMMAND_PREFIX) -> str:
     """Return a line about the cost of continuing a large session without a cache.
 
     Return ``""`` for a small cost or a new child. The number of tokens comes from the session's
@@ -262,7 +262,7 @@ def describe_cold_cache(event: Dict[str, Any], path: str, *, sign: str = SLASH) 
     if (
         event.get("prompt_cache_likely_expired") is not True
         or not isinstance(tokens, int)
-        or tokens < COLD_TOKENS
+        or tokens < COLD_CACHE_NOTICE_TOKENS
     ):
         return ""
     if hook_replies.is_headless() or _is_new_child(path):
@@ -274,13 +274,13 @@ def describe_cold_cache(event: Dict[str, Any], path: str, *, sign: str = SLASH) 
     size_text = f"{tokens:,} tokens{cost_text}"
     context = _read_context(path)
     if context is not None:
-        if context.tokens < COLD_TOKENS:
+        if context.tokens < COLD_CACHE_NOTICE_TOKENS:
             return ""
         if context.is_estimate:
             size_text = f"(about {context.tokens:,} tokens)"
         else:
             size_text = f"{context.tokens:,} tokens{cost_text}"
-    cost_sentence = f"{COLD_SENTENCE} {size_text}"
+    cost_sentence = f"{COLD_CACHE_SENTENCE} {size_text}"
     return f"{cost_sentence}; {sign}trim or {sign}handoff first sends less"
 
 

@@ -11,11 +11,16 @@ from typing import List, NamedTuple, Optional
 
 from resume_hooks import part_table, seam
 from resume_hooks.seam import Trigger as Row
-from resume_hooks.shared_values import MODEL_MINUTES, MODEL_TIME, PLUGIN, SLASH
+from resume_hooks.shared_values import (
+    COMMAND_PREFIX,
+    MODEL_TIMEOUT_MINUTES,
+    MODEL_TIMEOUT_TEXT,
+    PLUGIN,
+)
 
 TYPED_SIGN, BARE_SIGN = ">", "/"
 """The signs with which a trigger begins: in a prompt, and in a command of hooks/register.mjs.
-``SLASH`` works in every client."""
+``COMMAND_PREFIX`` works in every client."""
 
 REPAIR_QUESTION = "fsck"
 """A question that the module asks by itself, not for a user. If answering it fails, the user sees
@@ -28,9 +33,9 @@ _CORE_ROWS = (
         module=f"{_PACKAGE}.handoff", row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
         command="handoff"),
     Row("rollover", "[focus]",
-        f"Continue in a new session with a model's summary; costs tokens and takes up to {MODEL_TIME}",
+        f"Continue in a new session with a model's summary; costs tokens and takes up to {MODEL_TIMEOUT_TEXT}",
         module=f"{_PACKAGE}.rollover",
-        row=f"rollover [focus]      the same with a model's summary: costs tokens, {MODEL_MINUTES} minutes",
+        row=f"rollover [focus]      the same with a model's summary: costs tokens, {MODEL_TIMEOUT_MINUTES} minutes",
         command="rollover"),
     Row("trim", "[options]", "Continue in a copy without old tool output; asks first",
         module=f"{_PACKAGE}.trim", row="trim [options]        continue in a copy without old tool output; asks first",
@@ -67,7 +72,7 @@ def _list_all_rows() -> List[Row]:
     rows = []
     for core_row in _CORE_ROWS:
         for part_row in part_rows:
-            if part_row.before == core_row.name:
+            if part_row.insert_before == core_row.name:
                 rows.append(part_row)
         rows.append(core_row)
     return rows
@@ -77,7 +82,7 @@ ROWS = {each.name: each for each in _list_all_rows()}
 """All triggers by name. ``make docs`` generates commands/, hooks/commands.mjs and
 docs/older-clients.md."""
 
-_FORMER_NAMES = {name: now for name, (_, now) in part_table.FORMER.items() if now in ROWS} | {
+_FORMER_NAMES = {name: now for name, (_, now) in part_table.FORMER_VERBS.items() if now in ROWS} | {
     "recover-context": "recall"
 }
 ALIASES = {
@@ -177,7 +182,7 @@ class Trigger(NamedTuple):
         """The sign for triggers that the module does not register as commands."""
         if self.sign == TYPED_SIGN:
             return TYPED_SIGN
-        return SLASH
+        return COMMAND_PREFIX
 
     def replace_names(self, words: str) -> str:
         """Return ``words`` with the names of triggers as the user types them."""
@@ -194,8 +199,8 @@ def find_trigger_name(word: str) -> str:
 
 def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Trigger:
     """Return the trigger for a command that the user typed in the client, or for a question of the module."""
-    if command.startswith(SLASH[1:]):
-        sign, verb = (SLASH, command[len(SLASH) - 1 :])
+    if command.startswith(COMMAND_PREFIX[1:]):
+        sign, verb = (COMMAND_PREFIX, command[len(COMMAND_PREFIX) - 1 :])
     else:
         sign, verb = (BARE_SIGN, command)
     if sign == BARE_SIGN:
@@ -207,7 +212,7 @@ def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Tr
 
 def recognise_trigger(prompt: str) -> Optional[Trigger]:
     """Return the trigger in a prompt, or None if the prompt is not a trigger."""
-    slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED_SIGN
+    slash, sign = prompt[:1] == "/", COMMAND_PREFIX if prompt[:1] == "/" else TYPED_SIGN
     # The client put a trigger without words back into the box, and the user typed another one after
     # it.
     stacked_triggers = _STACKED_TRIGGERS_PATTERN.match(prompt)

@@ -130,7 +130,7 @@ def _report_settings(where: Where, anonymizer: Anonymizer) -> list[dict[str, Any
             continue
         if not isinstance(value, int):
             words = value if isinstance(value, tuple) else (value,)
-            if settings.KEYS[name].names_files:
+            if settings.SETTING_DEFINITIONS[name].is_path:
                 value = "set"
             else:
                 value = anonymizer.anonymize(", ".join(map(_plain_word_or_other, words)))

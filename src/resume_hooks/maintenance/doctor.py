@@ -148,8 +148,8 @@ def _check_client(_: str) -> Finding:
             "claude does not print its version", "Run: claude --version", "silent"
         )
     text = ".".join(map(str, version))
-    if version < claude_cli.OLDEST_TESTED_CLIENT:
-        oldest_text = ".".join(map(str, claude_cli.OLDEST_TESTED_CLIENT))
+    if version < claude_cli.OLDEST_TESTED_CLIENT_VERSION:
+        oldest_text = ".".join(map(str, claude_cli.OLDEST_TESTED_CLIENT_VERSION))
         return problem_finding(
             f"Claude Code {text} is older than {oldest_text}", "Run: claude update", "old"
         )

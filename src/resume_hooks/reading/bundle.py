@@ -20,7 +20,13 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.paths import TOOL_RESULTS, Where, open_regular, project_key, read_regular_file
+from resume_hooks.paths import (
+    TOOL_RESULTS_FOLDER_NAME,
+    Where,
+    open_regular,
+    project_key,
+    read_regular_file,
+)
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.sessions.lineage import LineageFinder
@@ -243,10 +249,10 @@ def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
 
     Each is a pair: the name relative to that folder, and the path.
     """
-    outputs_folder = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
+    outputs_folder = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS_FOLDER_NAME)
     files = []
     for name in _list_file_names(outputs_folder):
-        files.append((f"{TOOL_RESULTS}/{name}", os.path.join(outputs_folder, name)))
+        files.append((f"{TOOL_RESULTS_FOLDER_NAME}/{name}", os.path.join(outputs_folder, name)))
     for agent in subagents_of_session(session.path):
         about_path = f"{agent.path.removesuffix('.jsonl')}{ABOUT_SUFFIX}"
         files.append((f"{SUBAGENTS_FOLDER}/{agent.name}.jsonl", agent.path))

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.clock import DAY
-from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_from_path
+from resume_hooks.paths import TOOL_RESULTS_FOLDER_NAME, Where, is_session_id, session_id_from_path
 from resume_hooks.sessions.archived.layout import MANIFEST_NAME, archive_folder
 
 # A session is archived and reported as expiring this number of seconds before its deletion.
@@ -129,7 +129,9 @@ class ExpiryCalculator:
     def _times_of_other_files(self, session: DatedSession, folders: set[str]) -> Iterator[float]:
         if session.session_id in folders:
             yield from _file_times(
-                os.path.join(os.path.dirname(session.path), session.session_id, TOOL_RESULTS)
+                os.path.join(
+                    os.path.dirname(session.path), session.session_id, TOOL_RESULTS_FOLDER_NAME
+                )
             )
         if session.session_id in self._sessions_with_backups:
             with contextlib.suppress(OSError):

@@ -7,7 +7,7 @@ import json
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.settings import (
-    VERSION,
+    FILE_FORMAT_VERSION,
     Value,
     is_damaged,
     load_settings,
@@ -42,12 +42,12 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
             f"{path} is not a readable settings file, so it was left alone",
             "Repair the file, or remove it.",
         )
-    version = stored.get("version", VERSION)
-    if not isinstance(version, int) or version > VERSION:
+    version = stored.get("version", FILE_FORMAT_VERSION)
+    if not isinstance(version, int) or version > FILE_FORMAT_VERSION:
         raise WriteFailed(
             f"{path} was written by a newer resume-hooks", "Update this one, or use the newer one."
         )
-    values = stored | {"version": VERSION, name: value}
+    values = stored | {"version": FILE_FORMAT_VERSION, name: value}
     with state_file.convert_os_error(f"Could not write {path}"):
         state_file.replace_state_file(path, (json.dumps(values, indent=2) + "\n").encode(), where)
     return value

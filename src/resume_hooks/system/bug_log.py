@@ -20,13 +20,13 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-LOG_FOLDER = "log"
+LOG_FOLDER_NAME = "log"
 LOG_FILE_NAME = "errors.log"
 OLD_LOG_SUFFIX = ".1"  # The suffix of the old log's name.
 # The size in bytes at which the log is renamed and a new log is started.
 MAX_LOG_BYTES = 256 * 1024
 # The maximum number of innermost frames to record. A recursion may have a thousand frames.
-MAX_FRAMES = 40
+MAX_TRACEBACK_FRAMES = 40
 
 _LOG_FILE_MODE = 0o600
 _MAX_OPEN_ATTEMPTS = 10
@@ -35,7 +35,7 @@ _PACKAGE_NAME = "resume_hooks"
 
 def log_file(where: Optional[Where] = None) -> str:
     """Return the path of the log, which may not exist."""
-    return os.path.join((where or Where()).state, LOG_FOLDER, LOG_FILE_NAME)
+    return os.path.join((where or Where()).state, LOG_FOLDER_NAME, LOG_FILE_NAME)
 
 
 def log_bug(command: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
@@ -124,7 +124,7 @@ def _list_traceback_locations(error: BaseException) -> List[str]:
     """
     import traceback  # Imported here because only a bug needs it.
 
-    frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
+    frames = traceback.extract_tb(error.__traceback__)[-MAX_TRACEBACK_FRAMES:]
     locations = []
     for frame in frames:
         parts = frame.filename.replace("\\", "/").split("/")

@@ -1,6 +1,6 @@
 """Run a program with a text as its input and capture its output, with limits on time and size.
 
-After ``run_captured`` has returned or raised an error, no process of the program's group is
+After ``run_and_capture_output`` has returned or raised an error, no process of the program's group is
 running.
 """
 
@@ -62,23 +62,28 @@ TERMINATION_GRACE_SECONDS = 0.5
 
 
 class CapturedOutput(NamedTuple):
-    """The exit status and the output of a program; ``status`` is negative if a signal ended it.
+    """The exit status and the output of a program; ``exit_status`` is negative if a signal ended it.
 
     If ``timed_out`` or ``too_large`` is true, we ended the program because it ran too long or its
     output was too large.
     """
 
-    status: int
-    out: bytes
-    err: bytes
+    exit_status: int
+    stdout: bytes
+    stderr: bytes
     timed_out: bool = False
     too_large: bool = False
 
 
-def run_captured(
-    command: Sequence[str], text: bytes, *, environ: Mapping[str, str], folder: str, limit: float
+def run_and_capture_output(
+    command: Sequence[str],
+    input_text: bytes,
+    *,
+    environ: Mapping[str, str],
+    folder: str,
+    timeout_seconds: float,
 ) -> CapturedOutput:
-    """Run ``command`` in ``folder`` with ``text`` on stdin for at most ``limit`` seconds.
+    """Run ``command`` in ``folder`` with ``input_text`` on stdin for at most ``timeout_seconds``.
 
     If Ctrl+C, SIGTERM or SIGHUP arrives, end the program and raise KeyboardInterrupt. Raise OSError
     if the program can't be started. On Windows, always raise OSError.
@@ -100,7 +105,7 @@ def run_captured(
             bufsize=0,
             start_new_session=True,
         )
-        exchange = _PipeExchange(process, text, time.monotonic() + limit)
+        exchange = _PipeExchange(process, input_text, time.monotonic() + timeout_seconds)
         try:
             exchange.run(interrupted)
         finally:
@@ -109,8 +114,8 @@ def run_captured(
         raise KeyboardInterrupt
     return CapturedOutput(
         process.returncode,
-        bytes(exchange.out),
-        bytes(exchange.err),
+        bytes(exchange.stdout),
+        bytes(exchange.stderr),
         exchange.timed_out,
         exchange.too_large,
     )
@@ -118,7 +123,7 @@ def run_captured(
 
 class _PipeExchange:
     def __init__(self, process: subprocess.Popen[bytes], text: bytes, deadline: float) -> None:
-        self.out, self.err = bytearray(), bytearray()
+        self.stdout, self.stderr = bytearray(), bytearray()
         self.timed_out = self.too_large = False
         self._process, self._deadline = process, deadline
         self._remaining_input = memoryview(text)
@@ -174,10 +179,10 @@ class _PipeExchange:
         """Read a part of an output stream. Return True at the end of the stream."""
         chunk = os.read(key.fd, CHUNK_BYTES)
         if key.fileobj is self._process.stdout:
-            self.out += chunk
-            self.too_large = len(self.out) > MAX_OUTPUT_BYTES
+            self.stdout += chunk
+            self.too_large = len(self.stdout) > MAX_OUTPUT_BYTES
         else:
-            self.err += chunk[: MAX_ERROR_BYTES - len(self.err)]
+            self.stderr += chunk[: MAX_ERROR_BYTES - len(self.stderr)]
         return not chunk
 
 
@@ -193,6 +198,6 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
             stream.close()
 
 
-def _signal_group(group: int, number: int) -> None:
+def _signal_group(group_id: int, signal_number: int) -> None:
     with contextlib.suppress(OSError):  # The group has already ended.
-        os.killpg(group, number)
+        os.killpg(group_id, signal_number)

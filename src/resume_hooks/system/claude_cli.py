@@ -14,7 +14,7 @@ from resume_hooks.system import programs
 from resume_hooks.system.claude_settings import settings_files
 from resume_hooks.system.subprocesses import run_and_read_output
 
-OLDEST_TESTED_CLIENT = (2, 1, 112)  # the oldest client with which the plugin is tested
+OLDEST_TESTED_CLIENT_VERSION = (2, 1, 112)  # the oldest client with which the plugin is tested
 VERSION_TIMEOUT_SECONDS = 10  # time limit in seconds for ``claude --version``
 
 

@@ -25,7 +25,7 @@ TERMINAL_RESERVE_SECONDS = 0.6
 COPY_METHODS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 
 
-OSC_52 = "OSC 52"
+OSC_52_METHOD_NAME = "OSC 52"
 
 
 def copy_text(
@@ -148,5 +148,5 @@ def _copy_with_terminal(text: str, env: Mapping[str, str], deadline: float) -> C
     device = terminal.find_terminal_device() if sequence else None
     was_sent = device is not None and terminal.send_sequence(sequence, device, deadline)
     if was_sent:
-        return CopyResult("sent", OSC_52)
+        return CopyResult("sent", OSC_52_METHOD_NAME)
     return None

@@ -17,39 +17,39 @@ from typing import NamedTuple
 from resume_hooks.system import programs, subprocesses
 
 # The number of seconds after a program's exit until the clipboard must contain the text.
-SETTLE_SECONDS = 0.3
+CLIPBOARD_SETTLE_SECONDS = 0.3
 
 
 class Tool(NamedTuple):
     """A clipboard program, with its commands to copy a text and to read it back.
 
-    ``read_command`` is empty if reading would be slow. ``pyperclip`` is the program's name in
+    ``read_command`` is empty if reading would be slow. ``pyperclip_name`` is the program's name in
     pyperclip.
     """
 
     name: str
     copy_command: tuple[str, ...]
     read_command: tuple[str, ...] = ()
-    pyperclip: str = ""
+    pyperclip_name: str = ""
     encoding: str = "utf-8"
     locale: str = ""
 
 
 # Without a UTF-8 locale, pbcopy assumes a different encoding. pbpaste makes the same error in the
 # other direction, so reading the text back would not reveal the error.
-PBCOPY = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
-WL_COPY = Tool("wl-copy", ("wl-copy",), ("wl-paste", "-n", "-t", "text"), "wl-clipboard")
-XCLIP = Tool(
+PBCOPY_TOOL = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
+WL_COPY_TOOL = Tool("wl-copy", ("wl-copy",), ("wl-paste", "-n", "-t", "text"), "wl-clipboard")
+XCLIP_TOOL = Tool(
     "xclip",
     ("xclip", "-selection", "clipboard"),
     ("xclip", "-selection", "clipboard", "-o"),
     "xclip",
 )
-XSEL = Tool("xsel", ("xsel", "-b", "-i"), ("xsel", "-b", "-o"), "xsel")
+XSEL_TOOL = Tool("xsel", ("xsel", "-b", "-i"), ("xsel", "-b", "-o"), "xsel")
 # The text is not read back from these programs, because that would start PowerShell, which takes a
 # second or more.
-CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
-WINDOWS_CLIP = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
+CLIP_EXE_TOOL = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
+WINDOWS_CLIP_TOOL = Tool("Windows", ("clip",), pyperclip_name="windows", encoding="utf-16-le")
 
 
 def list_available_tools(env: Mapping[str, str], *, is_remote: bool = False) -> list[Tool]:
@@ -68,19 +68,19 @@ def list_available_tools(env: Mapping[str, str], *, is_remote: bool = False) -> 
 def _iterate_tools(env: Mapping[str, str], is_remote: bool) -> Iterator[Tool]:
     if not is_remote:
         if sys.platform == "darwin":
-            yield PBCOPY
+            yield PBCOPY_TOOL
         if os.name == "nt":
-            yield WINDOWS_CLIP
+            yield WINDOWS_CLIP_TOOL
         elif "WSL_DISTRO_NAME" in env or "microsoft" in os.uname().release.lower():
-            yield CLIP_EXE
+            yield CLIP_EXE_TOOL
     wayland, display = env.get("WAYLAND_DISPLAY", ""), env.get("DISPLAY", "")
     # A compositor on this machine has a socket named wayland-0. waypipe adds letters to the name.
     if wayland and not (is_remote and wayland.rstrip("0123456789") == "wayland-"):
-        yield WL_COPY
+        yield WL_COPY_TOOL
     # ssh -X sets DISPLAY to localhost:10.0. A display without a host belongs to this machine.
     if display and not (is_remote and display.startswith((":", "unix:", "/"))):
-        yield XCLIP
-        yield XSEL
+        yield XCLIP_TOOL
+        yield XSEL_TOOL
 
 
 def import_pyperclip() -> ModuleType | None:
@@ -101,7 +101,7 @@ def copy_with_tools(
     env: Mapping[str, str],
     deadline: float,
 ) -> tuple[str, bool] | None:
-    """Copy with the first of ``tools`` that succeeds, through the module ``pyperclip`` if it is given.
+    """Copy with the first of ``tools`` that succeeds, through the module ``pyperclip_name`` if it is given.
 
     Return the program's name and whether the same text was read back, or None if no program
     succeeded before ``deadline``.
@@ -110,10 +110,10 @@ def copy_with_tools(
         if time.monotonic() >= deadline:
             break
         environment = dict(env, LC_ALL=tool.locale) if tool.locale else env
-        if pyperclip and tool.pyperclip:
-            copy = _make_pyperclip_copy(tool, text, pyperclip)
+        if pyperclip and tool.pyperclip_name:
+            copy = _make_pyperclip_copy_function(tool, text, pyperclip)
         else:
-            copy = _make_process_copy(tool, text, environment)
+            copy = _make_process_copy_function(tool, text, environment)
         if not subprocesses.run_with_deadline(deadline, copy, environment):
             continue
         if tool.read_command:
@@ -127,16 +127,20 @@ def copy_with_tools(
     return None
 
 
-def _make_pyperclip_copy(tool: Tool, text: str, pyperclip: ModuleType) -> Callable[[], bool]:
+def _make_pyperclip_copy_function(
+    tool: Tool, text: str, pyperclip: ModuleType
+) -> Callable[[], bool]:
     def copy() -> bool:
-        pyperclip.set_clipboard(tool.pyperclip)
+        pyperclip.set_clipboard(tool.pyperclip_name)
         pyperclip.copy(text)
         return True
 
     return copy
 
 
-def _make_process_copy(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
+def _make_process_copy_function(
+    tool: Tool, text: str, env: Mapping[str, str]
+) -> Callable[[], bool]:
     # The import takes 9 ms unless pyperclip has already imported the module. It is done before the
     # fork, because the time after the fork is limited.
     import subprocess
@@ -155,9 +159,9 @@ def _clipboard_contains(
     """Check whether the clipboard contains ``data``. Return None if the program does not answer.
 
     xsel and wl-copy exit shortly before the clipboard has the text, so the check is repeated for
-    ``SETTLE_SECONDS``.
+    ``CLIPBOARD_SETTLE_SECONDS``.
     """
-    settle_deadline = time.monotonic() + SETTLE_SECONDS
+    settle_deadline = time.monotonic() + CLIPBOARD_SETTLE_SECONDS
     while subprocesses.run_and_read_output(tool.read_command, env, deadline) != data:
         if time.monotonic() >= deadline:
             return None

@@ -9,24 +9,24 @@ from typing import NamedTuple
 
 
 class CopyResult(NamedTuple):
-    """The result of a copy; ``how`` is "copied", "sent" or "not copied".
+    """The result of a copy; ``outcome`` is "copied", "sent" or "not copied".
 
-    ``via`` is the name of the method, or ``""``.
+    ``method_name`` is the name of the method, or ``""``.
     """
 
-    how: str
-    via: str = ""
+    outcome: str
+    method_name: str = ""
 
-    def sentence(self, what: str) -> str:
-        """Return a sentence that says whether ``what`` was copied.
+    def describe(self, content_name: str) -> str:
+        """Return a sentence that says whether the content called ``content_name`` was copied.
 
         The caller also shows the text, in case it was not copied.
         """
-        if self.how == "not copied":
-            return f"{what} not copied"
-        if self.how == "copied":
-            return f"{what} copied ({self.via})"
-        return f"{what} sent to the clipboard"
+        if self.outcome == "not copied":
+            return f"{content_name} not copied"
+        if self.outcome == "copied":
+            return f"{content_name} copied ({self.method_name})"
+        return f"{content_name} sent to the clipboard"
 
 
 NOT_COPIED = CopyResult("not copied")

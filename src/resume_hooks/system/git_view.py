@@ -20,10 +20,10 @@ from typing import Self
 from resume_hooks.paths import Where, read_regular_file
 from resume_hooks.system import programs
 from resume_hooks.system.git_worktrees import worktree_git_folders
-from resume_hooks.system.subprocesses import kill_group
+from resume_hooks.system.subprocesses import kill_process_group
 
 MAX_PIPE_BYTES = 1 << 18  # maximum number of bytes that git can write before we read them
-MAX_HEAD_BYTES = 4_096  # maximum size in bytes of a ``HEAD`` file
+MAX_HEAD_FILE_BYTES = 4_096  # maximum size in bytes of a ``HEAD`` file
 MAX_SHARED_INDEXES = 100  # maximum number of shared index files to link; a split index uses them
 MAX_COPIED_SETTINGS = 100  # maximum number of settings to copy from a repository
 KILL_GRACE_SECONDS = 0.1  # number of seconds to wait until a killed process has ended
@@ -46,7 +46,7 @@ _GIT_ENVIRONMENT = {
 write no traces."""
 
 _PASSED_VARIABLES = ("LANG", "LC_ALL", "SYSTEMROOT")
-_FIXED_OPTIONS = (
+_FIXED_SETTINGS = (
     "core.fsmonitor=false",
     "core.untrackedCache=false",
     f"core.hooksPath={os.devnull}",
@@ -74,14 +74,19 @@ They determine how files are compared.
 
 _READ_ONLY_KEYS = ("core.bare", "extensions.partialclone")
 _IGNORE_FILE_KEY = "core.excludesfile"
-_ALLOWED_FORMATS = {
+_ALLOWED_REPOSITORY_FORMATS = {
     "extensions.objectformat": ("sha1", "sha256"),
     "extensions.refstorage": ("files", "reftable"),
 }
-_TRACKING_KEYS = r"branch\..*\.(remote|merge)|remote\..*\.fetch"
-_NEEDED_KEYS = "|".join(
+_TRACKING_KEY_EXPRESSION = r"branch\..*\.(remote|merge)|remote\..*\.fetch"
+_NEEDED_KEY_EXPRESSION = "|".join(
     key.replace(".", r"\.")
-    for key in (*_HARMLESS_SETTINGS, *_READ_ONLY_KEYS, *_ALLOWED_FORMATS, _IGNORE_FILE_KEY)
+    for key in (
+        *_HARMLESS_SETTINGS,
+        *_READ_ONLY_KEYS,
+        *_ALLOWED_REPOSITORY_FORMATS,
+        _IGNORE_FILE_KEY,
+    )
 )
 
 Settings = list[tuple[str, str]]
@@ -125,7 +130,7 @@ class GitView:
 
     def start_git(self, *words: str) -> subprocess.Popen[bytes]:
         """Start ``git`` with these arguments. The process is ended when the context is left."""
-        return self._start([*self._options, *words], self._environment)
+        return self._start_git_process([*self._options, *words], self._environment)
 
     def read_output(
         self, run: subprocess.Popen[bytes], deadline: float, data: bytes = b""
@@ -147,7 +152,9 @@ class GitView:
     def _make_folder(self) -> None:
         """Create our git folder with its configuration and its links to the repository."""
         worktree_folder, common_folder = worktree_git_folders(self.root)
-        head = os.fsdecode(read_regular_file(os.path.join(worktree_folder, "HEAD"), MAX_HEAD_BYTES))
+        head = os.fsdecode(
+            read_regular_file(os.path.join(worktree_folder, "HEAD"), MAX_HEAD_FILE_BYTES)
+        )
         if head.startswith("ref:"):
             reference = head.removeprefix("ref:").strip()
         else:
@@ -208,8 +215,8 @@ class GitView:
                 git_variables[key] = self._environment[key]
         git_variables.pop("XDG_CONFIG_HOME", None)
         runs = [
-            self._start(
-                ["config", "--null", "--get-regexp", f"^({_NEEDED_KEYS})$"],
+            self._start_git_process(
+                ["config", "--null", "--get-regexp", f"^({_NEEDED_KEY_EXPRESSION})$"],
                 {**git_variables, **user_variables},
             )
         ]
@@ -220,9 +227,9 @@ class GitView:
                 path,
                 "--null",
                 "--get-regexp",
-                f"^({_NEEDED_KEYS}|{_TRACKING_KEYS})$",
+                f"^({_NEEDED_KEY_EXPRESSION}|{_TRACKING_KEY_EXPRESSION})$",
             ]
-            runs.append(self._start(words, self._environment))
+            runs.append(self._start_git_process(words, self._environment))
         outputs = [self.read_output(run, self._deadline) for run in runs]
         if None in outputs:
             raise TimeoutError
@@ -238,7 +245,7 @@ class GitView:
         )
         self.is_partial = "extensions.partialclone" in repository_values
         formats = []
-        for key, allowed_values in _ALLOWED_FORMATS.items():
+        for key, allowed_values in _ALLOWED_REPOSITORY_FORMATS.items():
             if repository_values.get(key) in allowed_values:
                 formats.append(key)
         with open(os.path.join(self._folder, "config"), "w", encoding="ascii") as stream:
@@ -255,7 +262,7 @@ class GitView:
         self._options = ["--no-pager", "--no-optional-locks"]
         for value in (
             *values[:MAX_COPIED_SETTINGS],
-            *_FIXED_OPTIONS,
+            *_FIXED_SETTINGS,
             f"{_IGNORE_FILE_KEY}={self._find_ignore_file(dict(user_settings).get(_IGNORE_FILE_KEY, ''))}",
         ):
             self._options += ["-c", value]
@@ -297,7 +304,9 @@ class GitView:
             )
         return environment
 
-    def _start(self, words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def _start_git_process(
+        self, words: list[str], environment: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
         run = programs.start_program(
             ["git", *words],
             self._where.environ,
@@ -359,7 +368,7 @@ def _kill_git(run: subprocess.Popen[bytes]) -> None:
     Its pipe is not read to the end, because a child of a child may keep the pipe open.
     """
     if run.poll() is None:
-        kill_group(run.pid)
+        kill_process_group(run.pid)
         with contextlib.suppress(subprocess.TimeoutExpired):
             run.wait(timeout=KILL_GRACE_SECONDS)
     for stream in (run.stdin, run.stdout):

@@ -35,7 +35,7 @@ FOLDER_NOTE_PREFIX = "folder-"
 MAX_READ_BYTES = 16_384
 # maximum number of bytes in the second and in the third line of a note
 MAX_GIT_LINE_BYTES, MAX_REMOTE_BYTES = 2_000, 1_000
-_LINK_PREFIX = "gitdir:"
+_GIT_FOLDER_LINK_PREFIX = "gitdir:"
 _REMOTE_URL_PATTERN = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
 _URL_PASSWORD_PATTERN = re.compile(r"(?<=://)[^/]*@")
 
@@ -58,9 +58,9 @@ class FolderNote(NamedTuple):
 
         It is ``""`` if the folder is not a linked worktree.
         """
-        if not self.git.startswith(_LINK_PREFIX):
+        if not self.git.startswith(_GIT_FOLDER_LINK_PREFIX):
             return ""
-        own = os.path.join(self.path, self.git.removeprefix(_LINK_PREFIX).strip())
+        own = os.path.join(self.path, self.git.removeprefix(_GIT_FOLDER_LINK_PREFIX).strip())
         return os.path.dirname(os.path.dirname(os.path.normpath(own)))
 
     @property
@@ -299,9 +299,9 @@ def _git_folder_of_worktree(git: str) -> str:
     if os.path.isdir(git):
         return git
     line = _read_first_line(git)
-    if not line.startswith(_LINK_PREFIX):
+    if not line.startswith(_GIT_FOLDER_LINK_PREFIX):
         return git
-    return os.path.join(os.path.dirname(git), line.removeprefix(_LINK_PREFIX).strip())
+    return os.path.join(os.path.dirname(git), line.removeprefix(_GIT_FOLDER_LINK_PREFIX).strip())
 
 
 def _read_common_folder(git: str) -> str:

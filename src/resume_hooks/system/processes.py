@@ -46,13 +46,13 @@ _find_interpreter = re.compile(r"/(?:node|bun)[^/]*\Z").search
 
 
 class Process(NamedTuple):
-    """A running process; ``parent`` is the process id of its parent.
+    """A running process; ``parent_pid`` is the process id of its parent.
 
     ``tty`` is the device number of its terminal on Linux, and elsewhere the name that ``ps`` shows.
     """
 
     pid: int
-    parent: int
+    parent_pid: int
     name: str
     tty: str
 
@@ -63,12 +63,12 @@ def iterate_ancestors(pid: Optional[int] = None) -> Iterator[Process]:
     process = _find_process(os.getpid() if pid is None else pid)
     while (
         process is not None
-        and process.parent >= 1
-        and process.parent not in seen
+        and process.parent_pid >= 1
+        and process.parent_pid not in seen
         and len(seen) < MAX_ANCESTORS
     ):
-        seen.add(process.parent)
-        process = _find_process(process.parent)
+        seen.add(process.parent_pid)
+        process = _find_process(process.parent_pid)
         if process is not None:
             yield process
 
@@ -101,11 +101,11 @@ def read_process_start_time(pid: int) -> str:
 
 def _find_process(pid: int) -> Optional[Process]:
     if os.path.isdir("/proc/self"):
-        return _read_proc(pid)
+        return _read_process_from_proc(pid)
     return _read_process_table().get(pid)
 
 
-def _read_proc(pid: int) -> Optional[Process]:
+def _read_process_from_proc(pid: int) -> Optional[Process]:
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             raw = stream.read().decode("utf-8", "replace")

@@ -45,7 +45,7 @@ def run_and_read_output(
             try:
                 out, _ = process.communicate(data, timeout=remaining)
             except subprocess.TimeoutExpired:
-                kill_group(process.pid)
+                kill_process_group(process.pid)
                 return None
     except OSError:
         return None
@@ -121,7 +121,7 @@ def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
     finally:
         os.close(read_end)
         if not has_ended:
-            kill_group(pid)
+            kill_process_group(pid)
         status = 1
         # If SIGCHLD is ignored, the kernel discards the exit status.
         with contextlib.suppress(ChildProcessError):
@@ -131,7 +131,7 @@ def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
     return None
 
 
-def kill_group(pid: int) -> None:
+def kill_process_group(pid: int) -> None:
     """Kill a process and its whole process group.
 
     Windows has no process groups, so only the process is killed there.

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-_ESCAPE_SEQUENCE = (
+_ESCAPE_SEQUENCE_EXPRESSION = (
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"
 )
 """Matches a whole escape sequence that sets a colour, moves the cursor, or sets a title or a link.
@@ -20,7 +20,7 @@ From all other sequences, only the escape character is removed. Most patterns ar
 are first used, because every hook imports this module.
 """
 
-_LINE_BREAK = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
+_LINE_BREAK_EXPRESSION = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
 _CONTROL_CHARACTERS = (
     "\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
     "\u2060-\u2064\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
@@ -29,7 +29,7 @@ _CONTROL_CHARACTERS = (
 """
 
 _CONTROL_PATTERN = f"[{_CONTROL_CHARACTERS}]"
-_SURROGATE = "[\ud800-\udfff]"
+_SURROGATE_EXPRESSION = "[\ud800-\udfff]"
 # Matches any character that ``plain_text`` removes or replaces.
 _UNSAFE_CHARACTER_PATTERN = re.compile(f"[{_CONTROL_CHARACTERS}\x0b-\r\u2028\u2029\ud800-\udfff]")
 # A word with at least this many characters may be a token, a key or an address with a password, so
@@ -39,13 +39,13 @@ LONG_WORD_CHARACTERS = 16
 WORD_BEGINNING_CHARACTERS = 8
 
 _VISIBLE_ASCII = "".join(map(chr, range(33, 127)))
-_PATH_BEGINNING = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
+_PATH_BEGINNING_EXPRESSION = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
 
 
 def remove_escape_sequences(text: str) -> str:
     """Remove escape sequences, whose letters would otherwise become part of the next word."""
     if "\x1b" in text or "\x9b" in text:
-        return re.sub(_ESCAPE_SEQUENCE, "", text)
+        return re.sub(_ESCAPE_SEQUENCE_EXPRESSION, "", text)
     return text
 
 
@@ -57,14 +57,15 @@ def plain_text(text: str) -> str:
     # Most texts are plain, and this check takes only a tenth of the time of the replacements.
     if not _UNSAFE_CHARACTER_PATTERN.search(text):
         return text
-    lines = re.sub(_LINE_BREAK, "\n", re.sub(_ESCAPE_SEQUENCE, "", text))
-    return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL_PATTERN, "", lines))
+    lines = re.sub(_LINE_BREAK_EXPRESSION, "\n", re.sub(_ESCAPE_SEQUENCE_EXPRESSION, "", text))
+    return re.sub(_SURROGATE_EXPRESSION, "\ufffd", re.sub(_CONTROL_PATTERN, "", lines))
 
 
-_WEB_ADDRESS = r"(https?://\S+)"  # Matches a web address. It must not be escaped, because the client makes it a link.
+# Matches a web address. It must not be escaped, because the client makes it a link.
+_WEB_ADDRESS_EXPRESSION = r"(https?://\S+)"
 # Matches a character that has a meaning in Markdown at any position.
-_MARKDOWN_SIGN = r"[\\`*_~\[\]<&|]"
-_TEXT_BEFORE_BLOCK_SIGN = (
+_MARKDOWN_SIGN_EXPRESSION = r"[\\`*_~\[\]<&|]"
+_TEXT_BEFORE_BLOCK_SIGN_EXPRESSION = (
     r"\s*(?=[-+](?:\s|$)|#+(?:\s|$)|>|-{2,}\s*$|=+\s*$)|\s*\d{1,9}(?=[.)](?:\s|$))"
 )
 """Matches the text before a character that would turn the line into a list item, a heading, a quote
@@ -92,16 +93,16 @@ def escape_markdown(text: str) -> str:
 def _escape_line(line: str) -> str:
     parts = []
     rest = line
-    text_before_marker = re.match(_TEXT_BEFORE_BLOCK_SIGN, line)
+    text_before_marker = re.match(_TEXT_BEFORE_BLOCK_SIGN_EXPRESSION, line)
     if text_before_marker:
         parts.append(text_before_marker[0] + "\\")
         rest = line[text_before_marker.end() :]
-    for index, part in enumerate(re.split(_WEB_ADDRESS, rest)):
+    for index, part in enumerate(re.split(_WEB_ADDRESS_EXPRESSION, rest)):
         is_address = index % 2 == 1
         if is_address:
             parts.append(part)
         else:
-            parts.append(re.sub(_MARKDOWN_SIGN, r"\\\g<0>", part))
+            parts.append(re.sub(_MARKDOWN_SIGN_EXPRESSION, r"\\\g<0>", part))
     return "".join(parts)
 
 
@@ -178,7 +179,7 @@ def shorten_line(line: str, max_characters: int) -> str:
         and start < len(head)
         and len(head) - start + continuation >= LONG_WORD_CHARACTERS
     ):
-        if re.match(_PATH_BEGINNING, head[start:]):
+        if re.match(_PATH_BEGINNING_EXPRESSION, head[start:]):
             kept_length = head.rfind("/") + 1
         else:
             kept_length = start
@@ -190,17 +191,17 @@ def utf16_length(text: str) -> int:
     """Return the length of a text in UTF-16 units, which is the length that JavaScript clients use."""
     if text.isascii():
         return len(text)
-    return len(_utf16(text)) // 2
+    return len(_encode_utf16(text)) // 2
 
 
 def cut_to_utf16_units(text: str, max_units: int) -> str:
     """Return the longest beginning of a text that has at most ``max_units`` UTF-16 units."""
     if text.isascii():
         return text[:max_units]
-    return _utf16(text)[: 2 * max_units].decode("utf-16-le", "ignore")
+    return _encode_utf16(text)[: 2 * max_units].decode("utf-16-le", "ignore")
 
 
-def _utf16(text: str) -> bytes:
+def _encode_utf16(text: str) -> bytes:
     return text.encode("utf-16-le", "replace")
 
 

@@ -79,18 +79,21 @@ def check_settings(home: ConfigHome) -> TryCase:
     """
     file = Path(settings.settings_file(home.where))
     file.parent.mkdir(mode=0o700)
-    kinds = {name: type(key.default) for name, key in settings.KEYS.items()}
+    kinds = {name: type(key.default) for name, key in settings.SETTING_DEFINITIONS.items()}
 
     def try_case(draws: Draws) -> None:
         valid_fields = {
             "version": 1,
             **{
-                name: draws.pick((key.default, draws.json())) for name, key in settings.KEYS.items()
+                name: draws.pick((key.default, draws.json()))
+                for name, key in settings.SETTING_DEFINITIONS.items()
             },
         }
         before = draw_note(draws, valid_fields)
         file.write_bytes(before)
-        names = [draws.pick(tuple(settings.KEYS)) for _ in range(draws.number_below(3))]
+        names = [
+            draws.pick(tuple(settings.SETTING_DEFINITIONS)) for _ in range(draws.number_below(3))
+        ]
         environ = {
             **home.environ,
             **{f"RESUME_HOOKS_{name.upper()}": draws.text() for name in names},

@@ -19,7 +19,7 @@ import pytest
 from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.schema import schema_of_verb
-from resume_hooks.parts.secrets.audit import CACHE_FILE, Audit, audit_sessions
+from resume_hooks.parts.secrets.audit import CACHE_FILE_NAME, Audit, audit_sessions
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
@@ -57,7 +57,7 @@ def audit_everything(home: ConfigHome) -> Audit:
 
 def audit_state_file(home: ConfigHome) -> Path:
     """Return the path of the audit's state file."""
-    return home.config / "resume-hooks" / CACHE_FILE
+    return home.config / "resume-hooks" / CACHE_FILE_NAME
 
 
 def test_a_secret_is_reported_by_kind_place_and_age(

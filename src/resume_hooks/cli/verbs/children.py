@@ -8,7 +8,7 @@ import click
 
 from resume_hooks.cli.options import PART_OPTIONS, TARGET_AGENT_OPTION, ChildOptions, flag, option
 from resume_hooks.derive.trim.options import MIN_SAVINGS
-from resume_hooks.shared_values import MODEL_SECONDS
+from resume_hooks.shared_values import MODEL_TIMEOUT_SECONDS
 
 
 class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_session"):
@@ -77,7 +77,7 @@ class RolloverOptions(ChildOptions, function="resume_hooks.cli.handoff:roll_over
     )
     timeout: int | None = option(
         type=click.IntRange(1),
-        help=f"The time limit for the summary in seconds. The default is {MODEL_SECONDS}.",
+        help=f"The time limit for the summary in seconds. The default is {MODEL_TIMEOUT_SECONDS}.",
     )
 
 

@@ -17,7 +17,7 @@ from resume_hooks.cli.options import (
 
 def _complete_setting_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     names = []
-    for key in settings.KEYS:
+    for key in settings.SETTING_DEFINITIONS:
         if key.startswith(incomplete):
             names.append(key)
     return names

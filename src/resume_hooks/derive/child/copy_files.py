@@ -24,8 +24,8 @@ import orjson
 from resume_hooks.derive.child.draft import Draft, find_listed_session
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import (
-    TASKS,
-    TOOL_RESULTS,
+    TASKS_FOLDER_NAME,
+    TOOL_RESULTS_FOLDER_NAME,
     Where,
     is_session_id,
     make_private_folder,
@@ -57,7 +57,7 @@ def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
     Both sessions must exist. If the copy fails, return a list with one sentence about the failure.
     Otherwise, return an empty list.
     """
-    tasks_home = os.path.join(where.config, TASKS)
+    tasks_home = os.path.join(where.config, TASKS_FOLDER_NAME)
     source = os.path.join(tasks_home, parent)
     if not is_session_id(parent) or not os.path.lexists(source):
         return []
@@ -216,7 +216,7 @@ def _plan_copies_from_vault(
         return []
     output_names = _list_deleted_names(
         archived,
-        f"{PROJECTS_FOLDER}/{archived.project}/{archived.session_id}/{TOOL_RESULTS}/",
+        f"{PROJECTS_FOLDER}/{archived.project}/{archived.session_id}/{TOOL_RESULTS_FOLDER_NAME}/",
         source_folders[0],
     )
     backup_names = _list_deleted_names(
@@ -249,7 +249,7 @@ def _list_deleted_names(archived: ArchivedSession, prefix: str, folder: str) -> 
 
 
 def _get_outputs_folder(path: str) -> str:
-    return os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
+    return os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS_FOLDER_NAME)
 
 
 def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> None:

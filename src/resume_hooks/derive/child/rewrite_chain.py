@@ -31,7 +31,7 @@ from resume_hooks.sessions.opening_layout import (
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.shared_values import (
-    COLD_SENTENCE,
+    COLD_CACHE_SENTENCE,
     PLUGIN,
     PROMPT_HELD_MESSAGE,
     PROMPT_IN_LIST_MESSAGE,
@@ -205,7 +205,7 @@ def _drop_cold_cache_notice(record: Record) -> Record | None:
 
 
 def _is_cold_cache_notice(text: str) -> bool:
-    return text.startswith(f"{PLUGIN}: ") and COLD_SENTENCE in text
+    return text.startswith(f"{PLUGIN}: ") and COLD_CACHE_SENTENCE in text
 
 
 def _remove_preserved_message_fields(record: Record) -> Record:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 import orjson
 
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, make_private_folder
+from resume_hooks.paths import TOOL_RESULTS_FOLDER_NAME, Where, is_session_id, make_private_folder
 from resume_hooks.reading.bundle import (
     ABOUT_SUFFIX,
     BUNDLE_KEY,
@@ -287,9 +287,10 @@ def is_valid_name(file_name: object) -> bool:
         folder, _, name = file_name.partition("/")
     else:
         folder, _, name = ("", "", "")
-    name_pattern = {TOOL_RESULTS: _FILE_NAME_PATTERN, SUBAGENTS_FOLDER: _AGENT_FILE_PATTERN}.get(
-        folder
-    )
+    name_pattern = {
+        TOOL_RESULTS_FOLDER_NAME: _FILE_NAME_PATTERN,
+        SUBAGENTS_FOLDER: _AGENT_FILE_PATTERN,
+    }.get(folder)
     return name_pattern is not None and name_pattern.fullmatch(name) is not None
 
 

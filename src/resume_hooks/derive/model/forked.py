@@ -16,7 +16,7 @@ from resume_hooks import clock, settings
 from resume_hooks.derive.model import port
 from resume_hooks.derive.model.port import AnswerType, Reply
 from resume_hooks.errors import HeadlessFailed
-from resume_hooks.shared_values import MODEL_SECONDS, MODEL_TIME
+from resume_hooks.shared_values import MODEL_TIMEOUT_SECONDS, MODEL_TIMEOUT_TEXT
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.api_usage import read_recent_requests
 from resume_hooks.transcripts.records import get_mapping, get_string
@@ -30,7 +30,9 @@ REASON_TEXTS = {"nothing-to-fork": "nothing was sent to it since the session was
 # The reason if the client did not answer in time. The client itself never reports this reason.
 TIMEOUT_REASON = "late"
 
-PROGRESS_TEXT = "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIME
+PROGRESS_TEXT = (
+    "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIMEOUT_TEXT
+)
 
 NO_TOOLS_SENTENCE = "No tool is allowed here: answer at once, in text."
 
@@ -117,7 +119,7 @@ class ForkedModel(NamedTuple):
         """
         del instructions, text, limit
         if self.has_timed_out:
-            raise HeadlessFailed(f"{self.name} did not answer within {MODEL_SECONDS} s")
+            raise HeadlessFailed(f"{self.name} did not answer within {MODEL_TIMEOUT_SECONDS} s")
         if self.report.get("isAnswered") is not True:
             reason = " ".join(
                 str(self.report[key])

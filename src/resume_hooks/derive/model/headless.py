@@ -148,8 +148,8 @@ class ClaudeHeadless:
                     port.NESTED_RUN_VARIABLE: "1",
                     "TMPDIR": scratch_folder,
                 }
-                return capture_output.run_captured(
-                    command, prompt, environ=environ, folder=empty_folder, limit=limit
+                return capture_output.run_and_capture_output(
+                    command, prompt, environ=environ, folder=empty_folder, timeout_seconds=limit
                 )
         except OSError as error:
             raise HeadlessFailed(
@@ -211,7 +211,11 @@ def _parse_reply(
 ) -> Reply[AnswerType]:
     result = _find_result(output, name)
     cost = _parse_cost(result.get("total_cost_usd"))
-    if output.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":
+    if (
+        output.exit_status
+        or result.get("is_error") is True
+        or result.get("stop_reason") == "refusal"
+    ):
         raise HeadlessFailed(
             f"{name} gave no answer: {_find_failure_reason(result)}", cost_usd=cost
         )
@@ -252,7 +256,7 @@ def _find_result(captured: CapturedOutput, name: str) -> dict[str, Any]:
     if captured.too_large:
         raise HeadlessFailed(f"{name} printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB")
     try:
-        output = orjson.loads(captured.out)
+        output = orjson.loads(captured.stdout)
     except orjson.JSONDecodeError:
         output = None
     rows = output if isinstance(output, list) else [output]
@@ -264,15 +268,19 @@ def _find_result(captured: CapturedOutput, name: str) -> dict[str, Any]:
         return result_row
     reason = port.format_reason(
         next(
-            (line for line in captured.err.decode("utf-8", "replace").split("\n") if line.strip()),
+            (
+                line
+                for line in captured.stderr.decode("utf-8", "replace").split("\n")
+                if line.strip()
+            ),
             "",
         )
     )
-    if captured.status < 0:
-        raise HeadlessFailed(f"claude was ended by signal {-captured.status}")
-    if captured.status:
+    if captured.exit_status < 0:
+        raise HeadlessFailed(f"claude was ended by signal {-captured.exit_status}")
+    if captured.exit_status:
         raise HeadlessFailed(
-            f"claude ended with status {captured.status}{f': {reason}' if reason else ''}"
+            f"claude ended with status {captured.exit_status}{f': {reason}' if reason else ''}"
         )
     raise HeadlessFailed("claude did not answer with JSON")
 

@@ -568,7 +568,7 @@ def _open_session_reply(
     copied = prompt.copy_by_setting(command)
     return {
         "text": plain_text(
-            f"The session belongs to another folder. The command that opens it: {command} ({copied.how})"
+            f"The session belongs to another folder. The command that opens it: {command} ({copied.outcome})"
         )
     }
 

@@ -14,29 +14,29 @@ from resume_hooks.transcripts.lines import BOM, Line, read_lines
 from resume_hooks.transcripts.nodes import Node, make_node
 from resume_hooks.transcripts.transcript import Transcript
 
-UNREADABLE_LINE = DefectKind(
+UNREADABLE_LINE_DEFECT = DefectKind(
     "line-unreadable",
     "error",
     "Every client skips the line; the records after it are cut off or bridged.",
     repairable=False,
 )
-GLUED_LINES = DefectKind(
+GLUED_LINES_DEFECT = DefectKind(
     "line-glued",
     "error",
     "Every client skips the line and the message on it; a repair extracts the message.",
 )
-GLUED_COPIES = DefectKind(
+GLUED_COPIES_DEFECT = DefectKind(
     "line-glued-aside",
     "warning",
     "Every client skips the line; every message on the line is elsewhere in the file, too.",
 )
-LINE_FRAGMENT = DefectKind(
+LINE_FRAGMENT_DEFECT = DefectKind(
     "line-fragment",
     "warning",
     "A part of a record is on the line of another record; the first record is lost.",
     repairable=False,
 )
-TORN_LINE = DefectKind(
+TORN_LINE_DEFECT = DefectKind(
     "line-torn",
     "error",
     (
@@ -45,13 +45,13 @@ TORN_LINE = DefectKind(
     ),
     repairable=False,
 )
-NUL_LINE = DefectKind(
+NUL_LINE_DEFECT = DefectKind(
     "line-nul",
     "warning",
     "Every client skips the line: blocks that were never written before a crash.",
     repairable=False,
 )
-LINE_WITHOUT_END = DefectKind(
+LINE_WITHOUT_END_DEFECT = DefectKind(
     "line-unended",
     "warning",
     (
@@ -59,7 +59,7 @@ LINE_WITHOUT_END = DefectKind(
         "client 2.1.329 ends the line first."
     ),
 )
-LONE_SURROGATE = DefectKind(
+LONE_SURROGATE_DEFECT = DefectKind(
     "surrogate-lone",
     "error",
     (
@@ -67,14 +67,16 @@ LONE_SURROGATE = DefectKind(
         "client 2.1.329 sends U+FFFD."
     ),
 )
-BAD_UTF8 = DefectKind(
+BAD_UTF8_DEFECT = DefectKind(
     "utf8-bad",
     "warning",
     "Every client reads U+FFFD in its place; the character is lost.",
     repairable=False,
 )
-BYTE_ORDER_MARK = DefectKind("byte-order-mark", "note", "Every client skips the mark.")
-CRLF_ENDING = DefectKind("line-crlf", "note", "Every client reads the line end as white space.")
+BYTE_ORDER_MARK_DEFECT = DefectKind("byte-order-mark", "note", "Every client skips the mark.")
+CRLF_ENDING_DEFECT = DefectKind(
+    "line-crlf", "note", "Every client reads the line end as white space."
+)
 
 _BLANK_BYTES = b"\0\r\n\t "
 _ESCAPED_SURROGATE_PATTERN = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -85,13 +87,17 @@ def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
     raw = line.raw
     uuid = node.uuid if node else ""
     if line.offset == 0 and raw.startswith(BOM):
-        yield Defect(BYTE_ORDER_MARK, "The file begins with a byte order mark", line.number, uuid)
+        yield Defect(
+            BYTE_ORDER_MARK_DEFECT, "The file begins with a byte order mark", line.number, uuid
+        )
     if raw.endswith(b"\r\n"):
-        yield Defect(CRLF_ENDING, "The line ends with CR LF", line.number, uuid)
+        yield Defect(CRLF_ENDING_DEFECT, "The line ends with CR LF", line.number, uuid)
     if line.is_torn:
-        yield Defect(LINE_WITHOUT_END, "The last line has no line feed", line.number, uuid)
+        yield Defect(LINE_WITHOUT_END_DEFECT, "The last line has no line feed", line.number, uuid)
     if not raw.isascii() and raw.decode(errors="replace").encode() != raw:
-        yield Defect(BAD_UTF8, "The line contains bytes that are not UTF-8", line.number, uuid)
+        yield Defect(
+            BAD_UTF8_DEFECT, "The line contains bytes that are not UTF-8", line.number, uuid
+        )
 
 
 def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
@@ -101,7 +107,7 @@ def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
             orjson.loads(line.body.decode("utf-8", "replace"))
         except orjson.JSONDecodeError:
             yield Defect(
-                LONE_SURROGATE,
+                LONE_SURROGATE_DEFECT,
                 "The record contains half of a surrogate pair",
                 line.number,
                 node.uuid,
@@ -115,7 +121,7 @@ def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
         yield _defect_of_bad_line(line, nodes, known_ids)
         if nodes and (fragment_size := _count_fragment_bytes(line)):
             message = f"{fragment_size:,} bytes of the line are a part of a record"
-            yield Defect(LINE_FRAGMENT, message, line.number)
+            yield Defect(LINE_FRAGMENT_DEFECT, message, line.number)
 
 
 def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]:
@@ -138,9 +144,9 @@ def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> D
     size_text = f"{len(line.body):,} bytes"
     if nodes:
         if any(node.is_message and node.uuid not in known_ids for node in nodes):
-            kind = GLUED_LINES
+            kind = GLUED_LINES_DEFECT
         else:
-            kind = GLUED_COPIES
+            kind = GLUED_COPIES_DEFECT
         return Defect(
             kind,
             f"{size_text} that are not a record contain {len(nodes)}",
@@ -148,10 +154,10 @@ def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> D
             nodes[0].uuid,
         )
     if not line.raw.strip(_BLANK_BYTES):
-        return Defect(NUL_LINE, f"{size_text} of NULs", line.number)
+        return Defect(NUL_LINE_DEFECT, f"{size_text} of NULs", line.number)
     if line.is_torn:
-        return Defect(TORN_LINE, f"The last line is cut off after {size_text}", line.number)
-    return Defect(UNREADABLE_LINE, f"{size_text} that are not a JSON object", line.number)
+        return Defect(TORN_LINE_DEFECT, f"The last line is cut off after {size_text}", line.number)
+    return Defect(UNREADABLE_LINE_DEFECT, f"{size_text} that are not a JSON object", line.number)
 
 
 _RECORD_START_PATTERN = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')

@@ -30,7 +30,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
-UNREADABLE_SESSION = DefectKind(
+UNREADABLE_SESSION_DEFECT = DefectKind(
     "session-unreadable", "error", "No client can resume the session.", repairable=False
 )
 
@@ -90,7 +90,9 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
         defects = find_defects(path, agent.find_file)
         return group_findings(session.session_id, path, defects)
     except ResumeHooksError as error:
-        return group_findings(session.session_id, path, [Defect(UNREADABLE_SESSION, error.message)])
+        return group_findings(
+            session.session_id, path, [Defect(UNREADABLE_SESSION_DEFECT, error.message)]
+        )
 
 
 def diagnose_session(

@@ -15,12 +15,12 @@ from resume_hooks.transcripts.nodes import KeptSegment, Node, iterate_ancestors
 from resume_hooks.transcripts.records import PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
-HISTORY_CUT = DefectKind(
+HISTORY_CUT_DEFECT = DefectKind(
     "history-cut",
     "error",
     "Every client loads the conversation only from this record; earlier records are not sent.",
 )
-BRIDGED_PARENT = DefectKind(
+BRIDGED_PARENT_DEFECT = DefectKind(
     "parent-bridged",
     "warning",
     (
@@ -28,15 +28,15 @@ BRIDGED_PARENT = DefectKind(
         "record nearest in time."
     ),
 )
-MISSING_PARENT = DefectKind(
+MISSING_PARENT_DEFECT = DefectKind(
     "parent-missing",
     "warning",
     "Clients start the conversation here. Nothing before this record is in the file.",
 )
-MISSING_PARENT_OFF_BRANCH = DefectKind(
+MISSING_PARENT_OFF_BRANCH_DEFECT = DefectKind(
     "parent-missing-aside", "note", "The record is on no branch that a client would load."
 )
-PARENT_CYCLE = DefectKind(
+PARENT_CYCLE_DEFECT = DefectKind(
     "parent-cycle",
     "error",
     (
@@ -44,16 +44,16 @@ PARENT_CYCLE = DefectKind(
         "circle closes."
     ),
 )
-LATER_PARENT = DefectKind(
+LATER_PARENT_DEFECT = DefectKind(
     "parent-after-child", "note", "Harmless; Claude Code writes and loads such records."
 )
-REPEATED_UUID = DefectKind(
+REPEATED_UUID_DEFECT = DefectKind(
     "uuid-repeated",
     "error",
     "Clients use the last record with the uuid: the earlier record is not sent.",
     repairable=False,
 )
-REPEATED_RECORD = DefectKind(
+REPEATED_RECORD_DEFECT = DefectKind(
     "record-repeated", "note", "Clients use the last record; both records have the same content."
 )
 
@@ -65,11 +65,13 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
     for node in transcript.nodes:
         parent = transcript.find_parent(node)
         if parent is not None and parent.number > node.number:
-            yield LATER_PARENT.defect_in_node(node, f"Its parent is in record {parent.number}")
+            yield LATER_PARENT_DEFECT.defect_in_node(
+                node, f"Its parent is in record {parent.number}"
+            )
         elif (
             node.parent and parent is None and node.uuid not in chain_ids and node.kind != PROGRESS
         ):
-            yield MISSING_PARENT_OFF_BRANCH.defect_in_node(
+            yield MISSING_PARENT_OFF_BRANCH_DEFECT.defect_in_node(
                 node, f"Its parent {node.parent} is not in the file"
             )
     yield from _defects_of_cycles(transcript)
@@ -93,7 +95,7 @@ def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
             and transcript.find_parent(node) is None
         ):
             message = f"Its parent {node.parent} is not in the file; bridged to record {previous_node.number}"
-            yield BRIDGED_PARENT.defect_in_node(node, message)
+            yield BRIDGED_PARENT_DEFECT.defect_in_node(node, message)
         previous_node = node
 
 
@@ -106,7 +108,9 @@ def _defect_of_start(transcript: Transcript, first_node: Node) -> Defect:
     )
     lost_text = f"; {lost_turns} earlier turns are lost" if lost_turns else ""
     message = f"Its parent {first_node.parent} leads nowhere{lost_text}"
-    return (HISTORY_CUT if lost_turns else MISSING_PARENT).defect_in_node(first_node, message)
+    return (HISTORY_CUT_DEFECT if lost_turns else MISSING_PARENT_DEFECT).defect_in_node(
+        first_node, message
+    )
 
 
 def _defects_of_cycles(transcript: Transcript) -> Iterator[Defect]:
@@ -124,7 +128,7 @@ def _defects_of_cycles(transcript: Transcript) -> Iterator[Defect]:
                 (transcript.nodes_by_uuid[uuid] for uuid in circle),
                 key=lambda circle_node: circle_node.number,
             )
-            yield PARENT_CYCLE.defect_in_node(
+            yield PARENT_CYCLE_DEFECT.defect_in_node(
                 first_node, f"Its parents lead back to it through {len(circle)} records"
             )
         checked_ids.update(path)
@@ -138,11 +142,11 @@ def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
             is_same_message = transcript.read_record(first_node).get(
                 "message"
             ) == transcript.read_record(node).get("message")
-            kind = REPEATED_RECORD if is_same_message else REPEATED_UUID
+            kind = REPEATED_RECORD_DEFECT if is_same_message else REPEATED_UUID_DEFECT
             yield kind.defect_in_node(node, f"Record {first_node.number} has the same uuid")
 
 
-UNDONE_COMPACTION = DefectKind(
+UNDONE_COMPACTION_DEFECT = DefectKind(
     "compaction-undone",
     "warning",
     (
@@ -151,7 +155,7 @@ UNDONE_COMPACTION = DefectKind(
     ),
     repairable=False,
 )
-LOST_SEGMENT = DefectKind(
+LOST_SEGMENT_DEFECT = DefectKind(
     "segment-lost",
     "error",
     ("Clients continue without the messages that the compaction kept: only the summary remains."),
@@ -174,7 +178,7 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
     elif last_boundary.kept_segment is not None:
         missing = describe_missing_messages(last_boundary.kept_segment, transcript.nodes_by_uuid)
         if missing:
-            yield LOST_SEGMENT.defect_in_node(
+            yield LOST_SEGMENT_DEFECT.defect_in_node(
                 last_boundary, f"{', '.join(missing)} of the messages that it kept can't be found"
             )
 
@@ -222,15 +226,15 @@ def _defects_of_undone_compaction(transcript: Transcript, last_boundary: Node) -
         parent = transcript.find_parent(node)
         if parent is not None and node.number > last_boundary.number > parent.number:
             message = f"Its parent is record {parent.number}, before the compaction in record {last_boundary.number}"
-            yield UNDONE_COMPACTION.defect_in_node(node, message)
+            yield UNDONE_COMPACTION_DEFECT.defect_in_node(node, message)
 
 
-LONGER_BRANCH = DefectKind(
+LONGER_BRANCH_DEFECT = DefectKind(
     "branch-longer",
     "warning",
     "Clients show the shorter branch; with --branch UUID the repair keeps the longer branch.",
 )
-NEWER_BRANCH = DefectKind(
+NEWER_BRANCH_DEFECT = DefectKind(
     "branch-newer",
     "error",
     (
@@ -238,12 +242,12 @@ NEWER_BRANCH = DefectKind(
         "the repair keeps the newest turns."
     ),
 )
-DANGLING_LEAF_HINT = DefectKind(
+DANGLING_LEAF_HINT_DEFECT = DefectKind(
     "leaf-hint-dangling",
     "warning",
     "Clients ignore the hint and continue from the file's last record.",
 )
-OUTDATED_LEAF_HINT = DefectKind(
+OUTDATED_LEAF_HINT_DEFECT = DefectKind(
     "leaf-hint-old",
     "warning",
     "Clients since 2.1.220 follow the hint, away from the newest branch.",
@@ -429,19 +433,19 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
             last_message.time_ms or 0
         ):
             has_newer = True
-            yield NEWER_BRANCH.defect_in_node(branch.leaf, message)
+            yield NEWER_BRANCH_DEFECT.defect_in_node(branch.leaf, message)
         elif branch.turn_count > branch.live_turns:
-            yield LONGER_BRANCH.defect_in_node(branch.leaf, message)
+            yield LONGER_BRANCH_DEFECT.defect_in_node(branch.leaf, message)
     last_hint = hints[-1] if hints else None
     if last_hint and last_hint.leaf not in transcript.nodes_by_uuid:
         yield Defect(
-            DANGLING_LEAF_HINT,
+            DANGLING_LEAF_HINT_DEFECT,
             f"It names {last_hint.leaf}, which is not in the file",
             last_hint.line_number,
         )
     elif last_hint and has_newer and any(node.uuid == last_hint.leaf for node in transcript.chain):
         yield Defect(
-            OUTDATED_LEAF_HINT,
+            OUTDATED_LEAF_HINT_DEFECT,
             f"It names {last_hint.leaf}, which is not on the newest branch",
             last_hint.line_number,
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from resume_hooks.derive.originals import is_marked_as_trimmed
-from resume_hooks.maintenance.fsck.damaged_bytes import LONE_SURROGATE
+from resume_hooks.maintenance.fsck.damaged_bytes import LONE_SURROGATE_DEFECT
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind, DefectReport
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.linearize import are_adjacent_answers
@@ -19,31 +19,31 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, USER, Record, get_string
 from resume_hooks.transcripts.transcript import Transcript
 
-MISSING_MESSAGE = DefectKind(
+MISSING_MESSAGE_DEFECT = DefectKind(
     "message-missing",
     "error",
     "Clients 2.1.42 and 2.1.112 refuse the whole session; client 2.1.329 skips the record.",
 )
-PLAIN_ANSWER = DefectKind(
+PLAIN_ANSWER_DEFECT = DefectKind(
     "answer-plain-string", "error", "Clients before 2.1.220 refuse the whole session."
 )
-BLANK_PROMPT = DefectKind(
+BLANK_PROMPT_DEFECT = DefectKind(
     "prompt-blank",
     "error",
     "Clients send the prompt, and the API then refuses the whole conversation.",
 )
-BLANK_BLOCK = DefectKind(
+BLANK_BLOCK_DEFECT = DefectKind(
     "text-blank",
     "error",
     "Clients up to 2.1.112 send the text, and the API refuses the request; client 2.1.329 omits the text.",
 )
-EMPTY_MESSAGE = DefectKind(
+EMPTY_MESSAGE_DEFECT = DefectKind(
     "message-empty", "warning", "Clients omit the message, or replace it with '(no content)'."
 )
-BLANK_ANSWER = DefectKind(
+BLANK_ANSWER_DEFECT = DefectKind(
     "answer-blank", "note", "Clients omit the answer; they write such records themselves."
 )
-EMPTY_ANSWER = DefectKind(
+EMPTY_ANSWER_DEFECT = DefectKind(
     "answer-empty",
     "note",
     "Clients send the answer's other records, or '(no content)' if there are no others.",
@@ -54,9 +54,9 @@ def defects_of_broken_message(record: Record, node: Node) -> Iterator[Defect]:
     """Yield the defects of a message that cannot be part of a conversation."""
     content = records.get_message(record).get("content")
     if node.is_broken and not isinstance(content, str):
-        yield MISSING_MESSAGE.defect_in_node(node, f"The {node.kind} record has no message")
+        yield MISSING_MESSAGE_DEFECT.defect_in_node(node, f"The {node.kind} record has no message")
     if node.kind == records.ASSISTANT and isinstance(content, str):
-        yield PLAIN_ANSWER.defect_in_node(node, "The answer is a plain string, not blocks")
+        yield PLAIN_ANSWER_DEFECT.defect_in_node(node, "The answer is a plain string, not blocks")
 
 
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
@@ -68,7 +68,7 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
     content = records.get_message(record).get("content")
     if isinstance(content, str):
         if node.kind == records.USER and not content.strip():
-            yield BLANK_PROMPT.defect_in_node(node, "The prompt is empty")
+            yield BLANK_PROMPT_DEFECT.defect_in_node(node, "The prompt is empty")
         return
     if not isinstance(content, list):
         return
@@ -80,38 +80,40 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
     blank_texts = [text for text in texts if not text.strip()]
     if len(blank_texts) < len(content):
         if blank_texts:
-            yield BLANK_BLOCK.defect_in_node(node, f"A text among {len(content)} blocks is empty")
+            yield BLANK_BLOCK_DEFECT.defect_in_node(
+                node, f"A text among {len(content)} blocks is empty"
+            )
     elif blank_texts and node.kind == records.USER:
-        yield BLANK_PROMPT.defect_in_node(node, "The prompt contains only empty text")
+        yield BLANK_PROMPT_DEFECT.defect_in_node(node, "The prompt contains only empty text")
     elif blank_texts:
-        yield BLANK_ANSWER.defect_in_node(node, "The answer contains only empty text")
+        yield BLANK_ANSWER_DEFECT.defect_in_node(node, "The answer contains only empty text")
     elif node.kind == records.USER:
-        yield EMPTY_MESSAGE.defect_in_node(node, "The user message is empty")
+        yield EMPTY_MESSAGE_DEFECT.defect_in_node(node, "The user message is empty")
     elif not is_marked_as_trimmed(record):
-        yield EMPTY_ANSWER.defect_in_node(node, "The answer is empty")
+        yield EMPTY_ANSWER_DEFECT.defect_in_node(node, "The answer is empty")
 
 
-UNSIGNED_THINKING = DefectKind(
+UNSIGNED_THINKING_DEFECT = DefectKind(
     "thinking-unsigned",
     "error",
     "Clients send the thinking; the API then refuses every request of the session.",
 )
-TEXTLESS_THINKING = DefectKind(
+TEXTLESS_THINKING_DEFECT = DefectKind(
     "thinking-textless",
     "error",
     "Client 2.1.112 refuses the whole session; the API refuses the requests of other clients.",
 )
-EMPTY_REDACTED_THINKING = DefectKind(
+EMPTY_REDACTED_THINKING_DEFECT = DefectKind(
     "thinking-redacted-empty",
     "error",
     "Client 2.1.112 refuses the whole session; the API refuses the requests of other clients.",
 )
-ALTERED_THINKING = DefectKind(
+ALTERED_THINKING_DEFECT = DefectKind(
     "thinking-altered",
     "error",
     "A signature belongs to one text: the API refuses every request with the other text.",
 )
-LONE_THINKING = DefectKind(
+LONE_THINKING_DEFECT = DefectKind(
     "thinking-alone",
     "note",
     "Clients omit the thinking: the answer was interrupted while the model was thinking.",
@@ -140,16 +142,18 @@ class ThinkingCheck:
     def _defects_of_block(self, block: Record, node: Node) -> Iterator[Defect]:
         if block["type"] == records.REDACTED_THINKING:
             if not get_string(block, "data"):
-                yield EMPTY_REDACTED_THINKING.defect_in_node(
+                yield EMPTY_REDACTED_THINKING_DEFECT.defect_in_node(
                     node, "Redacted thinking without its data"
                 )
             return
         signature, text = get_string(block, "signature"), block.get("thinking")
         if not signature:
             description = "Empty thinking" if not text else "Thinking"
-            yield UNSIGNED_THINKING.defect_in_node(node, f"{description} without a signature")
+            yield UNSIGNED_THINKING_DEFECT.defect_in_node(
+                node, f"{description} without a signature"
+            )
         elif not isinstance(text, str):
-            yield TEXTLESS_THINKING.defect_in_node(node, "Thinking without its text")
+            yield TEXTLESS_THINKING_DEFECT.defect_in_node(node, "Thinking without its text")
         else:
             known_hash, first_node = self._texts_by_signature.setdefault(
                 signature, (hash(text), node)
@@ -160,7 +164,7 @@ class ThinkingCheck:
                         "The signature of this thinking belongs to another text in record "
                         f"{other_node.number}"
                     )
-                    yield ALTERED_THINKING.defect_in_node(own_node, message)
+                    yield ALTERED_THINKING_DEFECT.defect_in_node(own_node, message)
 
 
 def defects_of_lone_thinking(
@@ -173,7 +177,7 @@ def defects_of_lone_thinking(
             answers.setdefault(node.message_id or node.uuid, []).append(node)
     for nodes in answers.values():
         if all(node.number in thinking_only_lines for node in nodes):
-            yield LONE_THINKING.defect_in_node(nodes[0], "The answer contains only thinking")
+            yield LONE_THINKING_DEFECT.defect_in_node(nodes[0], "The answer contains only thinking")
 
 
 def remove_thinking(record: Record) -> Record | None:
@@ -187,7 +191,7 @@ def remove_thinking(record: Record) -> Record | None:
     return None
 
 
-REPEATED_CALL = DefectKind(
+REPEATED_CALL_DEFECT = DefectKind(
     "tool-call-repeated",
     "error",
     (
@@ -195,27 +199,27 @@ REPEATED_CALL = DefectKind(
         "the second call with its result."
     ),
 )
-REPEATED_RESULT = DefectKind(
+REPEATED_RESULT_DEFECT = DefectKind(
     "tool-result-repeated",
     "error",
     "Clients up to 2.1.42 send both results, and the API refuses the request; later clients omit the second.",
 )
-LATE_RESULT = DefectKind(
+LATE_RESULT_DEFECT = DefectKind(
     "tool-result-late",
     "warning",
     "The result comes after a later answer: clients omit the result and send an error message instead.",
 )
-UNANSWERED_CALL = DefectKind(
+UNANSWERED_CALL_DEFECT = DefectKind(
     "tool-call-unanswered",
     "warning",
     "Clients omit the call on resume; programs that keep the call get error 400 from the API.",
 )
-ORPHAN_RESULT = DefectKind(
+ORPHAN_RESULT_DEFECT = DefectKind(
     "tool-result-orphan",
     "warning",
     "Clients omit the result on resume; programs that keep the result get error 400 from the API.",
 )
-OPEN_CALL = DefectKind(
+OPEN_CALL_DEFECT = DefectKind(
     "tool-call-open",
     "note",
     "The session ended during the call; clients answer the call with an error.",
@@ -261,7 +265,7 @@ class _CallsAndResults:
     def register_call(self, node: Node, call: str) -> Iterator[Defect]:
         if call in self.open_calls or call in self.late_calls or call in self.answered_calls:
             self.repeated_calls.add(call)
-            yield REPEATED_CALL.defect_in_node(node, f"The call {call} was made before")
+            yield REPEATED_CALL_DEFECT.defect_in_node(node, f"The call {call} was made before")
         else:
             self.open_calls[call] = node
 
@@ -270,68 +274,72 @@ class _CallsAndResults:
             self.answered_calls.add(call)
         elif self.late_calls.pop(call, None) is not None:
             self.answered_calls.add(call)
-            yield LATE_RESULT.defect_in_node(
+            yield LATE_RESULT_DEFECT.defect_in_node(
                 node, f"The result of {call} comes after a later answer"
             )
         elif call in self.repeated_calls:
             # This is the result of a repeated call. Clients omit it together with the call.
             self.repeated_calls.discard(call)
         elif call in self.answered_calls:
-            yield REPEATED_RESULT.defect_in_node(node, f"The call {call} was answered before")
+            yield REPEATED_RESULT_DEFECT.defect_in_node(
+                node, f"The call {call} was answered before"
+            )
         else:
-            yield ORPHAN_RESULT.defect_in_node(node, f"There is no call {call}")
+            yield ORPHAN_RESULT_DEFECT.defect_in_node(node, f"There is no call {call}")
 
     def report_unanswered_calls(self) -> Iterator[Defect]:
         for call, node in {**self.late_calls, **self.open_calls}.items():
             if call in self.late_calls or call in self.calls_before_prompts:
-                kind = UNANSWERED_CALL
+                kind = UNANSWERED_CALL_DEFECT
             else:
-                kind = OPEN_CALL
+                kind = OPEN_CALL_DEFECT
             yield kind.defect_in_node(node, f"The call {call} has no result")
 
 
-EMPTY_CONVERSATION = DefectKind(
+EMPTY_CONVERSATION_DEFECT = DefectKind(
     "conversation-empty",
     "error",
     "Clients report that they found no conversation.",
     repairable=False,
 )
-MISSING_END_TIMESTAMP = DefectKind(
+MISSING_END_TIMESTAMP_DEFECT = DefectKind(
     "timestamp-missing-at-end", "error", "Client 2.1.329 reports that it found no conversation."
 )
-MISSING_TIMESTAMP = DefectKind(
+MISSING_TIMESTAMP_DEFECT = DefectKind(
     "timestamp-missing",
     "warning",
     "Client 2.1.42 ends the conversation at another record.",
 )
-BACKWARD_TIMESTAMP = DefectKind("timestamp-backward", "note", "Harmless; Claude Code writes this.")
-END_NOT_LATEST = DefectKind(
+BACKWARD_TIMESTAMP_DEFECT = DefectKind(
+    "timestamp-backward", "note", "Harmless; Claude Code writes this."
+)
+END_NOT_LATEST_DEFECT = DefectKind(
     "end-not-latest",
     "warning",
     "Client 2.1.42 resumes at the record with the latest timestamp and loses the records after it.",
 )
-STARTS_WITHOUT_PROMPT = DefectKind(
+STARTS_WITHOUT_PROMPT_DEFECT = DefectKind(
     "starts-without-prompt",
     "error",
     "Client 2.1.329 sends the conversation, and the API refuses it, because it does not begin with the user.",
 )
-STARTS_WITH_RESULT = DefectKind(
+STARTS_WITH_RESULT_DEFECT = DefectKind(
     "starts-with-result",
     "error",
     "Client 2.1.42 sends the result, and the API refuses the request; client 2.1.329 sends a placeholder instead.",
 )
-REPEATED_ANSWER = DefectKind(
+REPEATED_ANSWER_DEFECT = DefectKind(
     "answer-after-answer",
     "warning",
     "Clients send both answers; the API merges them.",
     repairable=False,
 )
-INLINE_SIDECHAIN = DefectKind(
+INLINE_SIDECHAIN_DEFECT = DefectKind(
     "sidechain-inline",
     "note",
     "Old clients wrote sub-agents' records into the same file; clients do not load these records.",
 )
-OTHER_SESSION_ID = DefectKind(
+OTHER_SESSION_ID_DEFECT = DefectKind(
     "session-id-foreign", "note", "Clients use the id in the file's name."
 )
 
@@ -346,43 +354,45 @@ def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Itera
     if not spoken_messages:
         if transcript.nodes or transcript.damaged_lines:
             yield Defect(
-                EMPTY_CONVERSATION,
+                EMPTY_CONVERSATION_DEFECT,
                 f"None of the {transcript.line_count} lines belongs to a conversation",
             )
         return
     if spoken_messages[0].kind == ASSISTANT:
-        yield STARTS_WITHOUT_PROMPT.defect_in_node(
+        yield STARTS_WITHOUT_PROMPT_DEFECT.defect_in_node(
             spoken_messages[0], "The conversation begins with an answer"
         )
     elif spoken_messages[0].results:
-        yield STARTS_WITH_RESULT.defect_in_node(
+        yield STARTS_WITH_RESULT_DEFECT.defect_in_node(
             spoken_messages[0], "The conversation begins with a tool result"
         )
     for previous_node, node in pairwise(spoken_messages):
         if are_adjacent_answers(previous_node, node):
-            yield REPEATED_ANSWER.defect_in_node(
+            yield REPEATED_ANSWER_DEFECT.defect_in_node(
                 node, f"It follows the answer in record {previous_node.number}"
             )
     yield from _defects_of_timestamps(transcript, spoken_messages)
     for node in transcript.nodes:
         if node.is_sidechain:
-            yield INLINE_SIDECHAIN.defect_in_node(node, "A sub-agent's record")
+            yield INLINE_SIDECHAIN_DEFECT.defect_in_node(node, "A sub-agent's record")
         elif session_id and node.session_id and node.session_id != session_id:
-            yield OTHER_SESSION_ID.defect_in_node(node, f"It names session {node.session_id}")
+            yield OTHER_SESSION_ID_DEFECT.defect_in_node(
+                node, f"It names session {node.session_id}"
+            )
 
 
 def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) -> Iterator[Defect]:
     last_message = spoken_messages[-1]
     if last_message.time_ms is None:
-        yield MISSING_END_TIMESTAMP.defect_in_node(
+        yield MISSING_END_TIMESTAMP_DEFECT.defect_in_node(
             last_message, "The last message has no timestamp"
         )
     for node in spoken_messages[:-1]:
         if node.time_ms is None:
-            yield MISSING_TIMESTAMP.defect_in_node(node, "The message has no timestamp")
+            yield MISSING_TIMESTAMP_DEFECT.defect_in_node(node, "The message has no timestamp")
     for previous, node in pairwise(node for node in transcript.chain if node.time_ms is not None):
         if node.number > previous.number and (node.time_ms or 0) < (previous.time_ms or 0):
-            yield BACKWARD_TIMESTAMP.defect_in_node(
+            yield BACKWARD_TIMESTAMP_DEFECT.defect_in_node(
                 node, f"It is earlier than record {previous.number}"
             )
     candidates = (
@@ -392,15 +402,20 @@ def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) 
     )
     latest_message = max(candidates, key=lambda node: node.time_ms or 0, default=last_message)
     if last_message.time_ms is not None and (latest_message.time_ms or 0) > last_message.time_ms:
-        yield END_NOT_LATEST.defect_in_node(
+        yield END_NOT_LATEST_DEFECT.defect_in_node(
             latest_message, f"Record {last_message.number}, where the conversation ends, is earlier"
         )
 
 
-API_REFUSALS: tuple[tuple[tuple[str, ...], set[DefectKind]], ...] = (
+DEFECT_KINDS_BY_API_REFUSAL: tuple[tuple[tuple[str, ...], set[DefectKind]], ...] = (
     (
         ("thinking block", "redacted_thinking", "thinking.signature", "thinking.thinking"),
-        {UNSIGNED_THINKING, TEXTLESS_THINKING, EMPTY_REDACTED_THINKING, ALTERED_THINKING},
+        {
+            UNSIGNED_THINKING_DEFECT,
+            TEXTLESS_THINKING_DEFECT,
+            EMPTY_REDACTED_THINKING_DEFECT,
+            ALTERED_THINKING_DEFECT,
+        },
     ),
     (
         (
@@ -414,20 +429,23 @@ API_REFUSALS: tuple[tuple[tuple[str, ...], set[DefectKind]], ...] = (
             "duplicate tool_use id",
         ),
         {
-            REPEATED_CALL,
-            REPEATED_RESULT,
-            LATE_RESULT,
-            UNANSWERED_CALL,
-            ORPHAN_RESULT,
-            STARTS_WITH_RESULT,
+            REPEATED_CALL_DEFECT,
+            REPEATED_RESULT_DEFECT,
+            LATE_RESULT_DEFECT,
+            UNANSWERED_CALL_DEFECT,
+            ORPHAN_RESULT_DEFECT,
+            STARTS_WITH_RESULT_DEFECT,
         },
     ),
     (
         ("text content blocks must", "must have non-empty content"),
-        {BLANK_PROMPT, BLANK_BLOCK, EMPTY_MESSAGE},
+        {BLANK_PROMPT_DEFECT, BLANK_BLOCK_DEFECT, EMPTY_MESSAGE_DEFECT},
     ),
-    (("surrogate", "not valid json"), {LONE_SURROGATE}),
-    (("first message must use the user role",), {STARTS_WITHOUT_PROMPT, STARTS_WITH_RESULT}),
+    (("surrogate", "not valid json"), {LONE_SURROGATE_DEFECT}),
+    (
+        ("first message must use the user role",),
+        {STARTS_WITHOUT_PROMPT_DEFECT, STARTS_WITH_RESULT_DEFECT},
+    ),
 )
 """Phrases from the API's refusals of a conversation, with the defects that cause each refusal. The
 phrases are in lower case and without backticks."""
@@ -441,7 +459,11 @@ def defects_causing_error(message: str) -> frozenset[DefectKind]:
     if not _STATUS_400_PATTERN.search(text):
         return frozenset()
     return frozenset[DefectKind]().union(
-        *(kinds for phrases, kinds in API_REFUSALS if any(phrase in text for phrase in phrases))
+        *(
+            kinds
+            for phrases, kinds in DEFECT_KINDS_BY_API_REFUSAL
+            if any(phrase in text for phrase in phrases)
+        )
     )
 
 

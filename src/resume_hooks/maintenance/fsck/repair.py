@@ -15,23 +15,23 @@ from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rew
 from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck.damaged_bytes import (
-    BAD_UTF8,
-    LINE_FRAGMENT,
-    TORN_LINE,
-    UNREADABLE_LINE,
+    BAD_UTF8_DEFECT,
+    LINE_FRAGMENT_DEFECT,
+    TORN_LINE_DEFECT,
+    UNREADABLE_LINE_DEFECT,
     salvage_nodes,
 )
 from resume_hooks.maintenance.fsck.diagnose import diagnose_session, examine_session
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport
 from resume_hooks.maintenance.fsck.links import (
-    LONGER_BRANCH,
-    LOST_SEGMENT,
-    NEWER_BRANCH,
-    REPEATED_UUID,
+    LONGER_BRANCH_DEFECT,
+    LOST_SEGMENT_DEFECT,
+    NEWER_BRANCH_DEFECT,
+    REPEATED_UUID_DEFECT,
     list_ids_in_segment,
 )
-from resume_hooks.maintenance.fsck.messages import ALTERED_THINKING, remove_thinking
-from resume_hooks.maintenance.fsck.sidecars import MISSING_OUTPUT
+from resume_hooks.maintenance.fsck.messages import ALTERED_THINKING_DEFECT, remove_thinking
+from resume_hooks.maintenance.fsck.sidecars import MISSING_OUTPUT_DEFECT
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_of_session, row_of_agent
@@ -52,13 +52,13 @@ REPAIR_KIND: Final = "repair"
 
 _LOSSY_DEFECT_KINDS = frozenset(
     {
-        UNREADABLE_LINE,
-        LINE_FRAGMENT,
-        TORN_LINE,
-        BAD_UTF8,
-        REPEATED_UUID,
-        LOST_SEGMENT,
-        MISSING_OUTPUT,
+        UNREADABLE_LINE_DEFECT,
+        LINE_FRAGMENT_DEFECT,
+        TORN_LINE_DEFECT,
+        BAD_UTF8_DEFECT,
+        REPEATED_UUID_DEFECT,
+        LOST_SEGMENT_DEFECT,
+        MISSING_OUTPUT_DEFECT,
     }
 )
 """Kinds of defects that mean a loss of content, which a repair cannot restore."""
@@ -342,7 +342,7 @@ def plan_repair(
 
 def _find_records_with_altered_thinking(report: DefectReport) -> Iterator[int]:
     for group in report.groups:
-        if group.kind == ALTERED_THINKING:
+        if group.kind == ALTERED_THINKING_DEFECT:
             for finding in group.findings:
                 if finding.record is not None:
                     yield finding.record
@@ -405,7 +405,8 @@ def _describe_losses(
     for group in report.groups:
         for finding in group.findings:
             if group.kind in _LOSSY_DEFECT_KINDS or (
-                group.kind in {LONGER_BRANCH, NEWER_BRANCH} and finding.uuid not in kept_ids
+                group.kind in {LONGER_BRANCH_DEFECT, NEWER_BRANCH_DEFECT}
+                and finding.uuid not in kept_ids
             ):
                 texts.append(describe_defect(finding))
     for number, calls in rewrite.linear_chain.dropped_calls.items():

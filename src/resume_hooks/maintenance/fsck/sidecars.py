@@ -18,13 +18,13 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import TRIM_FIELD_NAMES, read_origin
 from resume_hooks.transcripts.records import Record, get_string
 
-MISSING_OUTPUT = DefectKind(
+MISSING_OUTPUT_DEFECT = DefectKind(
     "tool-output-gone",
     "warning",
     "The model sees only the preview; reading the rest fails.",
     repairable=False,
 )
-MISSING_BACKUP = DefectKind(
+MISSING_BACKUP_DEFECT = DefectKind(
     "file-backup-gone",
     "note",
     "The client's /rewind can't bring that version of the file back.",
@@ -70,15 +70,15 @@ def defects_of_sidecars(
     for path, number in referenced_files.outputs.items():
         is_inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)
         if not is_inside or not os.path.exists(path):
-            yield Defect(MISSING_OUTPUT, f"{path} is gone", number)
+            yield Defect(MISSING_OUTPUT_DEFECT, f"{path} is gone", number)
     folder = os.path.join(where.file_history, session_id)
     existing_names = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name, number in referenced_files.backups.items():
         if name not in existing_names:
-            yield Defect(MISSING_BACKUP, f"{os.path.join(folder, name)} is gone", number)
+            yield Defect(MISSING_BACKUP_DEFECT, f"{os.path.join(folder, name)} is gone", number)
 
 
-MISSING_ORIGINAL = DefectKind(
+MISSING_ORIGINAL_DEFECT = DefectKind(
     "original-gone",
     "warning",
     "Clients send the placeholders; 'read' and 'untrim' can't restore the contents.",
@@ -129,7 +129,9 @@ def defects_of_originals(
             if not _has_original(originals, record_fields, path):
                 location = originals.describe_original_location(record_fields)
                 message = f"The original of the trimmed content is gone: {location}"
-                yield Defect(MISSING_ORIGINAL, message, number, get_string(record_fields, "uuid"))
+                yield Defect(
+                    MISSING_ORIGINAL_DEFECT, message, number, get_string(record_fields, "uuid")
+                )
 
 
 def _has_original(originals: OriginalFinder, record_fields: Record, path: str) -> bool:

@@ -12,18 +12,18 @@ PART = Part(
         Agent(
             "codex",
             home_variable="CODEX_HOME",
-            home=".codex",
-            folders=("sessions", "archived_sessions"),
+            default_home=".codex",
+            session_folders=("sessions", "archived_sessions"),
             file_pattern=(
                 r"rollout-\d{4}-[\dT-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[0-9a-f_-]*"
                 r"\.jsonl(?:\.zst)?"
             ),
             session_variable="CODEX_THREAD_ID",
-            strategy="sessions.strategy:Codex",
-            writer="writer:CodexWriter",
-            defects="defects:find_thread_defects",
-            is_loss="defects:is_content_loss",
-            model="model:CodexExec",
+            strategy_function="sessions.strategy:Codex",
+            writer_function="writer:CodexWriter",
+            defects_function="defects:find_thread_defects",
+            is_loss_function="defects:is_content_loss",
+            model_function="model:CodexExec",
         ),
     ),
     # Hook events from Codex contain the turn's id and the model's name. Those from Claude Code do

@@ -128,12 +128,12 @@ class CodexExec:
                     with open(os.path.join(folder, name), "x", encoding="utf-8") as stream:
                         stream.write(content)
                 command = [program, *self._build_arguments(folder), "-"]
-                return capture_output.run_captured(
+                return capture_output.run_and_capture_output(
                     command,
                     prompt,
                     environ=environ | {port.NESTED_RUN_VARIABLE: "1"},
                     folder=empty_folder,
-                    limit=limit,
+                    timeout_seconds=limit,
                 )
         except OSError as error:
             raise HeadlessFailed(
@@ -229,7 +229,7 @@ def _parse_output(output: CapturedOutput, model_name: str) -> tuple[str, Record]
             f"{model_name} printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB"
         )
     answer, token_counts, failure = "", Record(), ""
-    for raw in output.out.split(b"\n"):
+    for raw in output.stdout.split(b"\n"):
         event = parse_record(raw) or {}
         item = get_mapping(event, "item")
         if get_string(event, "type") == "turn.completed":
@@ -242,11 +242,13 @@ def _parse_output(output: CapturedOutput, model_name: str) -> tuple[str, Record]
             )
         elif get_string(item, "type") == "agent_message":
             answer = get_string(item, "text")
-    if output.status or failure or not answer:
+    if output.exit_status or failure or not answer:
         reason = failure or next(
-            (line for line in output.err.decode("utf-8", "replace").split("\n") if line.strip()), ""
+            (line for line in output.stderr.decode("utf-8", "replace").split("\n") if line.strip()),
+            "",
         )
+        status_text = f"codex ended with status {output.exit_status}"
         raise HeadlessFailed(
-            f"{model_name} gave no answer: {port.format_reason(reason) or f'codex ended with status {output.status}'}"
+            f"{model_name} gave no answer: {port.format_reason(reason) or status_text}"
         )
     return answer, token_counts

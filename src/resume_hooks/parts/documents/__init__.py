@@ -31,7 +31,7 @@ PART = Part(
             "Folder for a document of each handoff, such as _handoffs in the project; empty = off.",
             parser_factory="path",
             parser_arguments=("", "a folder, such as _handoffs"),
-            before="vault",
+            insert_before="vault",
         ),
     ),
     answers=(

@@ -14,14 +14,14 @@ PART = Part(
     agents=(
         Agent(
             "prompts",
-            home="history.jsonl",
+            default_home="history.jsonl",
             loss_note=(
                 "Only its prompts are left, from history.jsonl: answers, tool calls and "
                 "their output are gone"
             ),
-            strategy="strategy:LostPrompts",
+            strategy_function="strategy:LostPrompts",
         ),
     ),
-    checks=(Check("prompts", "strategy:check_lost_prompts", before="giants"),),
+    checks=(Check("prompts", "strategy:check_lost_prompts", insert_before="giants"),),
     answers=(Answer(questions.note_on_lost_sessions, "strategy:note_on_earlier_losses"),),
 )

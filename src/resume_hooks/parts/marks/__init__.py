@@ -13,11 +13,11 @@ from resume_hooks.seam import Trigger
 
 PART = Part(
     verbs=(
-        Verb("mark", "Mark a point in a session, to return to it later.", before="fork"),
+        Verb("mark", "Mark a point in a session, to return to it later.", insert_before="fork"),
         Verb(
             "back",
             "Go back to the mark in a new session, with a report of what came after it.",
-            before="fork",
+            insert_before="fork",
         ),
     ),
     answers=(Answer(questions.notes_after_delete, "state:remove_mark_after_delete"),),
@@ -28,7 +28,7 @@ PART = Part(
             "[goal]",
             "Mark this place before you try something",
             module="trigger_answers",
-            before="search",
+            insert_before="search",
             row="mark [goal], back report   mark this place, go back to it",
             command="mark",
             asks_first=True,
@@ -40,7 +40,7 @@ PART = Part(
                 "Go back to the mark, or to where a fork left, in a new session that keeps only a report of the rest"
             ),
             module="trigger_answers",
-            before="search",
+            insert_before="search",
             command="back",
         ),
     ),

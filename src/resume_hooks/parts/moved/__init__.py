@@ -10,7 +10,7 @@ PART = Part(
         Verb(
             "rehome",
             "Copy every session of a moved folder to its new place.",
-            before="untrim",
+            insert_before="untrim",
         ),
     ),
     options=(
@@ -21,12 +21,12 @@ PART = Part(
             "verbs.other_copies:delete_other_copies",
         ),
     ),
-    checks=(Check("copies", "copies:check_copies", before="giants"),),
+    checks=(Check("copies", "copies:check_copies", insert_before="giants"),),
     answers=(
-        Answer(questions.homes_of_session, "find_moved_repo:find_session_homes"),
+        Answer(questions.likely_folders_of_session, "find_moved_repo:find_session_homes"),
         Answer(questions.note_on_session, "copies:format_copies_note"),
         Answer(questions.line_at_start_in_new_folder, "rehome:format_start_line"),
-        Answer(questions.line_of_new_folder, "rehome:format_background_line"),
+        Answer(questions.module_line_in_new_folder, "rehome:format_background_line"),
         Answer(questions.note_on_other_sessions, "rehome:format_other_sessions_note"),
     ),
 )

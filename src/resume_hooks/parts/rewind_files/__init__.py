@@ -20,7 +20,7 @@ PART = Part(
         Verb(
             "rewind-files",
             "Restore the files as they were at a message of a session.",
-            before="untrim",
+            insert_before="untrim",
         ),
     ),
 )

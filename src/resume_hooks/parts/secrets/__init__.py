@@ -12,7 +12,7 @@ PART = Part(
         Verb(
             "scrub",
             "Remove secrets: in a child, or in place and from every copy; --list shows the secrets.",
-            before="doctor",
+            insert_before="doctor",
         ),
     ),
     former_verbs=(FormerVerb("audit", "scrub --list"),),

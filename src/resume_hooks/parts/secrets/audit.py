@@ -17,7 +17,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.parts.secrets.file_scan import (
-    FOLDER_NAME,
+    FOLDER_NAME_PART,
     FileScan,
     FoundSecret,
     scan_chunks,
@@ -58,7 +58,7 @@ ProgressCallback = Callable[[int, int], None]
 """A function that is called with the number of bytes that have been searched, and the total number
 of bytes."""
 
-CACHE_FILE = "audit.json"
+CACHE_FILE_NAME = "audit.json"
 CACHE_VERSION = 2
 MAX_CACHE_BYTES = 64 * 1024 * 1024
 """The maximum size of the cache file in bytes. This program never writes a larger cache file."""
@@ -148,7 +148,7 @@ class AuditCache:
 
     def __init__(self, where: Where) -> None:
         self._where = where
-        self._path = os.path.join(where.state, CACHE_FILE)
+        self._path = os.path.join(where.state, CACHE_FILE_NAME)
         self._files = self._read_scans()
         self._seen_paths: set[str] = set()
         self._is_changed = False
@@ -307,7 +307,7 @@ def _find_locations(sessions: Collection[str] | None, where: Where) -> Iterator[
         if sessions is None or location.session_id in sessions or is_unknown:
             yield location
     if sessions is None:
-        cache_path = os.path.join(where.state, CACHE_FILE)
+        cache_path = os.path.join(where.state, CACHE_FILE_NAME)
         for location in find_state_locations(where):
             if location.kind != INDEXED and location.path != cache_path:
                 yield location
@@ -341,7 +341,7 @@ def _build_leaks(place: Location, scan: FileScan) -> Iterator[Leak]:
             reference = f"{place.session_id}:{finding.line}"
         elif place.kind == SUBAGENT and place.session_id:
             reference = f"{place.session_id}/{subagent_name(place.path)}:{finding.line}"
-        is_folder = finding.part == FOLDER_NAME
+        is_folder = finding.part == FOLDER_NAME_PART
         if finding.part and not is_folder:
             file = os.path.join(place.path, finding.part)
         else:
@@ -355,7 +355,7 @@ def _build_leaks(place: Location, scan: FileScan) -> Iterator[Leak]:
         )
         yield Leak(
             finding.kind,
-            FOLDER_NAME if is_folder else place.kind,
+            FOLDER_NAME_PART if is_folder else place.kind,
             place.session_id,
             reference,
             file,

@@ -39,11 +39,11 @@ MAX_PASSES = 4
 recognise another one, which the next pass removes."""
 
 _PLACEHOLDER_PATTERN = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
-_TOOL_NAME_PATH = (b"message", b"content", b"name")
+_TOOL_NAME_KEYS = (b"message", b"content", b"name")
 _TOOL_NAME_PLACEHOLDER = b"secret_removed"
 """The placeholder for a secret in a tool's name. It contains only characters that the API allows in
 such names."""
-_THINKING_TYPE = b'"thinking"'
+_THINKING_TYPE_BYTES = b'"thinking"'
 _WORD_CHARACTERS_PATTERN = re.compile(rb"[A-Za-z0-9_-]+")
 
 
@@ -189,7 +189,7 @@ class Cleaner:
             return self._remove_known_secrets(
                 self._remove_scanned_secrets(body, removed_secrets), removed_secrets
             )
-        if _THINKING_TYPE in body:
+        if _THINKING_TYPE_BYTES in body:
             body = self._remove_secret_thinking(body, removed_secrets)
         secrets = find_secrets_in_line(body) if self._scans_for_secrets else []
         body = self._remove_selected_secrets(body, secrets, removed_secrets)
@@ -320,7 +320,7 @@ def _find_tool_name_spans(body: bytes) -> dict[int, int]:
     """
     name_spans = {}
     for leaf in string_leaves(body):
-        if leaf.path[-3:] == _TOOL_NAME_PATH and is_exempt_from_redaction(body, leaf):
+        if leaf.path[-3:] == _TOOL_NAME_KEYS and is_exempt_from_redaction(body, leaf):
             name_spans[leaf.start] = leaf.end
     return name_spans
 

@@ -29,7 +29,7 @@ _DIGESTED_EDGE_BYTES = 4096
 digest is the same as in the last search, the searched part has not been rewritten."""
 
 
-FOLDER_NAME = "folder name"
+FOLDER_NAME_PART = "folder name"
 """The value of ``part`` for a secret in a folder name. Such a secret cannot be removed, because the
 client uses the name of the folder to find the session."""
 
@@ -233,7 +233,13 @@ class _BlockScanner:
         for secret in spans_in_bytes(folder):
             length = secret.end - secret.start
             yield FoundSecret(
-                secret.kind, line_number, folder_offset + secret.start, length, "", "", FOLDER_NAME
+                secret.kind,
+                line_number,
+                folder_offset + secret.start,
+                length,
+                "",
+                "",
+                FOLDER_NAME_PART,
             )
 
 

@@ -46,7 +46,7 @@ from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile, linked_projects
 from resume_hooks.sessions.transcript_files import SUBAGENT_PREFIX, owning_session, subagent_name
-from resume_hooks.settings import FILE_NAME as SETTINGS
+from resume_hooks.settings import SETTINGS_FILE_NAME
 from resume_hooks.storage import backups, locks
 from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.transcripts.lines import read_lines
@@ -96,7 +96,11 @@ _SKIPPED_STATE_FOLDERS = frozenset(
     }
 )
 _SKIPPED_STATE_FILES = frozenset(
-    {SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))}
+    {
+        SETTINGS_FILE_NAME,
+        INDEX,
+        *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock")),
+    }
 )
 
 

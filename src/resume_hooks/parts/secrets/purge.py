@@ -61,7 +61,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 MAX_SEARCH_ROUNDS = 5
 """The maximum number of searches for files that other processes created during the scrub."""
 
-SCRUB_FOLDER = "scrub"
+SCRUB_FOLDER_NAME = "scrub"
 """The name of the folder, in the state folder, with copies of the files that are being rewritten.
 
 The folder exists only during a scrub.
@@ -166,7 +166,7 @@ def _choose_final_state(
 
 def remove_scrub_leftovers(where: Where) -> None:
     """Remove the files that a killed scrub left: copies, and archived files that no manifest mentions."""
-    folder = os.path.join(where.state, SCRUB_FOLDER)
+    folder = os.path.join(where.state, SCRUB_FOLDER_NAME)
     if not os.path.islink(folder):
         remove_stale_temporaries(folder)
         with contextlib.suppress(OSError):
@@ -263,7 +263,7 @@ def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> N
     Raise OSError, WriteFailed or CheckFailed. After such an error, the file is unchanged, unless
     the error message says that it was changed.
     """
-    folder = make_private_folder(os.path.join(where.state, SCRUB_FOLDER), where)
+    folder = make_private_folder(os.path.join(where.state, SCRUB_FOLDER_NAME), where)
     copy_path = temporary_path(folder)
     try:
         with open_with_copy(location.path, copy_path) as original:

@@ -10,17 +10,17 @@ PART = Part(
         Verb(
             "export",
             "Write a session as a page, as Markdown, or as a bundle for import.",
-            before="fsck",
+            insert_before="fsck",
         ),
         Verb(
             "share",
             "Write a session as one file for a colleague, to read or to import.",
-            before="fsck",
+            insert_before="fsck",
         ),
         Verb(
             "import",
             "Import a transcript from a file or standard input as a new session.",
-            before="fsck",
+            insert_before="fsck",
         ),
     ),
     answers=(Answer(questions.import_file, "verbs.import_:import_file"),),

@@ -7,7 +7,7 @@ and the code of ``trim`` writes the child.
 from __future__ import annotations
 
 from resume_hooks import questions
-from resume_hooks.part import Answer, Option, Part, Way
+from resume_hooks.part import Answer, Option, Part, WayToContinue
 
 PART = Part(
     options=(
@@ -54,8 +54,8 @@ PART = Part(
         Answer(questions.plan_confirmed_trim, "trigger_answers:find_confirmed_trim"),
         Answer(questions.line_of_trim_help, "trigger_answers:format_help_line"),
     ),
-    ways=(
-        Way(
+    ways_to_continue=(
+        WayToContinue(
             "trim --smart",
             "a copy without the contents that {model} finds unneeded; asking it costs tokens",
             "handoff",

@@ -50,7 +50,7 @@ from resume_hooks.parts.smart_trim.plan import (
     build_model_verdict,
     build_rule_verdicts,
 )
-from resume_hooks.shared_values import MODEL_SECONDS
+from resume_hooks.shared_values import MODEL_TIMEOUT_SECONDS
 from resume_hooks.system.invocation import shell_command
 
 RESERVED_PLANNING_SECONDS = 10.0
@@ -149,7 +149,7 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
     _read_stored_verdicts(request, offer)
     try:
         result = ask_model_about_offer(
-            model, offer, "", MODEL_SECONDS, lambda _number, _count: None
+            model, offer, "", MODEL_TIMEOUT_SECONDS, lambda _number, _count: None
         )
     except HeadlessFailed as error:
         raise HeadlessFailed(

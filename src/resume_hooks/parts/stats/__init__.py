@@ -15,7 +15,7 @@ PART = Part(
         Verb(
             "stats",
             "Show turns, tokens and savings by month, and hook durations.",
-            before="doctor",
+            insert_before="doctor",
         ),
     ),
 )

@@ -21,7 +21,7 @@ PART = Part(
         Verb(
             "team",
             "Push, pull, resume, search and share sessions on your team's PostgreSQL.",
-            before="fsck",
+            insert_before="fsck",
         ),
     ),
     options=(
@@ -38,7 +38,7 @@ PART = Part(
             "verbs.team_answer:answer_search",
         ),
     ),
-    checks=(Check("team", "answers:check_pushes", before="clipboard"),),
+    checks=(Check("team", "answers:check_pushes", insert_before="clipboard"),),
     answers=(
         Answer(questions.notes_after_delete, "answers:queue_deleted_session"),
         Answer(questions.notes_after_scrub, "answers:queue_scrubbed_sessions"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.paths import FILE_HISTORY, TASKS, Where, is_session_id
+from resume_hooks.paths import FILE_HISTORY_FOLDER_NAME, TASKS_FOLDER_NAME, Where, is_session_id
 
 VAULT_FOLDER = "vault"
 """The folder of the vault. It contains a subfolder for each session, named after the session's id.
@@ -31,11 +31,11 @@ time of the deletion is created in this subfolder.
 REMOVED_SUFFIX = ".gone"
 """The suffix of a folder in the trash that is still empty or is being removed permanently."""
 
-PROJECTS_FOLDER, HISTORY_FOLDER = "projects", FILE_HISTORY
+PROJECTS_FOLDER, HISTORY_FOLDER = "projects", FILE_HISTORY_FOLDER_NAME
 """Folders of the config home that contain a session's files: the first contains transcripts, and
 the second contains backups of changed files."""
 
-FOLDERS_WITH_ID_SUBFOLDERS = (HISTORY_FOLDER, TASKS)
+FOLDERS_WITH_ID_SUBFOLDERS = (HISTORY_FOLDER, TASKS_FOLDER_NAME)
 """Folders of the config home in which each session has a subfolder named after its id."""
 
 
