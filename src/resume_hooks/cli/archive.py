@@ -58,10 +58,12 @@ def archive_or_list_sessions(options: ArchiveOptions) -> int:
     )
     acts_on_archived_copies = options.verifying or options.listing or options.forgetting
     selections = [bool(options.locators), options.project, options.everywhere]
-    if sum(selections) > 1 or (acts_on_archived_copies and (options.project or options.everywhere)):
+    if sum(selections) > 1:
+        raise UsageError("Give either SESSIONs, --project or --all", "Give only one of them.")
+    if acts_on_archived_copies and (options.project or options.everywhere):
         raise UsageError(
-            "Give either SESSIONs, --project or --all",
-            "--verify and --list cover all archived copies.",
+            "--verify, --list and --forget take SESSIONs, not --project or --all",
+            "Without a SESSION, --verify and --list cover all archived copies.",
         )
     if options.slim and (len(options.locators) > 1 or options.project or options.everywhere):
         raise UsageError(
