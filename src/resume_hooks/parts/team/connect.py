@@ -270,7 +270,8 @@ def translate_errors() -> Iterator[None]:
         raise _translate_error(error) from error
     except MemoryError as error:
         raise TeamFailed(
-            "The answer of the team's database is larger than any valid answer", "Who runs it?"
+            "The answer of the team's database is larger than any valid answer",
+            "Ask who manages the team's database.",
         ) from error
 
 

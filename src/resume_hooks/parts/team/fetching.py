@@ -342,7 +342,10 @@ class _FetchBudget:
         """
         self._remaining_bytes -= byte_count
         if self._remaining_bytes < 0:
-            raise TeamFailed("The session on the server exceeds the size limit", "Who sent it?")
+            raise TeamFailed(
+                "The session on the server exceeds the size limit",
+                "Ask the teammate who pushed the session.",
+            )
         if time.monotonic() > self._deadline:
             raise TeamFailed(
                 "The team's database sends the session too slowly",

@@ -341,7 +341,10 @@ class _SessionPush:
             "select team.begin_session(%s, %s, %s, %s, %s, %s)::text", values, rows.parse_row_number
         )
         if row is None:
-            raise TeamFailed("The team's database returned no row for the session", "Who runs it?")
+            raise TeamFailed(
+                "The team's database returned no row for the session",
+                "Ask who manages the team's database.",
+            )
         return row
 
     def _send_files(

@@ -238,7 +238,10 @@ def _unpack_entries(chunks: Iterable[bytes]) -> list[Entry]:
 
 
 def _build_damage_error() -> TeamFailed:
-    return TeamFailed("The team's database has damaged data for this session", "Who runs it?")
+    return TeamFailed(
+        "The team's database has damaged data for this session",
+        "Ask who manages the team's database.",
+    )
 
 
 def _parse_main_key(key: Key) -> tuple[str, str]:
