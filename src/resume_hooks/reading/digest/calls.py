@@ -319,7 +319,7 @@ def _find_last_request_record_number(digest: Digest, session: SessionFile) -> in
 
 
 class _LaterCalls:
-    """The calls that were processed so far. The file is processed backwards from its end.
+    """The calls that were processed so far, from the end of the file backwards.
 
     These calls decide whether an earlier call is superseded and therefore not shown.
     """

@@ -354,7 +354,7 @@ def find_missing_files(
     commands: Sequence[ShellCommand],
     paths: SessionPaths,
 ) -> set[str]:
-    """Return the changed files that a later command could not find. Their folder may be missing instead."""
+    """Return the changed files that a later command could not find, also those in missing folders."""
     missing_paths: set[str] = set()
     for command in commands:
         if "No such file" not in command.run.output:

@@ -186,18 +186,18 @@ _QUEUED_COMMAND_PREFIXES = (
 
 
 class RecordPosition(NamedTuple):
-    """The position of a record: the id of its session and its line, counted from 0.
+    """The position of a record: the id of its session, and its number there, counted from 0.
 
     ``order`` is the sequence number of the record among all records that were read.
     """
 
     session_id: str
-    number: int
+    record_number: int
     order: int
 
     def __str__(self) -> str:
         """Return the reference ``<session id>:<record>``."""
-        return f"{self.session_id}:{self.number}"
+        return f"{self.session_id}:{self.record_number}"
 
 
 class Quote(NamedTuple):
@@ -617,7 +617,7 @@ class Prompts:
             or _TRIGGER_PATTERN.match(text)
         ):
             return False
-        self._requeue_command(quote.text)
+        self._correct_last_removal(quote.text)
         if not full_text or any(
             not prompt.uuid and prompt.full_text == full_text
             for prompt in self.quotes[-MAX_COMPARED_PROMPTS:]
@@ -685,7 +685,7 @@ class Prompts:
                 return queued_prompt
         return self._queue[0]
 
-    def _requeue_command(self, prompt: str) -> None:
+    def _correct_last_removal(self, prompt: str) -> None:
         """Correct the last removal from the queue if the client removed ``prompt`` and no command.
 
         This is so if the prompt is still in the queue when the client sends it.

@@ -36,7 +36,8 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of commands after a failed command that are searched for its replacement.
 MAX_COMMANDS_BEFORE_REPLACEMENT = 12
-MAX_TURNS_WITH_OPEN_ERRORS = 3  # The number of latest turns whose errors may still be relevant.
+# The number of latest turns whose errors may still be open.
+MAX_TURNS_WITH_OPEN_ERRORS = 3
 # The maximum number of characters shown of a failed command, before its output.
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.
@@ -68,15 +69,15 @@ def describe_last_failure(command_text: str, commands: Sequence[ShellCommand]) -
         if all(part.words != words for part in runs):
             subject = "its last run with more arguments"
         if command.run.status == INTERRUPTED_EXIT_STATUS:
-            return f"{subject} was stopped, :{command.run.position.number}"
+            return f"{subject} was stopped, :{command.run.position.record_number}"
         working_parts = [part for part in command.parts if shell.find_program((part,))]
         if working_parts != runs and _list_possibly_failed_parts(command) != runs:
             return ""
         if command.run.has_failed:
-            return f"{subject} failed, :{command.run.position.number}"
+            return f"{subject} failed, :{command.run.position.record_number}"
         if command.error_line:
             error_line = cut_line(command.error_line, MAX_LINE_CHARACTERS // 2)
-            return f"{subject}, :{command.run.position.number}, printed: {error_line}"
+            return f"{subject}, :{command.run.position.record_number}, printed: {error_line}"
         return ""
     return ""
 
@@ -245,7 +246,7 @@ def _describe_passed_parts(
         if passed_parts:
             text = " && ".join(shlex.join(part.words) for part in passed_parts)
             shown_text = cut_line(redact_and_collect(text), MAX_QUOTED_PARTS_CHARACTERS)
-            return f"the part `{shown_text}` passed later, :{command.run.result_position.number}"
+            return f"the part `{shown_text}` passed later, :{command.run.result_position.record_number}"
     return ""
 
 

@@ -254,7 +254,7 @@ class FileStates:
         self._untracked_prefixes: tuple[str, ...] = ()
         """The prefixes of the paths that the last status lists as untracked.
 
-        They are cleared when a command may have made that status outdated.
+        The prefixes are cleared when a command may have made that status outdated.
         """
         self._diff_paths: set[str] = set()
         """The known files in the last complete list of unstaged changes that git printed."""
@@ -717,7 +717,7 @@ class FileStates:
         known_hash = self._content_hashes.get(path, "")
         is_same = known_hash[:MIN_HASH_CHARACTERS] == content_hash[:MIN_HASH_CHARACTERS]
         if state is not None and state.label in UNCOMMITTED_STATES and is_same:
-            number = call.run.result_position.number
+            number = call.run.result_position.record_number
             self.states[path] = FileState(f"{COMMITTED_BY_OTHERS_STATE}, as :{number} shows")
             self._staged_paths.discard(path)
             self.untracked_paths.discard(path)
@@ -1115,6 +1115,6 @@ def _find_short_status_rows(output: str) -> list[tuple[str, str, str]]:
 def _make_path_prefixes(status_paths: Iterable[str]) -> tuple[str, ...]:
     """Return the paths that a status lists, each with a single slash at its end.
 
-    They are used as prefixes, because a status may list a new folder instead of the files in it.
+    The results are used as prefixes, because a status may list a new folder instead of the files in it.
     """
     return tuple(f"{path.rstrip('/')}/" for path in status_paths)

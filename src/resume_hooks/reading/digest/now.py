@@ -269,7 +269,7 @@ def _make_plan_entry(
         notes.append(ALL_DONE_NOTE)
     newer_plan = find_newest_plan(facts)
     if newer_plan is not None and newer_plan.position.order > plan.position.order:
-        notes.append(f"a newer plan was proposed, :{newer_plan.position.number}")
+        notes.append(f"a newer plan was proposed, :{newer_plan.position.record_number}")
     text = f"the last plan that the user approved: {title}"
     return make_entry(text, plan.position, ", ".join(filter(None, notes)))
 
@@ -562,7 +562,7 @@ def _list_interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntr
     ):
         yield make_entry(
             f"the user interrupted the work on the request before the last, "
-            f":{former_prompt.position.number}, which may be unfinished",
+            f":{former_prompt.position.record_number}, which may be unfinished",
             interruption.position,
         )
 

@@ -44,7 +44,7 @@ class LaterPrompts:
             first, last = words[start].start(), words[end - 1].end()
             later_position = self._positions[sequences[start]]
             if later_position.session_id == position.session_id:
-                later_name = f":{later_position.number}"
+                later_name = f":{later_position.record_number}"
             else:
                 later_name = "a later prompt"
             pieces.append(text[shown_end:first])

@@ -688,7 +688,7 @@ def _format_runs_note(
     if last_pass is not None and last_pass.position.order > last_run.run.result_position.order:
         is_weaker = good_run.has_worked and not last_pass.has_known_status
         status_note = UNKNOWN_STATUS if is_weaker else ""
-        notes += [f"passed in another command, :{last_pass.position.number}", status_note]
+        notes += [f"passed in another command, :{last_pass.position.record_number}", status_note]
         notes.append(edited_files.describe_edits_after_pass(last_pass.position, run_folder))
         return ", ".join(filter(None, notes))
     label = "its last run"
@@ -696,7 +696,7 @@ def _format_runs_note(
         last_run is not good_run
         and last_run.run.position.session_id == good_run.run.position.session_id
     ):
-        label = f"its last run, :{last_run.run.position.number},"
+        label = f"its last run, :{last_run.run.position.record_number},"
     if last_run.run.has_failed:
         notes.append(
             f"{label} failed{f', exit {last_run.run.status}' if last_run.run.status else ''}"
@@ -710,7 +710,7 @@ def _format_runs_note(
         else:
             edits_note = edited_files.describe_edits_after_pass(result_position, run_folder)
             if edits_note and covering_run is not None:
-                notes.append(f"a check that covers it passed since, :{covering_run.number}")
+                notes.append(f"a check that covers it passed since, :{covering_run.record_number}")
                 edits_note = edited_files.describe_edits_after_pass(covering_run, run_folder)
         notes.append(edits_note)
     return ", ".join(filter(None, notes))

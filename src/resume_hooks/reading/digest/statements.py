@@ -542,7 +542,7 @@ def _describe_later_mention(facts: LineageFacts, answer: Quote) -> str:
         mentions = _DISTINCT_NAME.findall(prompt.text[:MAX_TYPED_CHARACTERS])
         shared_names = [name for name in mentions if name in names]
         if shared_names and prompt.position not in answer_positions:
-            return f"{shared_names[0]} is mentioned again in USER :{prompt.position.number}"
+            return f"{shared_names[0]} is mentioned again in USER :{prompt.position.record_number}"
     return ""
 
 

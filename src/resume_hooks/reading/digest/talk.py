@@ -236,7 +236,9 @@ def _replace_approved_plans(quote: Quote, plans: Sequence[Quote]) -> str:
     text = quote.text
     for plan in plans:
         if plan.position.order > quote.position.order:
-            text = text.replace(plan.text, f"[the plan in the prompt :{plan.position.number}]")
+            text = text.replace(
+                plan.text, f"[the plan in the prompt :{plan.position.record_number}]"
+            )
     return text
 
 

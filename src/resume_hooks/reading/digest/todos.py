@@ -74,7 +74,7 @@ def collect_todos(
     if edit_count:
         later_events.append(format_count(edit_count, "edit"))
     if last_check is not None and last_check.order > list_order:
-        later_events.append(f"the checks that passed at :{last_check.number}")
+        later_events.append(f"the checks that passed at :{last_check.record_number}")
     if last_commit_order > list_order:
         later_events.append("the last commit")
     answer = _find_overtaking_answer(facts, last_commit_order, last_check)
@@ -83,9 +83,9 @@ def collect_todos(
         if report.position.order > list_order:
             later_reports.append(report)
     if answer is not None:
-        later_events.append(f"the answer at :{answer.position.number}")
+        later_events.append(f"the answer at :{answer.position.record_number}")
     elif edit_count and later_reports:
-        later_events.append(f"a sub-agent's report at :{later_reports[-1].position.number}")
+        later_events.append(f"a sub-agent's report at :{later_reports[-1].position.record_number}")
     if answer is not None or (edit_count and later_reports):
         return TodoEntries(overtaken_list=(_make_overtaken_entry(todos, later_events),))
     return TodoEntries(tuple(_list_open_todos(facts, todos, later_events)))
