@@ -20,7 +20,7 @@ import resume_hooks
 from resume_hooks import seam
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import schema_of_verb
-from resume_hooks.cli.verb_table import ALIASES, FORMER_VERBS, VERBS
+from resume_hooks.cli.verb_table import VERB_ALIASES, FORMER_VERBS, VERBS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import triggers as triggers_table
 from resume_hooks.parts import PART_NAMES
@@ -37,7 +37,7 @@ PAGE_GLOBS = (
     "commands/*.md",
 )
 PAGES = [page for glob in PAGE_GLOBS for page in REPO.glob(glob)]
-FIRST_WORDS = {*VERBS, *ALIASES, *FORMER_VERBS} - {"tag"}
+FIRST_WORDS = {*VERBS, *VERB_ALIASES, *FORMER_VERBS} - {"tag"}
 """First words of commands that the pages show without ``resume-hooks`` before them.
 
 ``tag`` is left out, because the pages also use it as the name of a kind of record.

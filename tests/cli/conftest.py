@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.cli.schema import schema_of_verb
-from resume_hooks.cli.verb_table import ALIASES
+from resume_hooks.cli.verb_table import VERB_ALIASES
 from tests.builders import ConfigHome
 from tests.cli.fork_server import ForkServer
 from tests.cli.terminal_home import TerminalHome
@@ -67,7 +67,7 @@ def document(cli: Cli) -> Document:
 
     def run_verb(verb: str, *words: str, code: int = 0, **options: Any) -> dict[str, Any]:
         done = cli(verb, *words, "--json", **options)
-        verb = ALIASES.get(verb, (verb,))[0]
+        verb = VERB_ALIASES.get(verb, (verb,))[0]
         assert (done.returncode, done.stderr) == (code, b"")
         found = json.loads(done.stdout)
         assert (found["schema"], found["verb"], found["ok"]) == (1, verb, code == 0)

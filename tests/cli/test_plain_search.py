@@ -82,7 +82,7 @@ def test_a_plain_search_is_parsed() -> None:
         ["search", "why", "--all", "--or", "--json", "--limit", "3", "--", "-x"]
     )
     assert asked == PlainSearch(
-        ("why", "-x"), ("--json",), in_all_projects=True, as_json=False, max_hits=3
+        ("why", "-x"), ("--json",), covers_all_projects=True, as_json=False, max_hits=3
     )
 
 

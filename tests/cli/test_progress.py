@@ -34,7 +34,7 @@ def drawn_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def test_a_long_scan_draws_its_progress(tmp_path: Path, drawn_steps: list[tuple[int, int]]) -> None:
     """A long scan draws its progress in steps of at least 800 bytes."""
     path = write_session(tmp_path, SESSION, conversation(10))
-    with output.scan_progress(path, quiet=False) as watching:
+    with output.show_scan_progress(path, quiet=False) as watching:
         found = scan_transcript(path, observers=watching)
     places = [done for done, _ in drawn_steps]
     assert places[0] == 0
@@ -53,6 +53,6 @@ def test_no_progress_is_drawn_for_short_scans_or_outside_terminals(
     if why == "a short file":
         monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1_000_000)
     where = "/none.jsonl" if why == "no file" else path
-    with output.scan_progress(where, quiet=why == "asked for JSON") as watching:
+    with output.show_scan_progress(where, quiet=why == "asked for JSON") as watching:
         assert watching == []
     assert drawn_steps == []

@@ -189,7 +189,7 @@ def test_an_incomplete_index_is_reported(
 
     It also shows the hits that were found so far.
     """
-    monkeypatch.setattr(search_trigger, "MAX_UPDATE_SECONDS", 0.0)
+    monkeypatch.setattr(search_trigger, "MAX_INDEX_UPDATE_SECONDS", 0.0)
     shown = "\n".join(card_lines(">search redis"))
     note = r"  note: Not indexed yet: 2 files \([0-9.]+ KB\)\. "
     assert re.search(f"{note}To index all: resume-hooks doctor --index update", shown)

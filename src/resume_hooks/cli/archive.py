@@ -24,7 +24,7 @@ from resume_hooks.archive.vault.policy import (
 )
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, locate_session
-from resume_hooks.cli.output import print_text, work_progress
+from resume_hooks.cli.output import print_text, show_work_progress
 from resume_hooks.cli.show_archived import archived_session_text
 from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.derive.child.write_child import write_if_worthwhile
@@ -47,16 +47,16 @@ EMPTY_ARCHIVE_DATA: dict[str, Any] = {
     "archived": [], "vault": [], "findings": [], "verified": 0, "unhashed": 0, "dropped": [], "slim": None,
     "written": False,
 }  # fmt: skip
-_RESULT_NAMES = {"kept": "archived"}
+_RESULT_DISPLAY_NAMES = {"kept": "archived"}
 """Names of results in the text output, where they differ from the names in the code and in JSON."""
 
 
 def archive_or_list_sessions(options: ArchiveOptions) -> int:
     """Archive sessions, or list, verify or remove archived copies. Return the exit code."""
     options.refuse_combination(
-        "verifying", "listing", "forgetting", "slim", remedy="Give only one of these options."
+        "must_verify", "must_list", "must_forget", "slim", remedy="Give only one of these options."
     )
-    acts_on_archived_copies = options.verifying or options.listing or options.forgetting
+    acts_on_archived_copies = options.must_verify or options.must_list or options.must_forget
     selections = [bool(options.locators), options.project, options.everywhere]
     if sum(selections) > 1:
         raise UsageError("Give either SESSIONs, --project or --all", "Give only one of them.")
@@ -70,18 +70,18 @@ def archive_or_list_sessions(options: ArchiveOptions) -> int:
             "--slim needs exactly one SESSION",
             "Name the session: resume-hooks archive --slim SESSION",
         )
-    if options.forgetting and not options.locators:
+    if options.must_forget and not options.locators:
         raise UsageError(
             "--forget needs a SESSION", "Name the session: resume-hooks archive --forget SESSION"
         )
-    if options.verifying:
+    if options.must_verify:
         return _verify_archived_sessions(_find_archived_sessions(options), options)
-    if options.listing:
+    if options.must_list:
         return _print_archived_sessions(_find_archived_sessions(options), options)
-    if options.forgetting:
+    if options.must_forget:
         return _remove_archived_copies(_find_archived_sessions(options), options)
     if options.slim:
-        return _archive_and_slim(
+        return _archive_and_slim_session(
             locate_session(next(iter(options.locators), None), options.where), options
         )
     return _archive_sessions(_list_sessions_to_archive(options), options)
@@ -117,7 +117,7 @@ def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) 
         data = EMPTY_ARCHIVE_DATA | {"archived": outcomes}
         options.print_answer(data, lambda: f"{_describe_counts(outcomes)}\n\nNothing was written.")
         return 0
-    with work_progress("Archiving", quiet=options.as_json) as advance:
+    with show_work_progress("Archiving", quiet=options.as_json) as advance:
         archived = archive_sessions.archive_sessions(sessions, options.where, advance)
     data = EMPTY_ARCHIVE_DATA | {
         "archived": archived.outcomes,
@@ -145,7 +145,7 @@ def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) 
     return int(bool(failed_outcomes))
 
 
-def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
+def _archive_and_slim_session(session: SessionFile, options: ArchiveOptions) -> int:
     """Archive a session, verify its archived copy, and then create a slim copy of the session.
 
     If one of the first two steps fails, no slim copy is created, because the slim copy refers to
@@ -159,7 +159,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     if options.dry_run:
         outcomes = archive_sessions.preview_archive([session], options.where)
     else:
-        with work_progress("Archiving", quiet=options.as_json) as advance:
+        with show_work_progress("Archiving", quiet=options.as_json) as advance:
             outcomes = list(
                 archive_sessions.archive_sessions([session], options.where, advance).outcomes
             )
@@ -216,7 +216,7 @@ def _describe_report(report: ArchiveReport) -> str:
         own_path = path_in_config_home(archived.place, Where(), archived.home)
         is_other_state = not is_archived_copy(path, Where()) and path != own_path
         earlier_state_text = f"{path} as an earlier state of\n" if is_other_state else ""
-        result_word = _RESULT_NAMES.get(report.outcomes[0].result, report.outcomes[0].result)
+        result_word = _RESULT_DISPLAY_NAMES.get(report.outcomes[0].result, report.outcomes[0].result)
         return f"{result_word}: {earlier_state_text}{archived_session_text(archived, Where())}\n   in {archived.folder}"
     return _describe_counts(report.outcomes)
 
@@ -229,7 +229,7 @@ def _describe_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
     size_text_of_sessions = format_bytes(sum(outcome.session.size for outcome in outcomes))
     counts_text = (
         ", ".join(
-            f"{count:,} {_RESULT_NAMES.get(result, result)}"
+            f"{count:,} {_RESULT_DISPLAY_NAMES.get(result, result)}"
             for result, count in counts.items()
             if count
         )
@@ -249,7 +249,7 @@ def _print_archived_sessions(sessions: Sequence[ArchivedSession], options: Archi
         ],
     }
 
-    def format_answer() -> str:
+    def format_archived_sessions() -> str:
         rows = [archived_session_text(session, options.where) for session in sessions]
         total_size = format_bytes(sum(session.size for session in sessions))
         size_line = f"{format_count(len(sessions), 'session')}, {total_size}"
@@ -265,7 +265,7 @@ def _print_archived_sessions(sessions: Sequence[ArchivedSession], options: Archi
             )
         return "\n".join([*rows, total_line, *removed_lines])
 
-    options.print_answer(data, format_answer, warnings)
+    options.print_answer(data, format_archived_sessions, warnings)
     return 0
 
 
@@ -278,7 +278,7 @@ def _verify_archived_sessions(sessions: Sequence[ArchivedSession], options: Arch
     findings: list[ArchiveDefect] = (
         find_unreadable_folders(options.where) if not options.locators else []
     )
-    with work_progress("Verifying", quiet=options.as_json) as advance:
+    with show_work_progress("Verifying", quiet=options.as_json) as advance:
 
         def add_bytes(count: int) -> None:
             nonlocal bytes_read
@@ -289,7 +289,7 @@ def _verify_archived_sessions(sessions: Sequence[ArchivedSession], options: Arch
             findings += verify_archived(session, add_bytes)
     data = EMPTY_ARCHIVE_DATA | {"findings": findings, "verified": bytes_read, "vault": sessions}
 
-    def format_answer() -> str:
+    def format_findings() -> str:
         lines = []
         for finding in findings:
             lines.append(f"{finding.session_id}: {finding.message}")
@@ -301,7 +301,7 @@ def _verify_archived_sessions(sessions: Sequence[ArchivedSession], options: Arch
             ]
         )
 
-    options.print_answer(data, format_answer)
+    options.print_answer(data, format_findings)
     return int(bool(findings))
 
 

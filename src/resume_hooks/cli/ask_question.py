@@ -1,6 +1,6 @@
 """Ask the user a question with a few numbered answers, on any terminal.
 
-``ask_candidate`` asks which of several matching sessions the user meant.
+``ask_which_session`` asks which of several matching sessions the user meant.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from resume_hooks.system.text import plain_line, text_width
 MAX_LOCATOR_CHARACTERS = 60
 MIN_DESCRIPTION_COLUMNS = 24  # the minimum width in columns of an answer's description
 # the characters that may separate a session's name from a record number or a sub-agent's name
-_SEPARATORS = (
+_LOCATOR_SEPARATORS = (
     ":",
     "/",
 )
@@ -102,14 +102,14 @@ def choose_candidate_in_command(
         return None
     (position,) = positions
     chosen_command = list(arguments)
-    candidate = ask_candidate(error)
+    candidate = ask_which_session(error)
     chosen_command[position] = chosen_command[position].replace(
         error.locator, str(candidate.get("locator", candidate["session_id"])), 1
     )
     return chosen_command
 
 
-def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
+def ask_which_session(error: AmbiguousLocator) -> Mapping[str, object]:
     """Ask which of the error's candidates the user meant, and return the chosen candidate.
 
     Raise ``error`` if it has no candidates, click.Abort if the user leaves.
@@ -159,5 +159,5 @@ def _contains_locator(word: str, locator: str) -> bool:
     """
     text = word.partition("=")[2] if word.startswith("--") else word
     return text.strip() == locator or text.lstrip().startswith(
-        tuple(locator + mark for mark in _SEPARATORS)
+        tuple(locator + mark for mark in _LOCATOR_SEPARATORS)
     )

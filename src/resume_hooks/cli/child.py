@@ -96,11 +96,11 @@ def print_child(
         text or (lambda: receipt_text(receipt)),
         receipt.warnings,
     )
-    start_on_request(options, receipt)
+    start_client_if_requested(options, receipt)
     return receipt
 
 
-def start_on_request(options: VerbOptions, receipt: Receipt) -> None:
+def start_client_if_requested(options: VerbOptions, receipt: Receipt) -> None:
     """If ``--start`` was given and the child exists, replace this process with the client on that child."""
     if receipt.session_id and _is_start_requested(options):
         # Release the verb's files and locks now, because no code runs after the client has replaced

@@ -25,7 +25,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 MAX_SESSIONS = 40  # the maximum number of sessions to offer; the newest sessions come first
 # the time limit in seconds for reading titles; when it is reached, the remaining sessions are
 # offered without a title
-MAX_TITLE_SECONDS = 0.06
+MAX_TITLE_READING_SECONDS = 0.06
 MAX_TITLE_CHARACTERS = 60  # the maximum number of characters of a title that is shown
 # titles are searched only if the user has typed at least this number of characters
 MIN_TITLE_PART_CHARACTERS = 2
@@ -81,7 +81,7 @@ def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
 def _list_completions(beginning: str) -> Iterator[CompletionItem[str]]:
     folder = canonical_path(os.getcwd())
     project = project_of_folder(folder, Where())
-    deadline, count = time.monotonic() + MAX_TITLE_SECONDS, 0
+    deadline, count = time.monotonic() + MAX_TITLE_READING_SECONDS, 0
     for session in listing.candidate_files(project, Where()):
         has_matching_id = session.session_id.startswith(beginning)
         title = ""

@@ -49,15 +49,15 @@ def continue_session(options: ContinueOptions) -> None:
     """Start the client on a session, or print the command that starts the client."""
     session: SessionFile = options.locate_whole_session()
     # A fork can be made from the archived copy, so the archived session need not be restored.
-    is_fork_of_archived = options.forks and is_archived_copy(session.path, options.where)
+    is_fork_of_archived = options.must_fork and is_archived_copy(session.path, options.where)
     if options.is_interactive and not is_fork_of_archived:
-        session = prepare_session(session)
+        session = prepare_session_for_client(session)
     elif (
         not is_fork_of_archived
         and (loss := relocate.find_session_loss(session, options.where)) is not None
     ):
         raise loss.make_refusal(session)
-    child = fork_whole_session(session) if options.forks else None
+    child = fork_whole_session(session) if options.must_fork else None
     start = _find_start_of_session(session, child)
     if child is not None:
         notes = list(child.warnings)
@@ -124,7 +124,7 @@ class StartMode(NamedTuple):
     copies_command: bool = False
 
 
-def prepare_session(session: SessionFile) -> SessionFile:
+def prepare_session_for_client(session: SessionFile) -> SessionFile:
     """Return a session on which the client can start.
 
     An archived session is restored first. If the session's folder no longer exists, a child with
@@ -132,7 +132,7 @@ def prepare_session(session: SessionFile) -> SessionFile:
     """
     loss = relocate.find_session_loss(session, Where())
     if loss is not None and loss.is_archived:
-        session = relocate.restore_archived(session, loss, Where())
+        session = relocate.restore_archived_session(session, loss, Where())
         loss = relocate.find_session_loss(session, Where())
     if loss is None:
         return session

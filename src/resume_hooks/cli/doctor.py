@@ -11,7 +11,7 @@ import click
 import orjson
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import facts_table, work_progress
+from resume_hooks.cli.output import facts_table, show_work_progress
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.upkeep import DoctorOptions
 from resume_hooks.errors import UsageError
@@ -51,14 +51,14 @@ def diagnose_installation(options: DoctorOptions) -> int:
         project_files.write_project_file(report_path, report_json + b"\n", None, mode=0o600)
     data = {"findings": findings, "report": report, "file": report_path, "index": None}
 
-    def format_answer() -> str:
+    def format_report_or_findings() -> str:
         if report_path:
             return f"Written: {report_path}\nRead it before you send it to anyone."
         if options.bundle:
             return report_json.decode()
         return _findings_text(findings)
 
-    options.print_answer(data, format_answer)
+    options.print_answer(data, format_report_or_findings)
     return int(not options.bundle and any(finding.level == "problem" for finding in findings))
 
 
@@ -66,7 +66,7 @@ def _maintain_index(options: DoctorOptions) -> None:
     bytes_read, notes = 0, []
     if options.index != "status":
         with (
-            work_progress("Indexing", quiet=options.as_json) as progress,
+            show_work_progress("Indexing", quiet=options.as_json) as progress,
             opened_index(
                 options.where,
                 progress=progress,

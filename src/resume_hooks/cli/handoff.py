@@ -151,7 +151,7 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
     )
     opening = own_row_pattern.sub("", fresh_plan.opening.replace(reference_to_child, ""))
 
-    def format_answer() -> str:
+    def format_opening() -> str:
         if not options.full:
             return opening
         return opening_text(
@@ -161,10 +161,10 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
         )
 
     data = {"opening": opening, "digest": digest, "full": full_text}
-    options.print_answer(data, format_answer, fresh_plan.draft.warnings)
+    options.print_answer(data, format_opening, fresh_plan.draft.warnings)
 
 
-USUAL_EDITORS = ("vi", "nano")
+FALLBACK_EDITORS = ("vi", "nano")
 EDITED_FILE_NAME = "handoff.md"
 MAX_EDITED_BYTES = 4 * 1024 * 1024  # the maximum size in bytes of the edited text
 _EDITOR_REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
@@ -257,10 +257,10 @@ def _find_editor_command() -> list[str]:
         if command:
             return command
     editor = next(
-        filter(None, (programs.find_program(name, os.environ) for name in USUAL_EDITORS)), None
+        filter(None, (programs.find_program(name, os.environ) for name in FALLBACK_EDITORS)), None
     )
     if editor is None:
-        names = " nor ".join(USUAL_EDITORS)
+        names = " nor ".join(FALLBACK_EDITORS)
         raise ResumeHooksError(
             f"No editor: VISUAL and EDITOR are not set, and neither {names} is installed",
             _EDITOR_REMEDY,

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from resume_hooks.cli.options import notes_on_session
-from resume_hooks.cli.output import facts_table, scan_progress
+from resume_hooks.cli.output import facts_table, show_scan_progress
 from resume_hooks.cli.verbs.sessions import InfoOptions, RenameOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
@@ -38,7 +38,7 @@ def print_info(options: InfoOptions) -> None:
     """Scan a session and print its facts: title, dates, size, tokens, turns and damage."""
     session = options.locate_session(allow_other_agents=True)
     piece_counts = PieceCollector()
-    with scan_progress(session.path, quiet=options.as_json) as observers:
+    with show_scan_progress(session.path, quiet=options.as_json) as observers:
         transcript = scan_transcript(session.path, observers=[*observers, piece_counts])
     data = session_facts_data(Session.from_file(session, options.where), transcript, piece_counts)
     data["longest_line"] = measure_longest_line(data["session_file"])
@@ -200,11 +200,11 @@ def rename_session(options: RenameOptions) -> None:
         "written": is_written,
     }
 
-    def format_answer() -> str:
+    def format_change() -> str:
         if not change.records:
             return f"The session's {label} is {change.new or 'none'} already. Nothing was written."
         facts = [(f"new {label}", change.new or "none"), (f"old {label}", change.old or "none")]
         facts += [("id", change.session.session_id), ("file", change.session.path)]
         return facts_table(facts) + ("" if is_written else "\n\nNothing was written.")
 
-    options.print_answer(data, format_answer, change.warnings)
+    options.print_answer(data, format_change, change.warnings)

@@ -119,14 +119,14 @@ def _print_descendants(options: LineageOptions) -> None:
             if c.row.session_id in parents or not lineage_finder.is_row_superseded(c.row)
         ]
 
-    def format_answer() -> str:
+    def format_descendants() -> str:
         if not descendants:
             return f"{session.session_id} has no descendants yet."
         if options.tree:
             return _draw_descendants_tree(session.session_id, descendants)
         return _descendants_text(session.session_id, descendants)
 
-    options.print_answer({"rows": [child.row for child in descendants]}, format_answer)
+    options.print_answer({"rows": [child.row for child in descendants]}, format_descendants)
 
 
 def _descendants_text(root_id: str, descendants: list[Descendant]) -> str:

@@ -21,7 +21,7 @@ from resume_hooks.cli.output import (
     print_text,
     replace_unencodable_characters,
 )
-from resume_hooks.cli.verb_table import ALIASES, VERBS, is_verb, load_command
+from resume_hooks.cli.verb_table import VERB_ALIASES, VERBS, is_verb, load_command
 from resume_hooks.errors import (
     AmbiguousLocator,
     Interrupted,
@@ -126,7 +126,7 @@ def run(arguments: list[str]) -> int:
     verb_index = next(
         (verb_index for verb_index, word in enumerate(arguments) if not word.startswith("-")), 0
     )
-    verb_words = ALIASES.get(arguments[verb_index], arguments[verb_index : verb_index + 1])
+    verb_words = VERB_ALIASES.get(arguments[verb_index], arguments[verb_index : verb_index + 1])
     arguments = [*arguments[:verb_index], *verb_words, *arguments[verb_index + 1 :]]
     verb = next((word for word in arguments if not word.startswith("-")), "")
     try:

@@ -169,7 +169,7 @@ class VerbOptions:
                 invoke_without_command=True,
                 callback=_print_help_of_group,
             )
-        parameters = list(cls._parameters())
+        parameters = list(cls._list_click_parameters())
         return click.Command(
             cls.verb,
             callback=cls._run_function,
@@ -184,7 +184,7 @@ class VerbOptions:
         return getattr(importlib.import_module(module), function)(cls(**values))
 
     @classmethod
-    def _parameters(cls) -> Iterator[click.Parameter]:
+    def _list_click_parameters(cls) -> Iterator[click.Parameter]:
         """Yield click's parameters: first the verb's own parameters, then those that its base classes declare."""
         for name in dict.fromkeys(name for owner in cls.__mro__ for name in vars(owner)):
             value = getattr(cls, name)

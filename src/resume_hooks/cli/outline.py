@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import scan_progress
+from resume_hooks.cli.output import show_scan_progress
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.reading import OutlineOptions
 from resume_hooks.reading.outline import Outline, OutlineTurn, format_outline, make_outline
@@ -25,7 +25,7 @@ def show_outline(options: OutlineOptions) -> None:
     session = resolve_transcript(
         options.locator, current_folder(), options.where, allow_other_agents=True
     )
-    with scan_progress(session.path, quiet=options.as_json) as observers:
+    with show_scan_progress(session.path, quiet=options.as_json) as observers:
         session_outline = make_outline(session, observers=observers)
     if requested_turns:
         turn_range = requested_turns.list_turn_numbers(session_outline.turn_count)

@@ -176,12 +176,12 @@ def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
 def column_table(
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
-    left_aligned: int = 1,
+    left_aligned_count: int = 1,
     max_columns: int = 0,
 ) -> str:
     """Return a table as text. Lines longer than ``max_columns`` columns are cut (0: no limit).
 
-    The first ``left_aligned`` columns are aligned left, the following columns right.
+    The first ``left_aligned_count`` columns are aligned left, the following columns right.
     """
     from click import style  # Imported late, as in _print_or_fail.
 
@@ -194,7 +194,7 @@ def column_table(
     for row in (headings, *rows):
         lines.append(
             "  ".join(
-                pad_columns(cell, column_widths[column], align_right=column >= left_aligned)
+                pad_columns(cell, column_widths[column], align_right=column >= left_aligned_count)
                 for column, cell in enumerate(row)
             ).rstrip()
         )
@@ -241,7 +241,7 @@ BAR_STEP_BYTES = 4 * 1024 * 1024  # the number of bytes between two updates of t
 
 
 @contextmanager
-def work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def show_work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar on stderr during the with block. Show nothing if stderr is not a terminal.
 
     Yield the function that updates the bar. It takes the number of finished bytes and the total.
@@ -255,7 +255,7 @@ def work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[int, i
 
 
 @contextmanager
-def scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
+def show_scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
     """Yield the observers that a scan of the file needs to show its progress.
 
     The list is empty for a small file, or if no user sees the progress, because observers slow the
@@ -265,7 +265,7 @@ def scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
     if quiet or size < MIN_PROGRESS_BYTES or not sys.stderr.isatty():
         yield []
         return
-    with work_progress("Reading", quiet=quiet) as advance:
+    with show_work_progress("Reading", quiet=quiet) as advance:
         next_update = 0
 
         def show_progress(line: Line, _record: Record, _node: Node | None) -> None:
@@ -282,9 +282,9 @@ class _ProgressBar:
         self._description = description
         self._progress: tuple[Progress, TaskID] | None = None
 
-    def advance(self, done: int, total: int) -> None:
+    def advance(self, finished_bytes: int, total_bytes: int) -> None:
         if self._progress is None:
-            if total < MIN_PROGRESS_BYTES:
+            if total_bytes < MIN_PROGRESS_BYTES:
                 return
             # Imported late: rich takes 50 ms to load, and only long work needs it.
             from rich.console import Console
@@ -304,9 +304,9 @@ class _ProgressBar:
             )
             progress = Progress(*columns, console=Console(stderr=True), transient=True)
             progress.start()
-            self._progress = progress, progress.add_task(self._description, total=total)
+            self._progress = progress, progress.add_task(self._description, total=total_bytes)
         progress, task = self._progress
-        progress.update(task, completed=done)
+        progress.update(task, completed=finished_bytes)
 
     def stop(self) -> None:
         if self._progress is not None:

@@ -16,9 +16,9 @@ from resume_hooks.cli.output import (
     DEFAULT_MAX_CHARACTERS,
     find_colour_preference,
     replace_unencodable_characters,
-    work_progress,
+    show_work_progress,
 )
-from resume_hooks.cli.search_answer import MAX_UPDATE_SECONDS, print_search_result
+from resume_hooks.cli.search_answer import MAX_INDEX_UPDATE_SECONDS, print_search_result
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search.roles import DEFAULT_SEARCH_HITS, MAX_SEARCH_HITS
 from resume_hooks.search.run_search import search_index
@@ -35,7 +35,7 @@ class PlainSearch(NamedTuple):
 
     words: tuple[str, ...]
     other_wordings: tuple[str, ...]
-    in_all_projects: bool
+    covers_all_projects: bool
     as_json: bool
     max_hits: int
 
@@ -90,20 +90,20 @@ def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
 
 def _print_hits(request: PlainSearch, arguments: Sequence[str]) -> None:
     where = Where()
-    if request.in_all_projects:
+    if request.covers_all_projects:
         scope, scope_name = Scope(), "all"
     else:
         scope_name = canonical_path(os.getcwd())
         scope = current_project_scope(scope_name, where)
     scope = scope._replace(asking_session=where.environ.get("CLAUDE_CODE_SESSION_ID", ""))
-    with work_progress("Indexing", quiet=request.as_json) as progress:
+    with show_work_progress("Indexing", quiet=request.as_json) as progress:
         result = search_index(
             request.words,
             scope,
             where,
             other_wordings=request.other_wordings,
             max_hits=request.max_hits,
-            max_seconds=MAX_UPDATE_SECONDS,
+            max_seconds=MAX_INDEX_UPDATE_SECONDS,
             progress=progress,
         )
     print_search_result(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import scan_progress
+from resume_hooks.cli.output import show_scan_progress
 from resume_hooks.cli.read_text import (
     commands_text,
     error_gap_describer,
@@ -185,7 +185,7 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
     )
     heading = _make_heading(session, names, shown_part_text)
     options.print_answer(
-        {**_session_data(session), "turn_count": reader.turns, "records": rows},
+        {**_get_session_data(session), "turn_count": reader.turns, "records": rows},
         lambda: passages_text(heading, passages, names, options.max_chars, gap(passages, names)),
     )
 
@@ -211,7 +211,7 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
             )
         )
     options.print_answer(
-        {**_session_data(session), "turn_count": reader.turns, "commands": rows},
+        {**_get_session_data(session), "turn_count": reader.turns, "commands": rows},
         lambda: commands_text(heading, commands, names, options.max_chars),
     )
 
@@ -223,7 +223,7 @@ def _parse_turns_option(options: ReadOptions) -> TurnRange | None:
 
 
 def _make_turn_reader(session: SessionFile, options: ReadOptions) -> TurnReader:
-    with scan_progress(session.path, quiet=options.as_json) as observers:
+    with show_scan_progress(session.path, quiet=options.as_json) as observers:
         return TurnReader(session, observers)
 
 
@@ -275,13 +275,13 @@ def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordL
 
 
 def _print_record_with_neighbours(
-    looked_up: OriginalRecord, records_before: int, options: ReadOptions
+    original_record: OriginalRecord, earlier_record_count: int, options: ReadOptions
 ) -> None:
     """Print a record between neighbouring records of its file.
 
     If the record was trimmed, print its original instead.
     """
-    requested_record, record = looked_up.requested_line, parse_entry(looked_up.original)
+    requested_record, record = original_record.requested_line, parse_entry(original_record.original)
     session = SessionFile(
         requested_record.session_id,
         requested_record.file,
@@ -294,18 +294,18 @@ def _print_record_with_neighbours(
         RecordLines(requested_record.file, requested_record.session_id),
         names,
         requested_record,
-        records_before,
+        earlier_record_count,
         options.after or 0,
     )
-    rendering = render_line(record, looked_up.original)
+    rendering = render_line(record, original_record.original)
     middle_passage = make_passage(
         record,
         requested_record,
         PassageFile(names, subagent_name(requested_record.file) is not None),
         {},
     )
-    if looked_up.original != requested_record:
-        original_text = f", original {shorten_reference(looked_up.original.reference)}"
+    if original_record.original != requested_record:
+        original_text = f", original {shorten_reference(original_record.original.reference)}"
     else:
         original_text = ""
     middle_passage = middle_passage._replace(
@@ -319,7 +319,7 @@ def _print_record_with_neighbours(
     gap = record_gap_describer(passages, names)
     options.print_answer(
         {
-            **_session_data(session),
+            **_get_session_data(session),
             "turn_count": None,
             "records": passage_rows(passages, names, options.max_chars),
         },
@@ -373,7 +373,7 @@ def passage_rows(
     return rows
 
 
-def _session_data(session: SessionFile) -> dict[str, Any]:
+def _get_session_data(session: SessionFile) -> dict[str, Any]:
     original_path = place_of_original(session.path, Where())
     return {
         "session_id": session.session_id,
@@ -387,16 +387,16 @@ LOST_ORIGINAL_NOTICE = (
 )
 
 
-def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
+def _print_record(original_record: OriginalRecord, options: ReadOptions) -> None:
     max_characters, first_character = options.max_chars, options.skip
-    record = parse_entry(looked_up.original)
-    rendering = render_line(record, looked_up.original)
+    record = parse_entry(original_record.original)
+    rendering = render_line(record, original_record.original)
     text_length, end = (
         len(rendering.text),
         find_page_end(rendering.text, first_character, max_characters),
     )
     page, is_last_page = rendering.text[first_character:end], end >= text_length
-    data = _record_data(looked_up, rendering, page, record) | {
+    data = _record_data(original_record, rendering, page, record) | {
         "next_skip": None if is_last_page else end
     }
     notice = [LOST_ORIGINAL_NOTICE] if is_marked_as_trimmed(record) else []
@@ -409,13 +409,13 @@ def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
         else:
             size_option = f" --max-chars {max_characters}"
         next_command = shell_command(
-            f"read {shorten_reference(looked_up.requested_line.reference)} --skip {end}{size_option}"
+            f"read {shorten_reference(original_record.requested_line.reference)} --skip {end}{size_option}"
         )
         next_page_text = "" if is_last_page else f"the next page: {next_command}; "
         notice.insert(0, f"{omitted_text}; {next_page_text}--max-chars 0 prints all")
     options.print_answer(
         data,
-        lambda: _record_text(looked_up, rendering, data, notice),
+        lambda: _record_text(original_record, rendering, data, notice),
         notice if options.as_json else (),
     )
 
@@ -442,9 +442,9 @@ def _print_raw_record(entry: RecordLine) -> None:
 
 
 def _record_data(
-    looked_up: OriginalRecord, rendering: Rendering, text: str, record: Record
+    original_record: OriginalRecord, rendering: Rendering, text: str, record: Record
 ) -> dict[str, Any]:
-    original = looked_up.original
+    original = original_record.original
     return {
         "reference": original.reference,
         "session_id": original.session_id,
@@ -455,28 +455,28 @@ def _record_data(
         "role": rendering.role,
         "timestamp": get_string(record, "timestamp"),
         "tool": rendering.tool,
-        "truncated": looked_up.requested_line != original,
+        "truncated": original_record.requested_line != original,
         "characters": len(rendering.text),
         "text": text,
     }
 
 
 def _record_text(
-    looked_up: OriginalRecord, rendering: Rendering, data: dict[str, Any], notices: list[str]
+    original_record: OriginalRecord, rendering: Rendering, data: dict[str, Any], notices: list[str]
 ) -> str:
     """Return a record as text: a first line that marks ``read`` output, a heading, the text, and notices.
 
     The heading has the session's title, the reference, the speaker, the time and the tool.
     """
-    original = looked_up.original
+    original = original_record.original
     facts = (
         title_of_transcript(original.file),
         shorten_reference(original.reference),
         " ".join(dict.fromkeys(word for word in (rendering.role, rendering.kind) if word)),
         format_minute(data["timestamp"]),
         f"{rendering.tool} {rendering.target}".strip(),
-        f"original of {shorten_reference(looked_up.requested_line.reference)}"
-        if looked_up.requested_line != original
+        f"original of {shorten_reference(original_record.requested_line.reference)}"
+        if original_record.requested_line != original
         else "",
     )
     heading = " · ".join(

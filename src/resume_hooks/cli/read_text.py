@@ -13,7 +13,7 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 
 # the lengths to which commands may be cut; the largest length at which all commands fit is used
-COMMAND_LENGTHS = 400, 200, 100, 60
+COMMAND_LENGTH_LIMITS = 400, 200, 100, 60
 
 
 def passages_text(
@@ -55,14 +55,14 @@ def passages_text(
             )
         )
 
-    def gap_between_runs(first_run: int, last_run: int) -> str:
+    def describe_gap_between_runs(first_run: int, last_run: int) -> str:
         start = sum(len(run) for run in passage_runs[:first_run])
         return describe_gap(
             start, start + sum(len(run) for run in passage_runs[first_run : last_run + 1]) - 1
         )
 
     return fit_pieces(
-        format_first_output_line("read", heading), text_pieces, max_characters, gap_between_runs
+        format_first_output_line("read", heading), text_pieces, max_characters, describe_gap_between_runs
     )
 
 
@@ -132,7 +132,7 @@ def commands_text(
 ) -> str:
     """Return one line for each command. Cut long commands first, then leave out commands in the middle."""
     lines: list[str] = []
-    for length in COMMAND_LENGTHS:
+    for length in COMMAND_LENGTH_LIMITS:
         lines = [_command_line(shell_call, names, length) for shell_call in commands]
         if not max_characters or sum(len(line) + 1 for line in lines) < max_characters - 300:
             break

@@ -88,7 +88,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
     start = find_client_start(session.session_id, session.path, folder, where)
     if not can_client_resume(session, where) and not start.config_home:
         reason = (
-            f"{session.path} is outside the client's folders, where claude --resume "
+            f"{session.path} is outside the client's folders, so claude --resume "
             "does not find it."
         )
         homes = [folder] if os.path.isdir(folder) else []
@@ -137,7 +137,7 @@ def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
     return find_client_start(session.session_id, session.path, folder, where).command
 
 
-def restore_archived(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
+def restore_archived_session(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
     """Ask whether to restore an archived session, restore it, and return the restored session.
 
     Raise click.Abort if the user says no.

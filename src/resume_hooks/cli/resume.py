@@ -14,7 +14,7 @@ from resume_hooks.cli.continue_ import (
     ask_how_to_continue,
     continue_by_strategy,
     list_open_session_notes,
-    prepare_session,
+    prepare_session_for_client,
 )
 from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_on_session
 from resume_hooks.cli.output import facts_table, print_text
@@ -51,10 +51,10 @@ def resume_session(options: ResumeOptions) -> None:
 
     Without a terminal, print a comparison of the ways to continue.
     """
-    if options.forks and options.way not in {None, FORK}:
+    if options.must_fork and options.way not in {None, FORK}:
         raise UsageError("--fork and --way can't be combined", "Give only one of them.")
     options.refuse_combination("copy", "print_only")
-    strategy = FORK if options.forks else options.way
+    strategy = FORK if options.must_fork else options.way
     if options.as_json and (strategy is not None or options.copy or options.print_only):
         raise UsageError(
             "--json only compares the ways to continue",
@@ -100,7 +100,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
     require_complete(session)
     # A child can be created from an archived copy, so only "go on" needs a restored session.
     if strategy in {None, GO_ON} or not is_archived_copy(session.path, options.where):
-        session = prepare_session(session)
+        session = prepare_session_for_client(session)
     for note in _list_notes(session, options.where):
         print_text(f"note: {note}")
     mode = StartMode(options.print_only, options.copy)
@@ -137,7 +137,7 @@ def _find_session_by_name(locator: str | None) -> SessionFile | None:
             locator_text, current_folder(), Where(), resolvers=resolvers, allow_other_agents=True
         )
     except AmbiguousLocator as error:
-        row = ask_question.ask_candidate(error)
+        row = ask_question.ask_which_session(error)
         file = str(row["session_file"])
         if os.path.exists(file):
             return readable_session(file, Where())
@@ -149,10 +149,10 @@ def _find_session_by_name(locator: str | None) -> SessionFile | None:
 
 
 def _import_session_page(options: ResumeOptions) -> SessionFile | None:
-    """Import a session from an HTML page, if the locator is the path of one and the user agrees.
+    """If the locator is the path of an HTML page, import the session in the page after asking the user.
 
-    Return the imported session, or None for another locator. Raise ImportFailed, NotATranscript or
-    UsageError.
+    Return the imported session, or None if the locator is not such a path. Raise click.Abort if the
+    user says no, and ImportFailed, NotATranscript or UsageError if the import fails.
     """
     locator = options.locator or ""
     if not locator.lower().endswith((".html", ".htm")) or not os.path.isfile(

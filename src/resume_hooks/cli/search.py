@@ -14,8 +14,8 @@ from resume_hooks.cli.options import (
     parse_time_option,
     refuse_unknown_options,
 )
-from resume_hooks.cli.output import work_progress
-from resume_hooks.cli.search_answer import MAX_UPDATE_SECONDS, print_search_result
+from resume_hooks.cli.output import show_work_progress
+from resume_hooks.cli.search_answer import MAX_INDEX_UPDATE_SECONDS, print_search_result
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.seam import find_answers
 from resume_hooks.search.result import SearchResult
@@ -42,7 +42,7 @@ def print_search(options: SearchOptions) -> None:
         override_search(options)
         return
     options.refuse_combination("project", "lineage", "session", "everywhere")
-    with work_progress("Indexing", quiet=options.as_json) as progress:
+    with show_work_progress("Indexing", quiet=options.as_json) as progress:
         result = _find_hits(options, progress)
     scope_option = next((name for name in ("session", "lineage") if options.is_given(name)), None)
     if options.everywhere:
@@ -80,7 +80,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
     if options.file:
         for answer_line_search in find_answers(questions.answer_line_search):
             result = answer_line_search(
-                options, scope, current_folder(), limit=MAX_UPDATE_SECONDS, progress=progress
+                options, scope, current_folder(), limit=MAX_INDEX_UPDATE_SECONDS, progress=progress
             )
             if result is not None:
                 return result
@@ -90,7 +90,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
         options.where,
         other_wordings=options.also,
         max_hits=options.limit,
-        max_seconds=MAX_UPDATE_SECONDS,
+        max_seconds=MAX_INDEX_UPDATE_SECONDS,
         progress=progress,
     )
 

@@ -16,7 +16,7 @@ from resume_hooks.system.invocation import is_model_shell, shell_command
 # the maximum number of characters of a command that the answer repeats
 MAX_COMMAND_CHARACTERS = 120
 # the time limit in seconds for updating the index; after it, search uses the index as it is
-MAX_UPDATE_SECONDS = 1.5
+MAX_INDEX_UPDATE_SECONDS = 1.5
 
 
 def print_search_result(
@@ -40,7 +40,7 @@ def print_search_result(
         max_characters = max(1, max_chars - 1)  # The limit includes the line feed at the end.
     command = _command_without_limits(arguments)
 
-    def format_answer() -> str:
+    def format_result() -> str:
         return result_text(
             result,
             max_characters,
@@ -53,7 +53,7 @@ def print_search_result(
     print_answer(
         "search",
         _make_json_data(result, scope),
-        format_answer,
+        format_result,
         as_json=as_json,
         warnings=result.notes,
     )

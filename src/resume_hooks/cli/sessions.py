@@ -143,7 +143,7 @@ def _format_cells(row: ListedSession, now: float) -> tuple[str, ...]:
 
 
 def _format_remarks(row: ListedSession, folder: str, *, with_expiry: bool) -> str:
-    """Return the remarks after a session's title, most important first, for example "open · in docs"."""
+    """Return the remarks to show after a session title, most important first: "open · in docs"."""
     if row.folder and canonical_path(row.folder) != folder:
         other_folder = os.path.basename(row.folder)
     else:

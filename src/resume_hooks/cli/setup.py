@@ -100,13 +100,13 @@ def print_or_change_settings(options: ConfigOptions) -> None:
     else:
         notes = []
     notes += _vault_notes(options.where) if "vault" in rows_by_name else []
-    notes += _policy_notes(options.where) if "compaction" in rows_by_name else []
+    notes += _list_policy_notes(options.where) if "compaction" in rows_by_name else []
     if options.key == "compaction" and options.value is not None and "@" in options.value:
         notes.append(OPEN_SESSIONS_NOTE)
     options.print_answer(data, lambda: facts_table(table_rows), notes)
 
 
-def _policy_notes(where: Where) -> list[str]:
+def _list_policy_notes(where: Where) -> list[str]:
     path = find_policy_file(where)
     if not path or settings.load_settings(where)["compaction"].value == "client":
         return []
@@ -294,7 +294,7 @@ def _remove_plugin(options: InstallOptions) -> int:
         "stays": list_remaining_paths,
     }
 
-    def format_answer() -> str:
+    def format_removal() -> str:
         if options.dry_run:
             heading = "These commands would run:"
         else:
@@ -315,7 +315,7 @@ def _remove_plugin(options: InstallOptions) -> int:
             )
         )
 
-    options.print_answer(data, format_answer, [warning] if warning else [])
+    options.print_answer(data, format_removal, [warning] if warning else [])
     return int(bool(warning))
 
 

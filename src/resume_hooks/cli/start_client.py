@@ -20,7 +20,7 @@ from resume_hooks.sessions.agents.registry import agent_name_of_path, agent_with
 from resume_hooks.system import programs
 from resume_hooks.system.invocation import quote_word
 
-CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
+CONFIG_FOLDER_VARIABLE = "CLAUDE_CONFIG_DIR"
 _VARIABLES_SET_BY_CLIENT = frozenset(
     {
         "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION",
@@ -57,9 +57,9 @@ class ClientStart(NamedTuple):
         folder_command, _, arguments = command.rpartition("claude ")
         is_default = self.config_home == Where({"HOME": os.path.expanduser("~")}).config
         if is_default:
-            config_command = f"env -u {CONFIG_VARIABLE}"
+            config_command = f"env -u {CONFIG_FOLDER_VARIABLE}"
         else:
-            config_command = f"{CONFIG_VARIABLE}={quote_word(self.config_home)}"
+            config_command = f"{CONFIG_FOLDER_VARIABLE}={quote_word(self.config_home)}"
         return f"{folder_command}{config_command} claude {arguments}"
 
 
@@ -86,9 +86,9 @@ def make_client_environment(start: ClientStart, where: Where) -> dict[str, str]:
     if start.config_home:
         # For the default configuration folder the variable must not be set. If it is set, the
         # client looks for .claude.json in that folder, not next to it.
-        environment.pop(CONFIG_VARIABLE, None)
+        environment.pop(CONFIG_FOLDER_VARIABLE, None)
         if start.config_home != Where(environment).config:
-            environment[CONFIG_VARIABLE] = start.config_home
+            environment[CONFIG_FOLDER_VARIABLE] = start.config_home
     return environment
 
 
@@ -134,5 +134,5 @@ def _restore_pipe_signal() -> Iterator[None]:
     previous_handler = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         yield
-    finally:  # This line runs only if the client did not start. This process must ignore SIGPIPE again.
+    finally:  # This line runs only if the client did not start. Then this process must ignore SIGPIPE as before.
         signal.signal(signal.SIGPIPE, previous_handler)

@@ -92,7 +92,7 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
     }
     data["derived"] = [child.row for child in deletion.descendants]
 
-    def format_answer() -> str:
+    def format_deletion() -> str:
         if is_confirmed:
             facts = [
                 ("deleted", entry.title),
@@ -112,7 +112,7 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
         notes += _notes_on_archived_copies([entry], options.where)
         for notes_after_delete in seam.find_answers(questions.notes_after_delete):
             notes += notes_after_delete(entry.session_id, options.where)
-    options.print_answer(data, format_answer, notes)
+    options.print_answer(data, format_deletion, notes)
 
 
 def _notes_on_archived_copies(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
@@ -139,7 +139,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
             rows.append(f"{entry.title} · {entry.session_id} · {format_bytes(entry.size)}")
         print_text("\n".join([*rows, *describe_stray_folders(removable_folders)]))
     is_confirmed = bool(description) and options.confirm_write(
-        f"Remove {description}, for good?", is_asking=is_asking
+        f"Remove {description} for good?", is_asking=is_asking
     )
     if is_confirmed:
         removed_sessions = delete.empty_trash(complete_sessions, options.where, removable_folders)
@@ -147,7 +147,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
         removed_sessions = complete_sessions
     data = EMPTY_DELETE_DATA | {"emptied": removed_sessions, "strays": removable_folders}
 
-    def format_answer() -> str:
+    def format_removal() -> str:
         if is_confirmed:
             return (
                 "Removed for good: "
@@ -170,7 +170,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
         )
     if is_confirmed:
         notes += _notes_on_archived_copies(removed_sessions, options.where)
-    options.print_answer(data | {"written": is_confirmed}, format_answer, notes)
+    options.print_answer(data | {"written": is_confirmed}, format_removal, notes)
 
 
 def _find_old_deletions(options: DeleteOptions) -> list[ArchivedSession]:
@@ -244,7 +244,7 @@ def _describe_children(deletion: Deletion, where: Where) -> str:
 
 def restore_session(options: RestoreOptions) -> None:
     """Restore a session, or list the sessions that can be restored."""
-    if options.listing and options.locator is not None:
+    if options.must_list and options.locator is not None:
         raise UsageError(
             "--list shows everything that can be restored", "Leave SESSION or --list out."
         )
@@ -278,7 +278,7 @@ def restore_session(options: RestoreOptions) -> None:
         facts.append(("files", f"{piece_count:,}"))
     data["written"] = is_written
 
-    def format_answer() -> str:
+    def format_restored_session() -> str:
         if options.dry_run:
             return f"{facts_table(facts)}\n\nNothing was written."
         shell = resume_command(archived.cwd, restore_plan.session_id)
@@ -290,7 +290,7 @@ def restore_session(options: RestoreOptions) -> None:
             ]
         )
 
-    options.print_answer(data, format_answer, restore_plan.warnings)
+    options.print_answer(data, format_restored_session, restore_plan.warnings)
 
 
 def _find_deleted_or_archived_session(locator: str, where: Where) -> ArchivedSession:
@@ -355,7 +355,7 @@ def _print_restorable_sessions(options: RestoreOptions) -> None:
     data = EMPTY_RESTORE_DATA | {"trash": deleted_sessions, "strays": stray_folders}
     data["vault"] = restorable_sessions
 
-    def format_answer() -> str:
+    def format_restorable_sessions() -> str:
         trash_text = (
             "\n".join(
                 [
@@ -376,7 +376,7 @@ def _print_restorable_sessions(options: RestoreOptions) -> None:
             else [trash_text]
         )
 
-    options.print_answer(data, format_answer)
+    options.print_answer(data, format_restorable_sessions)
 
 
 def _describe_deleted_session(entry: ArchivedSession) -> str:

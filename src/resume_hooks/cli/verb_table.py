@@ -74,7 +74,7 @@ VERBS = {name: line for name, (_, line) in _VERB_ROWS.items() if line}
 """The verbs that the help lists, in the order of the help. The hidden verb ``slash`` is not
 included."""
 
-ALIASES = {
+VERB_ALIASES = {
     "find-original": ("lineage", "--original"),
     "find-derived": ("lineage", "--derived"),
     "smart-trim": ("trim", "--smart"),

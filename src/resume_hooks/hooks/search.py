@@ -19,7 +19,7 @@ from resume_hooks.hooks.request import (
     parse_search_words,
 )
 from resume_hooks.hooks.session_list.rows import cut_snippet_start, cut_to_columns
-from resume_hooks.hooks.session_list.state import MAX_UPDATE_SECONDS
+from resume_hooks.hooks.session_list.state import MAX_INDEX_UPDATE_SECONDS
 from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import Hit
@@ -52,7 +52,7 @@ def answer_request(request: Request) -> Report:
             scope = project_scope_of_folder(current_folder(), where)
     with time_limit(_search_command(words, in_all_projects=in_all_projects)):
         result = search_index(
-            [words], scope, where, max_hits=MAX_CARD_HITS, max_seconds=MAX_UPDATE_SECONDS
+            [words], scope, where, max_hits=MAX_CARD_HITS, max_seconds=MAX_INDEX_UPDATE_SECONDS
         )
     return make_text_report(
         search_card(result, request.typed_name, in_all_projects=in_all_projects)

@@ -91,7 +91,7 @@ def test_the_chooser_finds_the_turns_of_a_search(home_with_messages: ConfigHome)
         assert one.snippet[one.position :].startswith("pool leak")
         assert one.description.startswith("you · turn 1 · 20")
         assert one.strength in {"strong", "fair", "weak"}
-        assert here.unindexed_files == 0
+        assert here.unindexed_file_count == 0
 
 
 @pytest.mark.parametrize("text", ["", " ", "l", "..", '"', "-linter", "xqzvwkq"])
@@ -117,10 +117,10 @@ def test_only_the_latest_query_is_searched(
 
     monkeypatch.setattr(chooser_threads, "find_turns_with_words", search_slowly)
     with running_search(home_with_messages) as talk:
-        talk.contents.request_search(SearchRequest("first", in_all_projects=False))
+        talk.contents.request_search(SearchRequest("first", covers_all_projects=False))
         looking.wait(20)
         for letter in "abcd":
-            talk.contents.request_search(SearchRequest(letter, in_all_projects=False))
+            talk.contents.request_search(SearchRequest(letter, covers_all_projects=False))
         go_on.set()
         wait_until(lambda: len(talk.answers) == 2)
     assert texts == ["first", "d"]
@@ -136,7 +136,7 @@ def test_stopping_ends_the_search_thread(home_with_messages: ConfigHome) -> None
     with running_search(home_with_messages) as talk:
         talk.answer_to("linter")
     begun = time.monotonic()
-    talk.contents.request_search(SearchRequest("pool", in_all_projects=False))
+    talk.contents.request_search(SearchRequest("pool", covers_all_projects=False))
     talk.contents.stop()
     assert time.monotonic() - begun < 5
     assert talk.contents.has_ended
@@ -160,9 +160,9 @@ def test_an_answer_has_the_number_of_unindexed_files(
 
     If there is no time for an update, these are the files of other projects.
     """
-    monkeypatch.setattr(chooser_threads, "MAX_UPDATE_SECONDS", -1.0)
+    monkeypatch.setattr(chooser_threads, "MAX_INDEX_UPDATE_SECONDS", -1.0)
     with running_search(home_with_messages) as talk:
-        assert talk.answer_to("linter", everywhere=True).unindexed_files == 2
+        assert talk.answer_to("linter", everywhere=True).unindexed_file_count == 2
 
 
 def test_the_chooser_rebuilds_a_damaged_index(home_with_messages: ConfigHome) -> None:

@@ -200,7 +200,7 @@ def test_an_outdated_listing_adds_no_sessions() -> None:
             pipe.send_text("\r")
 
         run_when(
-            lambda: chooser.in_all_projects and chooser.choices.count == 1, release_first_listing
+            lambda: chooser.shows_all_projects and chooser.choices.count == 1, release_first_listing
         )
         assert (chosen_title(chooser), chooser.choices.count) == ("Title 2", 1)
 

@@ -236,7 +236,7 @@ def three_prompts() -> list[object]:
 def test_the_state_at_a_prompt_is_found(project: Project, to: str) -> None:
     """The state at a prompt is found by turn, uuid and line."""
     found = state_at_prompt(project, three_prompts(), to)
-    assert (found.prompt.turn, found.is_exact, found.state.backups["a"].name) == (2, True, A2)
+    assert (found.prompt.turn, found.is_exact, found.files.backups["a"].name) == (2, True, A2)
 
 
 def test_the_position_last_is_the_last_prompt(project: Project) -> None:
@@ -280,7 +280,7 @@ def test_a_prompt_without_a_state_uses_the_previous_state(project: Project) -> N
         prompts_with_an_edit(project, 3, snapshot_record(prompt_id(1), {"a": backup_entry(A1)})),
         "3",
     )
-    assert (found.is_exact, found.state.backups["a"].name) == (False, A1)
+    assert (found.is_exact, found.files.backups["a"].name) == (False, A1)
 
 
 def test_a_state_is_valid_until_the_next_edit(project: Project) -> None:
@@ -293,7 +293,7 @@ def test_a_state_is_valid_until_the_next_edit(project: Project) -> None:
         snapshot_record(prompt_id(3), {"a": backup_entry(A3, 3)}),
     ]
     found = state_at_prompt(project, prompts_with_an_edit(project, 3, *states), "2")
-    assert (found.is_exact, found.state.backups["a"].name) == (True, A3)
+    assert (found.is_exact, found.files.backups["a"].name) == (True, A3)
 
 
 def test_a_prompt_before_the_first_state_has_none(project: Project) -> None:
@@ -333,7 +333,7 @@ def test_states_of_another_branch_are_ignored(project: Project, to: str, tracked
     """
     assert {
         path
-        for state in state_at_prompt(project, branched_prompts(), to).states
+        for state in state_at_prompt(project, branched_prompts(), to).branch_states
         for path in state.backups
     } == tracked
 

@@ -107,7 +107,7 @@ def test_a_file_without_a_first_backup_is_left_alone(project: Project) -> None:
         ]
     )
     (change,) = project.plan_restore(session, "1").changes
-    assert (change.is_missing, "no copy of it" in change.reason) == (True, True)
+    assert (change.is_missing, "no copy of it" in change.refusal_reason) == (True, True)
 
 
 def test_absolute_and_relative_paths_are_the_same_file(project: Project) -> None:
@@ -146,7 +146,7 @@ def test_a_special_file_is_refused(
     make(project.path_of(path.partition("/")[0]), project.write_file("real/b", "x\n").parent)
     change = only_change(project, {path: project.write_backup(path, None if gone else "old\n")})
     assert (change.action, change.is_missing) == ("none", False)
-    assert why in change.reason
+    assert why in change.refusal_reason
 
 
 def test_a_large_file_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,14 +158,14 @@ def test_a_large_file_is_refused(project: Project, monkeypatch: pytest.MonkeyPat
         {"a": project.write_backup("a", "x"), "b": project.write_backup("b", "12345")}
     )
     large, kept = project.plan_restore(session).changes
-    assert "larger than 4 bytes" in large.reason
-    assert (kept.is_missing, "too large" in kept.reason) == (True, True)
+    assert "larger than 4 bytes" in large.refusal_reason
+    assert (kept.is_missing, "too large" in kept.refusal_reason) == (True, True)
 
 
 def test_an_overlong_name_is_refused(project: Project) -> None:
     """A file with a name that is too long is refused."""
     change = only_change(project, {"x" * 300: project.write_backup("a", "old\n")})
-    assert "too long" in change.reason
+    assert "too long" in change.refusal_reason
 
 
 def test_a_missing_backup_is_reported(project: Project) -> None:
@@ -320,7 +320,7 @@ def test_changes_in_a_read_only_folder_are_refused(
         for change in project.plan_restore(project.session_with_backups(tracked)).changes
     }
     assert {
-        name for name, change in changes.items() if "nothing can be written" in change.reason
+        name for name, change in changes.items() if "nothing can be written" in change.refusal_reason
     } == {
         "a",
         "b",

@@ -38,7 +38,7 @@ class ListView(NamedTuple):
     """The state of the list that the user sees: the typed words, and whether it shows all projects."""
 
     typed_text: str = ""
-    in_all_projects: bool = False
+    shows_all_projects: bool = False
 
 
 def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
@@ -53,7 +53,7 @@ def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
 
     if is_dumb_terminal():
         row: ListedSession | None = _choose_by_number(
-            list_sessions(view.in_all_projects), view.typed_text
+            list_sessions(view.shows_all_projects), view.typed_text
         )
     else:
         # Imported late: the screen takes 100 ms to load, and a dumb terminal does not need it.
@@ -70,10 +70,10 @@ def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
             offered_sessions,
             Where(),
             typed_text=view.typed_text,
-            in_all_projects=view.in_all_projects,
+            shows_all_projects=view.shows_all_projects,
         )
         row = chooser.run()
-        view = ListView(chooser.typed_text, chooser.in_all_projects)
+        view = ListView(chooser.typed_text, chooser.shows_all_projects)
     if row is None:
         raise click.Abort
     session = readable_session(row.path, Where())

@@ -40,13 +40,13 @@ class SessionLoader:
         self._on_batch = on_batch
         self._is_stopped = False
         # The thread is a daemon, so the picker can exit while the list is still loading.
-        threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
+        threading.Thread(target=self._load_sessions, name="resume-hooks-listing", daemon=True).start()
 
     def stop(self) -> None:
         """Stop calling ``on_batch``."""
         self._is_stopped = True
 
-    def _run(self) -> None:
+    def _load_sessions(self) -> None:
         batch: list[ListEntry] = []
         batch_start = time.monotonic()
         for entry in self._entries:
@@ -62,27 +62,27 @@ class SessionLoader:
 
 KEY_PAUSE_SECONDS = 0.03  # the number of seconds without a new key before a search starts
 # the maximum number of seconds for updating the index before the first search
-MAX_UPDATE_SECONDS = 2.0
+MAX_INDEX_UPDATE_SECONDS = 2.0
 # the maximum number of seconds that the exit waits for the index to be closed
-MAX_CLOSE_SECONDS = 0.3
+MAX_INDEX_CLOSING_SECONDS = 0.3
 
 
 class SearchRequest(NamedTuple):
     """The words to search for, and whether to search the sessions of all projects."""
 
     text: str
-    in_all_projects: bool
+    covers_all_projects: bool
 
 
 class SearchAnswer(NamedTuple):
     """The turns that match the requested words best.
 
-    ``unindexed_files`` is the number of files that the index does not contain yet.
+    ``unindexed_file_count`` is the number of files that the index does not contain yet.
     """
 
     request: SearchRequest
     hits: list[TurnHit]
-    unindexed_files: int
+    unindexed_file_count: int
 
 
 class _SearchStopped(Exception):
@@ -108,7 +108,7 @@ class ContentSearch:
         self.has_ended = False
         """Whether the thread has ended, because the user left the picker or the index can't be
         used."""
-        self.thread = threading.Thread(target=self._run, name="resume-hooks-contents", daemon=True)
+        self.thread = threading.Thread(target=self._serve_and_report_end, name="resume-hooks-contents", daemon=True)
 
     def start(self) -> None:
         """Start the thread that opens the index. Call this method after the screen is first drawn."""
@@ -122,14 +122,14 @@ class ContentSearch:
             self._changed.notify()
 
     def stop(self) -> None:
-        """Tell the thread to end, and wait at most ``MAX_CLOSE_SECONDS`` until it has closed the index."""
+        """Tell the thread to end, and wait at most ``MAX_INDEX_CLOSING_SECONDS`` until it has closed the index."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify()
         if self.thread.is_alive():
-            self.thread.join(MAX_CLOSE_SECONDS)
+            self.thread.join(MAX_INDEX_CLOSING_SECONDS)
 
-    def _run(self) -> None:
+    def _serve_and_report_end(self) -> None:
         try:
             self._open_and_serve()
         finally:
@@ -144,7 +144,7 @@ class ContentSearch:
         for _ in range(2):
             try:
                 with opened_index(
-                    self._where, max_seconds=MAX_UPDATE_SECONDS, progress=self._raise_if_stopped
+                    self._where, max_seconds=MAX_INDEX_UPDATE_SECONDS, progress=self._raise_if_stopped
                 ) as index:
                     self._answer_requests(index)
             except IndexDamaged:  # The damaged index was deleted. The second attempt rebuilds it.
@@ -164,16 +164,16 @@ class ContentSearch:
 
         searchers: dict[bool, Searcher] = {}
         while (request := self._next_request()) is not None:
-            if request.in_all_projects not in searchers:
-                if request.in_all_projects:
+            if request.covers_all_projects not in searchers:
+                if request.covers_all_projects:
                     scope = Scope()
                 else:
                     scope = project_scope_of_folder(self._folder, self._where)
-                searchers[request.in_all_projects] = Searcher(index, scope, self._where)
+                searchers[request.covers_all_projects] = Searcher(index, scope, self._where)
             self._on_answer(
                 SearchAnswer(
                     request,
-                    find_turns_with_words(searchers[request.in_all_projects], request.text),
+                    find_turns_with_words(searchers[request.covers_all_projects], request.text),
                     index.outcome.remaining_files,
                 )
             )
@@ -217,14 +217,14 @@ class Previews:
         self.thread: threading.Thread | None = None
 
     def find_lines(self, kind: str, row: ListedSession) -> list[str]:
-        """Return the lines of a session's preview, or a notice that the thread is reading the session."""
+        """Return the lines of a session's preview, or a notice that the session is still being read."""
         with self._lock:
             if (cached_lines := self._cache.get((kind, row.path))) is not None:
                 return cached_lines
             self._requested = (kind, row)
             if self.thread is None:
                 self.thread = threading.Thread(
-                    target=self._run, name="resume-hooks-preview", daemon=True
+                    target=self._read_requested_previews, name="resume-hooks-preview", daemon=True
                 )
                 self.thread.start()
         return [READING_NOTICE]
@@ -238,7 +238,7 @@ class Previews:
                 self._cache[kind, row.path] = [f"This can't be shown: {type(error).__name__}"]
         self._on_change()
 
-    def _run(self) -> None:
+    def _read_requested_previews(self) -> None:
         while True:
             time.sleep(PREVIEW_DELAY_SECONDS)
             with self._lock:

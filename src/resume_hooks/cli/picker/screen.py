@@ -134,13 +134,13 @@ class Chooser:
         where: Where,
         *,
         typed_text: str = "",
-        in_all_projects: bool = False,
+        shows_all_projects: bool = False,
     ) -> None:
         self.choices = Choices(typed_text)
         self.preview_kind = KINDS[0]
         self.message = ""
         self.shows_help = False
-        self.in_all_projects = in_all_projects
+        self.shows_all_projects = shows_all_projects
         self._offered_sessions = offered_sessions
         self._ending_signal: signal.Signals | None = None
         make_search = offered_sessions.make_search
@@ -151,7 +151,7 @@ class Chooser:
         )
         self._current_search: SearchRequest | None = None
         """The search request that has not been answered yet."""
-        self._unindexed_files = 0
+        self._unindexed_file_count = 0
         """Number of session files that the index does not contain yet."""
         self._input_buffer = Buffer(multiline=False, on_text_changed=self._filter_sessions)
         self._input_buffer.text = typed_text
@@ -206,7 +206,7 @@ class Chooser:
 
     def describe_list(self) -> str:
         """Return the screen's heading, with the project and the number of listed sessions."""
-        if self.in_all_projects:
+        if self.shows_all_projects:
             scope = "all projects"
         else:
             scope = shorten_home(self._offered_sessions.folder)
@@ -219,8 +219,8 @@ class Chooser:
             loading_text = ""
         else:
             loading_text = " ..."
-        if self._unindexed_files and self._input_buffer.text:
-            unindexed_text = f" · {format_count(self._unindexed_files, 'file')} not indexed yet"
+        if self._unindexed_file_count and self._input_buffer.text:
+            unindexed_text = f" · {format_count(self._unindexed_file_count, 'file')} not indexed yet"
         else:
             unindexed_text = ""
         return f"Resume a session · {scope} · {count_text}{loading_text}{unindexed_text}"
@@ -233,7 +233,7 @@ class Chooser:
             if self._current_search:
                 return "  Searching the turns ..."
             return "  No session contains these words."
-        if self.in_all_projects:
+        if self.shows_all_projects:
             return "  No session here."
         return "  No session of this project: Ctrl+A lists all projects."
 
@@ -282,7 +282,7 @@ class Chooser:
         self.preview_kind = KINDS[(KINDS.index(self.preview_kind) + 1) % len(KINDS)]
 
     def _toggle_projects(self) -> None:
-        self.in_all_projects = not self.in_all_projects
+        self.shows_all_projects = not self.shows_all_projects
         self._load_sessions()
 
     def _run_action(self, action: KeyAction) -> None:
@@ -308,7 +308,7 @@ class Chooser:
             self.app.exit(result=chosen_session)
 
     def _close_after_bug(self, error: BaseException | None) -> None:
-        """Close the screen and raise the bug's exception from ``run``."""
+        """Close the screen, and let ``run`` raise ``error``, which is a bug's exception."""
         if not self.app.is_done:
             self.app.exit(exception=error or RuntimeError("the chooser failed"))
 
@@ -330,7 +330,7 @@ class Chooser:
             self._loader.stop()
         self.choices = Choices(self._input_buffer.text)
         self._start_search()
-        listing = self._offered_sessions.list_sessions(self.in_all_projects)
+        listing = self._offered_sessions.list_sessions(self.shows_all_projects)
         self._loader = SessionLoader(
             listing,
             lambda loader, entries: self._call_in_loop(lambda: self._add_sessions(loader, entries)),
@@ -350,12 +350,12 @@ class Chooser:
         """Request a search of the turns for the typed words."""
         self._current_search = None
         if self._content_search is not None and not self._content_search.has_ended:
-            self._current_search = SearchRequest(self._input_buffer.text, self.in_all_projects)
+            self._current_search = SearchRequest(self._input_buffer.text, self.shows_all_projects)
             self._content_search.request_search(self._current_search)
 
     def _show_answer(self, answer: SearchAnswer | None) -> None:
         if answer is not None and answer.request == self._current_search:
-            self._unindexed_files = answer.unindexed_files
+            self._unindexed_file_count = answer.unindexed_file_count
             self.choices.set_hits(answer.hits)
         if answer is None or answer.request == self._current_search:
             self._current_search = None
@@ -519,12 +519,12 @@ def _make_help_window(chooser: Chooser) -> Window:
                 lines.append(("class:aside", part))
         return lines
 
-    def height() -> Dimension:
+    def choose_height() -> Dimension:
         return Dimension(
             min=len(ALL_KEYS_HELP), preferred=len(lines(chooser.terminal_size()[0], 0))
         )
 
-    return Window(_LinesControl(lines), height=height, dont_extend_height=True)
+    return Window(_LinesControl(lines), height=choose_height, dont_extend_height=True)
 
 
 def _draw_rows(chooser: Chooser, width: int, height: int) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
 MAX_STORED_CHARACTERS = 4_096  # the maximum number of stored characters of an unfinished sequence
-PASTE_START = "\x1b[200~"  # the beginning of pasted text, which prompt_toolkit's parser reads
+PASTE_START_SEQUENCE = "\x1b[200~"  # the beginning of pasted text, which prompt_toolkit's parser reads
 DOUBLE_ESCAPE = "\x1b\x1b"
 
 _COMPLETE_SEQUENCE_PATTERN = re.compile(
@@ -53,8 +53,8 @@ class KeyParser(Vt100Parser):
                 self._unfinished_sequence = remaining_input[:MAX_STORED_CHARACTERS]
                 return
             remaining_input = remaining_input[sequence.end() :]
-            if sequence[0] == PASTE_START:
-                super().feed(PASTE_START + remaining_input)
+            if sequence[0] == PASTE_START_SEQUENCE:
+                super().feed(PASTE_START_SEQUENCE + remaining_input)
                 return
             if sequence[0] == DOUBLE_ESCAPE:
                 super().feed("\x1b")

@@ -84,14 +84,14 @@ class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_
     )
     project: bool = flag(help="Archive every session of this project.")
     everywhere: bool = flag("--all", help="Archive every session of every project.")
-    verifying: bool = flag(
+    must_verify: bool = flag(
         "--verify",
         help=(
-            "Verify all archived copies, and compressed sessions in the trash; exit with 1 for damage."
+            "Verify all archived copies, and compressed sessions in the trash; exit with 1 if one is damaged."
         ),
     )
-    listing: bool = flag("--list", help="List the archived copies.")
-    forgetting: bool = flag(
+    must_list: bool = flag("--list", help="List the archived copies.")
+    must_forget: bool = flag(
         "--forget", help="Remove the archived copies of SESSION; the client's files stay."
     )
     slim: bool = flag(help="Archive SESSION, then copy it without images and long contents.")
@@ -104,8 +104,8 @@ class RestoreOptions(SessionOptions, function="resume_hooks.cli.trash:restore_se
 
     SESSION is an id or at least four of its first characters, a title or a part of one, a tag, a
     pull request, or the former path of the file. For a session that was deleted more than once, or
-    for an earlier state in the vault, SESSION is ID@INSTANT, as --list shows it. If another file has that
-    path now, the file is not overwritten: a session from the vault gets a new id.
+    for an earlier state in the vault, SESSION is ID@INSTANT, as --list shows it. If another file now has the
+    session's path, that file is not overwritten: a session from the vault gets a new id.
 
     \b
     Examples:
@@ -115,7 +115,7 @@ class RestoreOptions(SessionOptions, function="resume_hooks.cli.trash:restore_se
       resume-hooks restore 5e12a303@2026-11-22T09-30-00.000Z
     """
 
-    listing: bool = flag(
+    must_list: bool = flag(
         "--list",
         help="List the sessions that can be restored. This is the default without SESSION.",
     )

@@ -9,7 +9,7 @@ import click
 from resume_hooks.cli.options import GO_ON, WAYS_TO_CONTINUE, SessionOptions, flag, option
 
 _FORMER_WAYS = {"as-is": GO_ON, "smart-trim": "trim --smart"}
-"""The names that two ways had in version 0.2.0, with their current names."""
+"""The names of ways to continue that version 0.2.0 used, with their current names."""
 
 
 class _WayChoice(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
@@ -48,7 +48,7 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
     way: str | None = option(
         type=_WayChoice(WAYS_TO_CONTINUE), help="Continue in this way without asking."
     )
-    forks: bool = flag("--fork", help="Fork the session and continue in the fork, like --way fork.")
+    must_fork: bool = flag("--fork", help="Fork the session and continue in the fork, like --way fork.")
     whole: bool = flag("--table", help="Also show a table with estimates for all ways.")
     copy: bool = flag(help="Copy the command instead of starting the client.")
     print_only: bool = flag("--print", help="Print the command instead of starting the client.")
@@ -66,5 +66,5 @@ class ContinueOptions(SessionOptions, function="resume_hooks.cli.continue_:conti
       eval "$(resume-hooks continue --print)"
     """
 
-    forks: bool = flag("--fork", help="Fork the session and continue in the fork.")
+    must_fork: bool = flag("--fork", help="Fork the session and continue in the fork.")
     print_only: bool = flag("--print", help="Print the command instead of starting the client.")

@@ -1,4 +1,4 @@
-"""The verb that searches."""
+"""The options of the verb ``search``."""
 
 from __future__ import annotations
 

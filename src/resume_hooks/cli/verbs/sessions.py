@@ -18,8 +18,8 @@ from resume_hooks.cli.options import (
     option,
 )
 
-DEFAULT_ROWS = 20
-MAX_ROWS = 100_000  # the maximum number of rows on a page
+DEFAULT_PAGE_ROWS = 20
+MAX_PAGE_ROWS = 100_000  # the maximum number of rows on a page
 
 
 class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sessions"):
@@ -50,12 +50,12 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
         metavar="DIR", help="List the sessions of this folder's project. The folder may be gone."
     )
     limit: int = option(
-        type=click.IntRange(0, MAX_ROWS),
-        default=DEFAULT_ROWS,
+        type=click.IntRange(0, MAX_PAGE_ROWS),
+        default=DEFAULT_PAGE_ROWS,
         show_default=True,
         help="Rows; 0 for all.",
     )
-    offset: int = option(type=click.IntRange(0, MAX_ROWS), default=0, help="Rows to skip.")
+    offset: int = option(type=click.IntRange(0, MAX_PAGE_ROWS), default=0, help="Rows to skip.")
     helpers: bool = flag(help="Also list headless runs of a single question.")
     archived: bool = flag(help="List the sessions that only the vault still has.")
     expiring: bool = flag(

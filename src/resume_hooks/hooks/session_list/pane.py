@@ -26,7 +26,7 @@ from resume_hooks.hooks.session_list.rows import (
     wrap_to_columns,
 )
 from resume_hooks.hooks.session_list.state import (
-    MAX_UPDATE_SECONDS,
+    MAX_INDEX_UPDATE_SECONDS,
     Choices,
     TurnHit,
     find_turns_with_words,
@@ -367,7 +367,7 @@ def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[Turn
         scope = scope._replace(agent_names=frozenset(LISTABLE_AGENT_NAMES))
         with opened_index(
             where,
-            max_seconds=MAX_UPDATE_SECONDS,
+            max_seconds=MAX_INDEX_UPDATE_SECONDS,
             file_search=file_search_for_queries([parse_query([pane.words])], scope, where),
         ) as index:
             partial_matches = sum(bool(file.term_numbers) for file in index.unindexed_files)

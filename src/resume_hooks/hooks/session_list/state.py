@@ -32,7 +32,7 @@ SPEAKER_NAMES = {"prompt": "you", "reply": "the model"}
 
 # the time limit in seconds for updating the index; the heading shows how many files were not
 # indexed
-MAX_UPDATE_SECONDS = 1.5
+MAX_INDEX_UPDATE_SECONDS = 1.5
 
 
 class TurnHit(NamedTuple):

@@ -235,7 +235,7 @@ def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
 
 
 def _build_digest_sections(digest_text: str) -> Iterator[str]:
-    """Yield the sections of a digest as Markdown, with lists, and with messages as block quotes.
+    """Yield the sections of a digest as Markdown, with entries as list items and messages as block quotes.
 
     The first section contains the lines that describe the session.
     """

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 class SessionCopies(NamedTuple):
     """The copies of a session: the copy to keep, and all other copies.
 
-    ``missing_record_count`` is the number of records in the other copies that the copy to keep
-    lacks.
+    ``missing_record_count`` is the number of records that are only in the other copies.
     """
 
     copy_to_keep: SessionFile

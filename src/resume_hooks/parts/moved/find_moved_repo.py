@@ -117,18 +117,21 @@ def find_likely_folders(
     deadline = time.monotonic() + MAX_GIT_SECONDS
     old_folder = canonical_path(traces.folder)
     likely_folders = []
-    for root, worktree in _find_candidate_roots(
+    for candidate in _find_candidate_roots(
         folders, old_folder, find_main_checkout(old_folder, where)
     ):
+        root, is_own_worktree = candidate.path, candidate.has_old_worktree
         folder = _find_folder_in_repository(root, old_folder, traces.files)
         if traces.commits:
             commits = _find_commits(root, traces.commits, where, deadline)
         else:
             commits = ()
-        files = _count_existing_files(folder, traces.files)
-        has_enough_files = 2 * files >= len(traces.files) > 0
-        if commits or worktree or has_enough_files:
-            likely_folders.append(MovedFolder(folder, commits, files, len(traces.files), worktree))
+        file_count = _count_existing_files(folder, traces.files)
+        has_enough_files = 2 * file_count >= len(traces.files) > 0
+        if commits or is_own_worktree or has_enough_files:
+            likely_folders.append(
+                MovedFolder(folder, commits, file_count, len(traces.files), is_own_worktree)
+            )
     likely_folders.sort(
         key=lambda likely_folder: (
             len(likely_folder.commits),
@@ -143,7 +146,10 @@ def find_likely_folders(
 
 
 def list_session_folders(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the existing folders in which sessions were started, one for each project folder."""
+    """Yield the folders in which sessions were started, at most one for each project folder.
+
+    ``paths`` are the sessions' transcripts. Folders that no longer exist are left out.
+    """
     for ends in read_first_sessions(paths, MAX_FOLDERS):
         if os.path.isabs(ends.cwd) and "\0" not in ends.cwd and os.path.isdir(ends.cwd):
             yield ends.cwd
@@ -159,14 +165,17 @@ def read_first_sessions(paths: Iterable[str], max_folders: int | None = None) ->
             yield HeadTail(path)
 
 
+class _CandidateRoot(NamedTuple):
+    """A folder to examine. ``has_old_worktree`` says whether git has recorded the old folder as its worktree."""
+
+    path: str
+    has_old_worktree: bool
+
+
 def _find_candidate_roots(
     folders: Iterable[str], old_folder: str, main_checkouts: Sequence[str]
-) -> Iterator[tuple[str, bool]]:
-    """Yield the folders to examine. If a folder is in a repository, yield the repository's root instead.
-
-    Each folder is followed by a flag, which is True if git has recorded the old folder as one of
-    its worktrees.
-    """
+) -> Iterator[_CandidateRoot]:
+    """Yield the folders to examine. If a folder is in a repository, yield the repository's root instead."""
     seen_roots: set[str] = set()
     for folder in folders:
         worktrees = list_worktrees(folder)
@@ -182,7 +191,7 @@ def _find_candidate_roots(
                 and os.path.isdir(worktree)
             ):
                 seen_roots.add(worktree)
-                yield (
+                yield _CandidateRoot(
                     worktree,
                     old_folder in worktrees
                     or any(main_checkout in worktrees for main_checkout in main_checkouts),

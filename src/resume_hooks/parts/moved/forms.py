@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
-from resume_hooks.parts.moved.rehome import NotCopied
+from resume_hooks.parts.moved.rehome import UncopiedSession
 
-left_out_field = FieldDeclarer[NotCopied]()
+left_out_field = FieldDeclarer[UncopiedSession]()
 
 
 class LeftOutRow(StrictModel):

@@ -46,7 +46,7 @@ MAX_SEARCH_SECONDS = 5.0
 start has recorded a former folder."""
 
 
-class NotCopied(NamedTuple):
+class UncopiedSession(NamedTuple):
     """A session that was not copied, and the reason."""
 
     session_id: str
@@ -54,10 +54,11 @@ class NotCopied(NamedTuple):
 
 
 def find_former_folder(new_folder: str, where: Where, max_seconds: float = float("inf")) -> str:
-    """Return the former path of ``new_folder``, according to git's files or to the commits in sessions.
+    """Return the former path of ``new_folder``.
 
-    Raise UsageError if no former path is likely, or if several are likely. Sessions are read for at
-    most ``max_seconds`` seconds.
+    It is one of the folders that session starts have recorded. If none of them fits, it is a
+    missing folder whose sessions mention commits or files of ``new_folder``. Raise UsageError if no
+    folder or several folders are likely. Sessions are read for at most ``max_seconds`` seconds.
     """
     deadline = time.monotonic() + max_seconds
     # A removed worktree of this repository is a different folder, not the former path of this
@@ -153,7 +154,7 @@ def copy_sessions_to_folder(
     report_progress: Callable[[int, int], None],
     *,
     dry_run: bool,
-) -> tuple[list[Receipt], list[NotCopied]]:
+) -> tuple[list[Receipt], list[UncopiedSession]]:
     """Copy the sessions that have no copy in ``new_folder`` yet.
 
     The oldest session is copied first, so that the copies have the same order by date.
@@ -161,14 +162,14 @@ def copy_sessions_to_folder(
     bytes. Return the receipts of the copies, and the sessions that were not copied with the
     reasons.
     """
-    receipts, not_copied, done_bytes = list[Receipt](), list[NotCopied](), 0
+    receipts, not_copied, done_bytes = list[Receipt](), list[UncopiedSession](), 0
     total_bytes = sum(session.size for session in sessions)
     with lock_session_creation(new_folder, where):
         copied_ids = _find_copied_ids(new_folder, where)
         for session in sorted(sessions, key=lambda listed: listed.mtime):
             try:
                 if session.session_id in copied_ids:
-                    not_copied.append(NotCopied(session.session_id, HAS_COPY_REASON))
+                    not_copied.append(UncopiedSession(session.session_id, HAS_COPY_REASON))
                 else:
                     outcome = fork(
                         Session.from_file(session, where),
@@ -178,7 +179,7 @@ def copy_sessions_to_folder(
                     receipts.append(outcome.receipt)
                     copied_ids.add(session.session_id)
             except ResumeHooksError as error:
-                not_copied.append(NotCopied(session.session_id, error.message))
+                not_copied.append(UncopiedSession(session.session_id, error.message))
             done_bytes += session.size
             report_progress(done_bytes, total_bytes)
     return receipts, not_copied
@@ -207,7 +208,7 @@ def format_other_sessions_note(old_folder: str, new_folder: str, where: Where) -
 
 
 def _select_folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
-    """Return those of the folders that have sessions, most recently used folder first."""
+    """Return the folders that have sessions, the most recently used folder first."""
     dated_folders = [
         (sessions[0].mtime, folder)
         for folder in folders

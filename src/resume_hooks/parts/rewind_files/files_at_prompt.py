@@ -2,10 +2,10 @@
 
 If ``--to`` names a record that is not a prompt, the error message lists the nearest prompts.
 
-If the client started to track a file after the prompt, the file gets its state from before its
-first edit, as in the client. Only backups in the session's own folder are used. A child gets its
-own backups when it is created. Its parent's folder is not used, because it may contain different
-contents under the same names.
+If the client started to track a file only after the prompt, the file's state before its first edit
+is used. The client's /rewind does the same. Only backups in the session's own folder are used. A
+child gets its own backups when it is created. The parent's backups are never used for a child,
+because they may have the same names but different contents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from resume_hooks.parts.rewind_files.plan import (
     FilesPlan,
     StoredContent,
     TargetFile,
-    plan_files,
+    plan_file_changes,
 )
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, is_session_id
@@ -50,14 +50,14 @@ MAX_QUOTE_CHARACTERS = 60
 class RewindTarget(NamedTuple):
     """The record that ``--to`` names.
 
-    If ``turn`` is not None, the record is the first record of this turn, where 0 means the last
-    turn. If ``turn`` is None, ``record`` is the line number or the uuid of the record in
-    ``session``. If ``session`` is None, the session is the one given on the command line.
+    ``turn_number`` is the number of the turn that begins with the record. 0 stands for the last
+    turn, and None means that ``line_or_uuid`` identifies the record. ``session_locator`` is None if
+    the record is in the session given on the command line.
     """
 
-    turn: int | None
-    record: int | str
-    session: str | None
+    turn_number: int | None
+    line_or_uuid: int | str
+    session_locator: str | None
 
 
 class PromptState(NamedTuple):
@@ -69,9 +69,9 @@ class PromptState(NamedTuple):
     """
 
     prompt: Prompt
-    state: FilesAtPrompt
+    files: FilesAtPrompt
     is_exact: bool
-    states: tuple[FilesAtPrompt, ...]
+    branch_states: tuple[FilesAtPrompt, ...]
 
 
 def parse_target(text: str) -> RewindTarget:
@@ -172,29 +172,29 @@ def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
     Raises UsageError if the record is not a prompt. The message names the nearest prompts.
     """
     prompts = history.prompts
-    if target.turn is not None:
+    if target.turn_number is not None:
         numbered_prompts = [candidate for candidate in prompts if candidate.turn]
-        if not target.turn:
+        if not target.turn_number:
             matches = numbered_prompts[-1:]
         else:
-            matches = [candidate for candidate in numbered_prompts if candidate.turn == target.turn]
+            matches = [candidate for candidate in numbered_prompts if candidate.turn == target.turn_number]
         if not matches:
             if numbered_prompts:
                 turns_text = f"It has turns 1 to {numbered_prompts[-1].turn}."
             else:
                 turns_text = "The session has no turns."
-            raise UsageError(f"No turn {target.turn or 'at all'} in this session", turns_text)
+            raise UsageError(f"No turn {target.turn_number or 'at all'} in this session", turns_text)
         return matches[-1]
-    if isinstance(target.record, str):
-        record_ids = {target.record, target.record.lower()}
+    if isinstance(target.line_or_uuid, str):
+        record_ids = {target.line_or_uuid, target.line_or_uuid.lower()}
         line = next(
-            (node.number for uuid, node in history.nodes.items() if uuid in record_ids), None
+            (node.number for uuid, node in history.nodes_by_uuid.items() if uuid in record_ids), None
         )
     else:
-        line = target.record
+        line = target.line_or_uuid
     if line is None:
         raise UsageError(
-            f"No record {target.record} in {history.session.path}",
+            f"No record {target.line_or_uuid} in {history.session.path}",
             _describe_nearest_prompts(prompts[-3:]),
         )
     prompt = next((candidate for candidate in prompts if candidate.line == line), None)
@@ -221,7 +221,7 @@ class _OtherBranchCheck:
     """
 
     def __init__(self, history: FileHistory, prompt: Prompt) -> None:
-        self._nodes = history.nodes
+        self._nodes = history.nodes_by_uuid
         self._prompt_id = prompt.uuid
         self._ids_up_to_prompt = set(self._iterate_ancestor_ids(prompt.uuid))
         self._known_results: dict[str, bool] = {}
@@ -266,7 +266,7 @@ def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -
         )
     root = ProjectRoot.from_folder(_find_session_folder(session, where), where)
     backup_folder = StoredContent(where.file_history, (session.session_id,))
-    return plan_files(
+    return plan_file_changes(
         session.session_id, root, _build_target_files(history, prompt_state, root, backup_folder)
     )
 
@@ -274,9 +274,9 @@ def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -
 def _find_session_folder(session: SessionFile, where: Where) -> str:
     """Return the folder in which the session worked.
 
-    The folder is trusted if the session's transcript is in the project folder for it, or if it is
-    the current folder. Otherwise raise CantRestore, because the transcript may have been moved, and
-    another project may now have the same path.
+    The folder is trusted if the session's transcript is in the project folder for it, or if the
+    command runs in it. Otherwise raise CantRestore, because the transcript may have been moved, and
+    the folder may now contain another project.
     """
     ends = HeadTail(session.path)
     recorded_folder, project_folder = home_folder(ends, where), os.path.dirname(session.path)
@@ -320,11 +320,11 @@ def _build_target_files(
         for path, backup in backups.items():
             last_backups[path] = (state.line, backup)
     backups_at_prompt, first_backups = (
-        backups_by_message[prompt_state.state.prompt_id],
+        backups_by_message[prompt_state.files.prompt_id],
         dict[str, Backup](),
     )
     paths: set[str] = set()
-    for state in prompt_state.states:
+    for state in prompt_state.branch_states:
         for path, backup in backups_by_message[state.prompt_id].items():
             paths.add(path)
             if backup.version == FIRST_BACKUP_VERSION:
@@ -339,7 +339,7 @@ def _build_target_files(
         if backup_at_prompt is None or backup_at_prompt.name == "":
             yield TargetFile(
                 place,
-                reason=NO_EARLY_COPY_REASON
+                refusal_reason=NO_EARLY_COPY_REASON
                 if backup_at_prompt is None
                 else "its backup has an invalid name",
             )

@@ -27,8 +27,8 @@ class RewindTo(StrictModel):
     exact: bool = prompt_field(
         lambda at: at.is_exact,
         (
-            "false: the client kept no state there; this is the last state before it, with "
-            "edits between"
+            "false: the client kept no state at this prompt, so the last state before it is used, "
+            "although files were edited after that state"
         ),
     )
 
@@ -45,14 +45,14 @@ class FileRow(StrictModel):
     )
     status: Literal["planned", "written", "unchanged", "missing", "refused"]
     why: str = change_field(
-        lambda change: change.reason, "why the file is not changed; empty if it is changed"
+        lambda change: change.refusal_reason, "why the file is not changed; empty if it is changed"
     )
     changed_since: bool | None = change_field(
         lambda change: change.changed_since,
         "differs from the last state that the session knew; null if unknown",
     )
     added: int | None = change_field(
-        lambda change: change.difference.added_line_count, "lines; null for a file that is not text"
+        lambda change: change.difference.added_line_count, "number of added lines; null for a file that is not text"
     )
     removed: int | None = change_field(lambda change: change.difference.removed_line_count)
     mode: str | None = change_field(

@@ -36,8 +36,8 @@ class Backup(NamedTuple):
     """The state of a file.
 
     ``name`` is the name of its backup. It is None if the file did not exist, and ``""`` if the
-    recorded name is invalid. ``folder`` is the file's folder without symbolic links, which client
-    2.1.329 records, or ``""`` if it is unknown.
+    recorded name is invalid. ``folder`` is the file's folder without symbolic links, as client
+    2.1.329 records it, or ``""`` if the record does not contain it.
     """
 
     name: str | None
@@ -83,7 +83,7 @@ class LastEdit(NamedTuple):
 class FileHistory:
     """The file history of a session.
 
-    ``states`` are in the order of their prompts. ``nodes`` maps uuids to the records of the
+    ``states`` are in the order of their prompts. ``nodes_by_uuid`` maps uuids to the records of the
     session. ``last_edits`` maps the path of each file to its last edit. ``edited_lines`` are the
     line numbers of all edits.
     """
@@ -93,7 +93,7 @@ class FileHistory:
     prompts: tuple[Prompt, ...]
     last_edits: Mapping[str, LastEdit]
     edited_lines: tuple[int, ...]
-    nodes: Mapping[str, Node] = field(repr=False)
+    nodes_by_uuid: Mapping[str, Node] = field(repr=False)
 
 
 def read_file_history(session: SessionFile) -> FileHistory:

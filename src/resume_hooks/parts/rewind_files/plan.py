@@ -35,11 +35,10 @@ MAX_SHOWN_LINE_CHARACTERS = 240
 
 
 class Difference(NamedTuple):
-    """The difference between two contents of a file.
+    """The difference between two versions of a file.
 
-    ``added_line_count`` and ``removed_line_count`` are numbers of lines, or None if the file is not
-    text. ``lines`` are the lines to show, and ``hidden_line_count`` is the number of lines that are
-    not shown.
+    ``added_line_count`` and ``removed_line_count`` are None if the file is not text. ``lines`` are
+    the lines to show, and ``hidden_line_count`` is the number of lines that are not shown.
     """
 
     added_line_count: int | None
@@ -130,14 +129,14 @@ class TargetFile(NamedTuple):
     """The state to which a file is to be restored.
 
     ``source`` is its content, or None if the file is to be deleted. If ``mode`` is None, the file
-    gets the mode of its source. If ``reason`` is not empty, it explains why the file cannot be
+    gets the mode of its source. If ``refusal_reason`` is not empty, it explains why the file cannot be
     restored. ``expected_file`` is the last state that the session knew, or None if it is unknown.
     """
 
     project_path: ProjectPath
     source: StoredContent | None = None
     mode: int | None = None
-    reason: str = ""
+    refusal_reason: str = ""
     expected_file: ExpectedFile | None = None
     folder: str = ""
 
@@ -154,14 +153,14 @@ class FileChange(NamedTuple):
     """The planned change to one file.
 
     ``action`` is ``restore``, ``create``, ``delete`` or ``none``. If the file cannot be restored,
-    ``reason`` is the end of a sentence that says why. ``is_missing`` is true if the file's backup
+    ``refusal_reason`` is the end of a sentence that says why. ``is_missing`` is true if the file's backup
     is missing. ``changed_since`` is true if the file differs from the last state that the session
     knew, and None if that state is unknown.
     """
 
     project_path: ProjectPath
     action: str
-    reason: str = ""
+    refusal_reason: str = ""
     is_missing: bool = False
     source: StoredContent | None = None
     old_version: FileVersion | None = None
@@ -173,7 +172,7 @@ class FileChange(NamedTuple):
     @property
     def is_refused(self) -> bool:
         """Whether the file cannot be restored."""
-        return bool(self.reason)
+        return bool(self.refusal_reason)
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ class FilesPlan:
         return tuple(change for change in self.changes if change.is_refused)
 
 
-def plan_files(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]) -> FilesPlan:
+def plan_file_changes(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]) -> FilesPlan:
     """Plan the change of each file by comparing its target state with the file on disk.
 
     Raises CantRestore if the project's folder cannot be opened.
@@ -278,20 +277,20 @@ def make_file_version(content: bytes, mode: int) -> FileVersion:
 def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) -> FileChange:
     place = target.project_path
     if place.refusal_reason or root.was_behind_link(place, target.folder):
-        return FileChange(place, "none", reason=place.refusal_reason or "it was behind a link")
-    if target.reason:
-        return FileChange(place, "none", reason=target.reason, is_missing=True)
+        return FileChange(place, "none", refusal_reason=place.refusal_reason or "it was behind a link")
+    if target.refusal_reason:
+        return FileChange(place, "none", refusal_reason=target.refusal_reason, is_missing=True)
     try:
         current_content, state = read_project_file(root, root_descriptor, place)
     except WriteFailed as error:
-        return FileChange(place, "none", reason=format_failure_reason(error))
+        return FileChange(place, "none", refusal_reason=format_failure_reason(error))
     try:
         content, mode = _read_source(target.source)
     except (OSError, WriteFailed) as error:
         return FileChange(
             place,
             "none",
-            reason=f"its backup can't be read ({format_failure_reason(error)})",
+            refusal_reason=f"its backup can't be read ({format_failure_reason(error)})",
             is_missing=True,
         )
     current_version = (
@@ -316,7 +315,7 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
     try:
         require_writable_folder(root_descriptor, place)
     except (OSError, WriteFailed) as error:
-        return FileChange(place, "none", reason=format_failure_reason(error))
+        return FileChange(place, "none", refusal_reason=format_failure_reason(error))
     action = (
         "create" if current_version is None else "delete" if target_version is None else "restore"
     )

@@ -118,11 +118,11 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     the last run cannot be read. In no case is an older run undone.
     """
     folder = get_copies_folder(session_id, where)
-    name = _find_newest_run(folder)
+    name = _find_newest_run_name(folder)
     if not name:
         raise NoFileHistory(
             f"No files were restored for {session_id}, so there is nothing to undo",
-            "resume-hooks rewind-files --to shows what could be.",
+            "resume-hooks rewind-files --to shows which files can be restored.",
         )
     manifest = read_json_object(os.path.join(folder, name, MANIFEST_FILE), MAX_MANIFEST_BYTES)
     if manifest.get("version") != MANIFEST_VERSION or not get_string(manifest, "root"):
@@ -131,22 +131,22 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
                 f"The last run can't be undone: its manifest in {os.path.join(folder, name)} "
                 "can't be read"
             ),
-            "The copies next to it are the overwritten files.",
+            "The files next to the manifest are copies of the overwritten files.",
         )
     root = ProjectRoot.from_folder(get_string(manifest, "root"), where)
     rows = []
-    for row in _list_or_empty(manifest.get("files")):
+    for row in _as_list(manifest.get("files")):
         rows.append(_parse_target(root, row, StoredContent(folder, (name,))))
     folders = tuple(
-        path for path in _list_or_empty(manifest.get("folders")) if isinstance(path, str)
+        path for path in _as_list(manifest.get("folders")) if isinstance(path, str)
     )
-    files_plan = plan.plan_files(session_id, root, [row for row in rows if row])
+    files_plan = plan.plan_file_changes(session_id, root, [row for row in rows if row])
     return dataclasses.replace(
         files_plan, folders=folders, undone_run_time=get_string(manifest, "time") or name
     )
 
 
-def _find_newest_run(folder: str) -> str:
+def _find_newest_run_name(folder: str) -> str:
     """Return the name of the last run's folder, or ``""`` if there is none.
 
     A run without a manifest is ignored, because it has changed no file.
@@ -161,9 +161,10 @@ def _find_newest_run(folder: str) -> str:
 
 
 def _create_run_folder(parent: str, instant: str) -> str:
-    """Create the folder of a run. Its name sorts after those of all other runs.
+    """Create the folder of a run.
 
-    This is true even if the clock went back.
+    In the order of names the folder comes after the folders of all earlier runs, even if the clock
+    went back.
     """
     for _ in range(MAX_RUNS_PER_INSTANT):
         runs = (
@@ -222,10 +223,10 @@ def _format_version_row(version: FileVersion | None, name: str | None) -> Record
 
 
 def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile | None:
-    """Return the target state of a file for an undo, from the file's row in a manifest, or None.
+    """Return the state to which an undo restores a file: the file's state before the run.
 
-    The target state is the file's state before the run. The expected state is its state after the
-    run.
+    ``row`` is the file's row in the manifest of the run, and ``run`` is the run's folder. The
+    expected state is the file's state after the run. Return None if the row names no file.
     """
     path = get_string(row, "path") if isinstance(row, dict) else ""
     if not path:
@@ -256,7 +257,7 @@ def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile
     )
 
 
-def _list_or_empty(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     return []
@@ -266,7 +267,7 @@ def write_files(files_plan: FilesPlan, where: Where) -> str:
     """Restore the files of a plan, and return the folder with the copies of the replaced files.
 
     If WriteFailed or Interrupted is raised, its message contains the number of files that were
-    already written. A copy exists of each of these files.
+    already written. Each of these files was copied first.
     """
     root = files_plan.root.real_path
     try:

@@ -60,7 +60,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
         "written": is_confirmed,
     }
 
-    def format_text() -> str:
+    def format_deleted_copies() -> str:
         files = "\n".join(
             f"  {path_in_config_home(entry.place, options.where)}" for entry in entries
         )
@@ -71,4 +71,4 @@ def delete_other_copies(options: DeleteOptions) -> None:
         )
         return f"{kept_text}. Moved to the trash:\n{files}\n\nRestore it:\n{restore_commands}"
 
-    options.print_answer(data, format_text)
+    options.print_answer(data, format_deleted_copies)

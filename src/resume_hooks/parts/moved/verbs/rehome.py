@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import facts_table, work_progress
+from resume_hooks.cli.output import facts_table, show_work_progress
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.moved.rehome import (
     HAS_COPY_REASON,
@@ -38,7 +38,7 @@ def rehome_folder(options: RehomeOptions) -> int:
             f"No session was started in {old_folder}",
             "See resume-hooks sessions --all for the sessions of all folders.",
         )
-    with work_progress("Copying", quiet=options.as_json) as report_progress:
+    with show_work_progress("Copying", quiet=options.as_json) as report_progress:
         receipts, not_copied = copy_sessions_to_folder(
             sessions, new_folder, options.where, report_progress, dry_run=options.dry_run
         )

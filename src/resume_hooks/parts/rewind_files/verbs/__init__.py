@@ -16,12 +16,12 @@ from resume_hooks.cli.options import (
 class RewindFilesOptions(
     VerbOptions, function="resume_hooks.parts.rewind_files.verbs.rewind_files:rewind_files"
 ):
-    """Restore the files that SESSION tracked to their state when a message was sent, before the work on it.
+    """Restore the files that SESSION tracked to their state at a message, before the work that the message started.
 
     The states come from the client's file backups. The client backs up files before its editing
     tools change them, but not before a shell command changes them. All changes are shown first.
     Files that will be overwritten or removed are copied to the state folder, and --undo restores
-    them. Files outside the project, files behind symbolic links and files of git are not changed.
+    them. Files outside the project, files behind symbolic links and git's own files are not changed.
     If there are such files, or if a backup is missing, no file is changed unless you give
     --partial. The conversation is not changed.
 

@@ -33,7 +33,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 class _RequestedRewind(NamedTuple):
     """The plan that the options request, and its session.
 
-    ``prompt_state`` is None for an undo. ``open_reason`` says why the session may be open. It is
+    ``prompt_state`` is the prompt that the options name, and None for an undo. ``open_reason`` says why the session may be open. It is
     ``""`` if the session is not open.
     """
 
@@ -76,7 +76,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
 
 
 def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
-    """Return the plan that the options request.
+    """Return the session that the options name, the prompt, the plan, and whether the session is open.
 
     Raises UsageError if options cannot be combined.
     """
@@ -92,10 +92,10 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
             describe_open_session(session, where),
         )
     target = files_at_prompt.parse_target(options.to)
-    session = locate_session(locator if locator is not None else target.session, where)
+    session = locate_session(locator if locator is not None else target.session_locator, where)
     if (
-        target.session is not None
-        and locate_session(target.session, where).session_id != session.session_id
+        target.session_locator is not None
+        and locate_session(target.session_locator, where).session_id != session.session_id
     ):
         raise UsageError("SESSION and --to name different sessions", "Leave SESSION out.")
     require_client_file(session, where)
@@ -115,7 +115,7 @@ def _require_complete_plan(files_plan: FilesPlan, *, partial: bool) -> None:
     if not refused_changes or partial:
         return
     listed_text = "; ".join(
-        f"{plain_line(change.project_path.path)}: {change.reason}"
+        f"{plain_line(change.project_path.path)}: {change.refusal_reason}"
         for change in refused_changes[:MAX_LISTED_FILES]
     )
     if len(refused_changes) > MAX_LISTED_FILES:
@@ -136,8 +136,8 @@ def _list_warnings(request: _RequestedRewind) -> list[str]:
     warnings = []
     if request.prompt_state and not request.prompt_state.is_exact:
         warnings.append(
-            "The client kept no state at this message: this is the last one before it, "
-            "with edits between them."
+            "The client kept no state at this message. The last state before the message is "
+            "used, although files were edited after that state."
         )
     if request.open_reason and request.files_plan.changes_to_write:
         warnings.append(
@@ -208,7 +208,7 @@ def _format_no_changes(request: _RequestedRewind) -> str:
     files_plan = request.files_plan
     if files_plan.refused_changes:
         count = format_count(len(files_plan.refused_changes), "file")
-        return f"Nothing was written: {count} can't be put back, and no other differs."
+        return f"Nothing was written: {count} can't be put back, and no other file differs."
     if files_plan.undone_run_time:
         last = plain_line(files_plan.undone_run_time)
         return f"Nothing to undo: every file is already as before the last rewind-files of {last}."
@@ -249,7 +249,7 @@ def _format_change(change: FileChange) -> str:
     path, difference = plain_line(change.project_path.path), change.difference
     if change.is_refused:
         word = "missing" if change.is_missing else "refused"
-        return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.reason}"
+        return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.refusal_reason}"
     if difference.added_line_count is not None:
         sizes = f"  +{difference.added_line_count:,} -{difference.removed_line_count:,}"
     else:

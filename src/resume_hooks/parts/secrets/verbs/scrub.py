@@ -14,10 +14,10 @@ from resume_hooks.cli.child import (
     make_caller,
     receipt_text,
     refuse_start_in_other_folder,
-    start_on_request,
+    start_client_if_requested,
 )
 from resume_hooks.cli.options import current_folder, parse_time_option
-from resume_hooks.cli.output import facts_table, print_text, work_progress
+from resume_hooks.cli.output import facts_table, print_text, show_work_progress
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
@@ -131,7 +131,7 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
         warnings.append(_FOLDER_NAME_NOTE)
     _print_findings(scrub_findings, options, receipt, warnings)
     if receipt is not None:
-        start_on_request(options, receipt)
+        start_client_if_requested(options, receipt)
     return 0
 
 
@@ -286,7 +286,7 @@ def list_secrets(options: ScrubOptions) -> int:
         start_time = clock.format_timestamp(parse_time_option(options.since))
     else:
         start_time = ""
-    with work_progress("Looking", quiet=options.as_json) as report_progress:
+    with show_work_progress("Looking", quiet=options.as_json) as report_progress:
         audit_result = audit_sessions(
             options.where,
             sessions=sessions,

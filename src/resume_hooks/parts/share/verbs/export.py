@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import facts_table, print_text, scan_progress
+from resume_hooks.cli.output import facts_table, print_text, show_scan_progress
 from resume_hooks.errors import OutputFailed, UsageError
 from resume_hooks.parts.share.export import FORMATS, HTML, JSON
 from resume_hooks.parts.share.export.document import (
@@ -43,7 +43,7 @@ def export_session(options: ExportOptions) -> None:
             "Write a page or Markdown, or bundle a fork: resume-hooks fork --to claude",
         )
     sessions, warnings = select_sessions(session, options)
-    with scan_progress(session.path, quiet=options.as_json) as progress_observers:
+    with show_scan_progress(session.path, quiet=options.as_json) as progress_observers:
         document = Document(sessions, document_options, options.where, progress_observers)
     if not document_options.redact:
         warnings.append("Nothing was removed: check for secrets before you share the file.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.cli.output import facts_table, print_text, scan_progress
+from resume_hooks.cli.output import facts_table, print_text, show_scan_progress
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.document_file import (
@@ -49,7 +49,7 @@ def share_session(options: ShareOptions) -> None:
                 command=shell_command(f"untrim {session.session_id[:8]} --all")
             ),
         ]
-    with scan_progress(session.path, quiet=options.as_json) as progress_observers:
+    with show_scan_progress(session.path, quiet=options.as_json) as progress_observers:
         document = Document(sessions, PAGE_OPTIONS, options.where, progress_observers)
     path = resolve_output_path(options.output, document.name)
     replaced_status = check_replaceable(path, force=options.force)

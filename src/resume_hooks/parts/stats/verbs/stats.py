@@ -9,7 +9,7 @@ from typing import Any
 
 from resume_hooks import clock
 from resume_hooks.cli.options import find_project_folder, parse_time_option
-from resume_hooks.cli.output import column_table, work_progress
+from resume_hooks.cli.output import column_table, show_work_progress
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.cache import gather_counts
 from resume_hooks.parts.stats.count import read_requests
@@ -41,7 +41,7 @@ def print_stats(options: StatsOptions) -> None:
     if options.month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
     folder = find_project_folder(options.project)
-    with work_progress("Counting", quiet=options.as_json) as report_progress:
+    with show_work_progress("Counting", quiet=options.as_json) as report_progress:
         all_counts = gather_counts(options.where, report_progress)
     if options.everywhere:
         project = None
@@ -178,7 +178,7 @@ def _format_savings(statistics: Statistics) -> str:
             sizes = ["-", "-", "-"]
         cells.append((row.month, plain_line(row.kind), *counts, *sizes))
     headings = ("MADE IN", "KIND", "MADE", "USED", "MEASURED", "BEFORE", "AFTER", "SAVED")
-    return column_table(headings, cells, left_aligned=2)
+    return column_table(headings, cells, left_aligned_count=2)
 
 
 def _format_stretches(statistics: Statistics) -> str:
@@ -201,7 +201,7 @@ def _format_hooks(statistics: Statistics) -> str:
             (row.event, owner, f"{row.times:,}", f"{row.median:,} ms", f"{row.p95_ms:,} ms")
         )
     headings = ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH_PERCENTILE} %")
-    return column_table(headings, cells, left_aligned=2)
+    return column_table(headings, cells, left_aligned_count=2)
 
 
 def _format_state_folder(state: Sequence[FolderSize]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from resume_hooks.cli.options import current_folder, locate_session, parse_time_option
-from resume_hooks.cli.output import facts_table, work_progress
+from resume_hooks.cli.output import facts_table, show_work_progress
 from resume_hooks.cli.start_client import find_client_start, replace_process_with_client
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
@@ -109,7 +109,7 @@ def _push_sessions(
 
     results: list[PushResult] = []
     total_bytes, done_bytes = sum(session.size for session in sessions), 0
-    with work_progress("Pushing", quiet=options.as_json) as advance:
+    with show_work_progress("Pushing", quiet=options.as_json) as advance:
         for session in sessions:
             db.set_deadline(MAX_PUSH_SECONDS)
             try:
