@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         resume_hooks.parts.documents.requested_files.require_out_value
     )
     fits(questions.check_of_doctor)(resume_hooks.parts.lost.strategy.check_lost_prompts)
-    fits(questions.check_of_doctor)(resume_hooks.parts.moved.copies.check_copies)
+    fits(questions.check_of_doctor)(resume_hooks.parts.moved.copies.check_for_duplicate_sessions)
     fits(questions.check_of_doctor)(resume_hooks.parts.team.answers.check_pushes)
     fits(questions.delete_sessions_by_option)(
         resume_hooks.parts.moved.verbs.other_copies.delete_other_copies
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         resume_hooks.parts.team.verbs.team_answer.read_team_lineage
     )
     fits(questions.folder_of_documents)(
-        resume_hooks.parts.documents.document_folders.find_document_folder
+        resume_hooks.parts.documents.document_folders.find_document_folder_and_suffix
     )
     fits(questions.foreign_agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
     fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.import_file)

@@ -107,7 +107,7 @@ TRIGGERS: Dict[
 """Maps the name of each trigger of a part to the part and the other fields of ``seam.Trigger``."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {
-    "copies": ("moved", "copies:check_copies", "giants"),
+    "copies": ("moved", "copies:check_for_duplicate_sessions", "giants"),
     "team": ("team", "answers:check_pushes", "clipboard"),
     "prompts": ("lost", "strategy:check_lost_prompts", "giants"),
 }
@@ -276,7 +276,7 @@ ANSWER_FUNCTIONS: Dict[str, List[Tuple[str, str]]] = {
     "session_store": [("team", "sdk_store:PostgresSessionStore")],
     "note_on_lost_sessions": [("lost", "strategy:note_on_earlier_losses")],
     "files_with_handoff": [("documents", "requested_files:plan_requested_files")],
-    "folder_of_documents": [("documents", "document_folders:find_document_folder")],
+    "folder_of_documents": [("documents", "document_folders:find_document_folder_and_suffix")],
     "note_on_written_files": [("documents", "document_folders:note_on_written_files")],
     "subagent_as_session": [("subagents", "as_session:open_subagent_as_session")],
     "answer_line_search": [("attribution", "line_search:answer_line_search")],

@@ -23,7 +23,7 @@ def drawn_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Record the calls of the progress bar, which is drawn even for small files in this test."""
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1)
-    monkeypatch.setattr(output, "BAR_STEP_BYTES", 800)
+    monkeypatch.setattr(output, "PROGRESS_STEP_BYTES", 800)
     monkeypatch.setattr(
         output._ProgressBar, "advance", lambda _self, done, total: told.append((done, total))
     )

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from resume_hooks.cli.read_text import (
     commands_text,
-    error_gap_describer,
+    make_error_gap_describer,
     passages_text,
-    record_gap_describer,
+    make_record_gap_describer,
 )
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.sessions import locate
@@ -182,7 +182,7 @@ def test_a_selection_always_fits_its_limit(limit: int) -> None:
     assert (
         len(
             passages_text(
-                "all", every, TRANSCRIPT_NAMES, limit, record_gap_describer(every, TRANSCRIPT_NAMES)
+                "all", every, TRANSCRIPT_NAMES, limit, make_record_gap_describer(every, TRANSCRIPT_NAMES)
             )
         )
         < limit
@@ -194,7 +194,7 @@ def test_a_selection_always_fits_its_limit(limit: int) -> None:
                 failed,
                 TRANSCRIPT_NAMES,
                 limit,
-                error_gap_describer(failed, TRANSCRIPT_NAMES),
+                make_error_gap_describer(failed, TRANSCRIPT_NAMES),
             )
         )
         < limit
@@ -213,14 +213,14 @@ def test_omitted_turns_can_be_read() -> None:
     found = LONG_SESSIONS[0]
     every = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
     text = passages_text(
-        "all", every, TRANSCRIPT_NAMES, 6_000, record_gap_describer(every, TRANSCRIPT_NAMES)
+        "all", every, TRANSCRIPT_NAMES, 6_000, make_record_gap_describer(every, TRANSCRIPT_NAMES)
     )
     last = text.split("\n")[-1]
     assert last.startswith("… ")
     assert ": resume-hooks read 11111111" in last
     turn = found.passages_of_rows(found.rows_of_turns(parse_turns("21")), TRANSCRIPT_NAMES)
     text = passages_text(
-        "one", turn, TRANSCRIPT_NAMES, 4_000, record_gap_describer(turn, TRANSCRIPT_NAMES)
+        "one", turn, TRANSCRIPT_NAMES, 4_000, make_record_gap_describer(turn, TRANSCRIPT_NAMES)
     )
     assert text.count("prompt 20") == 20
     assert text.count("answer 20") == 30
@@ -236,7 +236,7 @@ def test_one_omitted_error_or_command_is_mentioned() -> None:
         if one.is_failure
     ]
     assert (
-        error_gap_describer(failed, TRANSCRIPT_NAMES)(4, 4)
+        make_error_gap_describer(failed, TRANSCRIPT_NAMES)(4, 4)
         == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
     )
     wide = [
@@ -263,7 +263,7 @@ def test_every_real_session_is_read(real_session: RealSession) -> None:
     found = TurnReader(real_session.file)
     shown = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
     text = passages_text(
-        "all", shown, TRANSCRIPT_NAMES, 20_000, record_gap_describer(shown, TRANSCRIPT_NAMES)
+        "all", shown, TRANSCRIPT_NAMES, 20_000, make_record_gap_describer(shown, TRANSCRIPT_NAMES)
     )
     assert len(text) < 20_000
     assert not [sign for sign in text if sign < " " and sign not in "\n\t"]

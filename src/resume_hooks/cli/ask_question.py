@@ -112,7 +112,7 @@ def choose_candidate_in_command(
 def ask_which_session(error: AmbiguousLocator) -> Mapping[str, object]:
     """Ask which of the error's candidates the user meant, and return the chosen candidate.
 
-    Raise ``error`` if it has no candidates, click.Abort if the user leaves.
+    Raise ``error`` if it has no candidates, and click.Abort if the user leaves.
     """
     if not error.candidates:
         raise error

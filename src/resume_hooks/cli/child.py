@@ -138,7 +138,7 @@ def get_model_time_limit(seconds: int | None) -> float:
     return seconds or MODEL_TIMEOUT_SECONDS
 
 
-def make_call_reporter(name: str, *, quiet: bool) -> Callable[[int, int], None]:
+def make_model_call_reporter(name: str, *, quiet: bool) -> Callable[[int, int], None]:
     """Return a function that prints which model call is running, for example "Asking opus, 2 of 3 ...".
 
     The function takes the number of the current call and the number of all calls. It prints nothing

@@ -45,14 +45,14 @@ def check_sessions(options: FsckOptions) -> int:
     reports = []
     for session in _track_progress(sessions, quiet=options.as_json):
         reports.append(examine_session(session, options.where))
-    unlistable = unlistable_folders(options.where) if options.everywhere else []
+    unreadable_folders = unlistable_folders(options.where) if options.everywhere else []
     options.print_answer(
-        _reports_data(reports, unlistable),
+        _make_reports_data(reports, unreadable_folders),
         lambda: (
-            _overview_text(reports, unlistable) if options.everywhere else report_text(reports[0])
+            _overview_text(reports, unreadable_folders) if options.everywhere else report_text(reports[0])
         ),
     )
-    return int(bool(unlistable) or any(not report.has_only_notes for report in reports))
+    return int(bool(unreadable_folders) or any(not report.has_only_notes for report in reports))
 
 
 def report_text(report: DefectReport) -> str:
@@ -95,7 +95,7 @@ def _finding_group_lines(group: DefectGroup) -> Iterator[str]:
         yield f"         and {len(group.findings) - MAX_SHOWN_FINDINGS:,} more"
 
 
-def _overview_text(reports: list[DefectReport], unlistable: list[str]) -> str:
+def _overview_text(reports: list[DefectReport], unreadable_folders: list[str]) -> str:
     """Return the report on all sessions as text: a line for each session with problems, and the totals.
 
     Folders that can't be listed have a line too.
@@ -116,12 +116,12 @@ def _overview_text(reports: list[DefectReport], unlistable: list[str]) -> str:
             rows.append(f"{report.session_id}  {problems_text}: {codes}")
     clean_count = sum(report.has_only_notes for report in reports)
     unlistable_lines = []
-    for folder in unlistable:
+    for folder in unreadable_folders:
         unlistable_lines.append(f"{folder}  can't be listed: check its permissions")
     totals_text = f"{format_count(len(reports), 'session')}, {clean_count:,} clean, {len(rows):,} with problems."
-    if unlistable:
+    if unreadable_folders:
         further_lines = [
-            f"{format_count(len(unlistable), 'folder')} can't be listed; nothing in there was checked."
+            f"{format_count(len(unreadable_folders), 'folder')} can't be listed; nothing in there was checked."
         ]
     else:
         further_lines = []
@@ -133,12 +133,12 @@ def _repair_session(options: FsckOptions) -> None:
     report = repair.report
     if report.has_only_notes and options.branch is None:
         options.print_answer(
-            _reports_data([report]), lambda: f"{report.session_id}: clean, nothing to repair"
+            _make_reports_data([report]), lambda: f"{report.session_id}: clean, nothing to repair"
         )
         return
     receipt = write_if_worthwhile(repair.child, options.where, dry_run=options.dry_run)
     losses = list(repair.losses)
-    data = _reports_data([report]) | {"repair": receipt, "lost": losses}
+    data = _make_reports_data([report]) | {"repair": receipt, "lost": losses}
     if losses:
         rows = ["What could not be kept:", *(f"  {line}" for line in losses)]
     else:
@@ -146,8 +146,8 @@ def _repair_session(options: FsckOptions) -> None:
     options.print_answer(data, lambda: "\n".join([receipt_text(receipt), *rows]), receipt.warnings)
 
 
-def _reports_data(reports: list[DefectReport], unlistable: Sequence[str] = ()) -> dict[str, Any]:
-    return {"sessions": reports, "unlistable": list(unlistable), "repair": None, "lost": []}
+def _make_reports_data(reports: list[DefectReport], unreadable_folders: Sequence[str] = ()) -> dict[str, Any]:
+    return {"sessions": reports, "unlistable": list(unreadable_folders), "repair": None, "lost": []}
 
 
 def _track_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:

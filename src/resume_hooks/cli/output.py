@@ -59,7 +59,7 @@ def print_answer(
 ) -> None:
     """Print a verb's answer as a JSON document with the warnings, or as text with the warnings on stderr."""
     if as_json:
-        document = success_document(verb, data, warnings)
+        document = make_success_document(verb, data, warnings)
         if isinstance(data, CompleteData):
             _print_json(json.dumps(replace_all_surrogates(document), ensure_ascii=False, indent=2))
         else:
@@ -128,7 +128,7 @@ def _print_or_fail(text: str, *, err: bool = False) -> None:
         ) from error
 
 
-def success_document(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
+def make_success_document(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return the JSON document of a successful verb. Convert ``data`` to the form of the verb's schema."""
     if isinstance(data, CompleteData):
         form_data = data.data
@@ -237,7 +237,7 @@ def find_colour_preference(environ: Mapping[str, str]) -> bool | None:
 
 # the minimum size in bytes of a file for which a progress bar is shown during reading
 MIN_PROGRESS_BYTES = 32 * 1024 * 1024
-BAR_STEP_BYTES = 4 * 1024 * 1024  # the number of bytes between two updates of the progress bar
+PROGRESS_STEP_BYTES = 4 * 1024 * 1024  # the number of bytes between two updates of the progress bar
 
 
 @contextmanager
@@ -271,7 +271,7 @@ def show_scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
         def show_progress(line: Line, _record: Record, _node: Node | None) -> None:
             nonlocal next_update
             if line.offset >= next_update:
-                next_update = line.offset + BAR_STEP_BYTES
+                next_update = line.offset + PROGRESS_STEP_BYTES
                 advance(line.offset, size)
 
         yield [show_progress]

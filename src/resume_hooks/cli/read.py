@@ -14,9 +14,9 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import show_scan_progress
 from resume_hooks.cli.read_text import (
     commands_text,
-    error_gap_describer,
+    make_error_gap_describer,
     passages_text,
-    record_gap_describer,
+    make_record_gap_describer,
 )
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.reading import DEFAULT_PAGE_RECORDS, ReadOptions
@@ -179,7 +179,7 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
             ValueWithFields(row, {"calls": references})
             for row, references in zip(rows, call_references, strict=True)
         ]
-    gap = error_gap_describer if options.errors else record_gap_describer
+    gap = make_error_gap_describer if options.errors else make_record_gap_describer
     shown_part_text = _describe_shown_part(
         turns, reader.turns, "error" if options.errors else "", len(passages)
     )
@@ -248,7 +248,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     else:
         earlier_text = "from the first record"
     heading = _make_heading(session, names, f"{format_count(len(rows), 'record')}, {earlier_text}")
-    gap = record_gap_describer(page.passages, names)
+    gap = make_record_gap_describer(page.passages, names)
     options.print_answer(
         data, lambda: passages_text(heading, page.passages, names, options.max_chars, gap)
     )
@@ -316,7 +316,7 @@ def _print_record_with_neighbours(
     )
     passages = [*earlier_passages, middle_passage, *later_passages]
     heading = _make_heading(session, names, f"around {names.reference(requested_record.number)}")
-    gap = record_gap_describer(passages, names)
+    gap = make_record_gap_describer(passages, names)
     options.print_answer(
         {
             **_get_session_data(session),

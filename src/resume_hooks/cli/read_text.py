@@ -81,7 +81,7 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
     )
 
 
-def record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
+def make_record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return a function that formats the line for a gap: the count and the command to print the gap.
 
     If whole turns were omitted, the description has their numbers, for example "turns 3-5".
@@ -116,7 +116,7 @@ def record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) ->
     return describe_gap
 
 
-def error_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
+def make_error_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return a function that formats the line for omitted errors, with the command to print them."""
 
     def describe_gap(first_index: int, last_index: int) -> str:

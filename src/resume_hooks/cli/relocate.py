@@ -72,7 +72,7 @@ class SessionLoss(NamedTuple):
 
 
 def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
-    """Return why the client can't start on a session, or None if it can. Change nothing.
+    """Return why the client can't start on a session, or None if it can. Nothing is changed or restored.
 
     The result is always None for a session of another agent.
     """

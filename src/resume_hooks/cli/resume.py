@@ -58,7 +58,7 @@ def resume_session(options: ResumeOptions) -> None:
     if options.as_json and (strategy is not None or options.copy or options.print_only):
         raise UsageError(
             "--json only compares the ways to continue",
-            "To get a receipt as JSON, use the verb of that way, for example trim --json.",
+            "To get a receipt as JSON, use a verb such as trim --json.",
         )
     if not options.is_interactive:
         if options.everywhere:
@@ -101,7 +101,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
     # A child can be created from an archived copy, so only "go on" needs a restored session.
     if strategy in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = prepare_session_for_client(session)
-    for note in _list_notes(session, options.where):
+    for note in _list_session_notes(session, options.where):
         print_text(f"note: {note}")
     mode = StartMode(options.print_only, options.copy)
     if strategy is not None:
@@ -117,7 +117,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
         print_text("")
 
 
-def _list_notes(session: SessionFile, where: Where) -> list[str]:
+def _list_session_notes(session: SessionFile, where: Where) -> list[str]:
     """Return the notes of installed parts, and a note if a running client has the session open."""
     return [*list_open_session_notes(session, where), *notes_on_session(session.session_id, where)]
 
@@ -200,7 +200,7 @@ def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
     )
     start = find_client_start(comparison.session_id, session.path, comparison.folder, options.where)
     command = loss.command_to_continue(session) if loss else start.command
-    notes = [*([loss.reason] if loss else []), *_list_notes(session, options.where)]
+    notes = [*([loss.reason] if loss else []), *_list_session_notes(session, options.where)]
     commands = {"in_client": f"/resume {comparison.session_id}", "shell": command}
     options.print_answer(
         ValueWithFields(comparison, {"commands": commands}),

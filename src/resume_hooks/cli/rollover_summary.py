@@ -10,7 +10,7 @@ from typing import Any
 from resume_hooks.cli.child import (
     find_requested_model,
     get_model_time_limit,
-    make_call_reporter,
+    make_model_call_reporter,
     make_caller,
     print_child,
     receipt_text,
@@ -31,13 +31,16 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 
 def rollover_with_summary(options: RolloverOptions) -> Receipt:
-    """Create the child and return its receipt. A dry run prints what a model would read."""
+    """Create a child with a digest and a model's summary, and return the child's receipt.
+
+    A dry run prints what a model would read.
+    """
     refuse_start_in_other_folder(options)
     parent = options.locate_session(allow_other_agents=True)
     model = find_requested_model(options.model, parent, options.where)
 
     def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome:
-        progress = make_call_reporter(model.name, quiet=options.as_json)
+        progress = make_model_call_reporter(model.name, quiet=options.as_json)
         calls = ModelCalls(model, get_model_time_limit(options.timeout), progress)
         try:
             return summary.add_summary(rollover_plan, child, calls, options.where)

@@ -23,7 +23,7 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
 
-PIPE_COLUMNS = 200  # the width of a row in columns if the output is not a terminal
+ROW_COLUMNS_IN_PIPE = 200  # the width of a row in columns if the output is not a terminal
 # the minimum width of a title in columns, if the row has remarks after its title
 MIN_TITLE_COLUMNS = 24
 UNKNOWN_VALUE = "-"
@@ -93,7 +93,7 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
         return (
             f"No session {scope_text}{expiring_text}{f' after the first {offset:,}' if offset else ''}."
             + ("" if options.everywhere else " --all lists the sessions of every project.")
-            + "".join(f"\n{line}" for line in _omitted_runs_lines(page))
+            + "".join(f"\n{line}" for line in _format_omitted_runs(page))
         )
     now = time.time()
     ids = listing.short_ids(page.rows, options.where)
@@ -104,7 +104,7 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
     for row in page.rows:
         remarks.append(_format_remarks(row, folder, with_expiry=options.expiring))
     lines = _sessions_table(
-        rows_of_cells, remarks, shutil.get_terminal_size((PIPE_COLUMNS, 0)).columns
+        rows_of_cells, remarks, shutil.get_terminal_size((ROW_COLUMNS_IN_PIPE, 0)).columns
     )
     if page.has_more:
         next_page_lines = [
@@ -112,10 +112,10 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
         ]
     else:
         next_page_lines = []
-    return "\n".join([*lines, *next_page_lines, *_omitted_runs_lines(page)])
+    return "\n".join([*lines, *next_page_lines, *_format_omitted_runs(page)])
 
 
-def _omitted_runs_lines(page: ListingPage) -> list[str]:
+def _format_omitted_runs(page: ListingPage) -> list[str]:
     runs_text = format_count(page.omitted_helpers, "headless run")
     if page.omitted_helpers:
         return [f"Not listed: {runs_text} with a single question; --helpers lists these runs."]

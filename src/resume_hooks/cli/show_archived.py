@@ -44,7 +44,7 @@ def archived_session_text(archived: ArchivedSession, where: Where) -> str:
 def print_archived_page(options: SessionsOptions, project: Project | None, scope: str) -> None:
     """Print a page of the sessions that only the vault has. If ``project`` is None, list all projects.
 
-    The sessions that were written last come first.
+    The most recently used session comes first.
     """
     archive_lost_sessions(options.where)
     present_ids = set()

@@ -236,12 +236,12 @@ def three_prompts() -> list[object]:
 def test_the_state_at_a_prompt_is_found(project: Project, to: str) -> None:
     """The state at a prompt is found by turn, uuid and line."""
     found = state_at_prompt(project, three_prompts(), to)
-    assert (found.prompt.turn, found.is_exact, found.files.backups["a"].name) == (2, True, A2)
+    assert (found.prompt.turn_number, found.is_exact, found.files.backups["a"].name) == (2, True, A2)
 
 
 def test_the_position_last_is_the_last_prompt(project: Project) -> None:
     """The position "last" is the last prompt."""
-    assert state_at_prompt(project, three_prompts(), "last").prompt.turn == 3
+    assert state_at_prompt(project, three_prompts(), "last").prompt.turn_number == 3
 
 
 @pytest.mark.parametrize(
@@ -342,4 +342,4 @@ def test_a_cycle_of_parents_ends(project: Project) -> None:
     """A cycle of parents in a damaged session is followed once."""
     records = three_prompts()
     records[0] = {**records[0], "parentUuid": "a3"}  # type: ignore[dict-item]
-    assert state_at_prompt(project, records, "2").prompt.turn == 2
+    assert state_at_prompt(project, records, "2").prompt.turn_number == 2

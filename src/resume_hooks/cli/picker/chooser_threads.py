@@ -131,12 +131,12 @@ class ContentSearch:
 
     def _serve_and_report_end(self) -> None:
         try:
-            self._open_and_serve()
+            self._open_index_and_serve()
         finally:
             self.has_ended = True
             self._on_answer(None)
 
-    def _open_and_serve(self) -> None:
+    def _open_index_and_serve(self) -> None:
         # Imported in this thread: the import takes 60 ms, and the first display must not wait for
         # it.
         from resume_hooks.search.index.connect import opened_index

@@ -71,7 +71,7 @@ KEY_MOVES = {
     "pageup": -PAGE_KEY_LINES, "pagedown": PAGE_KEY_LINES, "home": -MAX_MOVE_LINES, "end": MAX_MOVE_LINES,
 }  # fmt: skip
 
-Listing = Callable[[bool], Iterator[ListEntry]]
+ListSessions = Callable[[bool], Iterator[ListEntry]]
 KeyAction = Callable[[ListedSession, str], str | ListedSession]
 """A key's function: it takes a session and the message on the screen, and returns a message or a
 session."""
@@ -119,7 +119,7 @@ class OfferedSessions(NamedTuple):
     object that searches the turns, or is None if turns are not searched.
     """
 
-    list_sessions: Listing
+    list_sessions: ListSessions
     folder: str
     key_actions: Mapping[str, KeyAction]
     make_search: Callable[[Callable[[SearchAnswer | None], None]], ContentSearch] | None = None
@@ -237,7 +237,7 @@ class Chooser:
             return "  No session here."
         return "  No session of this project: Ctrl+A lists all projects."
 
-    def preview_lines(self, row: ListedSession) -> Sequence[str]:
+    def find_preview_lines(self, row: ListedSession) -> Sequence[str]:
         """Return the lines of a session's preview, of the kind that the user selected with Tab."""
         return self._previews.find_lines(self.preview_kind, row)
 
@@ -469,7 +469,7 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
 
     # The hint about the list of all keys is left out if the terminal has too few rows for that
     # list.
-    def key_line() -> str:
+    def format_key_line() -> str:
         if chooser.terminal_size()[1] >= MIN_ROWS_FOR_HELP:
             return SHORT_KEYS_HELP + ALL_KEYS_HINT
         return SHORT_KEYS_HELP
@@ -491,7 +491,7 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
                 ),
                 _show_if(
                     lambda: chooser.terminal_size()[1] >= 6,
-                    _make_line_window(key_line, "class:aside"),
+                    _make_line_window(format_key_line, "class:aside"),
                 ),
             ]
         ),
@@ -512,7 +512,7 @@ def _make_line_window(text: Callable[[], str], style: str) -> Window:
 
 
 def _make_help_window(chooser: Chooser) -> Window:
-    def lines(width: int, _height: int) -> list[tuple[str, str]]:
+    def wrap_help_lines(width: int, _height: int) -> list[tuple[str, str]]:
         lines = []
         for line in ALL_KEYS_HELP:
             for part in wrap_to_columns(line, width, 3):
@@ -521,10 +521,10 @@ def _make_help_window(chooser: Chooser) -> Window:
 
     def choose_height() -> Dimension:
         return Dimension(
-            min=len(ALL_KEYS_HELP), preferred=len(lines(chooser.terminal_size()[0], 0))
+            min=len(ALL_KEYS_HELP), preferred=len(wrap_help_lines(chooser.terminal_size()[0], 0))
         )
 
-    return Window(_LinesControl(lines), height=choose_height, dont_extend_height=True)
+    return Window(_LinesControl(wrap_help_lines), height=choose_height, dont_extend_height=True)
 
 
 def _draw_rows(chooser: Chooser, width: int, height: int) -> list[tuple[str, str]]:
@@ -569,7 +569,7 @@ def _make_preview_window(chooser: Chooser, **size: object) -> Window:
             *describe_session(row),
             *_describe_turn_hit(chooser, row, width),
             "",
-            *chooser.preview_lines(row),
+            *chooser.find_preview_lines(row),
         ]
         styles = ["class:kind", "class:head"]
         lines = []

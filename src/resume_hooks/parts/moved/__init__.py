@@ -21,7 +21,7 @@ PART = Part(
             "verbs.other_copies:delete_other_copies",
         ),
     ),
-    checks=(Check("copies", "copies:check_copies", insert_before="giants"),),
+    checks=(Check("copies", "copies:check_for_duplicate_sessions", insert_before="giants"),),
     answers=(
         Answer(questions.likely_folders_of_session, "find_moved_repo:find_session_homes"),
         Answer(questions.note_on_session, "copies:format_copies_note"),

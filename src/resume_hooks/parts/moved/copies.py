@@ -59,10 +59,10 @@ def format_copies_note(session_id: str, where: Where) -> str:
     )
 
 
-def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
+def choose_copy_to_keep(named_copy: SessionFile, where: Where, *, is_chosen_by_path: bool) -> SessionCopies:
     """Choose the copy to keep.
 
-    If ``by_path`` is true, the user has chosen ``named_copy`` by its path. Otherwise choose the
+    If ``is_chosen_by_path`` is true, the user has chosen ``named_copy`` by its path. Otherwise choose the
     copy that contains all records. Raise UsageError if the session has only one copy, and
     ResumeHooksError if each copy lacks records of another copy.
     """
@@ -81,7 +81,7 @@ def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> Sess
         missing_counts[path] = len(all_ids - uuids)
     copy_to_keep = (
         named_copy
-        if by_path
+        if is_chosen_by_path
         else next((copy for copy in copies if not missing_counts[copy.path]), None)
     )
     if copy_to_keep is None:
@@ -98,7 +98,7 @@ def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> Sess
     return SessionCopies(copy_to_keep, other_copies, missing_counts[copy_to_keep.path])
 
 
-def check_copies(_: str) -> Finding:
+def check_for_duplicate_sessions(_: str) -> Finding:
     """Return doctor's finding about sessions that are in several project folders.
 
     Newer clients refuse to resume these sessions from other folders.

@@ -24,7 +24,7 @@ from resume_hooks.system.git_worktrees import find_main_checkout, list_worktrees
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
-READ_TAIL_BYTES = 4 * 1024 * 1024
+MAX_TAIL_BYTES = 4 * 1024 * 1024
 """Number of bytes at the end of a transcript in which commits and files are searched for."""
 
 MAX_GIT_SECONDS = 2.0
@@ -88,8 +88,8 @@ def read_folder_mentions(path: str, folder: str) -> FolderMentions:
     Raise SessionNotFound if the transcript cannot be read.
     """
     with open_transcript(path) as stream:
-        stream.seek(max(0, os.fstat(stream.fileno()).st_size - READ_TAIL_BYTES))
-        text = stream.read(READ_TAIL_BYTES)
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - MAX_TAIL_BYTES))
+        text = stream.read(MAX_TAIL_BYTES)
     commits = dict.fromkeys(
         (m.group(1) or m.group(2)).decode() for m in _COMMIT_ID_PATTERN.finditer(text)
     )
@@ -109,7 +109,7 @@ def read_folder_mentions(path: str, folder: str) -> FolderMentions:
 def find_likely_folders(
     traces: FolderMentions, folders: Iterable[str], where: Where
 ) -> list[MovedFolder]:
-    """Return those of the ``folders`` and their worktrees that may be the moved folder, best first.
+    """Return the folders, or worktrees of them, that may be the moved folder, most likely first.
 
     A folder is returned in three cases: it contains one of the commits, it contains at least half
     of the files, or git has recorded the old folder as one of its worktrees.

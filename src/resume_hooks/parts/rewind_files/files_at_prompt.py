@@ -63,8 +63,8 @@ class RewindTarget(NamedTuple):
 class PromptState(NamedTuple):
     """A prompt, and the state of the files at this prompt.
 
-    If ``is_exact`` is false, ``state`` is from an earlier prompt, and files were edited between the
-    two prompts. ``states`` are the states on the branch of the prompt, and on branches that
+    If ``is_exact`` is false, ``files`` is from an earlier prompt, and files were edited between the
+    two prompts. ``branch_states`` are the states on the branch of the prompt, and on branches that
     continue from the prompt.
     """
 
@@ -146,21 +146,21 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
 def _find_unedited_state(
     history: FileHistory, nearest_states: list[FilesAtPrompt], prompt: Prompt
 ) -> FilesAtPrompt | None:
-    """Return the state in ``nearest_states`` if no tool wrote a file between this state and the prompt.
+    """Return the first state such that no tool wrote a file between this state and the prompt, or None.
 
-    The state is then also the state at the prompt. If a tool wrote a file, return None.
+    The state is then also the state at the prompt.
     """
     for state in nearest_states:
         start_line, end_line = sorted((state.line, prompt.line))
-        if not any(start_line < line < end_line for line in history.edited_lines):
+        if not any(start_line < line < end_line for line in history.edited_line_numbers):
             return state
     return None
 
 
 def describe_prompt(prompt: Prompt) -> str:
     """Return a prompt's turn or line number, and its first words."""
-    if prompt.turn:
-        position = f"turn {prompt.turn}"
+    if prompt.turn_number:
+        position = f"turn {prompt.turn_number}"
     else:
         position = f"line {prompt.line}"
     return f'{position} "{collapse_line(prompt.first_words, MAX_QUOTE_CHARACTERS)}"'
@@ -173,14 +173,14 @@ def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
     """
     prompts = history.prompts
     if target.turn_number is not None:
-        numbered_prompts = [candidate for candidate in prompts if candidate.turn]
+        numbered_prompts = [candidate for candidate in prompts if candidate.turn_number]
         if not target.turn_number:
             matches = numbered_prompts[-1:]
         else:
-            matches = [candidate for candidate in numbered_prompts if candidate.turn == target.turn_number]
+            matches = [candidate for candidate in numbered_prompts if candidate.turn_number == target.turn_number]
         if not matches:
             if numbered_prompts:
-                turns_text = f"It has turns 1 to {numbered_prompts[-1].turn}."
+                turns_text = f"It has turns 1 to {numbered_prompts[-1].turn_number}."
             else:
                 turns_text = "The session has no turns."
             raise UsageError(f"No turn {target.turn_number or 'at all'} in this session", turns_text)

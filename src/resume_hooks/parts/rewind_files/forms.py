@@ -21,7 +21,7 @@ class RewindTo(StrictModel):
     uuid: str = prompt_field(lambda at: at.prompt.uuid)
     reference: str = Field(description="session and 0-based line")
     turn: int | None = prompt_field(
-        lambda at: at.prompt.turn or None, "null for a message that opens no turn"
+        lambda at: at.prompt.turn_number or None, "null for a message that opens no turn"
     )
     words: str = prompt_field(lambda at: at.prompt.first_words)
     exact: bool = prompt_field(
@@ -38,7 +38,7 @@ class FileRow(StrictModel):
 
     path: str = change_field(
         lambda change: change.project_path.path,
-        "relative to the project; the transcript's own path if it was refused",
+        "relative to the project; if the path was refused, as in the transcript",
     )
     action: Literal["restore", "create", "delete", "none"] = change_field(
         lambda change: change.action
@@ -49,7 +49,7 @@ class FileRow(StrictModel):
     )
     changed_since: bool | None = change_field(
         lambda change: change.changed_since,
-        "differs from the last state that the session knew; null if unknown",
+        "whether the file differs from the last state that the session knew; null if that is unknown",
     )
     added: int | None = change_field(
         lambda change: change.difference.added_line_count, "number of added lines; null for a file that is not text"
@@ -76,6 +76,6 @@ class RewindFilesSchema(StrictModel):
     undo: bool
     to: RewindTo | None = Field(description="null for an undo")
     files: list[FileRow]
-    complete: bool = Field(description="no file was missing or refused")
+    complete: bool = Field(description="true if no file was missing or refused")
     written: bool
     kept: str | None = Field(description="folder with copies of overwritten and removed files")

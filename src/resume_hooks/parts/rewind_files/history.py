@@ -48,13 +48,13 @@ class Backup(NamedTuple):
 class Prompt(NamedTuple):
     """A user's message.
 
-    ``line`` is its line number, counted from 0. ``turn`` is the number of the turn that it starts,
+    ``line`` is its line number, counted from 0. ``turn_number`` is the number of the turn that it starts,
     or 0 if it starts no turn. ``first_words`` are its first words.
     """
 
     uuid: str
     line: int
-    turn: int
+    turn_number: int
     first_words: str
 
 
@@ -84,7 +84,7 @@ class FileHistory:
     """The file history of a session.
 
     ``states`` are in the order of their prompts. ``nodes_by_uuid`` maps uuids to the records of the
-    session. ``last_edits`` maps the path of each file to its last edit. ``edited_lines`` are the
+    session. ``last_edits`` maps the path of each file to its last edit. ``edited_line_numbers`` are the
     line numbers of all edits.
     """
 
@@ -92,7 +92,7 @@ class FileHistory:
     states: tuple[FilesAtPrompt, ...]
     prompts: tuple[Prompt, ...]
     last_edits: Mapping[str, LastEdit]
-    edited_lines: tuple[int, ...]
+    edited_line_numbers: tuple[int, ...]
     nodes_by_uuid: Mapping[str, Node] = field(repr=False)
 
 
@@ -135,7 +135,7 @@ def read_file_history(session: SessionFile) -> FileHistory:
         states,
         prompts,
         file_records.edits,
-        tuple(file_records.edited),
+        tuple(file_records.edited_line_numbers),
         transcript.nodes_by_uuid,
     )
 
@@ -153,7 +153,7 @@ class _FileRecordCollector:
 
     def __init__(self) -> None:
         self.edits: dict[str, LastEdit] = {}
-        self.edited: list[int] = []
+        self.edited_line_numbers: list[int] = []
         self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
         self._added_backups: list[tuple[int, str, str, Backup]] = []
         self.words: dict[int, str] = {}
@@ -171,7 +171,7 @@ class _FileRecordCollector:
                 and (path := get_string(result, "filePath"))
             ):
                 self.edits[path] = LastEdit(line.number, _hash_edited_text(result))
-                self.edited.append(line.number)
+                self.edited_line_numbers.append(line.number)
             if not node.results and not node.is_prompt:
                 self.words[line.number] = collapse_line(plain_line(extract_first_words(record)), 80)
         elif kind == FILE_SNAPSHOT:

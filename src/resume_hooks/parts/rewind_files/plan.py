@@ -165,7 +165,7 @@ class FileChange(NamedTuple):
     source: StoredContent | None = None
     old_version: FileVersion | None = None
     new_version: FileVersion | None = None
-    replaced_status: os.stat_result | None = None
+    replaced_file_status: os.stat_result | None = None
     changed_since: bool | None = None
     difference: Difference = Difference(0, 0)
 
@@ -179,8 +179,8 @@ class FileChange(NamedTuple):
 class FilesPlan:
     """A plan to restore the files below ``root``.
 
-    ``folders`` are removed afterwards if they are empty, for an undo. ``undone_run_time`` is the
-    time of the run that an undo reverts, or ``""`` if the plan is not an undo.
+    ``folders`` are the folders to remove after an undo if they are empty. ``undone_run_time`` is
+    the time of the run that an undo reverts, or ``""`` if the plan is not an undo.
     """
 
     session_id: str
@@ -259,7 +259,7 @@ def require_writable_folder(root_descriptor: int, place: ProjectPath) -> None:
 
 
 def read_stored_content(source: StoredContent) -> tuple[bytes, int]:
-    """Return the bytes of a stored content, and the mode of its file.
+    """Return the stored bytes of a file, and the mode of the file that stores them.
 
     Raise OSError or WriteFailed if the file does not exist or is not a regular file.
     """
@@ -325,7 +325,7 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
         source=target.source,
         old_version=current_version,
         new_version=target_version,
-        replaced_status=state,
+        replaced_file_status=state,
         changed_since=changed_since,
         difference=compare_texts(current_content, content),
     )

@@ -199,7 +199,7 @@ def _copy_file(
     else:
         current_version = None
     if current_version != change.old_version or not project_files.is_same_state(
-        state, change.replaced_status
+        state, change.replaced_file_status
     ):
         raise WriteFailed(
             f"{change.project_path.path} changed while it was read",
@@ -321,8 +321,8 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
         root_descriptor, change.project_path.parts[:-1], create=change.action == "create"
     ) as folder_descriptor:
         if change.source is None or change.new_version is None:
-            if change.replaced_status is not None:
-                project_files.remove_project_file(path, change.replaced_status, folder_descriptor)
+            if change.replaced_file_status is not None:
+                project_files.remove_project_file(path, change.replaced_file_status, folder_descriptor)
             return
         content, _ = plan.read_stored_content(change.source)
         if plan.make_file_version(content, change.new_version.mode) != change.new_version:
@@ -334,7 +334,7 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
         # bits, which a backup does not contain.
         mode = None if has_same_mode else change.new_version.mode
         project_files.write_project_file(
-            path, content, change.replaced_status, mode=mode, dir_fd=folder_descriptor
+            path, content, change.replaced_file_status, mode=mode, dir_fd=folder_descriptor
         )
 
 

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from resume_hooks.cli.child import (
     find_requested_model,
     get_model_time_limit,
-    make_call_reporter,
+    make_model_call_reporter,
     make_caller,
     print_child,
     receipt_text,
@@ -157,7 +157,7 @@ def _ask_model(trimmable: TrimmableSession, options: Any) -> tuple[SmartPlan, Mo
     offer = build_offer(
         trimmable, build_smart_options(options.keep_recent, select_rules(prompt)), options.where
     )
-    progress = make_call_reporter(model.name, quiet=options.as_json)
+    progress = make_model_call_reporter(model.name, quiet=options.as_json)
     result = ask_model_about_offer(
         model,
         offer,

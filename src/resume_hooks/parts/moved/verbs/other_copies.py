@@ -9,7 +9,7 @@ from resume_hooks.cli.output import print_text
 from resume_hooks.cli.trash import EMPTY_DELETE_DATA, describe_deletion
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.moved.copies import choose_copy
+from resume_hooks.parts.moved.copies import choose_copy_to_keep
 from resume_hooks.sessions.archived.layout import path_in_config_home
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
@@ -25,8 +25,8 @@ def delete_other_copies(options: DeleteOptions) -> None:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
     is_asking = options.must_ask("Deleting")
     session = options.locate_session()
-    copies = choose_copy(
-        session, options.where, by_path=os.path.basename(session.path) in str(options.locator)
+    copies = choose_copy_to_keep(
+        session, options.where, is_chosen_by_path=os.path.basename(session.path) in str(options.locator)
     )
     plans = []
     for other in copies.other_copies:

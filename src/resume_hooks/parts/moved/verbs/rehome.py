@@ -30,7 +30,7 @@ def rehome_folder(options: RehomeOptions) -> int:
     if is_folder_in_place(old_folder, options.where):
         raise UsageError(
             f"{old_folder} is still there",
-            "The folder's sessions work there; fork --home copies one session.",
+            "Its sessions can be resumed as they are. To copy one session: resume-hooks fork --home",
         )
     sessions = find_folder_sessions(old_folder, options.where)
     if not sessions:

@@ -27,7 +27,7 @@ from resume_hooks.system.text import format_count, plain_line, plain_text
 
 MAX_PRINTED_LINES = 400  # Maximum number of lines to show in all differences together.
 MAX_LISTED_FILES = 3  # Maximum number of files that an error message lists.
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_DIFFERENCE_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class _RequestedRewind(NamedTuple):
@@ -278,7 +278,7 @@ def _format_differences(files_plan: FilesPlan) -> Iterator[str]:
         yield click.style(f"--- {plain_line(change.project_path.path)}", bold=True)
         for line in difference.lines[:remaining_lines]:
             shown_line = plain_text(line).replace("\n", " ")
-            yield click.style(shown_line, fg=_COLOURS.get(line[:1]))
+            yield click.style(shown_line, fg=_DIFFERENCE_COLOURS.get(line[:1]))
         hidden_count = difference.hidden_line_count + len(difference.lines[remaining_lines:])
         if hidden_count:
             yield f"... and {hidden_count:,} more lines"
