@@ -200,7 +200,7 @@ def test_completion_is_limited_in_number_and_time(
         rows = [{**row, "cwd": str(completion_folder)} for row in conversation(3, session_id=other)]
         write_session(config_home.project(str(completion_folder)), other, rows)
     monkeypatch.chdir(completion_folder)
-    assert len(complete_sessions.complete_locators("2")) == complete_sessions.MAX_SESSIONS
+    assert len(complete_sessions.complete_locators("2")) == complete_sessions.MAX_OFFERED_SESSIONS
     monkeypatch.setattr(complete_sessions, "MAX_TITLE_READING_SECONDS", -1.0)
     assert {item.help for item in complete_sessions.complete_locators("2")} == {"a session"}
     assert complete_sessions.complete_locators("upload") == []

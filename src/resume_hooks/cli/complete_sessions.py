@@ -22,7 +22,7 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MAX_SESSIONS = 40  # the maximum number of sessions to offer; the newest sessions come first
+MAX_OFFERED_SESSIONS = 40  # the maximum number of sessions to offer; the newest sessions come first
 # the time limit in seconds for reading titles; when it is reached, the remaining sessions are
 # offered without a title
 MAX_TITLE_READING_SECONDS = 0.06
@@ -99,5 +99,5 @@ def _list_completions(beginning: str) -> Iterator[CompletionItem[str]]:
                 id_characters = len(session.session_id)
             yield CompletionItem(session.session_id[:id_characters], help=title or "a session")
             count += 1
-        if count == MAX_SESSIONS:
+        if count == MAX_OFFERED_SESSIONS:
             return

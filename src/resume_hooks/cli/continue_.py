@@ -16,7 +16,7 @@ from resume_hooks.cli import relocate
 from resume_hooks.cli.ask_question import AnswerChoice, ask_question
 from resume_hooks.cli.child import print_child_note
 from resume_hooks.cli.options import FORK, GO_ON, WAYS_TO_CONTINUE
-from resume_hooks.cli.output import print_text, redirect_to_stderr
+from resume_hooks.cli.output import print_text, redirect_stdout_to_stderr
 from resume_hooks.cli.start_client import (
     ClientStart,
     find_client_start,
@@ -56,7 +56,7 @@ def continue_session(options: ContinueOptions) -> None:
         not is_fork_of_archived
         and (loss := relocate.find_session_loss(session, options.where)) is not None
     ):
-        raise loss.make_refusal(session)
+        raise loss.make_refusal_error(session)
     child = fork_whole_session(session) if options.must_fork else None
     start = _find_start_of_session(session, child)
     if child is not None:
@@ -186,7 +186,7 @@ def make_child_by_strategy(session: SessionFile, strategy: str) -> Receipt:
     # The verb is loaded late, because a verb that asks a model takes 100 ms to load.
     verb, *flags = strategy.split()
     options = {flag.removeprefix("--"): True for flag in flags}
-    with redirect_to_stderr():
+    with redirect_stdout_to_stderr():
         child: Receipt = click.get_current_context().invoke(
             load_command(verb), locator=session.path, **options
         )

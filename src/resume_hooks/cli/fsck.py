@@ -69,7 +69,7 @@ def report_text(report: DefectReport) -> str:
         else:
             notes_text = ""
         return f"{report.session_id}: clean{notes_text}"
-    rows = [line for group in report.groups for line in _finding_group_lines(group)]
+    rows = [line for group in report.groups for line in _format_finding_group(group)]
     counts_text = ", ".join(
         format_count(report.count_findings(severity), severity) for severity in SEVERITIES
     )
@@ -80,7 +80,7 @@ def report_text(report: DefectReport) -> str:
     return "\n".join([*rows, f"{counts_text}.", *([repair_line] if is_repairable else [])])
 
 
-def _finding_group_lines(group: DefectGroup) -> Iterator[str]:
+def _format_finding_group(group: DefectGroup) -> Iterator[str]:
     kind = group.kind
     severity_text = click.style(kind.severity.upper().ljust(7), fg=_SEVERITY_COLOURS[kind.severity])
     yield f"{severity_text}  {kind.code}: {kind.consequence}"

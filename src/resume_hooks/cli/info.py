@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from resume_hooks.cli.options import notes_on_session
+from resume_hooks.cli.options import list_part_notes
 from resume_hooks.cli.output import facts_table, show_scan_progress
 from resume_hooks.cli.verbs.sessions import InfoOptions, RenameOptions
 from resume_hooks.errors import UsageError
@@ -45,7 +45,7 @@ def print_info(options: InfoOptions) -> None:
     limitation = row_of_agent(session.agent).loss_note
     notes = [
         *([limitation] if limitation else []),
-        *notes_on_session(session.session_id, options.where),
+        *list_part_notes(session.session_id, options.where),
     ]
     options.print_answer(data, lambda: facts_table(_info_rows(data)), notes)
 

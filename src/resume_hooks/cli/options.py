@@ -473,7 +473,7 @@ def find_project_folder(folder: str | None) -> str:
     return canonical_path(os.path.join(current_folder(), os.path.expanduser(folder or ".")))
 
 
-def notes_on_session(session_id: str, where: Where) -> list[str]:
+def list_part_notes(session_id: str, where: Where) -> list[str]:
     """Return the notes of all installed parts about a session."""
     notes = []
     for note_on in find_answers(questions.note_on_session):

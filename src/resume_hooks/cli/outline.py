@@ -48,18 +48,18 @@ def show_outline(options: OutlineOptions) -> None:
         format_outline, session_outline, turns, names, options.max_chars, options.touched
     )
     options.print_answer(
-        _outline_data(session, session_outline, turns, names),
+        _make_outline_data(session, session_outline, turns, names),
         text,
         [limitation] if limitation else [],
     )
 
 
-def _outline_data(
+def _make_outline_data(
     session: SessionFile, session_outline: Outline, turns: list[OutlineTurn], names: TranscriptNames
 ) -> ValueWithFields:
     shown_turns = {turn.number for turn in turns}
 
-    def reference(line: int) -> str:
+    def format_reference(line: int) -> str:
         return f"{names.full}:{line}"
 
     return ValueWithFields(
@@ -67,13 +67,13 @@ def _outline_data(
         {
             "session_id": session.session_id,
             "session_file": session.original_path,
-            "turns": [ValueWithFields(turn, {"reference": reference(turn.line)}) for turn in turns],
+            "turns": [ValueWithFields(turn, {"reference": format_reference(turn.line)}) for turn in turns],
             "compactions": [
                 ValueWithFields(
                     compaction,
                     {
-                        "reference": reference(compaction.line),
-                        "summary": reference(compaction.summary_line)
+                        "reference": format_reference(compaction.line),
+                        "summary": format_reference(compaction.summary_line)
                         if compaction.summary_line >= 0
                         else None,
                     },

@@ -102,7 +102,7 @@ def replace_unencodable_characters() -> None:
 
 
 @contextmanager
-def redirect_to_stderr() -> Iterator[None]:
+def redirect_stdout_to_stderr() -> Iterator[None]:
     """Send the with block's output to stderr, because a shell may capture stdout and run it as a command."""
     with redirect_stdout(sys.stderr):
         yield

@@ -396,7 +396,7 @@ def _print_record(original_record: OriginalRecord, options: ReadOptions) -> None
         find_page_end(rendering.text, first_character, max_characters),
     )
     page, is_last_page = rendering.text[first_character:end], end >= text_length
-    data = _record_data(original_record, rendering, page, record) | {
+    data = _make_record_data(original_record, rendering, page, record) | {
         "next_skip": None if is_last_page else end
     }
     notice = [LOST_ORIGINAL_NOTICE] if is_marked_as_trimmed(record) else []
@@ -441,7 +441,7 @@ def _print_raw_record(entry: RecordLine) -> None:
         raise OutputFailed(f"The record could not be printed: {error.strerror}") from error
 
 
-def _record_data(
+def _make_record_data(
     original_record: OriginalRecord, rendering: Rendering, text: str, record: Record
 ) -> dict[str, Any]:
     original = original_record.original

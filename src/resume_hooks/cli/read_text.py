@@ -82,10 +82,10 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
 
 
 def make_record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return a function that formats the line for a gap: the count and the command to print the gap.
+    """Return a function that formats the line for a gap. The line contains the command to print the gap.
 
-    If whole turns were omitted, the description has their numbers, for example "turns 3-5".
-    Otherwise the command begins at the first omitted record.
+    It also contains the number of omitted records, and the numbers of the turns if whole turns were
+    omitted, for example "turns 3-5". Otherwise the command begins at the first omitted record.
     """
 
     def describe_gap(first_index: int, last_index: int) -> str:
@@ -133,7 +133,7 @@ def commands_text(
     """Return one line for each command. Cut long commands first, then leave out commands in the middle."""
     lines: list[str] = []
     for length in COMMAND_LENGTH_LIMITS:
-        lines = [_command_line(shell_call, names, length) for shell_call in commands]
+        lines = [_format_command_line(shell_call, names, length) for shell_call in commands]
         if not max_characters or sum(len(line) + 1 for line in lines) < max_characters - 300:
             break
 
@@ -147,7 +147,7 @@ def commands_text(
     )
 
 
-def _command_line(command: ShellCall, names: TranscriptNames, max_characters: int) -> str:
+def _format_command_line(command: ShellCall, names: TranscriptNames, max_characters: int) -> str:
     if command.exit_code is not None:
         state = f"{command.state}, exit code {command.exit_code}"
     else:

@@ -48,7 +48,7 @@ class SessionLoss(NamedTuple):
     homes: tuple[MovedFolder, ...]
     is_archived: bool = False
 
-    def make_refusal(self, session: SessionFile) -> ResumeHooksError:
+    def make_refusal_error(self, session: SessionFile) -> ResumeHooksError:
         """Return the error for a verb that cannot ask the user for another folder."""
         if self.is_archived:
             return make_only_archived_error(session.session_id)

@@ -16,7 +16,7 @@ from resume_hooks.cli.continue_ import (
     list_open_session_notes,
     prepare_session_for_client,
 )
-from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_on_session
+from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, list_part_notes
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.start_client import find_client_start
 from resume_hooks.cli.value_with_fields import ValueWithFields
@@ -119,7 +119,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
 
 def _list_session_notes(session: SessionFile, where: Where) -> list[str]:
     """Return the notes of installed parts, and a note if a running client has the session open."""
-    return [*list_open_session_notes(session, where), *notes_on_session(session.session_id, where)]
+    return [*list_open_session_notes(session, where), *list_part_notes(session.session_id, where)]
 
 
 def _find_session_by_name(locator: str | None) -> SessionFile | None:
@@ -189,7 +189,7 @@ def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
     loss = relocate.find_session_loss(session, options.where)
     if strategy is not None or options.print_only or options.copy:
         if loss is not None and not (loss.is_archived and strategy not in {None, GO_ON}):
-            raise loss.make_refusal(session)
+            raise loss.make_refusal_error(session)
         if not continue_by_strategy(
             session, strategy or GO_ON, StartMode(not options.copy, options.copy)
         ):

@@ -99,7 +99,7 @@ def print_or_change_settings(options: ConfigOptions) -> None:
         notes = settings.describe_former_settings()
     else:
         notes = []
-    notes += _vault_notes(options.where) if "vault" in rows_by_name else []
+    notes += _list_vault_notes(options.where) if "vault" in rows_by_name else []
     notes += _list_policy_notes(options.where) if "compaction" in rows_by_name else []
     if options.key == "compaction" and options.value is not None and "@" in options.value:
         notes.append(OPEN_SESSIONS_NOTE)
@@ -118,7 +118,7 @@ def _list_policy_notes(where: Where) -> list[str]:
     ]
 
 
-def _vault_notes(where: Where) -> list[str]:
+def _list_vault_notes(where: Where) -> list[str]:
     if permission.check_archiving_allowed(where)[0] or not os.path.isdir(
         held_links.links_folder(where)
     ):

@@ -217,7 +217,7 @@ class FakeContentSearch(ContentSearch):
         self._find_hits = find_hits
 
     def _open_index_and_serve(self) -> None:
-        while (asked := self._next_request()) is not None:
+        while (asked := self._wait_for_next_request()) is not None:
             self._on_answer(SearchAnswer(asked, self._find_hits(asked.text), 7))
 
 

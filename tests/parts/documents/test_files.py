@@ -173,7 +173,7 @@ def test_a_missing_project_gets_no_document(config_home: ConfigHome, project: Pa
     """If the project's folder is missing, the result has a warning, and the folder is not created."""
     project.rmdir()
     files = write_child_and_documents(config_home, project, handoff_dir="_handoffs")
-    assert "is not here" in files.warnings[0]
+    assert "uncertain which folder" in files.warnings[0]
     assert not project.exists()
 
 

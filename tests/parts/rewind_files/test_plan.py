@@ -355,7 +355,7 @@ def test_changes_since_the_last_state_are_marked(
             snapshot_record(prompt_id(2), {"a": project.write_backup("a", "second\n", 2)}),
         ]
     )
-    assert project.plan_restore(session).changes[0].changed_since is changed
+    assert project.plan_restore(session).changes[0].differs_from_known_state is changed
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_changes_since_the_last_edit_are_marked(
     session = project.write_session(
         [*records, *write_call(str(path), "written\n", uuid="e", parent="a1")]
     )
-    assert project.plan_restore(session).changes[0].changed_since is changed
+    assert project.plan_restore(session).changes[0].differs_from_known_state is changed
 
 
 def test_binary_and_long_differences_are_only_counted(project: Project) -> None:

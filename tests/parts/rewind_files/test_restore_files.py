@@ -146,7 +146,7 @@ def test_an_undo_marks_files_that_were_changed_by_hand(project: Project) -> None
     restore_files.write_files(plan_four_changes(project), project.home.where)
     project.write_file("a", "by hand\n")
     undo = restore_files.plan_undo(SESSION, project.home.where)
-    assert {change.project_path.path: change.changed_since for change in undo.changes_to_write} == {
+    assert {change.project_path.path: change.differs_from_known_state for change in undo.changes_to_write} == {
         "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
     }  # fmt: skip
     kept = restore_files.write_files(undo, project.home.where)

@@ -163,7 +163,7 @@ class ContentSearch:
         from resume_hooks.search.scope import Scope, project_scope_of_folder
 
         searchers: dict[bool, Searcher] = {}
-        while (request := self._next_request()) is not None:
+        while (request := self._wait_for_next_request()) is not None:
             if request.covers_all_projects not in searchers:
                 if request.covers_all_projects:
                     scope = Scope()
@@ -178,7 +178,7 @@ class ContentSearch:
                 )
             )
 
-    def _next_request(self) -> SearchRequest | None:
+    def _wait_for_next_request(self) -> SearchRequest | None:
         """Wait until no key has been pressed for a moment, then return the latest request.
 
         Return None if the search is stopped.

@@ -180,7 +180,7 @@ class Chooser:
         former_hook = threading.excepthook
         threading.excepthook = self._handle_thread_error
         try:
-            chosen_session = self.app.run(pre_run=self._start, set_exception_handler=False)
+            chosen_session = self.app.run(pre_run=self._start_loading, set_exception_handler=False)
         except (EOFError, OSError) as error:
             if _is_terminal_open():
                 if isinstance(error, OSError):
@@ -249,7 +249,7 @@ class Chooser:
     def _key_bindings(self, key_actions: Mapping[str, KeyAction]) -> KeyBindings:
         keys = KeyBindings()
         for name, lines in KEY_MOVES.items():
-            keys.add(name)(lambda _event, lines=lines: self._move(lines))
+            keys.add(name)(lambda _event, lines=lines: self._move_selection(lines))
         # An eager binding acts on Esc without waiting for a longer sequence. ``sequences`` has
         # already dropped the sequences that begin with Esc.
         keys.add("escape", eager=True)(lambda _event: self._close(None))
@@ -259,7 +259,7 @@ class Chooser:
         actions = {
             "c-c": lambda: self._close(None),
             "<sigint>": lambda: self._close(None),
-            "enter": self._choose_marked,
+            "enter": self._choose_marked_session,
             "tab": self._show_next_preview,
             "c-a": self._toggle_projects,
             "f1": self._toggle_help,
@@ -270,11 +270,11 @@ class Chooser:
             keys.add(name)(lambda _event, key_action=key_action: self._run_action(key_action))
         return keys
 
-    def _move(self, lines: int) -> None:
+    def _move_selection(self, lines: int) -> None:
         self.message = ""  # The message was about the previously chosen session.
         self.choices.move_choice(lines)
 
-    def _choose_marked(self) -> None:
+    def _choose_marked_session(self) -> None:
         if self.choices.chosen_session is not None:
             self._close(self.choices.chosen_session)
 
@@ -312,7 +312,7 @@ class Chooser:
         if not self.app.is_done:
             self.app.exit(exception=error or RuntimeError("the chooser failed"))
 
-    def _start(self) -> None:
+    def _start_loading(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(
             lambda _, context: self._close_after_bug(context.get("exception"))
@@ -559,7 +559,7 @@ def _describe_turn_hit(chooser: Chooser, row: ListedSession, width: int) -> list
 
 
 def _make_preview_window(chooser: Chooser, **size: object) -> Window:
-    def lines(width: int, height: int) -> list[tuple[str, str]]:
+    def draw_preview_lines(width: int, height: int) -> list[tuple[str, str]]:
         row = chooser.choices.chosen_session
         if row is None:
             return [("", "")]
@@ -579,4 +579,4 @@ def _make_preview_window(chooser: Chooser, **size: object) -> Window:
             )
         return lines
 
-    return Window(_LinesControl(lines), **size)  # type: ignore[arg-type]
+    return Window(_LinesControl(draw_preview_lines), **size)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ class _WayChoice(click.Choice):  # type: ignore[type-arg]  # generic since click
 
 
 class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_session"):
-    """Choose a session, compare what continuing it would cost, and continue.
+    r"""Choose a session, compare what continuing it would cost, and continue.
 
     On a terminal, without an exact SESSION, you choose from a list that is searched as you type.
     Then you choose a way: continue the session, or a child of it. The client starts in the
@@ -32,7 +32,8 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
     command for each way follows, and the last line is the command that continues the session
     itself. --table adds estimates for each way, from the token counts of this session's own
     requests: the tokens in the context, the uncached tokens of the next turn, and the number of
-    turns after which the way has cost less than going on. docs/estimates.md explains the estimates.
+    turns after which the way becomes cheaper than going on. docs/estimates.md explains the
+    estimates.
 
     \b
     Examples:

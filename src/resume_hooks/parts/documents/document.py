@@ -130,13 +130,13 @@ def _resolve_setting_folder(value: str, home: str) -> str:
         return os.path.realpath(value)
     if not home:
         raise WriteFailed(
-            f"{FOLDER_SETTING} was ignored: the folder that this session belongs to is not here"
+            f"{FOLDER_SETTING} was ignored: it is uncertain which folder this session belongs to"
         )
     path = os.path.realpath(os.path.join(home, value))
     if not _is_inside(path, home):
         raise WriteFailed(f"{FOLDER_SETTING} was ignored: {value} leads out of {home}")
     if path != os.path.normpath(os.path.join(os.path.realpath(home), value)):
-        # For example, the repository may contain a link.
+        # A repository may contain such a link.
         raise WriteFailed(f"{FOLDER_SETTING} was ignored: a link leads from {value} to {path}")
     return path
 

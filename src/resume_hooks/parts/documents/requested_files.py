@@ -46,9 +46,9 @@ def plan_requested_files(
     else:
         out_path = ""
 
-    def list_or_write(receipt: Receipt | None) -> AccompanyingFiles:
+    def list_or_write_documents(receipt: Receipt | None) -> AccompanyingFiles:
         if receipt is None:
             return document.list_documents(fresh_plan, where, out_path)
         return document.write_documents(fresh_plan, receipt, where, out_path, force=force)
 
-    return list_or_write
+    return list_or_write_documents

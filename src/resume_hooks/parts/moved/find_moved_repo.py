@@ -25,7 +25,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
 MAX_TAIL_BYTES = 4 * 1024 * 1024
-"""Number of bytes at the end of a transcript in which commits and files are searched for."""
+"""Number of bytes at the end of a transcript that are searched for commits and files."""
 
 MAX_GIT_SECONDS = 2.0
 """Maximum number of seconds for all git commands together."""
@@ -33,10 +33,10 @@ MAX_GIT_SECONDS = 2.0
 MAX_GIT_QUERY_SECONDS = 0.3
 """Maximum number of seconds for one git command."""
 
-MAX_SUGGESTIONS = 5
+MAX_SUGGESTED_FOLDERS = 5
 """Maximum number of folders to suggest."""
 
-MAX_FOLDERS = 300
+MAX_EXAMINED_FOLDERS = 300
 """Maximum number of folders to examine."""
 
 MAX_SIBLING_FOLDERS = 100
@@ -78,7 +78,7 @@ def find_session_homes(
         *known_folders,
     ]
     return find_likely_folders(read_folder_mentions(path, folder), candidates, where)[
-        :MAX_SUGGESTIONS
+        :MAX_SUGGESTED_FOLDERS
     ]
 
 
@@ -150,7 +150,7 @@ def list_session_folders(paths: Iterable[str]) -> Iterator[str]:
 
     ``paths`` are the sessions' transcripts. Folders that no longer exist are left out.
     """
-    for ends in read_first_sessions(paths, MAX_FOLDERS):
+    for ends in read_first_sessions(paths, MAX_EXAMINED_FOLDERS):
         if os.path.isabs(ends.cwd) and "\0" not in ends.cwd and os.path.isdir(ends.cwd):
             yield ends.cwd
 
@@ -186,7 +186,7 @@ def _find_candidate_roots(
         for worktree in roots or worktrees[:1]:
             if (
                 worktree not in seen_roots
-                and len(seen_roots) < MAX_FOLDERS
+                and len(seen_roots) < MAX_EXAMINED_FOLDERS
                 and worktree != old_folder
                 and os.path.isdir(worktree)
             ):

@@ -38,8 +38,10 @@ from resume_hooks.transcripts.provenance import read_parent
 HAS_COPY_REASON = "has a copy there already"
 
 MAX_SEARCHED_SESSIONS = 10
-"""Maximum number of sessions in each folder, newest first, in which commits and files of the new
-folder are searched for."""
+"""Maximum number of sessions that are searched in each folder, newest first.
+
+They are searched for commits and files of the new folder.
+"""
 
 MAX_SEARCH_SECONDS = 5.0
 """Maximum number of seconds for reading sessions in the background. They are read if no session

@@ -63,7 +63,7 @@ class RewindTarget(NamedTuple):
 class PromptState(NamedTuple):
     """A prompt, and the state of the files at this prompt.
 
-    If ``is_exact`` is false, ``files`` is from an earlier prompt, and files were edited between the
+    If ``is_exact`` is false, ``files`` is the state at an earlier prompt, and files were edited between the
     two prompts. ``branch_states`` are the states on the branch of the prompt, and on branches that
     continue from the prompt.
     """
@@ -111,11 +111,11 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
     states = tuple(state for state in history.states if not is_on_other_branch(state.prompt_id))
     earlier_states = []
     for state in states:
-        if state.line <= prompt.line:
+        if state.line_number <= prompt.line_number:
             earlier_states.append(state)
     later_states = []
     for state in states:
-        if state.line > prompt.line:
+        if state.line_number > prompt.line_number:
             later_states.append(state)
     own_state = next((state for state in earlier_states if state.prompt_id == prompt.uuid), None)
     # Client 2.1.329 records no state if it ends within milliseconds after the answer (measured with
@@ -136,7 +136,7 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
         )
         raise NoFileHistory(
             f"The client kept no state of the files at or before {describe_prompt(prompt)}",
-            f"The first is at {describe_prompt(first_later_prompt)}."
+            f"The first state is at {describe_prompt(first_later_prompt)}."
             if first_later_prompt
             else "The prompt's file history belongs to another branch.",
         )
@@ -151,7 +151,7 @@ def _find_unedited_state(
     The state is then also the state at the prompt.
     """
     for state in nearest_states:
-        start_line, end_line = sorted((state.line, prompt.line))
+        start_line, end_line = sorted((state.line_number, prompt.line_number))
         if not any(start_line < line < end_line for line in history.edited_line_numbers):
             return state
     return None
@@ -162,7 +162,7 @@ def describe_prompt(prompt: Prompt) -> str:
     if prompt.turn_number:
         position = f"turn {prompt.turn_number}"
     else:
-        position = f"line {prompt.line}"
+        position = f"line {prompt.line_number}"
     return f'{position} "{collapse_line(prompt.first_words, MAX_QUOTE_CHARACTERS)}"'
 
 
@@ -197,9 +197,9 @@ def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
             f"No record {target.line_or_uuid} in {history.session.path}",
             _describe_nearest_prompts(prompts[-3:]),
         )
-    prompt = next((candidate for candidate in prompts if candidate.line == line), None)
+    prompt = next((candidate for candidate in prompts if candidate.line_number == line), None)
     if prompt is None:
-        index = bisect.bisect([candidate.line for candidate in prompts], line)
+        index = bisect.bisect([candidate.line_number for candidate in prompts], line)
         raise UsageError(
             f"Line {line} is not a user prompt",
             _describe_nearest_prompts(prompts[max(0, index - 1) : index + 1]),
@@ -318,7 +318,7 @@ def _build_target_files(
         backups = {places_by_recorded[path].path: backup for path, backup in state.backups.items()}
         backups_by_message[state.prompt_id] = backups
         for path, backup in backups.items():
-            last_backups[path] = (state.line, backup)
+            last_backups[path] = (state.line_number, backup)
     backups_at_prompt, first_backups = (
         backups_by_message[prompt_state.files.prompt_id],
         dict[str, Backup](),
@@ -348,7 +348,7 @@ def _build_target_files(
         # The last state of the file that the session knew, from its last backup or from a later
         # edit.
         expected_file = None
-        if edit is not None and edit.line > line:
+        if edit is not None and edit.line_number > line:
             expected_file = ExpectedFile(edit.digest) if edit.digest else None
         elif newest_backup.name != "":
             expected_file = ExpectedFile(source=_locate_backup(newest_backup, backup_folder))

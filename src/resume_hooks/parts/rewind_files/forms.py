@@ -16,7 +16,7 @@ change_field = FieldDeclarer[FileChange]()
 
 
 class RewindTo(StrictModel):
-    """The prompt to whose state the files are restored."""
+    """The prompt that --to names. The files are restored to their state at this prompt."""
 
     uuid: str = prompt_field(lambda at: at.prompt.uuid)
     reference: str = Field(description="session and 0-based line")
@@ -48,7 +48,7 @@ class FileRow(StrictModel):
         lambda change: change.refusal_reason, "why the file is not changed; empty if it is changed"
     )
     changed_since: bool | None = change_field(
-        lambda change: change.changed_since,
+        lambda change: change.differs_from_known_state,
         "whether the file differs from the last state that the session knew; null if that is unknown",
     )
     added: int | None = change_field(
@@ -57,7 +57,7 @@ class FileRow(StrictModel):
     removed: int | None = change_field(lambda change: change.difference.removed_line_count)
     mode: str | None = change_field(
         lambda change: f"{change.new_version.mode:o}" if change.new_version else None,
-        "octal, after the change; null if there is no file",
+        "the file's mode after the change, in octal; null if there is no file",
     )
     backup: str | None = change_field(
         lambda change: (

@@ -48,12 +48,12 @@ class Backup(NamedTuple):
 class Prompt(NamedTuple):
     """A user's message.
 
-    ``line`` is its line number, counted from 0. ``turn_number`` is the number of the turn that it starts,
+    ``line_number`` is its line number, counted from 0. ``turn_number`` is the number of the turn that it starts,
     or 0 if it starts no turn. ``first_words`` are its first words.
     """
 
     uuid: str
-    line: int
+    line_number: int
     turn_number: int
     first_words: str
 
@@ -65,7 +65,7 @@ class FilesAtPrompt(NamedTuple):
     """
 
     prompt_id: str
-    line: int
+    line_number: int
     backups: Mapping[str, Backup]
 
 
@@ -75,7 +75,7 @@ class LastEdit(NamedTuple):
     ``digest`` is the digest of the text after the edit, or ``""`` if it is unknown.
     """
 
-    line: int
+    line_number: int
     digest: str
 
 
@@ -106,15 +106,15 @@ def read_file_history(session: SessionFile) -> FileHistory:
     states = tuple(
         sorted(
             file_records.build_states({node.uuid: node.number for node in transcript.nodes}),
-            key=lambda state: state.line,
+            key=lambda state: state.line_number,
         )
     )
     if not states:
         raise NoFileHistory(
             f"{session.session_id} has no file history",
             (
-                "The client keeps none where checkpointing is off, and none for headless "
-                "runs unless asked to."
+                "The client keeps no file history if checkpointing is off, and it keeps one for "
+                "headless runs only on request."
             ),
         )
     turns = {turn.line: turn for turn in outline.turns if turn.number}

@@ -48,9 +48,9 @@ class Difference(NamedTuple):
 
 
 def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
-    """Return the difference between two contents of a file.
+    """Return the difference between two versions of a file.
 
-    If a content is None, the file does not exist in this state.
+    ``before`` or ``after`` is None if the file does not exist in that version.
     """
     old_lines, new_lines = _split_text_lines(before), _split_text_lines(after)
     if old_lines is None or new_lines is None:
@@ -154,7 +154,7 @@ class FileChange(NamedTuple):
 
     ``action`` is ``restore``, ``create``, ``delete`` or ``none``. If the file cannot be restored,
     ``refusal_reason`` is the end of a sentence that says why. ``is_missing`` is true if the file's backup
-    is missing. ``changed_since`` is true if the file differs from the last state that the session
+    is missing. ``differs_from_known_state`` is true if the file differs from the last state that the session
     knew, and None if that state is unknown.
     """
 
@@ -166,7 +166,7 @@ class FileChange(NamedTuple):
     old_version: FileVersion | None = None
     new_version: FileVersion | None = None
     replaced_file_status: os.stat_result | None = None
-    changed_since: bool | None = None
+    differs_from_known_state: bool | None = None
     difference: Difference = Difference(0, 0)
 
     @property
@@ -303,14 +303,14 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
         if content is not None
         else None
     )
-    changed_since = _has_changed(current_content, target.expected_file)
+    differs_from_known_state = _has_changed(current_content, target.expected_file)
     if current_version == target_version:
         return FileChange(
             place,
             "none",
             old_version=current_version,
             new_version=target_version,
-            changed_since=changed_since,
+            differs_from_known_state=differs_from_known_state,
         )
     try:
         require_writable_folder(root_descriptor, place)
@@ -326,7 +326,7 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
         old_version=current_version,
         new_version=target_version,
         replaced_file_status=state,
-        changed_since=changed_since,
+        differs_from_known_state=differs_from_known_state,
         difference=compare_texts(current_content, content),
     )
 

@@ -56,7 +56,7 @@ later time, which happens if the clock went back.
 def get_copies_folder(session_id: str, where: Where) -> str:
     """Return the path of the folder that contains the copies of a session's files.
 
-    The folder contains a subfolder for each run. It may not exist.
+    The folder contains a subfolder for each run. It does not exist before the first run.
     """
     return os.path.join(
         where.state, backups.BACKUPS_FOLDER, backups.REWIND_COPIES_FOLDER, session_id

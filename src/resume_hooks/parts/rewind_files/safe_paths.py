@@ -45,7 +45,7 @@ class ProjectRoot(NamedTuple):
 
     @classmethod
     def from_folder(cls, folder: str, where: Where) -> ProjectRoot:
-        """Return the root of the project in a folder. The folder may not exist."""
+        """Return the root of the project in ``folder``. The folder need not exist."""
         protected_folders = (os.path.realpath(where.config), os.path.realpath(where.state))
         return cls(os.path.normpath(folder), os.path.realpath(folder), protected_folders)
 

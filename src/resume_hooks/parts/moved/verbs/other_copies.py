@@ -1,4 +1,4 @@
-"""Run ``delete --other-copies``: keep one copy of a session, and delete those in other folders."""
+"""Run ``delete --other-copies``: keep one copy of a session, and delete the copies in other folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
     ResumeHooksError if each copy lacks records of another copy.
     """
     if options.empty_trash:
-        raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
+        raise UsageError("--other-copies and --empty-trash can't be combined", "Leave --empty-trash out.")
     is_asking = options.must_ask("Deleting")
     session = options.locate_session()
     copies = choose_copy_to_keep(

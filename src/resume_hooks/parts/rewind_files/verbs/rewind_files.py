@@ -68,7 +68,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
     else:
         copies_folder = ""
     options.print_answer(
-        _build_data(request, copies_folder),
+        _build_json_data(request, copies_folder),
         lambda: _format_outcome(request, copies_folder, was_shown=is_asking),
         () if is_asking else notes,
     )
@@ -146,7 +146,7 @@ def _list_warnings(request: _RequestedRewind) -> list[str]:
     return warnings
 
 
-def _build_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any]:
+def _build_json_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any]:
     files_plan, session = request.files_plan, request.session
     return {
         "session_id": session.session_id,
@@ -156,7 +156,7 @@ def _build_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any]
         "to": request.prompt_state
         and ValueWithFields(
             request.prompt_state,
-            {"reference": f"{session.session_id}:{request.prompt_state.prompt.line}"},
+            {"reference": f"{session.session_id}:{request.prompt_state.prompt.line_number}"},
         ),
         "files": [
             ValueWithFields(
@@ -211,7 +211,7 @@ def _format_no_changes(request: _RequestedRewind) -> str:
         return f"Nothing was written: {count} can't be put back, and no other file differs."
     if files_plan.undone_run_time:
         last = plain_line(files_plan.undone_run_time)
-        return f"Nothing to undo: every file is already as before the last rewind-files of {last}."
+        return f"Nothing to undo: every file is already as it was before the last rewind-files of {last}."
     return "Nothing to do: no file differs."
 
 
@@ -259,7 +259,7 @@ def _format_change(change: FileChange) -> str:
         modes = f"  mode {before.mode:o} -> {after.mode:o}"
     else:
         modes = ""
-    if change.changed_since:
+    if change.differs_from_known_state:
         since = click.style("  changed since the session last saw it", fg="yellow")
     else:
         since = ""
