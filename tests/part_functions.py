@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.import_file)
     fits(questions.is_loss)(resume_hooks.parts.codex.defects.is_content_loss)
     fits(questions.likely_folders_of_session)(
-        resume_hooks.parts.moved.find_moved_repo.find_session_homes
+        resume_hooks.parts.moved.find_moved_repo.find_likely_new_folders
     )
     fits(questions.line_at_start)(resume_hooks.parts.team.team_file.report_push_failure)
     fits(questions.line_at_start_in_new_folder)(resume_hooks.parts.moved.rehome.format_start_line)
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     )
     fits(questions.list_sessions_by_option)(resume_hooks.parts.subagents.verbs.print_subagents)
     fits(questions.module_line_in_new_folder)(
-        resume_hooks.parts.moved.rehome.format_background_line
+        resume_hooks.parts.moved.rehome.format_start_line_after_search
     )
     fits(questions.needs_driver)(resume_hooks.parts.team.team_file.read_team)
     fits(questions.note_on_lost_sessions)(resume_hooks.parts.lost.strategy.note_on_earlier_losses)

@@ -20,7 +20,7 @@ import resume_hooks
 from resume_hooks import seam
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import schema_of_verb
-from resume_hooks.cli.verb_table import VERB_ALIASES, FORMER_VERBS, VERBS
+from resume_hooks.cli.verb_table import FORMER_VERBS, VERB_ALIASES, VERBS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import triggers as triggers_table
 from resume_hooks.parts import PART_NAMES

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from resume_hooks.cli.read_text import (
     commands_text,
     make_error_gap_describer,
-    passages_text,
     make_record_gap_describer,
+    passages_text,
 )
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.sessions import locate
@@ -182,7 +182,11 @@ def test_a_selection_always_fits_its_limit(limit: int) -> None:
     assert (
         len(
             passages_text(
-                "all", every, TRANSCRIPT_NAMES, limit, make_record_gap_describer(every, TRANSCRIPT_NAMES)
+                "all",
+                every,
+                TRANSCRIPT_NAMES,
+                limit,
+                make_record_gap_describer(every, TRANSCRIPT_NAMES),
             )
         )
         < limit

@@ -216,7 +216,9 @@ def _describe_report(report: ArchiveReport) -> str:
         own_path = path_in_config_home(archived.place, Where(), archived.home)
         is_other_state = not is_archived_copy(path, Where()) and path != own_path
         earlier_state_text = f"{path} as an earlier state of\n" if is_other_state else ""
-        result_word = _RESULT_DISPLAY_NAMES.get(report.outcomes[0].result, report.outcomes[0].result)
+        result_word = _RESULT_DISPLAY_NAMES.get(
+            report.outcomes[0].result, report.outcomes[0].result
+        )
         return f"{result_word}: {earlier_state_text}{archived_session_text(archived, Where())}\n   in {archived.folder}"
     return _describe_counts(report.outcomes)
 
@@ -280,13 +282,13 @@ def _verify_archived_sessions(sessions: Sequence[ArchivedSession], options: Arch
     )
     with show_work_progress("Verifying", quiet=options.as_json) as advance:
 
-        def add_bytes(count: int) -> None:
+        def add_read_bytes(count: int) -> None:
             nonlocal bytes_read
             bytes_read += count
             advance(bytes_read, total_bytes)
 
         for session in (*sessions, *packed_sessions):
-            findings += verify_archived(session, add_bytes)
+            findings += verify_archived(session, add_read_bytes)
     data = EMPTY_ARCHIVE_DATA | {"findings": findings, "verified": bytes_read, "vault": sessions}
 
     def format_findings() -> str:

@@ -58,7 +58,7 @@ def continue_session(options: ContinueOptions) -> None:
     ):
         raise loss.make_refusal_error(session)
     child = fork_whole_session(session) if options.must_fork else None
-    start = _find_start_of_session(session, child)
+    start = _find_start_of_session_or_child(session, child)
     if child is not None:
         notes = list(child.warnings)
     else:
@@ -106,7 +106,7 @@ def list_open_session_notes(session: SessionFile, where: Where) -> list[str]:
     return [note]
 
 
-def _find_start_of_session(session: SessionFile, child: Receipt | None) -> ClientStart:
+def _find_start_of_session_or_child(session: SessionFile, child: Receipt | None) -> ClientStart:
     if child is not None:
         return find_client_start(child.session_id, child.file, child.folder, Where())
     return find_client_start(
@@ -144,7 +144,7 @@ def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -
     receipt = None if strategy == GO_ON else make_child_by_strategy(session, strategy)
     if receipt is not None and not receipt.session_id:
         return False
-    start_or_print(_find_start_of_session(session, receipt), mode)
+    start_or_print(_find_start_of_session_or_child(session, receipt), mode)
     return True
 
 

@@ -27,14 +27,14 @@ _SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 def check_sessions(options: FsckOptions) -> int:
     """Check sessions, or write a repaired child. Return 1 if a check finds errors or warnings."""
-    if options.everywhere and (options.locator or options.repairing):
+    if options.everywhere and (options.locator or options.must_repair):
         raise UsageError(
             "--all can't be combined with SESSION or --repair",
             "Leave out --all, or SESSION and --repair.",
         )
-    if (options.branch or options.dry_run) and not options.repairing:
+    if (options.branch or options.dry_run) and not options.must_repair:
         raise UsageError("--branch and --dry-run need --repair", "Add --repair.")
-    if options.repairing:
+    if options.must_repair:
         _repair_session(options)
         return 0
     list_sessions = stores_for_list(options.where, all_agents=True)[0].sessions
@@ -49,7 +49,9 @@ def check_sessions(options: FsckOptions) -> int:
     options.print_answer(
         _make_reports_data(reports, unreadable_folders),
         lambda: (
-            _overview_text(reports, unreadable_folders) if options.everywhere else report_text(reports[0])
+            _overview_text(reports, unreadable_folders)
+            if options.everywhere
+            else report_text(reports[0])
         ),
     )
     return int(bool(unreadable_folders) or any(not report.has_only_notes for report in reports))
@@ -146,7 +148,9 @@ def _repair_session(options: FsckOptions) -> None:
     options.print_answer(data, lambda: "\n".join([receipt_text(receipt), *rows]), receipt.warnings)
 
 
-def _make_reports_data(reports: list[DefectReport], unreadable_folders: Sequence[str] = ()) -> dict[str, Any]:
+def _make_reports_data(
+    reports: list[DefectReport], unreadable_folders: Sequence[str] = ()
+) -> dict[str, Any]:
     return {"sessions": reports, "unlistable": list(unreadable_folders), "repair": None, "lost": []}
 
 

@@ -15,8 +15,8 @@ import click
 
 from resume_hooks.cli.output import (
     COMPLETION_VARIABLE,
-    failure_document,
     find_colour_preference,
+    make_failure_document,
     print_document,
     print_text,
     replace_unencodable_characters,
@@ -200,7 +200,7 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     else:
         candidates = None
     if as_json:
-        document = failure_document(verb, error.code, error.message, error.remedy, candidates)
+        document = make_failure_document(verb, error.code, error.message, error.remedy, candidates)
         print_document(document)
         return error.exit_code
     print_text(f"resume-hooks: {error.message}", err=True)
@@ -236,7 +236,7 @@ def _report_unexpected_error(verb: str, error: Exception, as_json: bool) -> int:
             "check free space and the permissions of the folder."
         )
     if as_json:
-        print_document(failure_document(verb, "bug", message, remedy))
+        print_document(make_failure_document(verb, "bug", message, remedy))
     else:
         print_text(f"resume-hooks: {message}\n  {remedy}", err=True)
     return BUG_EXIT_CODE

@@ -67,7 +67,9 @@ def _make_outline_data(
         {
             "session_id": session.session_id,
             "session_file": session.original_path,
-            "turns": [ValueWithFields(turn, {"reference": format_reference(turn.line)}) for turn in turns],
+            "turns": [
+                ValueWithFields(turn, {"reference": format_reference(turn.line)}) for turn in turns
+            ],
             "compactions": [
                 ValueWithFields(
                     compaction,

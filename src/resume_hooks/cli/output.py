@@ -146,7 +146,7 @@ def make_success_document(verb: str, data: object, warnings: Sequence[str] = ())
     }
 
 
-def failure_document(
+def make_failure_document(
     verb: str,
     code: str,
     message: str,
@@ -213,7 +213,7 @@ def pad_columns(text: str, columns: int, *, align_right: bool = False) -> str:
 
 
 def find_colour_preference(environ: Mapping[str, str]) -> bool | None:
-    """Return whether to print colours: False for never, True for always, None for only on a terminal.
+    """Return whether to print colours: True, False, or None to print them only on a terminal.
 
     ``NO_COLOR`` has precedence over ``FORCE_COLOR`` and ``CLICOLOR_FORCE``. These two have
     precedence over ``TERM=dumb`` and ``CLICOLOR=0``.

@@ -15,8 +15,8 @@ from resume_hooks.cli.output import show_scan_progress
 from resume_hooks.cli.read_text import (
     commands_text,
     make_error_gap_describer,
-    passages_text,
     make_record_gap_describer,
+    passages_text,
 )
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.reading import DEFAULT_PAGE_RECORDS, ReadOptions
@@ -167,7 +167,7 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
     passages = reader.passages_of_rows(
         reader.rows_of_turns(turns, only_failures=options.errors), names
     )
-    rows = passage_rows(passages, names, options.max_chars)
+    rows = make_passage_rows(passages, names, options.max_chars)
     if options.errors:
         call_lines = []
         for passage in passages:
@@ -235,7 +235,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     else:
         start_line = _find_line_of_page_id(options.before, names, entries)
     page = read_page(entries, names, start_line, options.limit or DEFAULT_PAGE_RECORDS)
-    rows = passage_rows(page.passages, names, options.max_chars)
+    rows = make_passage_rows(page.passages, names, options.max_chars)
     data = {
         "events": [ValueWithFields(row, {"id": row.fields["reference"]}) for row in rows],
         "firstId": rows[0].fields["reference"] if rows else None,
@@ -321,7 +321,7 @@ def _print_record_with_neighbours(
         {
             **_get_session_data(session),
             "turn_count": None,
-            "records": passage_rows(passages, names, options.max_chars),
+            "records": make_passage_rows(passages, names, options.max_chars),
         },
         lambda: passages_text(heading, passages, names, options.max_chars, gap),
     )
@@ -347,7 +347,7 @@ def _make_heading(session: SessionFile, names: TranscriptNames, shown_part: str)
     return f"{title} · {collapse_line(names.short, 60)}{limitation} · {shown_part}"
 
 
-def passage_rows(
+def make_passage_rows(
     passages: Sequence[Passage], names: TranscriptNames, max_characters: int
 ) -> list[ValueWithFields]:
     """Return passages in the form of the JSON schema of ``read``.

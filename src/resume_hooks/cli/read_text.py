@@ -62,7 +62,10 @@ def passages_text(
         )
 
     return fit_pieces(
-        format_first_output_line("read", heading), text_pieces, max_characters, describe_gap_between_runs
+        format_first_output_line("read", heading),
+        text_pieces,
+        max_characters,
+        describe_gap_between_runs,
     )
 
 

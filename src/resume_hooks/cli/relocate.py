@@ -45,7 +45,7 @@ class SessionLoss(NamedTuple):
     """
 
     reason: str
-    homes: tuple[MovedFolder, ...]
+    candidate_folders: tuple[MovedFolder, ...]
     is_archived: bool = False
 
     def make_refusal_error(self, session: SessionFile) -> ResumeHooksError:
@@ -67,7 +67,7 @@ class SessionLoss(NamedTuple):
             locator = session.path
         return (
             f"resume-hooks fork {quote_word(locator)} --home "
-            f"{quote_word(self.homes[0].folder)} --start"
+            f"{quote_word(self.candidate_folders[0].folder)} --start"
         )
 
 
@@ -88,12 +88,15 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
     start = find_client_start(session.session_id, session.path, folder, where)
     if not can_client_resume(session, where) and not start.config_home:
         reason = (
-            f"{session.path} is outside the client's folders, so claude --resume "
-            "does not find it."
+            f"{session.path} is outside the client's folders, so claude --resume does not find it."
         )
         homes = [folder] if os.path.isdir(folder) else []
         return SessionLoss(
-            reason, (*(MovedFolder(canonical_path(home)) for home in homes), _find_current_home())
+            reason,
+            (
+                *(MovedFolder(canonical_path(home)) for home in homes),
+                _make_candidate_of_current_folder(),
+            ),
         )
     if not os.path.isdir(folder):
         rebuild_command = command_to_recreate_worktree(folder, HeadTail(session.path).branch, where)
@@ -102,7 +105,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
         else:
             rebuild_hint = ""
         reason = f"The folder of this session no longer exists: {folder}.{rebuild_hint}"
-        return SessionLoss(reason, _list_possible_homes(session, folder, where))
+        return SessionLoss(reason, _list_candidate_folders(session, folder, where))
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
     if name in project_folder_names(folder, Where(make_client_environment(start, where))):
         return None
@@ -119,7 +122,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
             home,
             *(
                 other_home
-                for other_home in (_find_current_home(),)
+                for other_home in (_make_candidate_of_current_folder(),)
                 if other_home.folder != real_folder
             ),
         ),
@@ -164,9 +167,9 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
     Raise click.Abort if the user leaves.
     """
     print_text(loss.reason)
-    current_path = _find_current_home().folder
+    current_path = _make_candidate_of_current_folder().folder
     choices = []
-    for home in loss.homes:
+    for home in loss.candidate_folders:
         choices.append(
             AnswerChoice(
                 home.folder,
@@ -178,7 +181,7 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
                 ),
             )
         )
-    chosen_home = loss.homes[ask_question(NEW_HOME_QUESTION, choices)]
+    chosen_home = loss.candidate_folders[ask_question(NEW_HOME_QUESTION, choices)]
     receipt = fork(
         Session.from_file(session, where), ForkSpec(home=chosen_home.folder), Caller(where)
     ).receipt
@@ -190,11 +193,11 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
     return session_file(receipt.file)
 
 
-def _list_possible_homes(
+def _list_candidate_folders(
     session: SessionFile, folder: str, where: Where
 ) -> tuple[MovedFolder, ...]:
     """Return the folders that installed parts suggest for a session, followed by the current folder."""
-    current_home = _find_current_home()
+    current_home = _make_candidate_of_current_folder()
     homes = []
     for likely_folders_of_session in find_answers(questions.likely_folders_of_session):
         homes += likely_folders_of_session(session.path, folder, current_home.folder, where)
@@ -203,5 +206,5 @@ def _list_possible_homes(
     return tuple(homes)
 
 
-def _find_current_home() -> MovedFolder:
+def _make_candidate_of_current_folder() -> MovedFolder:
     return MovedFolder(canonical_path(current_folder()))

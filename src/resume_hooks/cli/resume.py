@@ -16,7 +16,7 @@ from resume_hooks.cli.continue_ import (
     list_open_session_notes,
     prepare_session_for_client,
 )
-from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, list_part_notes
+from resume_hooks.cli.options import FORK, GO_ON, current_folder, list_part_notes, locate_session
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.start_client import find_client_start
 from resume_hooks.cli.value_with_fields import ValueWithFields
@@ -174,10 +174,10 @@ def _import_session_page(options: ResumeOptions) -> SessionFile | None:
 
 
 def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
-    """Print a comparison of the ways to continue a session, or continue it in the way ``strategy``.
+    """Print a comparison of the ways to continue a session, for a shell without a terminal.
 
-    This function is called without a terminal. Its last line of output is the command that starts
-    the client.
+    The last line is the command that starts the client. If ``strategy`` or an option asks for it,
+    continue the session instead.
     """
     if options.locator == EMPTY_OPTION_VALUE:
         session = _find_session_by_name(EMPTY_OPTION_VALUE) or locate_session(

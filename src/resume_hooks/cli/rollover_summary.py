@@ -10,8 +10,8 @@ from typing import Any
 from resume_hooks.cli.child import (
     find_requested_model,
     get_model_time_limit,
-    make_model_call_reporter,
     make_caller,
+    make_model_call_reporter,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,

@@ -189,7 +189,7 @@ def _register_plugin(options: InstallOptions) -> None:
         commands.append(["claude", "plugin", "update", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"])
     if not options.dry_run:
         assemble_plugin(folder)
-        _share_own_packages(folder, options.where)
+        _share_packages_with_plugin(folder, options.where)
     was_run = not options.dry_run and run_client_commands(commands)
     lines = [shlex.join(command) for command in commands]
     data = {**EMPTY_INSTALL_DATA, "plugin": folder, "commands": lines, "ran": was_run}
@@ -202,7 +202,7 @@ def _register_plugin(options: InstallOptions) -> None:
     options.print_answer(data, lambda: success_text if was_run else commands_text)
 
 
-def _share_own_packages(folder: str, where: Where) -> None:
+def _share_packages_with_plugin(folder: str, where: Where) -> None:
     """If pipx or uv installed this command, let the plugin use the command's packages.
 
     Errors are ignored. After an error, or if this command is removed later, the next start of a

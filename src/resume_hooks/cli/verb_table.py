@@ -119,7 +119,7 @@ def load_command(verb: str) -> click.Command:
     return command
 
 
-def schema_module(verb: str) -> str:
+def schema_module_name(verb: str) -> str:
     """Return the name of the module with the schema of a verb's JSON output.
 
     Raise UsageError if the part that has the verb is not installed.

@@ -34,7 +34,7 @@ def listed_session(config_home: ConfigHome) -> ListedSession:
 def wait_for_preview(made: Previews, kind: str, one: ListedSession) -> list[str]:
     """Wait for a preview and return its lines."""
     deadline = time.monotonic() + 20
-    while (lines := made.find_lines(kind, one)) == [READING_NOTICE]:
+    while (lines := made.find_preview_lines(kind, one)) == [READING_NOTICE]:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return lines
@@ -49,11 +49,11 @@ def test_a_preview_is_made_in_a_thread_and_cached(
     """
     told = threading.Event()
     made = Previews(config_home.where, told.set)
-    assert made.find_lines(OUTLINE, listed_session) == [READING_NOTICE]
+    assert made.find_preview_lines(OUTLINE, listed_session) == [READING_NOTICE]
     assert told.wait(20)
     lines = wait_for_preview(made, OUTLINE, listed_session)
     os.remove(listed_session.path)
-    assert made.find_lines(OUTLINE, listed_session) == lines
+    assert made.find_preview_lines(OUTLINE, listed_session) == lines
 
 
 def test_only_the_latest_preview_is_made(
@@ -69,7 +69,7 @@ def test_only_the_latest_preview_is_made(
     monkeypatch.setattr(previews, "make_preview", record_title)
     made = Previews(config_home.where, lambda: None)
     for number in range(1, 50):
-        made.find_lines(OUTLINE, make_listed_session(number))
+        made.find_preview_lines(OUTLINE, make_listed_session(number))
     assert wait_for_preview(made, OUTLINE, make_listed_session(49)) == ["Title 49"]
     assert len(seen) < 5
 

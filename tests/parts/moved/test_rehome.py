@@ -232,7 +232,7 @@ def test_a_start_reports_a_moved_repository(
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
     said = f"This repository was in {noted_repository}, which has 1 session and is gone"
     told = f"{said}; to copy them here, in a shell in this folder: resume-hooks rehome"
-    assert (rehome.format_start_line({}), rehome.format_background_line({})) == (told, told)
+    assert (rehome.format_start_line({}), rehome.format_start_line_after_search({})) == (told, told)
     assert not (config_home.config / "projects" / project_key(str(new))).exists()
 
 
@@ -266,7 +266,7 @@ def test_other_changes_are_not_reported_as_a_move(
         str(noted_repository),
     ]
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(third))
-    assert (rehome.format_start_line({}), rehome.format_background_line({})) == ("", "")
+    assert (rehome.format_start_line({}), rehome.format_start_line_after_search({})) == ("", "")
     with pytest.raises(UsageError, match="Several folders"):
         find_former_folder(str(third), config_home.where)
 

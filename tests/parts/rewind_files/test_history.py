@@ -236,7 +236,11 @@ def three_prompts() -> list[object]:
 def test_the_state_at_a_prompt_is_found(project: Project, to: str) -> None:
     """The state at a prompt is found by turn, uuid and line."""
     found = state_at_prompt(project, three_prompts(), to)
-    assert (found.prompt.turn_number, found.is_exact, found.files.backups["a"].name) == (2, True, A2)
+    assert (found.prompt.turn_number, found.is_exact, found.files.backups["a"].name) == (
+        2,
+        True,
+        A2,
+    )
 
 
 def test_the_position_last_is_the_last_prompt(project: Project) -> None:

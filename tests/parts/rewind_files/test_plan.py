@@ -320,13 +320,15 @@ def test_changes_in_a_read_only_folder_are_refused(
         for change in project.plan_restore(project.session_with_backups(tracked)).changes
     }
     assert {
-        name for name, change in changes.items() if "nothing can be written" in change.refusal_reason
+        name
+        for name, change in changes.items()
+        if "nothing can be written" in change.refusal_reason
     } == {
         "a",
         "b",
         "c/d",
     }
-    assert changes["same"].reason == ""
+    assert changes["same"].refusal_reason == ""
 
 
 def test_a_project_behind_a_link_is_restored(project: Project, tmp_path: Path) -> None:

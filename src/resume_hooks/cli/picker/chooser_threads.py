@@ -40,7 +40,9 @@ class SessionLoader:
         self._on_batch = on_batch
         self._is_stopped = False
         # The thread is a daemon, so the picker can exit while the list is still loading.
-        threading.Thread(target=self._load_sessions, name="resume-hooks-listing", daemon=True).start()
+        threading.Thread(
+            target=self._load_sessions, name="resume-hooks-listing", daemon=True
+        ).start()
 
     def stop(self) -> None:
         """Stop calling ``on_batch``."""
@@ -108,7 +110,9 @@ class ContentSearch:
         self.has_ended = False
         """Whether the thread has ended, because the user left the picker or the index can't be
         used."""
-        self.thread = threading.Thread(target=self._serve_and_report_end, name="resume-hooks-contents", daemon=True)
+        self.thread = threading.Thread(
+            target=self._serve_and_report_end, name="resume-hooks-contents", daemon=True
+        )
 
     def start(self) -> None:
         """Start the thread that opens the index. Call this method after the screen is first drawn."""
@@ -144,7 +148,9 @@ class ContentSearch:
         for _ in range(2):
             try:
                 with opened_index(
-                    self._where, max_seconds=MAX_INDEX_UPDATE_SECONDS, progress=self._raise_if_stopped
+                    self._where,
+                    max_seconds=MAX_INDEX_UPDATE_SECONDS,
+                    progress=self._raise_if_stopped,
                 ) as index:
                     self._answer_requests(index)
             except IndexDamaged:  # The damaged index was deleted. The second attempt rebuilds it.
@@ -216,7 +222,7 @@ class Previews:
         self._requested: tuple[str, ListedSession] | None = None
         self.thread: threading.Thread | None = None
 
-    def find_lines(self, kind: str, row: ListedSession) -> list[str]:
+    def find_preview_lines(self, kind: str, row: ListedSession) -> list[str]:
         """Return the lines of a session's preview, or a notice that the session is still being read."""
         with self._lock:
             if (cached_lines := self._cache.get((kind, row.path))) is not None:

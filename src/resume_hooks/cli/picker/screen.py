@@ -220,7 +220,9 @@ class Chooser:
         else:
             loading_text = " ..."
         if self._unindexed_file_count and self._input_buffer.text:
-            unindexed_text = f" · {format_count(self._unindexed_file_count, 'file')} not indexed yet"
+            unindexed_text = (
+                f" · {format_count(self._unindexed_file_count, 'file')} not indexed yet"
+            )
         else:
             unindexed_text = ""
         return f"Resume a session · {scope} · {count_text}{loading_text}{unindexed_text}"
@@ -239,7 +241,7 @@ class Chooser:
 
     def find_preview_lines(self, row: ListedSession) -> Sequence[str]:
         """Return the lines of a session's preview, of the kind that the user selected with Tab."""
-        return self._previews.find_lines(self.preview_kind, row)
+        return self._previews.find_preview_lines(self.preview_kind, row)
 
     def terminal_size(self) -> tuple[int, int]:
         """Return the columns and rows of the terminal."""

@@ -1,4 +1,4 @@
-"""Drop input from a terminal that is not a key, such as replies, focus reports and unknown keys.
+"""Drop terminal input that is not a key, such as replies, focus reports and unknown keys.
 
 Esc counts as a key only if it was pressed alone. The bytes of a sequence that begins with Esc are
 never typed into the search field.
@@ -15,7 +15,9 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
 MAX_STORED_CHARACTERS = 4_096  # the maximum number of stored characters of an unfinished sequence
-PASTE_START_SEQUENCE = "\x1b[200~"  # the beginning of pasted text, which prompt_toolkit's parser reads
+PASTE_START_SEQUENCE = (
+    "\x1b[200~"  # the beginning of pasted text, which prompt_toolkit's parser reads
+)
 DOUBLE_ESCAPE = "\x1b\x1b"
 
 _COMPLETE_SEQUENCE_PATTERN = re.compile(

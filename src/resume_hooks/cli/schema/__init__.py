@@ -11,13 +11,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from resume_hooks.cli.verb_table import schema_class_prefix, schema_module
+from resume_hooks.cli.verb_table import schema_class_prefix, schema_module_name
 
 
 def schema_of_verb(verb: str) -> type[BaseModel]:
     """Return the schema class of a verb's data."""
     form: type[BaseModel] = getattr(
-        importlib.import_module(schema_module(verb)), f"{schema_class_prefix(verb)}Schema"
+        importlib.import_module(schema_module_name(verb)), f"{schema_class_prefix(verb)}Schema"
     )
     return form
 

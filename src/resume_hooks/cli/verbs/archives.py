@@ -20,14 +20,14 @@ from resume_hooks.cli.options import (
 
 
 class DeleteOptions(VerbOptions, function="resume_hooks.cli.trash:delete_session"):
-    """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
+    r"""Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
 
-    The trash is in the state folder; ``restore`` restores a session unchanged. Only --empty-trash removes
-    files for good.
+    The trash is in the state folder; ``restore`` restores a session unchanged. Only --empty-trash
+    removes files for good.
 
     If copies of a session are in several project folders, the client can't resume the session from
-    any other folder. --other-copies deletes all copies but one: the copy that contains all the
-    others, or the copy whose path is SESSION.
+    any other folder. --other-copies deletes all copies but one. It keeps the copy that has all
+    records of the others, or the copy whose path is SESSION.
 
     \b
     Examples:

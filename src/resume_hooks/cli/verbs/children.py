@@ -18,7 +18,7 @@ class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_s
 
     SESSION itself is only read. The new session is checked before its id is printed. With a --size of
     1k it gets lists of the work and the last answer; with 12k usually all messages; with 24k also the
-    latest tool calls and their results. The size all makes a copy of SESSION. If the setting
+    latest tool calls and their results. --size all makes a copy of SESSION. If the setting
     handoff_dir names a folder, each handoff also writes a document to that folder.
 
     \b

@@ -53,7 +53,7 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     for the next page.
 
     --page prints the last records of the file, or the last records before the one in --before. The
-    records before a given one stay the same while the session grows. Large files take no longer.
+    records before a given one stay the same while the session grows. A large file takes no longer.
 
     \b
     Examples:

@@ -40,7 +40,7 @@ class FsckOptions(SessionOptions, function="resume_hooks.cli.fsck:check_sessions
     """
 
     everywhere: bool = flag("--all", help="Check every session of every project.")
-    repairing: bool = flag("--repair", help="Write a repaired child.")
+    must_repair: bool = flag("--repair", help="Write a repaired child.")
     branch: str | None = option(
         metavar="UUID", help="With --repair: keep the branch that ends at this record."
     )

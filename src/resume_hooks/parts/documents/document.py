@@ -27,8 +27,8 @@ from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain_line, plain_text
 
-# Maximum number of characters that a file name contains from the title. They take at most 192
-# bytes.
+# Maximum number of characters of the title that a file name contains. In UTF-8 they take at most
+# 192 bytes.
 MAX_SLUG_CHARACTERS = 48
 
 _ACTIVE_MARKUP_PATTERN = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")

@@ -23,10 +23,10 @@ PART = Part(
     ),
     checks=(Check("copies", "copies:check_for_duplicate_sessions", insert_before="giants"),),
     answers=(
-        Answer(questions.likely_folders_of_session, "find_moved_repo:find_session_homes"),
+        Answer(questions.likely_folders_of_session, "find_moved_repo:find_likely_new_folders"),
         Answer(questions.note_on_session, "copies:format_copies_note"),
         Answer(questions.line_at_start_in_new_folder, "rehome:format_start_line"),
-        Answer(questions.module_line_in_new_folder, "rehome:format_background_line"),
+        Answer(questions.module_line_in_new_folder, "rehome:format_start_line_after_search"),
         Answer(questions.note_on_other_sessions, "rehome:format_other_sessions_note"),
     ),
 )

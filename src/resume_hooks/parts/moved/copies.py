@@ -59,12 +59,14 @@ def format_copies_note(session_id: str, where: Where) -> str:
     )
 
 
-def choose_copy_to_keep(named_copy: SessionFile, where: Where, *, is_chosen_by_path: bool) -> SessionCopies:
+def choose_copy_to_keep(
+    named_copy: SessionFile, where: Where, *, is_chosen_by_path: bool
+) -> SessionCopies:
     """Choose the copy to keep.
 
-    If ``is_chosen_by_path`` is true, the user has chosen ``named_copy`` by its path. Otherwise choose the
-    copy that contains all records. Raise UsageError if the session has only one copy, and
-    ResumeHooksError if each copy lacks records of another copy.
+    If ``is_chosen_by_path`` is true, the user has chosen ``named_copy`` by its path. Otherwise
+    choose the copy that contains all records. Raise UsageError if the session has only one copy,
+    and ResumeHooksError if each copy lacks records of another copy.
     """
     copies = all_sessions(where, named_copy.session_id)
     if len(copies) < 2 or named_copy.path not in {copy.path for copy in copies}:

@@ -66,7 +66,7 @@ class FolderMentions(NamedTuple):
     files: tuple[str, ...]
 
 
-def find_session_homes(
+def find_likely_new_folders(
     path: str, folder: str, current_folder: str, where: Where
 ) -> list[MovedFolder]:
     """Return the likely new paths of the missing ``folder`` of the session at ``path``, best first."""

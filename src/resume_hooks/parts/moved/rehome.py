@@ -100,9 +100,9 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
 def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
     """Return the former folders of the repository in ``new_folder`` that session starts have recorded.
 
-    Only folders with sessions are returned. If the git log of any recorded folder had the same
-    first line, return only the most recently used of the folders with this line. Otherwise return
-    the folders with the same remote.
+    Only folders with sessions are returned. If the first line of the repository's git log was also
+    recorded for some of them, return only the most recently used of these folders. Otherwise return
+    the folders with the repository's remote.
     """
     current_note = make_folder_note(new_folder)
     missing_starts = []
@@ -161,8 +161,8 @@ def copy_sessions_to_folder(
 
     The oldest session is copied first, so that the copies have the same order by date.
     ``report_progress`` is called with the number of bytes that were copied and the total number of
-    bytes. Return the receipts of the copies, and the sessions that were not copied with the
-    reasons.
+    bytes. Return the receipts of the copies, and the sessions that were not copied, each with the
+    reason.
     """
     receipts, not_copied, done_bytes = list[Receipt](), list[UncopiedSession](), 0
     total_bytes = sum(session.size for session in sessions)
@@ -253,7 +253,7 @@ def format_start_line(event: dict[str, Any]) -> str:
     return ""
 
 
-def format_background_line(event: dict[str, Any]) -> str:
+def format_start_line_after_search(event: dict[str, Any]) -> str:
     """Return a line about the former folder for the start of a session, after a search in the background.
 
     The search also reads sessions. Return ``""`` if it does not find exactly one former folder.

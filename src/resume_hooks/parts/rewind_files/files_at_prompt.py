@@ -63,9 +63,9 @@ class RewindTarget(NamedTuple):
 class PromptState(NamedTuple):
     """A prompt, and the state of the files at this prompt.
 
-    If ``is_exact`` is false, ``files`` is the state at an earlier prompt, and files were edited between the
-    two prompts. ``branch_states`` are the states on the branch of the prompt, and on branches that
-    continue from the prompt.
+    If ``is_exact`` is false, ``files`` is the state at an earlier prompt, and files were edited
+    between the two prompts. ``branch_states`` are the states on the branch of the prompt, and on
+    branches that continue from the prompt.
     """
 
     prompt: Prompt
@@ -177,18 +177,25 @@ def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
         if not target.turn_number:
             matches = numbered_prompts[-1:]
         else:
-            matches = [candidate for candidate in numbered_prompts if candidate.turn_number == target.turn_number]
+            matches = [
+                candidate
+                for candidate in numbered_prompts
+                if candidate.turn_number == target.turn_number
+            ]
         if not matches:
             if numbered_prompts:
                 turns_text = f"It has turns 1 to {numbered_prompts[-1].turn_number}."
             else:
                 turns_text = "The session has no turns."
-            raise UsageError(f"No turn {target.turn_number or 'at all'} in this session", turns_text)
+            raise UsageError(
+                f"No turn {target.turn_number or 'at all'} in this session", turns_text
+            )
         return matches[-1]
     if isinstance(target.line_or_uuid, str):
         record_ids = {target.line_or_uuid, target.line_or_uuid.lower()}
         line = next(
-            (node.number for uuid, node in history.nodes_by_uuid.items() if uuid in record_ids), None
+            (node.number for uuid, node in history.nodes_by_uuid.items() if uuid in record_ids),
+            None,
         )
     else:
         line = target.line_or_uuid

@@ -52,7 +52,8 @@ class FileRow(StrictModel):
         "whether the file differs from the last state that the session knew; null if that is unknown",
     )
     added: int | None = change_field(
-        lambda change: change.difference.added_line_count, "number of added lines; null for a file that is not text"
+        lambda change: change.difference.added_line_count,
+        "number of added lines; null for a file that is not text",
     )
     removed: int | None = change_field(lambda change: change.difference.removed_line_count)
     mode: str | None = change_field(

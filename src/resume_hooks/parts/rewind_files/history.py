@@ -48,8 +48,8 @@ class Backup(NamedTuple):
 class Prompt(NamedTuple):
     """A user's message.
 
-    ``line_number`` is its line number, counted from 0. ``turn_number`` is the number of the turn that it starts,
-    or 0 if it starts no turn. ``first_words`` are its first words.
+    ``line_number`` is its line number, counted from 0. ``turn_number`` is the number of the turn
+    that it starts, or 0 if it starts no turn. ``first_words`` are its first words.
     """
 
     uuid: str
@@ -84,8 +84,8 @@ class FileHistory:
     """The file history of a session.
 
     ``states`` are in the order of their prompts. ``nodes_by_uuid`` maps uuids to the records of the
-    session. ``last_edits`` maps the path of each file to its last edit. ``edited_line_numbers`` are the
-    line numbers of all edits.
+    session. ``last_edits`` maps the path of each file to its last edit. ``edited_line_numbers`` are
+    the line numbers of all edits.
     """
 
     session: SessionFile

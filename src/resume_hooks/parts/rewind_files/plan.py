@@ -129,8 +129,9 @@ class TargetFile(NamedTuple):
     """The state to which a file is to be restored.
 
     ``source`` is its content, or None if the file is to be deleted. If ``mode`` is None, the file
-    gets the mode of its source. If ``refusal_reason`` is not empty, it explains why the file cannot be
-    restored. ``expected_file`` is the last state that the session knew, or None if it is unknown.
+    gets the mode of its source. If ``refusal_reason`` is not empty, it explains why the file cannot
+    be restored. ``expected_file`` is the last state that the session knew, or None if it is
+    unknown.
     """
 
     project_path: ProjectPath
@@ -153,9 +154,9 @@ class FileChange(NamedTuple):
     """The planned change to one file.
 
     ``action`` is ``restore``, ``create``, ``delete`` or ``none``. If the file cannot be restored,
-    ``refusal_reason`` is the end of a sentence that says why. ``is_missing`` is true if the file's backup
-    is missing. ``differs_from_known_state`` is true if the file differs from the last state that the session
-    knew, and None if that state is unknown.
+    ``refusal_reason`` is the end of a sentence that says why. ``is_missing`` is true if the file's
+    backup is missing. ``differs_from_known_state`` is true if the file differs from the last state
+    that the session knew, and None if that state is unknown.
     """
 
     project_path: ProjectPath
@@ -179,14 +180,14 @@ class FileChange(NamedTuple):
 class FilesPlan:
     """A plan to restore the files below ``root``.
 
-    ``folders`` are the folders to remove after an undo if they are empty. ``undone_run_time`` is
+    ``folders_to_remove`` are removed after an undo if they are empty. ``undone_run_time`` is
     the time of the run that an undo reverts, or ``""`` if the plan is not an undo.
     """
 
     session_id: str
     root: ProjectRoot
     changes: tuple[FileChange, ...]
-    folders: tuple[str, ...] = ()
+    folders_to_remove: tuple[str, ...] = ()
     undone_run_time: str = ""
 
     @property
@@ -200,7 +201,9 @@ class FilesPlan:
         return tuple(change for change in self.changes if change.is_refused)
 
 
-def plan_file_changes(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]) -> FilesPlan:
+def plan_file_changes(
+    session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]
+) -> FilesPlan:
     """Plan the change of each file by comparing its target state with the file on disk.
 
     Raises CantRestore if the project's folder cannot be opened.
@@ -277,7 +280,9 @@ def make_file_version(content: bytes, mode: int) -> FileVersion:
 def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) -> FileChange:
     place = target.project_path
     if place.refusal_reason or root.was_behind_link(place, target.folder):
-        return FileChange(place, "none", refusal_reason=place.refusal_reason or "it was behind a link")
+        return FileChange(
+            place, "none", refusal_reason=place.refusal_reason or "it was behind a link"
+        )
     if target.refusal_reason:
         return FileChange(place, "none", refusal_reason=target.refusal_reason, is_missing=True)
     try:

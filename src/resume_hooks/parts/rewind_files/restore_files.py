@@ -137,12 +137,10 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     rows = []
     for row in _as_list(manifest.get("files")):
         rows.append(_parse_target(root, row, StoredContent(folder, (name,))))
-    folders = tuple(
-        path for path in _as_list(manifest.get("folders")) if isinstance(path, str)
-    )
+    folders = tuple(path for path in _as_list(manifest.get("folders")) if isinstance(path, str))
     files_plan = plan.plan_file_changes(session_id, root, [row for row in rows if row])
     return dataclasses.replace(
-        files_plan, folders=folders, undone_run_time=get_string(manifest, "time") or name
+        files_plan, folders_to_remove=folders, undone_run_time=get_string(manifest, "time") or name
     )
 
 
@@ -303,7 +301,7 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
                     files_plan, copies_path, written_count, plan.format_failure_reason(error)
                 )
             ) from error
-    for folder in sorted(files_plan.folders, key=len, reverse=True):
+    for folder in sorted(files_plan.folders_to_remove, key=len, reverse=True):
         place = files_plan.root.resolve_path(folder)
         # The folder was created for a file that does not exist any more.
         if place.parts:
@@ -322,7 +320,9 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
     ) as folder_descriptor:
         if change.source is None or change.new_version is None:
             if change.replaced_file_status is not None:
-                project_files.remove_project_file(path, change.replaced_file_status, folder_descriptor)
+                project_files.remove_project_file(
+                    path, change.replaced_file_status, folder_descriptor
+                )
             return
         content, _ = plan.read_stored_content(change.source)
         if plan.make_file_version(content, change.new_version.mode) != change.new_version:

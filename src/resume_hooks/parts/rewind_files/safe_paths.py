@@ -93,7 +93,7 @@ def _find_refusal_reason(relative_path: str, parts: tuple[str, ...]) -> str:
     ):
         return "it is not the path of a file"
     if _WINDOWS_PATH_PATTERN.match(relative_path):
-        return "it is a path of another system"
+        return "it is a path of another operating system"
     # Some file systems ignore formatting characters in file names.
     visible_parts = (
         "".join(letter for letter in part if unicodedata.category(letter) != "Cf") for part in parts

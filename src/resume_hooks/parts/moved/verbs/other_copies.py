@@ -22,11 +22,15 @@ def delete_other_copies(options: DeleteOptions) -> None:
     ResumeHooksError if each copy lacks records of another copy.
     """
     if options.empty_trash:
-        raise UsageError("--other-copies and --empty-trash can't be combined", "Leave --empty-trash out.")
+        raise UsageError(
+            "--other-copies and --empty-trash can't be combined", "Leave --empty-trash out."
+        )
     is_asking = options.must_ask("Deleting")
     session = options.locate_session()
     copies = choose_copy_to_keep(
-        session, options.where, is_chosen_by_path=os.path.basename(session.path) in str(options.locator)
+        session,
+        options.where,
+        is_chosen_by_path=os.path.basename(session.path) in str(options.locator),
     )
     plans = []
     for other in copies.other_copies:

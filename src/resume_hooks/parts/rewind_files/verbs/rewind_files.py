@@ -33,8 +33,8 @@ _DIFFERENCE_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 class _RequestedRewind(NamedTuple):
     """The plan that the options request, and its session.
 
-    ``prompt_state`` is the prompt that the options name, and None for an undo. ``open_reason`` says why the session may be open. It is
-    ``""`` if the session is not open.
+    ``prompt_state`` is the prompt that the options name, and None for an undo. ``open_reason`` says
+    why the session may be open. It is ``""`` if the session is not open.
     """
 
     session: SessionFile
