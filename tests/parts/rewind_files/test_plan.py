@@ -201,7 +201,7 @@ def test_a_file_recorded_behind_a_link_is_refused(project: Project) -> None:
         "behind a link"
         in only_change(
             project, {"sub/a": project.write_backup("a", "old\n") | {"realParentDir": "/else"}}
-        ).reason
+        ).refusal_reason
     )
 
 
@@ -441,9 +441,9 @@ REFUSED_PATHS = {
     "/p/../etc/passwd": "outside",
     "/p/a/../../etc/passwd": "outside",
     "/project-2/a": "outside",
-    "C:\\x": "another system",
-    "c:/x": "another system",
-    "\\\\server\\x": "another system",
+    "C:\\x": "another operating system",
+    "c:/x": "another operating system",
+    "\\\\server\\x": "another operating system",
     ".git/hooks/pre-commit": "git",
     "sub/.GIT/config": "git",
     ".g\u200cit/config": "git",
