@@ -20,7 +20,7 @@ from resume_hooks.cli.options import (
 
 
 class DeleteOptions(VerbOptions, function="resume_hooks.cli.trash:delete_session"):
-    r"""Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
+    """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
 
     The trash is in the state folder; ``restore`` restores a session unchanged. Only --empty-trash
     removes files for good.

@@ -21,7 +21,7 @@ class _WayChoice(click.Choice):  # type: ignore[type-arg]  # generic since click
 
 
 class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_session"):
-    r"""Choose a session, compare what continuing it would cost, and continue.
+    """Choose a session, compare what continuing it would cost, and continue.
 
     On a terminal, without an exact SESSION, you choose from a list that is searched as you type.
     Then you choose a way: continue the session, or a child of it. The client starts in the

@@ -6,7 +6,7 @@ from resume_hooks.cli.options import DRY_RUN_OPTION, VerbOptions, argument, opti
 
 
 class RehomeOptions(VerbOptions, function="resume_hooks.parts.moved.verbs.rehome:rehome_folder"):
-    r"""Copy every session of FOLDER, which moved, to its new path NEW.
+    """Copy every session of FOLDER, which moved, to its new path NEW.
 
     Without FOLDER, the former path of NEW is found from git's own files in NEW, or from the commits
     and files that sessions name. Each copy has its session's live conversation, like fork --home;
