@@ -23,7 +23,7 @@ from resume_hooks.derive.compare import (
     TRIM,
     Comparison,
     Estimate,
-    advice_for_context,
+    recommend_for_context,
     compare_strategies,
     estimate_prompts_left,
     recommend_strategy,
@@ -266,7 +266,7 @@ def test_the_recommended_strategy(
     used: ContextSize, trimmed: ContextSize | None, strategy: str | None
 ) -> None:
     """From 80 percent of the limit, a trim is recommended if it saves enough, and otherwise a handoff."""
-    found = advice_for_context(used, trimmed)
+    found = recommend_for_context(used, trimmed)
     assert (found.strategy if found else None) == strategy
 
 
@@ -293,7 +293,7 @@ def test_the_number_of_prompts_before_a_compaction(
     """
     seen = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, growth, turns)
     assert estimate_prompts_left(used, seen) == left
-    assert (advice_for_context(used, None, left) is not None) is (left == 0)
+    assert (recommend_for_context(used, None, left) is not None) is (left == 0)
 
 
 def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> None:

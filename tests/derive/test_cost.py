@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resume_hooks.derive.compare import (
     CacheRates,
     Strategy,
-    break_even_turns,
+    count_turns_to_break_even,
     cost_of_turns,
     first_request_cost,
     rates_for_lifetime,
@@ -146,7 +146,7 @@ def test_a_strategy_pays_off_after_a_number_of_turns(
     A strategy that saves nothing never pays off.
     """
     assert (
-        break_even_turns(strategy, going_on, recent_requests, rates_for_lifetime(lifetime))
+        count_turns_to_break_even(strategy, going_on, recent_requests, rates_for_lifetime(lifetime))
         == expected
     )
 
@@ -176,7 +176,7 @@ def test_a_strategy_pays_off_in_the_first_turn_with_a_lower_sum(
     If the strategy never pays off, its total cost is not lower after a thousand turns either.
     """
     rates = rates_for_lifetime(lifetime)
-    found = break_even_turns(strategy, going_on, recent_requests, rates)
+    found = count_turns_to_break_even(strategy, going_on, recent_requests, rates)
     slack = 1e-6 * (1 + cost_of_turns(going_on, found or 1_000, recent_requests, rates))
     if found is None:
         assert (

@@ -59,7 +59,7 @@ def scan_records(folder: Path, records: list[Record]) -> Transcript:
 def kept_records(found: Cut | None) -> str:
     """Return the uuids of the kept records, with ``>`` or ``<`` if the cut moved forward or back."""
     assert found is not None
-    mark = {1: " >", -1: " <", 0: ""}[found.direction]
+    mark = {1: " >", -1: " <", 0: ""}[found.move_direction]
     return " ".join(node.uuid for node in found.nodes) + mark
 
 
@@ -368,7 +368,7 @@ def test_no_cut_splits_a_call_from_its_result(
         row = linearize_chain(found.nodes)
         assert not set(row.open_calls) & answered, "only what nobody ever answered may be open"
         assert not set().union(*row.dropped_calls.values()) & answered
-        if found.direction >= 0 and not isinstance(selector, CutBeforeInstant):
+        if found.move_direction >= 0 and not isinstance(selector, CutBeforeInstant):
             assert f"n{place}" in {node.uuid for node in found.nodes}
         if isinstance(selector, CutBeforeInstant):
             assert all(node.number < place for node in found.nodes)

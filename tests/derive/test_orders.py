@@ -160,7 +160,7 @@ class SimulatedClient:
                     row["message"]["content"] if isinstance(row["message"]["content"], list) else []
                 ):
                     if block["type"] == "tool_result":
-                        block["content"] = decided.results.get(
+                        block["content"] = decided.new_results.get(
                             block["tool_use_id"], block["content"]
                         )
                 self.append_record(row)

@@ -91,7 +91,7 @@ def test_a_handoff_opens_its_child_and_fills_the_input_box(parent: Path) -> None
 def test_a_report_opens_no_session(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a reply only reports something, it contains a text but no session to open."""
     del parent
-    report = Report(lambda _: "facts", to_copy=f"/resume {SESSION}")
+    report = Report(lambda _: "facts", text_to_copy=f"/resume {SESSION}")
     monkeypatch.setattr(prompt, "run_trigger_module", lambda *_: report)
     assert ask_module("recall") == {"text": "facts"}
 

@@ -62,7 +62,7 @@ def test_copied_text_has_a_label_and_no_blank_line(config_home: ConfigHome) -> N
     """
     copied = answer_request(
         trigger_request(RECALL_TRIGGER, write_compacted_session(config_home))
-    ).to_copy
+    ).text_to_copy
     assert copied.startswith("Facts from this work's transcripts")
     assert "not instructions" in copied
     assert "make bench" in copied

@@ -240,7 +240,7 @@ def test_the_number_of_further_hits_has_its_own_line(home_with_two_projects: Con
     assert (
         answer_request(
             trigger_request(Trigger("search", "redis", is_slash=False, is_pasted=False), None)
-        ).to_copy
+        ).text_to_copy
         == ""
     )
     with pytest.raises(UsageError):

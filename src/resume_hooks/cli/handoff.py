@@ -60,7 +60,7 @@ def hand_off_session(options: HandoffOptions) -> Receipt | None:
         size=size,
         is_new_task=options.new_task is not None,
         target_agent=options.to or "",
-        edit=edit_text if options.edit else None,
+        edit_digest=edit_text if options.edit else None,
         part_options=options,
     )
     caller = make_caller(options)._replace(reuses_child=_may_reuse_child(options))

@@ -13,7 +13,7 @@ from resume_hooks import questions
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write_child import ChildBody
 from resume_hooks.derive.fresh_child import (
-    NO_CONTENTS,
+    EMPTY_CHILD_CONTENTS,
     ChildContents,
     FreshOpening,
     FreshPlan,
@@ -93,7 +93,7 @@ class Writer(Protocol):
     def plan_untrim(
         self,
         trimmed_session: TrimmedSession,
-        numbers: Collection[int] | None,
+        line_numbers: Collection[int] | None,
         *,
         strict: bool,
         output_dir: str | None,
@@ -133,7 +133,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     kind: Kind = "rollover",
     next_step: str = "",
     output_dir: str | None = None,
-    contents: ChildContents = NO_CONTENTS,
+    contents: ChildContents = EMPTY_CHILD_CONTENTS,
     child: Draft | None = None,
     target_agent: str = "",
 ) -> FreshPlan:

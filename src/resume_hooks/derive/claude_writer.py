@@ -74,7 +74,7 @@ class ClaudeWriter:
     def plan_untrim(
         self,
         trimmed_session: TrimmedSession,
-        numbers: Collection[int] | None,
+        line_numbers: Collection[int] | None,
         *,
         strict: bool,
         output_dir: str | None,
@@ -83,5 +83,5 @@ class ClaudeWriter:
         from resume_hooks.derive import untrim
 
         return untrim.plan_untrim(
-            trimmed_session, self._where, numbers, strict=strict, output_dir=output_dir
+            trimmed_session, self._where, line_numbers, strict=strict, output_dir=output_dir
         )

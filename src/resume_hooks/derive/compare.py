@@ -107,9 +107,10 @@ def first_request_cost(strategy: Strategy, rates: CacheRates) -> float:
 def cost_of_turns(
     strategy: Strategy, turns: int, traffic: RecentRequests, rates: CacheRates
 ) -> float:
-    """Return the cost of ``turns`` turns after a strategy, without the cost of their answers.
+    """Return the cost of the next turns after a strategy, without the cost of their answers.
 
-    Each request after the first one reads the previous context from the cache.
+    ``turns`` is the number of these turns. Each request after the first one reads the previous
+    context from the cache.
     """
     later_request_count = turns * traffic.requests_per_turn - 1
     growth_per_request = traffic.tokens_per_turn / traffic.requests_per_turn
@@ -124,7 +125,7 @@ def cost_of_turns(
     )
 
 
-def break_even_turns(
+def count_turns_to_break_even(
     strategy: Strategy, baseline: Strategy, traffic: RecentRequests, rates: CacheRates
 ) -> int | None:
     """Return the number of turns after which ``strategy`` costs less than ``baseline``.
@@ -170,7 +171,7 @@ The number is the median of ten compactions in the corpus, after which 4,400 to 
 remained.
 """
 
-# Size of a compaction's summary in tokens: the median of the same ten compactions.
+# Size of a compaction's summary in tokens: the median of ten compactions in the corpus.
 COMPACTION_SUMMARY_TOKENS = 3_600
 # The summary of a rollover adds at most this number of tokens to the fresh session.
 ROLLOVER_SUMMARY_TOKENS = 2_000
@@ -178,8 +179,8 @@ SUMMARY_INPUT_TOKENS = 180_000
 """The maximum number of tokens that a model reads for the summary of a rollover.
 
 The cost is computed as if the session's own model read these tokens, although the default model is
-smaller and cheaper. A test checks that this constant and the previous one fit the summary module.
-They are not imported from that module, because the import would be too slow.
+smaller and cheaper. A test compares this constant and ``ROLLOVER_SUMMARY_TOKENS`` with the limits
+in the summary module. They are not imported from there, because the import would be too slow.
 """
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
@@ -271,23 +272,24 @@ class Comparison(NamedTuple):
 class _Measurements(NamedTuple):
     """The measurements from which the strategies are estimated.
 
-    ``base`` is the size of a request without a conversation. ``fresh_tokens`` is the size of the
+    ``base_request`` is the size of a request without a conversation. ``tokens_after_handoff`` is the size of the
     context after a handoff. ``summary_input_tokens`` is the number of tokens that a model reads to
     summarize the session.
     """
 
     context: ContextSize
     traffic: RecentRequests
-    base: FirstRequest
+    base_request: FirstRequest
     trim_estimate: _TrimEstimate | None
-    fresh_tokens: int
+    tokens_after_handoff: int
     summary_input_tokens: int
 
 
 class _TrimEstimate(NamedTuple):
-    """The size of the context that a resume sends for ``chain``, and its size after a trim.
+    """The size of the context that a resume sends, now and after a trim.
 
-    ``context_after`` is None if a trim is not worthwhile.
+    ``chain`` contains the records of the conversation. ``context_after`` is None if a trim is not
+    worthwhile.
     """
 
     context_before: ContextSize
@@ -319,14 +321,14 @@ def compare_strategies(
     has_handoff_plan = ends.size <= max_live_bytes
     if has_handoff_plan:
         handoff_plan = _plan_default_handoff(session, where)
-        fresh_tokens = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
+        tokens_after_handoff = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
         # If the API counted no request, the estimate of the context includes only the conversation.
         conversation_tokens = context.tokens - (base.tokens if context.is_measured else 0)
         measured_sizes = measure_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
     else:
         fixed_tokens = base.tokens + _estimate_lineage_tokens(session)
         default_tokens = tokens_for_size("", where)
-        fresh_tokens = fixed_tokens + default_tokens
+        tokens_after_handoff = fixed_tokens + default_tokens
         measured_sizes = estimate_size_bounds(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
     # The summary covers the whole conversation. Its size is known from the chain only if the chain
@@ -343,7 +345,7 @@ def compare_strategies(
         traffic_so_far,
         base,
         trim_estimate,
-        fresh_tokens,
+        tokens_after_handoff,
         min(summary_input, SUMMARY_INPUT_TOKENS),
     )
     estimates = _estimate_strategies(measurements, warm=warm)
@@ -351,7 +353,7 @@ def compare_strategies(
         estimates = tuple(
             estimate for estimate in estimates if estimate.name not in FRESH_STRATEGIES
         )
-    chosen_advice = advice_for_context(
+    chosen_advice = recommend_for_context(
         context, trim_estimate.context_after if trim_estimate else None, remaining_prompts
     )
     if (
@@ -371,7 +373,9 @@ def compare_strategies(
         seconds_since_request=traffic_so_far.seconds_since(now_ms),
         is_cache_warm=warm,
         estimates=estimates,
-        handoff_sizes=_estimate_sizes(() if ends.is_blank else measured_sizes, measurements),
+        handoff_sizes=_estimate_handoff_sizes(
+            () if ends.is_blank else measured_sizes, measurements
+        ),
         is_trim_estimated=trim_estimated,
         is_handoff_planned=has_handoff_plan,
         prompts_left=remaining_prompts,
@@ -444,7 +448,7 @@ def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int 
     return remaining_turns // rounding_step * rounding_step
 
 
-def advice_for_context(
+def recommend_for_context(
     context: ContextSize, trimmed_context: ContextSize | None, remaining_prompts: int | None = None
 ) -> Advice | None:
     """Return a recommendation if the context is nearly full, or None while it has enough space.
@@ -551,7 +555,9 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
 
     If ``warm`` is true, the cache contains at least the tokens with which every session starts.
     """
-    context, recent_requests, base, trim_estimate, fresh_tokens, summary_input_tokens = measurements
+    context, recent_requests, base, trim_estimate, tokens_after_handoff, summary_input_tokens = (
+        measurements
+    )
     rates = rates_for_lifetime(recent_requests.cache_seconds)
     if warm:
         cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared))
@@ -577,10 +583,10 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
             if trim_estimate and trim_estimate.context_after
             else []
         ),
-        make_fresh_strategy(HANDOFF, fresh_tokens),
+        make_fresh_strategy(HANDOFF, tokens_after_handoff),
         make_fresh_strategy(
             ROLLOVER,
-            fresh_tokens + ROLLOVER_SUMMARY_TOKENS,
+            tokens_after_handoff + ROLLOVER_SUMMARY_TOKENS,
             summary_input_tokens,
             ROLLOVER_SUMMARY_TOKENS,
         ),
@@ -617,7 +623,7 @@ def _make_new_session_strategy(
     )
 
 
-def _estimate_sizes(
+def _estimate_handoff_sizes(
     sizes: tuple[HandoffSize, ...], measurements: _Measurements
 ) -> tuple[SizeEstimate, ...]:
     """Return the estimate for each handoff size, followed by the estimate for a fork.
@@ -625,7 +631,7 @@ def _estimate_sizes(
     A fork contains the whole session.
     """
     cached_tokens, rates = (
-        measurements.base.shared,
+        measurements.base_request.shared,
         rates_for_lifetime(measurements.traffic.cache_seconds),
     )
     if sizes:
@@ -672,7 +678,7 @@ def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Es
     ):
         break_even_count = None
         if strategy is not baseline:
-            break_even_count = break_even_turns(strategy, baseline, traffic_so_far, rates)
+            break_even_count = count_turns_to_break_even(strategy, baseline, traffic_so_far, rates)
         estimates.append(
             Estimate(
                 name=strategy.name,

@@ -71,7 +71,7 @@ class Cut(NamedTuple):
     """A conversation that was cut. ``nodes`` are the records to keep, in order.
 
     ``last_message`` is the last message among them, and ``turn`` is the number of its turn, counted
-    as in ``outline``. ``turn`` is None if only the end of the file was read. ``direction`` is -1 if
+    as in ``outline``. ``turn`` is None if only the end of the file was read. ``move_direction`` is -1 if
     the cut moved back from the requested record, 1 if it moved forward, and otherwise 0.
     """
 
@@ -79,7 +79,7 @@ class Cut(NamedTuple):
     nodes: tuple[Node, ...]
     last_message: Node
     turn: int | None
-    direction: int
+    move_direction: int
     remarks: tuple[str, ...]
 
 
@@ -117,7 +117,8 @@ class CutAtRecord(NamedTuple):
             if node.uuid.lower() == uuid.lower():
                 matching_nodes.append(node)
         if not matching_nodes:
-            return _refuse_missing_record(transcript, f"No {self.description}")
+            _refuse_missing_record(transcript, f"No {self.description}")
+            return None
         return CutTarget(_require_conversation_node(matching_nodes, self.description))
 
     def _find_last_message_up_to(
@@ -135,9 +136,10 @@ class CutAtRecord(NamedTuple):
         """
         if line_position >= end_position:
             valid_lines = f"lines 0 to {transcript.line_count - 1}"
-            return _refuse_missing_record(
+            _refuse_missing_record(
                 transcript, f"No {self.description}: the session has {valid_lines}"
             )
+            return None
         earlier_nodes = []
         for node in transcript.nodes:
             if position_of(node) <= line_position:
@@ -146,9 +148,10 @@ class CutAtRecord(NamedTuple):
             return CutTarget(_require_conversation_node(earlier_nodes[-1:], self.description))
         last_node = _find_last_conversation_node(earlier_nodes)
         if last_node is None:
-            return _refuse_missing_record(
+            _refuse_missing_record(
                 transcript, f"There is no message at or before {self.description}"
             )
+            return None
         remark = f"{self.description.capitalize()} is not a message, so the cut is after the message before it."
         return CutTarget(last_node, remark=remark)
 
@@ -176,7 +179,8 @@ class CutAtMessage(NamedTuple):
                     answer_nodes.append(node)
         if answer_nodes and self.message_id:
             return CutTarget(_require_conversation_node(answer_nodes, self.description))
-        return _refuse_missing_record(transcript, f"No {self.description}")
+        _refuse_missing_record(transcript, f"No {self.description}")
+        return None
 
 
 class CutBeforeInstant(NamedTuple):
@@ -342,7 +346,7 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
             f"There is no message before the cut ({selector.description})", EARLIEST_CUT_ADVICE
         )
     last_message = messages[-1]
-    direction, split_remark = 0, ""
+    move_direction, split_remark = 0, ""
     if any(
         node.is_message
         for node in conversation.nodes[
@@ -350,13 +354,13 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
         ]
     ):
         if kept_count > target_count:
-            direction, direction_word = 1, "forward"
+            move_direction, direction_word = 1, "forward"
         else:
-            direction, direction_word = -1, "back"
+            move_direction, direction_word = -1, "back"
         split_remark = f"The cut moved {direction_word} to record {last_message.number}, so that no tool call is split."
     remarks = tuple(filter(None, (target.remark, branch_remark, split_remark)))
     turn = _find_turn_number(transcript, last_message)
-    return Cut(selector.description, kept_nodes, last_message, turn, direction, remarks)
+    return Cut(selector.description, kept_nodes, last_message, turn, move_direction, remarks)
 
 
 def _count_records_up_to(conversation: LinearChain, uuid: str) -> int:
@@ -378,18 +382,17 @@ def _find_turn_number(transcript: Transcript, last: Node) -> int | None:
     return sum(node.is_prompt and not node.is_copied for node in earlier_nodes)
 
 
-def _refuse_missing_record(transcript: Transcript, description: str) -> CutTarget | None:
+def _refuse_missing_record(transcript: Transcript, description: str) -> None:
     """Raise UsageError, because the described record is missing.
 
-    If only the end of the file was read, return None instead, because the record may be in the part
-    that was not read.
+    If only the end of the file was read, do nothing, because the record may be in the part that was
+    not read.
     """
-    if not transcript.is_whole:
-        return None
-    raise UsageError(
-        f"{description} in {transcript.path}",
-        "The reference may belong to another session. See outline and read.",
-    )
+    if transcript.is_whole:
+        raise UsageError(
+            f"{description} in {transcript.path}",
+            "The reference may belong to another session. See outline and read.",
+        )
 
 
 def _find_conversation_with_target(

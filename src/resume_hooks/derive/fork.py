@@ -82,7 +82,7 @@ class ForkPlan(ChildPlan):
             nodes = ()
         parent_id, uuids = self.draft.parent.session_id, {node.uuid for node in nodes}
 
-        def names_source(_: Line, record: Record, node: Node | None) -> bool:
+        def has_source_field(_: Line, record: Record, node: Node | None) -> bool:
             return (
                 node is None
                 or node.uuid not in uuids
@@ -90,7 +90,7 @@ class ForkPlan(ChildPlan):
             )
 
         return [
-            RecordWatcher("every record names its source", names_source),
+            RecordWatcher("every record names its source", has_source_field),
             _FirstFolderWatcher(self.relocation),
         ]
 
@@ -112,7 +112,7 @@ class _FirstFolderWatcher:
         return [
             Check(
                 "the first folder is the session's new home",
-                self._relocation is None or self._home == self._relocation.new,
+                self._relocation is None or self._home == self._relocation.new_home,
             )
         ]
 
@@ -148,11 +148,15 @@ def plan_fork(
         REHOME_KIND if relocation else FORK_KIND,
         where,
         output_dir,
-        home=relocation.new if relocation else "",
+        home=relocation.new_home if relocation else "",
     )
     lineage = child.lineage_text if relocation else make_lineage_if_needed(child, kept_transcript)
-    if relocation and relocation.old_home_names and relocation.new not in relocation.old_home_names:
-        lineage += f"\n{describe_move(relocation.old, relocation.new)}"
+    if (
+        relocation
+        and relocation.old_home_names
+        and relocation.new_home not in relocation.old_home_names
+    ):
+        lineage += f"\n{describe_move(relocation.old_home, relocation.new_home)}"
     tokens_before, snapshots = (
         parent.context.tokens,
         select_snapshots(kept_transcript, parent.write_observer),
@@ -274,14 +278,14 @@ def _list_snapshot_notes(relocation: Relocation) -> list[str]:
     if relocation.moves_files:
         return [
             (
-                f"The session's file backups now apply to the files below {relocation.new}: "
+                f"The session's file backups now apply to the files below {relocation.new_home}: "
                 "rewind-files restores the files there."
             )
         ]
     return [
         (
             f"The session's file backups were not copied: they belong to the files below "
-            f"{relocation.old}, which still exists."
+            f"{relocation.old_home}, which still exists."
         )
     ]
 

@@ -109,7 +109,7 @@ class ChildContents(NamedTuple):
     opening_tokens: int = DEFAULT_TOKENS
 
 
-NO_CONTENTS = ChildContents()
+EMPTY_CHILD_CONTENTS = ChildContents()
 EMPTY_DIGEST_OPENING = DigestOpening("")
 
 
@@ -126,7 +126,7 @@ class FreshOpening(NamedTuple):
     card: str
     ends: HeadTail
     sizes: Sizes
-    contents: ChildContents = NO_CONTENTS
+    contents: ChildContents = EMPTY_CHILD_CONTENTS
     digest_opening: DigestOpening = EMPTY_DIGEST_OPENING
 
 
@@ -166,7 +166,7 @@ class FreshPlan(ChildPlan):
     """
 
     opening: str
-    contents: ChildContents = NO_CONTENTS
+    contents: ChildContents = EMPTY_CHILD_CONTENTS
     digest_opening: DigestOpening = EMPTY_DIGEST_OPENING
 
     @property

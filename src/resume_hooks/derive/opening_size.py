@@ -58,7 +58,7 @@ def format_size(tokens: int) -> str:
 
 
 def tokens_for_size(size: str, where: Where) -> int:
-    """Return the number of tokens of a size or, if ``size`` is ``""``, of the size in the settings."""
+    """Return the number of tokens of ``size``. If it is ``""``, the size in the settings is used."""
     return convert_size_to_tokens(size or str(settings.load_settings(where)[SIZE_SETTING].value))
 
 

@@ -335,7 +335,7 @@ def restore_record(record: Record, original: Record) -> Record | None:
         restored_message["content"] = [
             block
             for block in restored_message["content"]
-            if not (isinstance(block, dict) and _get_call_result_pair(block) in removed_pairs)
+            if not (isinstance(block, dict) and _get_kind_and_call_id(block) in removed_pairs)
         ]
     if "usage" in get_message(record):
         restored_message["usage"] = get_message(record)["usage"]
@@ -383,10 +383,10 @@ def _list_record_texts(record: Record) -> Iterator[str]:
 
 def list_call_result_pairs(record: Record) -> set[tuple[str, str]]:
     """Return two strings, kind and id, for each call and each result in a record."""
-    return {pair for block in records.list_blocks(record) if (pair := _get_call_result_pair(block))}
+    return {pair for block in records.list_blocks(record) if (pair := _get_kind_and_call_id(block))}
 
 
-def _get_call_result_pair(block: Record) -> tuple[str, str] | None:
+def _get_kind_and_call_id(block: Record) -> tuple[str, str] | None:
     kind = get_string(block, "type")
     if kind in {records.CALL, records.RESULT}:
         return (kind, records.call_id(block))

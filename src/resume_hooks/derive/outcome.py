@@ -72,12 +72,13 @@ class Question(NamedTuple):
 class Report(NamedTuple):
     """A text for the user.
 
-    ``text`` is called with the result of copying ``to_copy`` to the clipboard, and returns the
-    text. If the user presses a key, ``further_lines`` replace the last line of the text.
+    ``text`` is a function that returns the text. Its argument says whether ``text_to_copy`` could be
+    copied to the clipboard. If the user presses a key, ``further_lines`` replace the last line of
+    the text.
     """
 
     text: Callable[[CopyResult], str]
-    to_copy: str = ""
+    text_to_copy: str = ""
     further_lines: tuple[str, ...] = ()
 
 

@@ -64,7 +64,7 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
     contents, default_after = plan.contents, plan.sizes.tokens_after
     digest, default_tokens = contents.digest or Digest(), contents.opening_tokens
     opening_lengths = {}
-    for tokens in _list_sizes(default_tokens):
+    for tokens in _list_digest_sizes(default_tokens):
         opening_lengths[tokens] = len(
             format_opening(digest, convert_tokens_to_characters(tokens)).text
         )
@@ -119,7 +119,7 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
 
 def _compute_call_characters(tokens: int, length: int) -> int:
     """Return the number of characters that an opening with ``length`` other characters has for calls."""
-    # Imported here for the same reason as in ``measure_sizes``.
+    # Imported here because a long session has no digest, and so does not need this module.
     from resume_hooks.reading.digest.opening import CALLS_FRACTION, convert_tokens_to_characters
 
     available_characters = convert_tokens_to_characters(tokens)
@@ -134,10 +134,10 @@ def estimate_size_bounds(fixed_tokens: int, default_tokens: int) -> tuple[Handof
     """
     return tuple(
         HandoffSize(format_size(tokens), fixed_tokens + tokens)
-        for tokens in _list_sizes(default_tokens)
+        for tokens in _list_digest_sizes(default_tokens)
     )
 
 
-def _list_sizes(default_tokens: int) -> Iterator[int]:
+def _list_digest_sizes(default_tokens: int) -> Iterator[int]:
     """Yield the sizes of a digest in tokens, the smallest first."""
     yield from sorted({*USUAL_SIZES_TOKENS, default_tokens})

@@ -136,7 +136,7 @@ def make_digest_material(session_id: str) -> SummaryMaterial:
 
 class _RecordText(NamedTuple):
     number: int
-    turn: int
+    turn_number: int
     piece: TextPiece
 
 
@@ -210,7 +210,7 @@ def _make_part(records: Sequence[_RecordText], max_characters: int) -> SummaryPa
 
     def format_gap(first: int, last: int) -> str:
         count = format_count(last - first + 1, "record")
-        return f"… {count} of turns {records[first].turn} to {records[last].turn} left out"
+        return f"… {count} of turns {records[first].turn_number} to {records[last].turn_number} left out"
 
     text = fit_pieces(
         MATERIAL_HEADING, [record.piece for record in records], max_characters, format_gap

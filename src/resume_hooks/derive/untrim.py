@@ -65,7 +65,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE, PieceCollector
 from resume_hooks.transcripts.write_scan import CopyPreparationObserver, mend_record
 
-# The end of a placeholder that we wrote.
+# Matches the end of a placeholder that this plugin wrote.
 _FINAL_REFERENCE_PATTERN = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
 )
@@ -109,7 +109,7 @@ def _list_block_texts(block: Record) -> Iterator[str]:
 def find_block_originals(record: Record, originals: OriginalFinder) -> dict[int, RecordLine]:
     """Map the index of each trimmed block to the line with the block's original.
 
-    Raises SessionNotFound if an original no longer exists or does not fit.
+    Raises SessionNotFound if an original no longer exists or has a different content.
     """
     originals_by_block = {}
     for index, reference in find_references(record).items():
@@ -371,18 +371,18 @@ class UntrimPlan(ChildPlan):
 def plan_untrim(
     trimmed_session: TrimmedSession,
     where: Where,
-    numbers: Collection[int] | None = None,
+    line_numbers: Collection[int] | None = None,
     *,
     strict: bool = False,
     output_dir: str | None = None,
 ) -> UntrimPlan:
     """Plan a child in which trimmed records are restored.
 
-    ``numbers`` are the line numbers of these records. If it is None, all trimmed records are
+    ``line_numbers`` are the line numbers of these records. If it is None, all trimmed records are
     restored. Raises UsageError if one of the records is not trimmed. Raises SessionNotFound if no
     original exists, or if ``strict`` is true and at least one original is missing.
     """
-    requested_nodes = select_trimmed_nodes(trimmed_session, numbers)
+    requested_nodes = select_trimmed_nodes(trimmed_session, line_numbers)
     restorations, missing = _find_restorations(
         trimmed_session, requested_nodes, OriginalFinder(where)
     )
@@ -447,7 +447,7 @@ def plan_untrim(
         draft=child,
         body=body,
         sizes=Sizes(context_before.tokens, context_after.tokens),
-        remarks=tuple(list_missing_originals(missing)),
+        remarks=tuple(format_missing_originals(missing)),
         restored_records=restorations,
         missing_originals=missing,
         trimmed_count=len(trimmed_session.trimmed_nodes),
@@ -478,14 +478,14 @@ class _ContentsWatcher:
 
 
 def select_trimmed_nodes(
-    trimmed_session: TrimmedSession, numbers: Collection[int] | None
+    trimmed_session: TrimmedSession, line_numbers: Collection[int] | None
 ) -> tuple[Node, ...]:
-    """Return the trimmed records in the lines ``numbers``, or all trimmed records if it is None.
+    """Return the trimmed records in the lines ``line_numbers``, or all trimmed records if it is None.
 
     Raises UsageError if one of these records is not trimmed.
     """
     trimmed_numbers = {node.number for node in trimmed_session.trimmed_nodes}
-    unknown_numbers = sorted(set(numbers or ()) - trimmed_numbers)
+    unknown_numbers = sorted(set(line_numbers or ()) - trimmed_numbers)
     if unknown_numbers:
         listed_numbers = ", ".join(
             str(node.number) for node in trimmed_session.trimmed_nodes[:MAX_LISTED_RECORDS]
@@ -501,14 +501,19 @@ def select_trimmed_nodes(
             else "No record of this session is trimmed.",
         )
     return tuple(
-        node for node in trimmed_session.trimmed_nodes if numbers is None or node.number in numbers
+        node
+        for node in trimmed_session.trimmed_nodes
+        if line_numbers is None or node.number in line_numbers
     )
 
 
 def _find_restorations(
     trimmed_session: TrimmedSession, requested_nodes: Sequence[Node], originals: OriginalFinder
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
-    """Return the edits for the requested records that have an original, and the records that have none."""
+    """Find the originals of the requested records, and return the edits that restore them.
+
+    The second tuple contains the records that have no original.
+    """
     media_tokens = Counter[int]()
     for piece in trimmed_session.pieces.pieces:
         media_tokens[piece.number] += piece.tokens if piece.kind == MEDIA_PIECE else 0
@@ -673,7 +678,7 @@ def describe_missing_originals(missing: Sequence[MissingOriginal], count: int) -
     )
 
 
-def list_missing_originals(missing: Sequence[MissingOriginal]) -> list[str]:
+def format_missing_originals(missing: Sequence[MissingOriginal]) -> list[str]:
     """Return a warning for each record that stays trimmed. Only the first few are listed individually."""
     sentences = []
     for row in missing[:MAX_LISTED_RECORDS]:

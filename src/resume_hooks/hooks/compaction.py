@@ -416,10 +416,10 @@ def _compaction_reply(
     return {
         "opening": [opening] if opening else [],
         "messages": plan_in_place.messages,
-        "texts": plan_in_place.texts,
-        "results": plan_in_place.results,
-        "inputs": plan_in_place.inputs,
-        "gone": plan_in_place.unpaired_calls,
+        "texts": plan_in_place.new_texts,
+        "results": plan_in_place.new_results,
+        "inputs": plan_in_place.new_inputs,
+        "gone": plan_in_place.unpaired_call_ids,
         "before": tokens_before,
         "after": tokens_after,
         "remark": f"{tokens_before:,} tokens before, about {tokens_after:,} now. Each placeholder names its "

@@ -57,7 +57,7 @@ def answer_request(request: Request) -> Report:
         )
         return f"{heading}\n\n{text}\n\n{hint}\n\n{last_line}"
 
-    return Report(make_card, to_copy=f"{_PASTE_HEADING}\n{text}")
+    return Report(make_card, text_to_copy=f"{_PASTE_HEADING}\n{text}")
 
 
 def _paste_hint(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:

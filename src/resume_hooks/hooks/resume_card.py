@@ -73,7 +73,7 @@ def answer_request(request: Request) -> Report:
             return make_text_report(f"This session has no prompt yet. Nothing needed.{unsent_text}")
         return Report(
             lambda copied: session_card(session_id, copied, trigger_without_option),
-            to_copy=session_id,
+            text_to_copy=session_id,
         )
     with time_limit(request.command):
         comparison = compare_strategies(request.session, request.where, clock.now())
@@ -82,7 +82,7 @@ def answer_request(request: Request) -> Report:
         return resume_card(comparison, copied, trigger_without_option, with_table=with_table)
 
     table_lines = () if trigger.text else tuple(build_ways_table(comparison))
-    return Report(draw_card, to_copy=session_id, further_lines=table_lines)
+    return Report(draw_card, text_to_copy=session_id, further_lines=table_lines)
 
 
 def _has_turns(request: Request) -> bool:

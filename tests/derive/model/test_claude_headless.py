@@ -27,17 +27,17 @@ class WordAnswer(BaseModel):
 
 
 def ask_stand_in(
-    made: StandIn, text: str = "the text", limit: float = 30.0, **environ: str
+    made: StandIn, text: str = "the text", max_seconds: float = 30.0, **environ: str
 ) -> Reply[WordAnswer]:
     """Ask the script that replaces the client and return its reply."""
     model = ClaudeHeadless(Where({"PATH": made.path, "HOME": "/none", **environ}), "haiku")
-    return model.ask("Find the word.", text, WordAnswer, limit=limit)
+    return model.ask("Find the word.", text, WordAnswer, max_seconds=max_seconds)
 
 
-def stand_in_failure(made: StandIn, limit: float = 30.0) -> HeadlessFailed:
+def stand_in_failure(made: StandIn, max_seconds: float = 30.0) -> HeadlessFailed:
     """Ask a script that replaces the client and fails, and return the error."""
     with pytest.raises(HeadlessFailed) as caught:
-        ask_stand_in(made, limit=limit)
+        ask_stand_in(made, max_seconds=max_seconds)
     assert "\n" not in caught.value.message
     return caught.value
 
@@ -287,7 +287,7 @@ def test_a_slow_client_is_stopped(tmp_path: Path) -> None:
     The error names the option for a longer limit.
     """
     found = stand_in_failure(
-        write_stand_in(tmp_path, hanging_child_script(tmp_path) + "time.sleep(300)"), limit=2
+        write_stand_in(tmp_path, hanging_child_script(tmp_path) + "time.sleep(300)"), max_seconds=2
     )
     assert found.message == "haiku did not answer within 2 s"
     assert "--timeout" in found.remedy
@@ -310,12 +310,12 @@ def test_the_client_is_found_on_path_or_in_its_usual_folder(tmp_path: Path) -> N
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
     environ = {"PATH": "/nowhere:.", "HOME": str(tmp_path / "home")}
     with pytest.raises(HeadlessFailed, match="not installed"):
-        ClaudeHeadless(Where(environ), "haiku").ask("a", "b", WordAnswer, limit=1)
+        ClaudeHeadless(Where(environ), "haiku").ask("a", "b", WordAnswer, max_seconds=1)
     local = tmp_path / "home" / ".local" / "bin"
     local.mkdir(parents=True)
     (local / "claude").symlink_to(made.folder / "claude")
     found = ClaudeHeadless(Where(environ | {"PATH": "/usr/bin:/bin"}), "haiku")
-    assert found.ask("a", "b", WordAnswer, limit=30).data.word == "x"
+    assert found.ask("a", "b", WordAnswer, max_seconds=30).data.word == "x"
 
 
 def test_a_client_that_cannot_start_is_an_error(tmp_path: Path) -> None:
@@ -325,7 +325,9 @@ def test_a_client_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     (folder / "claude").write_text("#!/no/such/interpreter\n")
     (folder / "claude").chmod(0o755)
     with pytest.raises(HeadlessFailed, match="could not be started"):
-        ClaudeHeadless(Where({"PATH": str(folder)}), "haiku").ask("a", "b", WordAnswer, limit=1)
+        ClaudeHeadless(Where({"PATH": str(folder)}), "haiku").ask(
+            "a", "b", WordAnswer, max_seconds=1
+        )
 
 
 def test_costs_of_several_calls_are_added(tmp_path: Path) -> None:

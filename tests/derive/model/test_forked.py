@@ -30,7 +30,7 @@ def answer_word(text: str, **fields: object) -> str:
     """Return the word in a model's answer."""
     return (
         parse_answer(isAnswered=True, text=text, **fields)
-        .ask("", "", WordAnswer, limit=1)
+        .ask("", "", WordAnswer, max_seconds=1)
         .data.word
     )
 
@@ -115,7 +115,7 @@ def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: st
     assert model.was_asked
     assert model.has_timed_out == (fields.get("reason") == "late")
     with pytest.raises(HeadlessFailed, match=why) as failed:
-        model.ask("", "", WordAnswer, limit=1)
+        model.ask("", "", WordAnswer, max_seconds=1)
     assert failed.value.message.isprintable()
     assert len(failed.value.message) < 300
 

@@ -19,7 +19,7 @@ class ModelCall(NamedTuple):
 
     instructions: str
     text: str
-    limit: float
+    max_seconds: float
 
 
 class ScriptedModel:
@@ -33,13 +33,13 @@ class ScriptedModel:
         self._answers = list(answers)
 
     def ask(
-        self, instructions: str, text: str, form: type[AnswerType], *, limit: float
+        self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
         """Return the next answer in the requested form.
 
         If the next answer is a function, the function is called for the answer.
         """
-        self.calls.append(ModelCall(instructions, text, limit))
+        self.calls.append(ModelCall(instructions, text, max_seconds))
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, HeadlessFailed):
             raise answer

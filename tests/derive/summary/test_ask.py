@@ -26,7 +26,7 @@ THREE_PART_MATERIAL = SummaryMaterial(
 
 
 def summarise(
-    model: ScriptedModel, material: SummaryMaterial, focus: str = "", limit: float = 100.0
+    model: ScriptedModel, material: SummaryMaterial, focus: str = "", max_seconds: float = 100.0
 ) -> tuple[Summary, list[str]]:
     """Return the summary and the reported progress."""
     told: list[str] = []
@@ -35,7 +35,7 @@ def summarise(
         told.append(f"{number}/{count}")
 
     return ask_for_summary(
-        ModelCalls(model, limit, record_progress), material, "THE DIGEST", focus
+        ModelCalls(model, max_seconds, record_progress), material, "THE DIGEST", focus
     ), told
 
 
@@ -46,7 +46,7 @@ def test_a_small_session_needs_one_call() -> None:
     (call,) = model.calls
     assert found == Summary.model_validate(MINIMAL_SUMMARY)
     assert call.text == "ONLY PART\n\nTHE DIGEST"
-    assert 99 < call.limit <= 100
+    assert 99 < call.max_seconds <= 100
     assert told == ["1/1"]
 
 
@@ -91,7 +91,7 @@ def test_the_time_limit_covers_all_calls() -> None:
     """The time limit applies to all calls together, so no call begins after the limit."""
     model = ScriptedModel()
     with pytest.raises(HeadlessFailed, match="it took over 0 s: 0 of 1 call answered"):
-        summarise(model, ONE_PART_MATERIAL, limit=0)
+        summarise(model, ONE_PART_MATERIAL, max_seconds=0)
     assert model.calls == []
 
 

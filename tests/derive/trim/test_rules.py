@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from resume_hooks.derive.trim.options import RULE_NAMES
-from resume_hooks.derive.trim.rules import RULES
+from resume_hooks.derive.trim.rules import RULES_BY_NAME
 from resume_hooks.errors import UsageError
 from tests import builders
 from tests.builders import SESSION, ConfigHome, Record
@@ -311,8 +311,8 @@ def test_answers_of_the_model_are_kept_by_default(config_home: ConfigHome) -> No
 
 def test_both_tables_have_every_rule() -> None:
     """Each rule is in both tables, and the rules are in the order of ``RULE_NAMES``."""
-    assert {row.rule for row in KEPT_CASES} == {row.rule for row in CUT_CASES} == set(RULES)
-    assert tuple(RULES) == RULE_NAMES
+    assert {row.rule for row in KEPT_CASES} == {row.rule for row in CUT_CASES} == set(RULES_BY_NAME)
+    assert tuple(RULES_BY_NAME) == RULE_NAMES
 
 
 def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) -> None:

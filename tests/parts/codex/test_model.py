@@ -40,7 +40,7 @@ def ask_stand_in(folder: Path, lines: list[str], *, more: str = "", settings: st
     where = Where(
         {"PATH": f"{folder}:/usr/bin:/bin", "CODEX_HOME": str(folder), "HOME": str(folder)}
     )
-    return CodexExec(where, "").ask("Say it.", "the text @x", Summary, limit=20).data
+    return CodexExec(where, "").ask("Say it.", "the text @x", Summary, max_seconds=20).data
 
 
 FAILURES = {

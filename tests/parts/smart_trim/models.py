@@ -45,9 +45,11 @@ class FakeModel:
         self._choose = choose
         self.asked: list[tuple[str, str]] = []
 
-    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+    def ask(
+        self, instructions: str, text: str, form: type[Form], *, max_seconds: float
+    ) -> Reply[Form]:
         """Return the choices in the requested form, like the real model."""
-        assert limit > 0
+        assert max_seconds > 0
         self.asked.append((instructions, text))
         rows = self._choose([int(number) for number in NUMBER_PATTERN.findall(text)])
         return Reply(form.model_validate({"choices": rows}), 0.01, 1_000, 100, 1.5, "fake-1")
@@ -59,7 +61,9 @@ class FailingModel:
     def __init__(self, good: int = 0) -> None:
         self._left = good
 
-    def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
+    def ask(
+        self, instructions: str, text: str, form: type[Form], *, max_seconds: float
+    ) -> Reply[Form]:
         """Return an answer without choices, or fail."""
         if not self._left:
             raise HeadlessFailed("it refused")
@@ -102,10 +106,10 @@ def offer_of_file(
 
 
 def choices_of_model(
-    model: FakeModel | FailingModel, what: Offer, wishes: str = "", limit: float = 60
+    model: FakeModel | FailingModel, what: Offer, wishes: str = "", max_seconds: float = 60
 ) -> ModelResult:
     """Return a model's choices from an offer."""
-    return ask_model_about_offer(model, what, wishes, limit, lambda _number, _count: None)
+    return ask_model_about_offer(model, what, wishes, max_seconds, lambda _number, _count: None)
 
 
 def plan_with_model(

@@ -58,7 +58,7 @@ def test_each_named_content_gets_a_verdict(config_home: ConfigHome) -> None:
     assert (one.record, one.chosen_by, one.description, one.rationale) == (
         what.candidates[1].piece.number, "smart", "a log", "read once",
     )  # fmt: skip
-    assert one.digest == what.candidates[1].digest
+    assert one.digest == what.candidates[1].content_hash
     assert asked.costs == CallCosts("fake-1", 1, 1_000, 100, 0.01, 1.5)
 
 
@@ -145,20 +145,20 @@ def test_the_time_limit_covers_all_calls(config_home: ConfigHome) -> None:
     limits: list[float] = []
 
     class SlowModel(FakeModel):
-        def ask(self, instructions: str, text: str, form: type[Any], *, limit: float) -> Any:
-            limits.append(limit)
-            return super().ask(instructions, text, form, limit=limit)
+        def ask(self, instructions: str, text: str, form: type[Any], *, max_seconds: float) -> Any:
+            limits.append(max_seconds)
+            return super().ask(instructions, text, form, max_seconds=max_seconds)
 
     choices_of_model(
         SlowModel(lambda _numbers: []),
         offer_of_file(session_with_outputs(config_home, 90), config_home),
-        limit=60,
+        max_seconds=60,
     )
     assert 60 >= limits[0] > limits[1] > 0
     model = model_that_drops_everything()
     with pytest.raises(HeadlessFailed, match=r"0 of 2 calls"):
         choices_of_model(
-            model, offer_of_file(session_with_outputs(config_home, 90), config_home), limit=0
+            model, offer_of_file(session_with_outputs(config_home, 90), config_home), max_seconds=0
         )
     assert model.asked == []
 

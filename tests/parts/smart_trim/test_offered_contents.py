@@ -47,7 +47,7 @@ def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
         "result",
     ]
     assert [one.number for one in found.candidates] == [1, 2, 3, 4, 5, 6]
-    assert {one.turn for one in found.candidates} == {1}
+    assert {one.turn_number for one in found.candidates} == {1}
     assert found.unshown_count == 0
 
 

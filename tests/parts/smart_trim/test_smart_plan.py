@@ -317,8 +317,10 @@ def check_smart_trim(
         assert {one: restored[one] for one in whole if one in cut} == {
             one: whole[one] for one in whole if one in cut
         }
-    left = Counter(one.digest for one in offer_of_file(receipt.file, home, rules=rules).candidates)
-    before = Counter(one.digest for one in what.candidates)
+    left = Counter(
+        one.content_hash for one in offer_of_file(receipt.file, home, rules=rules).candidates
+    )
+    before = Counter(one.content_hash for one in what.candidates)
     assert left <= before - Counter(
         one.digest for one, _ in planned.rows if one.chosen_by == "smart"
     )
@@ -360,10 +362,10 @@ def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) 
         if len(ids) > len(set(ids)):
             return  # The child drops a second call with the same id, which changes what is offered.
         try:
-            left = Counter(one.digest for one in offer_of_file(receipt.file, home).candidates)
+            left = Counter(one.content_hash for one in offer_of_file(receipt.file, home).candidates)
         except NothingToTrim:
             return  # The conversation consists of an empty prompt only.
-        before = Counter(one.digest for one in what.candidates)
+        before = Counter(one.content_hash for one in what.candidates)
         assert left <= before - Counter(
             one.digest for one, _ in planned.rows if one.chosen_by == "smart"
         )

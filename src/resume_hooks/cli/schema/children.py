@@ -295,7 +295,7 @@ class CutSchema(StrictModel):
         description="reference of the last copied record of the parent: session and 0-based line"
     )
     moved: bool = cut_field(
-        lambda cut: cut.direction != 0,
+        lambda cut: cut.move_direction != 0,
         "true: the copy ends at a different record from the requested one, to keep a call or an answer complete",
     )
     turn: int | None = cut_field(

@@ -37,9 +37,9 @@ def plan_relocation(old_home: str, new_home: str) -> Relocation:
 
 
 class Relocation(NamedTuple):
-    """A change of a session's home folder from ``old`` to ``new``.
+    """A change of a session's home folder from ``old_home`` to ``new_home``.
 
-    ``old`` may no longer exist, or may be a folder on a different computer. ``new`` is a path
+    ``old_home`` may no longer exist, or may be a folder on a different computer. ``new_home`` is a path
     without symbolic links. ``old_home_names`` contains two paths of the old home folder: as
     recorded, and with symbolic links resolved.
 
@@ -48,8 +48,8 @@ class Relocation(NamedTuple):
     must not overwrite files with the same names in the new home folder.
     """
 
-    old: str
-    new: str
+    old_home: str
+    new_home: str
     old_home_names: tuple[str, ...]
     moves_files: bool
 
@@ -57,10 +57,10 @@ class Relocation(NamedTuple):
         """Return a path inside the old home folder as a path inside the new one, and any other path unchanged."""
         for root in self.old_home_names:
             if path == root:
-                return self.new
+                return self.new_home
             if path.startswith(root) and path[len(root)] in "/\\":
                 return os.path.join(
-                    self.new,
+                    self.new_home,
                     *(part for part in _PATH_SEPARATORS_PATTERN.split(path[len(root) :]) if part),
                 )
         return path
@@ -75,7 +75,7 @@ class Relocation(NamedTuple):
         old_folder = get_string(record, "cwd")
         new_folder = self.relocate_path(old_folder)
         if first and new_folder == old_folder:
-            new_folder = self.new
+            new_folder = self.new_home
         if new_folder == old_folder:
             return body
         if "cwd" not in record:
@@ -111,7 +111,7 @@ class Relocation(NamedTuple):
         did not move, so its absolute path is returned.
         """
         if name.startswith(("../", "..\\")):
-            return os.path.normpath(os.path.join(self.old, name))
+            return os.path.normpath(os.path.join(self.old_home, name))
         return self.relocate_path(name)
 
     def _relocate_backup(self, backup: Any) -> Any:

@@ -321,7 +321,7 @@ def make_parent_scan(
 
 
 class RecordWatcher:
-    """An observer that checks a condition for every line of a child. ``name`` describes the condition."""
+    """An observer that checks every line of a child. ``name`` is the name of the check."""
 
     def __init__(self, name: str, is_valid: Callable[[Line, Record, Node | None], bool]) -> None:
         self._name = name
@@ -461,7 +461,7 @@ class ChainRewrite(ChildBody):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A warning that records between two answers were lost, if this is the case."""
+        """Contains a warning if records between two answers were lost."""
         if self.unlinked_answer_count:
             return (
                 LOST_RECORDS_WARNING.format(

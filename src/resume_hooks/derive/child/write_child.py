@@ -42,10 +42,11 @@ SCRUB_KIND: Final = "scrub"
 
 
 class Sizes(NamedTuple):
-    """The sizes of parent and child in tokens, as the client would send them, and a trim's savings.
+    """The sizes of parent and child, and the savings of a trim.
 
-    ``chars_saved`` and ``tools_trimmed`` are the numbers of characters and of tool results that the
-    trim removed.
+    ``tokens_before`` and ``tokens_after`` are the numbers of tokens that the client would send for
+    the parent and for the child. ``chars_saved`` and ``tools_trimmed`` are the numbers of
+    characters and of tool results that the trim removed.
     """
 
     tokens_before: int
@@ -228,7 +229,7 @@ def make_receipt(
 
 
 def list_child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
-    """Return all lines of a planned child, with the line of the title."""
+    """Return all lines of a planned child, including a line with the title."""
     if plan.draft.own_title is None:
         title_lines = [title_line(plan.draft.session_id, title) + b"\n"]
     else:

@@ -92,16 +92,16 @@ class _RelocatedLines(ChildBody):
     def _relocate_value(self, key: str, value: object) -> object:
         if isinstance(value, str):
             if _ID_FIELDS[key] is str:
-                return self._replace_id(value)
+                return self._replace_session_id(value)
             return value
         if not isinstance(value, dict):
             return value
         return {
-            name: self._replace_id(inner) if name in _NESTED_ID_FIELDS else inner
+            name: self._replace_session_id(inner) if name in _NESTED_ID_FIELDS else inner
             for name, inner in value.items()
         }
 
-    def _replace_id(self, value: object) -> object:
+    def _replace_session_id(self, value: object) -> object:
         """Return a session id, or the path of a session's file, with the new id in place of the bundle's."""
         if not isinstance(value, str):
             return value

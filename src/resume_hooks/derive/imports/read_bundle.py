@@ -161,7 +161,7 @@ class _BundleReader:
         self._seal.add_row(line)
         head = _parse_head(line)
         path, sums_of_lines, size = self._read_records()
-        files, refused, line = self._read_files()
+        files, refused, line = self._read_files_until_sums()
         row = _parse_object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
         sums = _validate_part(_make_validators()[1], row, "sums")
         if (sums.lines, sums.sha256) != sums_of_lines:
@@ -183,7 +183,7 @@ class _BundleReader:
                     count += 1
         return path, (count, digest.hexdigest()), size
 
-    def _read_files(self) -> tuple[list[tuple[str, str]], int, bytes]:
+    def _read_files_until_sums(self) -> tuple[list[tuple[str, str]], int, bytes]:
         paths_by_name: dict[str, str] = {}
         refused_count = 0
         while not (line := self._read_line()).startswith(SUMS_ROW):
@@ -193,7 +193,7 @@ class _BundleReader:
                 self._seal.add_row(line.removesuffix(b","))
                 row = _parse_object(line.removesuffix(b","))
                 name, content = row.get("place"), _decode_content(row)
-                if not is_valid_name(name) or name in paths_by_name:
+                if not is_valid_file_name(name) or name in paths_by_name:
                     refused_count += 1
                     continue
                 with self._open_temporary_file() as (path, stream):
@@ -213,8 +213,8 @@ class _BundleReader:
     def _read_line(self) -> bytes:
         """Return the next line without its line ending.
 
-        A complete bundle does not end before this line, so ImportFailed is raised at the end of the
-        file.
+        Raises ImportFailed at the end of the file, because a complete bundle would contain another
+        line.
         """
         line = self._stream.readline()
         if not line.endswith(b"\n"):
@@ -235,10 +235,12 @@ def _parse_head(line: bytes) -> BundleHead:
     )
 
 
-def _validate_part(validator: TypeAdapter[ValidatedPart], row: object, part: str) -> ValidatedPart:
+def _validate_part(
+    validator: TypeAdapter[ValidatedPart], row: object, part_name: str
+) -> ValidatedPart:
     """Return a part of the bundle, parsed by its validator. Raises ImportFailed if it is not valid.
 
-    ``part`` is the name of the part for the error message.
+    ``part_name`` is for the error message.
     """
     # Imported here because the import takes 80 ms, and only bundles need it.
     from pydantic import ValidationError
@@ -246,7 +248,7 @@ def _validate_part(validator: TypeAdapter[ValidatedPart], row: object, part: str
     try:
         return validator.validate_python(row, strict=True)
     except ValidationError as error:
-        raise _make_damage_error(part) from error
+        raise _make_damage_error(part_name) from error
 
 
 @functools.cache
@@ -281,7 +283,7 @@ def _decode_content(row: dict[str, object]) -> bytes:
     return content
 
 
-def is_valid_name(file_name: object) -> bool:
+def is_valid_file_name(file_name: object) -> bool:
     """Check whether ``file_name`` is a valid name for a file in a session's own folder."""
     if isinstance(file_name, str):
         folder, _, name = file_name.partition("/")

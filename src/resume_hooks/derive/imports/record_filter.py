@@ -75,7 +75,7 @@ def filter_content(content: object, role: str) -> str | list[Record]:
         return escape_reminder_tags(content)
     if not isinstance(content, list):
         return [_make_omission_note("Content in an unknown format")]
-    return _filter_blocks(content, _ALLOWED_TYPES[role])
+    return _filter_blocks(content, _ALLOWED_BLOCK_TYPES[role])
 
 
 def escape_reminder_tags(text: str) -> str:
@@ -89,14 +89,14 @@ def escape_reminder_tags(text: str) -> str:
     return replace_matches(text, ((_REMINDER_TAG_PATTERN, TAG_BRACKET),))
 
 
-def make_valid_call_id(call: str) -> str:
+def make_valid_call_id(call_id: str) -> str:
     """Return a call's id if the API accepts it, or else a valid id that is derived from it.
 
-    The result depends only on ``call``, so a call and its result still have the same id.
+    The result depends only on ``call_id``, so a call and its result still have the same id.
     """
-    if _VALID_ID_PATTERN.fullmatch(call):
-        return call
-    return f"toolu_{hashlib.sha256(call.encode('utf-8', 'replace')).hexdigest()[:24]}"
+    if _VALID_ID_PATTERN.fullmatch(call_id):
+        return call_id
+    return f"toolu_{hashlib.sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:24]}"
 
 
 def _filter_blocks(blocks: list[object], allowed_types: frozenset[str]) -> list[Record]:
@@ -113,9 +113,9 @@ def _filter_block(block: Record, allowed_types: frozenset[str]) -> Record:
     return _restore_field_order(_BLOCK_FILTERS[kind](block), block)
 
 
-def _restore_field_order(row: Record, original: Record) -> Record:
-    """Return ``row`` with its fields in the order of ``original``, so that a request has the same bytes."""
-    return {key: row[key] for key in original if key in row} | row
+def _restore_field_order(filtered: Record, original: Record) -> Record:
+    """Return ``filtered`` with its fields in the order of ``original``, so that a request has the same bytes."""
+    return {key: filtered[key] for key in original if key in filtered} | filtered
 
 
 def _filter_text(block: Record) -> Record:
@@ -152,8 +152,8 @@ def _filter_call(block: Record) -> Record:
         "name": valid_name,
         "input": arguments,
     }
-    if block.get("caller") == _DIRECT_CALLER:
-        return {**row, "caller": _DIRECT_CALLER}
+    if block.get("caller") == _DIRECT_CALLER_VALUE:
+        return {**row, "caller": _DIRECT_CALLER_VALUE}
     return row
 
 
@@ -164,7 +164,7 @@ def _filter_result(block: Record) -> Record:
     }
     content, error = block.get("content"), block.get("is_error")
     if isinstance(content, list):
-        filtered_blocks = _filter_blocks(content, _ALLOWED_TYPES["result"])
+        filtered_blocks = _filter_blocks(content, _ALLOWED_BLOCK_TYPES["result"])
         # The API rejects blank text.
         content = [part for part in filtered_blocks if part["type"] != TEXT or part["text"].strip()]
         if any(part["type"] != TEXT for part in content):
@@ -202,7 +202,7 @@ def _filter_image(block: Record) -> Record:
                     _make_media_source("base64", media_type, data), source
                 ),
             }
-    return _make_omission_note(f"An image {_describe_source(source)}")
+    return _make_omission_note(f"An image {_describe_media_source(source)}")
 
 
 def _filter_document(block: Record) -> Record:
@@ -221,14 +221,14 @@ def _filter_document(block: Record) -> Record:
             "type": DOCUMENT,
             "source": _restore_field_order(_make_media_source(*source_type, data), source),
         }
-    return _make_omission_note(f"A document {_describe_source(source)}")
+    return _make_omission_note(f"A document {_describe_media_source(source)}")
 
 
 def _make_media_source(encoding: str, media_type: str, data: str) -> Record:
     return {"type": encoding, "media_type": media_type, "data": data}
 
 
-def _describe_source(source: Record) -> str:
+def _describe_media_source(source: Record) -> str:
     """Return a short description of the source of an image or a document that was left out.
 
     The source's address or file is not opened, because its contents may have changed.
@@ -264,18 +264,18 @@ _IMAGE_SIGNATURES = MappingProxyType(
 _THINKING_FIELDS = MappingProxyType(
     {THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)}
 )
-_DIRECT_CALLER = {
+_DIRECT_CALLER_VALUE = {
     "type": "direct"
     # Client 2.1.329 writes this value into the field ``caller`` of a call. Other values refer to a
     # run that the imported session does not contain.
 }
-_VISIBLE_TYPES = MEDIA_TYPES | {TEXT}
-_ALLOWED_TYPES = MappingProxyType(
+_VISIBLE_BLOCK_TYPES = MEDIA_TYPES | {TEXT}
+_ALLOWED_BLOCK_TYPES = MappingProxyType(
     {
-        "user": _VISIBLE_TYPES | {RESULT},
+        "user": _VISIBLE_BLOCK_TYPES | {RESULT},
         "assistant": THINKING_TYPES | {TEXT, CALL},
-        "queued": _VISIBLE_TYPES,
-        "result": _VISIBLE_TYPES,
+        "queued": _VISIBLE_BLOCK_TYPES,
+        "result": _VISIBLE_BLOCK_TYPES,
     }
 )
 """The types of blocks that an import may contain, for each role and for the content of a result.
@@ -368,7 +368,7 @@ class ConversationFilter:
         for flag in MESSAGE_FLAGS:
             if record.get(flag) is True:
                 flags[flag] = True
-        # No record has a time after the import.
+        # The time of a record cannot be later than that of the import.
         instant = min(clock.normalize_timestamp(record.get("timestamp")), self._attributes.at)
         return {  # The writer sets the links between records, and replaces an invalid time.
             "parentUuid": get_string(record, "parentUuid") or None,
@@ -387,7 +387,7 @@ class ConversationFilter:
 
 
 def has_valid_content(record: Record) -> bool:
-    """Check whether filtering would leave the content of a conversation's record unchanged."""
+    """Check whether the content of a conversation's record would stay the same after filtering."""
     match get_kind(record):
         case "user" | "assistant" as role:
             content = get_message(record).get("content")
@@ -404,7 +404,7 @@ def _filter_message(record: Record) -> Record:
             is_summary = record.get("isCompactSummary") is True
             inner_message = {
                 "role": "user",
-                "content": _add_warning(content) if is_summary else content,
+                "content": _add_import_warning(content) if is_summary else content,
             }
             return {"message": inner_message, **_make_notification_origin(record)}
         case "assistant":
@@ -426,7 +426,7 @@ def _filter_message(record: Record) -> Record:
     }
 
 
-def _add_warning(content: str | list[Record]) -> str | list[Record]:
+def _add_import_warning(content: str | list[Record]) -> str | list[Record]:
     """Return the content of a compaction's summary, preceded by a warning that it comes from elsewhere.
 
     The warning is part of the summary because clients send a summary before all other records.

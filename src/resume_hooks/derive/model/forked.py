@@ -110,14 +110,14 @@ class ForkedModel(NamedTuple):
         return ""
 
     def ask(
-        self, instructions: str, text: str, form: type[AnswerType], *, limit: float
+        self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
-        """Return the answer from the report as ``port.Model`` requires. No request is sent.
+        """Return the answer that the report contains. No request is sent.
 
-        The arguments except ``form`` are ignored, because ``make_forked_prompt`` already put them
-        into the prompt.
+        All arguments except ``form`` are ignored, because ``make_forked_prompt`` already put them
+        into the prompt. Raises HeadlessFailed if the report contains no valid answer.
         """
-        del instructions, text, limit
+        del instructions, text, max_seconds
         if self.has_timed_out:
             raise HeadlessFailed(f"{self.name} did not answer within {MODEL_TIMEOUT_SECONDS} s")
         if self.report.get("isAnswered") is not True:

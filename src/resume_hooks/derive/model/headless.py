@@ -64,7 +64,7 @@ _RESTRICTING_VARIABLES = {
     "MAX_STRUCTURED_OUTPUT_RETRIES": "2",
     "MAX_THINKING_TOKENS": "0",
 }
-"""Variables that make the client ignore CLAUDE.md files and attachments, and repeat few requests.
+"""Variables that make the client ignore CLAUDE.md files and attachments, and retry only twice.
 
 In client 2.1.329, ``MAX_THINKING_TOKENS`` has no effect: the amount of thinking depends only on the
 effort.
@@ -97,7 +97,7 @@ class ClaudeHeadless:
         return bool(self._find_client_command())
 
     def ask(
-        self, instructions: str, text: str, form: type[AnswerType], *, limit: float
+        self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
         """Send the text to the model and return its parsed answer, as ``port.Model`` requires."""
         port.refuse_nested_run(self.where)
@@ -113,10 +113,10 @@ class ClaudeHeadless:
             .encode("utf-8", "replace")
         )
         command = [*client, *_make_client_options(self.name, json.dumps(form.model_json_schema()))]
-        captured = self._run_client(command, prompt, limit)
+        captured = self._run_client(command, prompt, max_seconds)
         if captured.timed_out:
             raise HeadlessFailed(
-                f"{self.name} did not answer within {limit:.0f} s",
+                f"{self.name} did not answer within {max_seconds:.0f} s",
                 "Allow more time, in a shell: --timeout SECONDS",
             )
         return _parse_reply(captured, form, self.name, time.monotonic() - start_time)
@@ -127,7 +127,7 @@ class ClaudeHeadless:
             return [program]
         return read_client_command(self.where)
 
-    def _run_client(self, command: list[str], prompt: bytes, limit: float) -> CapturedOutput:
+    def _run_client(self, command: list[str], prompt: bytes, max_seconds: float) -> CapturedOutput:
         """Run the client in an empty temporary folder that belongs to no project.
 
         Afterwards the folder is removed, with all files that the client left there.
@@ -149,7 +149,7 @@ class ClaudeHeadless:
                     "TMPDIR": scratch_folder,
                 }
                 return capture_output.run_and_capture_output(
-                    command, prompt, environ=environ, folder=empty_folder, timeout_seconds=limit
+                    command, prompt, environ=environ, folder=empty_folder, timeout_seconds=max_seconds
                 )
         except OSError as error:
             raise HeadlessFailed(
@@ -209,7 +209,7 @@ def _make_client_options(name: str, schema: str) -> list[str]:
 def _parse_reply(
     output: CapturedOutput, form: type[AnswerType], name: str, seconds: float
 ) -> Reply[AnswerType]:
-    result = _find_result(output, name)
+    result = _find_result_record(output, name)
     cost = _parse_cost(result.get("total_cost_usd"))
     if (
         output.exit_status
@@ -248,7 +248,7 @@ def _parse_reply(
     )
 
 
-def _find_result(captured: CapturedOutput, name: str) -> dict[str, Any]:
+def _find_result_record(captured: CapturedOutput, name: str) -> dict[str, Any]:
     """Return the record that describes the client's run. Raises HeadlessFailed if there is none.
 
     A verbose client prints a list of events, the last of which is this record.

@@ -46,9 +46,9 @@ class Model(Protocol):
     """A model that reads a text and answers in a given form."""
 
     def ask(
-        self, instructions: str, text: str, form: type[AnswerType], *, limit: float
+        self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
-        """Return the model's answer to ``instructions`` about ``text``, given within ``limit`` seconds.
+        """Return the model's answer to ``instructions`` about ``text``, given within ``max_seconds`` seconds.
 
         The instructions are written by us, while the text is from a session. Raises HeadlessFailed
         if the answer does not fit the JSON schema of the pydantic model ``form``.
@@ -111,16 +111,16 @@ class CallCosts(NamedTuple):
 
 
 class ModelCalls:
-    """A series of calls to a model, which together take at most ``limit`` seconds.
+    """A series of calls to a model, which together take at most ``max_seconds`` seconds.
 
     ``spent`` contains the costs of the calls so far. ``progress`` is called with the number of the
     current call and the count of all calls.
     """
 
-    def __init__(self, model: Model, limit: float, progress: Progress) -> None:
+    def __init__(self, model: Model, max_seconds: float, progress: Progress) -> None:
         self.spent = CallCosts()
         self._model = model
-        self._limit, self._deadline = limit, time.monotonic() + limit
+        self._max_seconds, self._deadline = max_seconds, time.monotonic() + max_seconds
         self._progress = progress
 
     def ask_all(
@@ -135,12 +135,12 @@ class ModelCalls:
             seconds_left = self._deadline - time.monotonic()
             if seconds_left <= 0:
                 message = (
-                    f"it took over {self._limit:g} s: {number - 1} of "
+                    f"it took over {self._max_seconds:g} s: {number - 1} of "
                     f"{format_count(count, 'call')} answered"
                 )
                 raise HeadlessFailed(message, "Give it more time (--timeout).")
             try:
-                reply = self._model.ask(instructions, text, form, limit=seconds_left)
+                reply = self._model.ask(instructions, text, form, max_seconds=seconds_left)
             except HeadlessFailed as error:
                 self.spent = self.spent.add_cost(error.cost_usd)
                 raise

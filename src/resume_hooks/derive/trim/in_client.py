@@ -73,15 +73,15 @@ class ClientTrim(NamedTuple):
 
     Each item of ``messages`` is the index of a message to keep, or a tuple with the indexes of
     messages to join into one. ``texts`` maps handles of answers to their new texts. ``results`` and
-    ``inputs`` map the ids of calls to their new results and inputs. ``unpaired_calls`` contains the
+    ``inputs`` map the ids of calls to their new results and inputs. ``unpaired_call_ids`` contains the
     ids of calls without a result, and of results without a call.
     """
 
     messages: tuple[int | tuple[int, ...], ...]
-    texts: Mapping[str, str]
-    results: Mapping[str, str]
-    inputs: Mapping[str, Any]
-    unpaired_calls: tuple[str, ...]
+    new_texts: Mapping[str, str]
+    new_results: Mapping[str, str]
+    new_inputs: Mapping[str, Any]
+    unpaired_call_ids: tuple[str, ...]
     decision: TrimDecision
 
 
@@ -100,7 +100,7 @@ def plan_trim_in_client(
     nodes = {node.uuid: node for node in session_scan.transcript.chain}
     start, end = message_range or MessageRange(0, len(messages_shown))
     rebuilt_messages = messages_shown[start:end]
-    _require_same_messages(rebuilt_messages, nodes)
+    _require_messages_match_file(rebuilt_messages, nodes)
     rebuilt_numbers = {
         nodes[message.handle].number for message in rebuilt_messages if not message.is_user_message
     }
@@ -138,15 +138,17 @@ def plan_trim_in_client(
                 messages_shown, range(end, len(messages_shown)), set(), keeps_answers=has_thinking
             ),
         ),
-        texts=texts,
-        results=results,
-        inputs=inputs,
-        unpaired_calls=_list_unpaired_calls(messages_shown[start:]),
+        new_texts=texts,
+        new_results=results,
+        new_inputs=inputs,
+        unpaired_call_ids=_list_unpaired_call_ids(messages_shown[start:]),
         decision=decision,
     )
 
 
-def _require_same_messages(messages: Sequence[ShownMessage], nodes: Mapping[str, Node]) -> None:
+def _require_messages_match_file(
+    messages: Sequence[ShownMessage], nodes: Mapping[str, Node]
+) -> None:
     """Raise PlanOutdated if the client's messages differ from the records in its file.
 
     ``nodes`` maps the uuids of the file's records to their nodes.
@@ -159,7 +161,7 @@ def _require_same_messages(messages: Sequence[ShownMessage], nodes: Mapping[str,
             )
 
 
-def _list_unpaired_calls(messages: Sequence[ShownMessage]) -> tuple[str, ...]:
+def _list_unpaired_call_ids(messages: Sequence[ShownMessage]) -> tuple[str, ...]:
     """Return the ids of calls without results, and of results without calls."""
     called: set[str] = set()
     answered: set[str] = set()

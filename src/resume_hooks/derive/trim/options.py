@@ -11,8 +11,8 @@ from typing import NamedTuple
 from resume_hooks.errors import UsageError
 
 MAX_PROTECTED_RESULTS = (
-    # To protect recent turns, at most this number of tool results is kept, because a single turn
-    # may be the whole session.
+    # Recent turns are protected, but at most this number of their tool results is kept, because a
+    # single turn may be the whole session.
     20
 )
 # By default, only outputs and inputs with more characters than this number are trimmed. For shorter
@@ -53,9 +53,11 @@ applied only until the target is reached.
 RULE_NAMES = tuple(RULE_DESCRIPTIONS)
 
 IN_PLACE_WORD = "here"  # The word after ``/trim`` that requests a trim in place.
-NUMBER_OPTIONS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
-LIST_OPTIONS = {"tools", "only", "skip"}
-_RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_DESCRIPTIONS.items())
+NUMBER_OPTION_NAMES = {"keep-recent", "assistant", "target-tokens", "min-savings"}
+LIST_OPTION_NAMES = {"tools", "only", "skip"}
+_RULE_HELP_LINES = "\n".join(
+    f"      {name:<13}{words}" for name, words in RULE_DESCRIPTIONS.items()
+)
 TRIM_OPTIONS_HELP = f"""options, in any order:
   --tools Read,Bash     only these tools (patterns: mcp__*)
   --threshold 300       trim outputs longer than this (characters); Bash=2000 for one tool
@@ -63,7 +65,7 @@ TRIM_OPTIONS_HELP = f"""options, in any order:
   --target-tokens 60000 the least useful first, until this is reached
   --assistant 5         also trim the first 5 long answers; -5: trim all but the last 5
   --only, --skip RULES  only these rules, or all but these:
-{_RULE_LINES}"""
+{_RULE_HELP_LINES}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ class Options:
     def rules(self) -> list[str]:
         """Return the names of the rules to apply, in order.
 
-        Raises UsageError if an option names an unknown rule, or if the rule for answers has no
-        number.
+        Raises UsageError if an option names an unknown rule, or if ``only`` names the rule
+        ``assistant`` but no number of answers is given.
         """
         for name in (*self.only, *self.skip):
             if name not in RULE_NAMES:
@@ -155,7 +157,7 @@ def make_options(typed: TypedOptions = NO_TYPED_OPTIONS) -> Options:
 
     Raises UsageError for invalid values.
     """
-    general_threshold, thresholds_by_tool = _parse_thresholds(typed.threshold)
+    general_threshold, thresholds_by_tool = _parse_general_and_tool_thresholds(typed.threshold)
     for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
         if abs(count or 0) > MAX_OPTION_VALUE:
             raise UsageError(
@@ -194,7 +196,7 @@ def parse_options(text: str) -> Options:
             thresholds.append(value)
         else:
             typed[name.replace("-", "_")] = (
-                _parse_number(name, value) if name in NUMBER_OPTIONS else value
+                _parse_number(name, value) if name in NUMBER_OPTION_NAMES else value
             )
     return make_options(TypedOptions(threshold=thresholds, **typed))  # type: ignore[arg-type]
 
@@ -208,7 +210,7 @@ def _take_next_option(words: list[str]) -> tuple[str, str]:
         )
     name, equals, value = word.removeprefix("--").partition("=")
     name = name.lower()
-    if name not in NUMBER_OPTIONS | LIST_OPTIONS | {"threshold"} or (
+    if name not in NUMBER_OPTION_NAMES | LIST_OPTION_NAMES | {"threshold"} or (
         not equals and not word.startswith("--")
     ):
         raise UsageError(f"'{word}' is not an option of >trim", "See >trim help.")
@@ -229,10 +231,12 @@ def _parse_number(name: str, value: str) -> int:
     return number
 
 
-def _parse_thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
+def _parse_general_and_tool_thresholds(
+    typed_thresholds: Sequence[str],
+) -> tuple[int | None, dict[str, int]]:
     general_threshold: int | None = None
     thresholds_by_tool: dict[str, int] = {}
-    for word in (part for text in typed for part in _split_words(text)):
+    for word in (part for text in typed_thresholds for part in _split_words(text)):
         tool, equals, count = word.rpartition("=")
         if not (count.isascii() and count.isdigit()) or len(count) > 9:
             raise UsageError(

@@ -424,8 +424,8 @@ The texts of messages are kept.
 def plan_slim_copy(session: SessionFile, where: Where) -> TrimPlan:
     """Plan a slim copy, in which all large contents except the texts of messages are trimmed.
 
-    Raises NothingToTrim if the session has no conversation, and UsageError if the parent cannot be
-    used.
+    Raises NothingToTrim if the session has no conversation, and UsageError if no child can be made
+    from it.
     """
     return plan_trim(scan_session(session), where, SLIM_OPTIONS, method="slim")
 

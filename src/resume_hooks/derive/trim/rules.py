@@ -30,9 +30,9 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 
 # If the Read tool reads a whole file, it shows at most this number of lines.
-MAX_WHOLE_LINES = 2_000
+MAX_READ_TOOL_LINES = 2_000
 # A prompt counts as pasted text if it is longer than the threshold times this number.
-PASTE_THRESHOLD_MULTIPLE = 4
+PASTE_THRESHOLD_FACTOR = 4
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class TrimMaterial:
     ``protected_start`` on, no piece is trimmed. From the index ``last_turn_start`` on, no thinking
     is trimmed. ``prompt_indexes`` are the indexes of the prompts with which turns start.
 
-    ``calls`` maps the id of each call in the chain to the call. ``answered_calls`` contains the ids
-    of calls with a result, ``failed_calls`` those of calls with an error, and
-    ``calls_with_needed_inputs`` those of calls whose inputs must stay.
+    ``calls`` maps the id of each call in the chain to the call. ``answered_call_ids`` contains the ids
+    of calls with a result, ``failed_call_ids`` those of calls with an error, and
+    ``needed_input_call_ids`` those of calls whose inputs must stay.
 
     ``trimmed_answer_count`` is the number of answers that an earlier trim replaced.
     ``thinking_only_records`` contains the line numbers of answers that consist only of thinking.
@@ -56,9 +56,9 @@ class TrimMaterial:
     protected_start: int
     last_turn_start: int
     calls: dict[str, ToolCall]
-    answered_calls: frozenset[str]
-    failed_calls: frozenset[str]
-    calls_with_needed_inputs: frozenset[str] = frozenset()
+    answered_call_ids: frozenset[str]
+    failed_call_ids: frozenset[str]
+    needed_input_call_ids: frozenset[str] = frozenset()
     trimmed_answer_count: int = 0
     thinking_only_records: frozenset[int] = frozenset()
     prompt_indexes: tuple[int, ...] = ()
@@ -110,7 +110,7 @@ def collect_material(
     for call_id, call in pieces.calls.items():
         if call.number in chain_indexes:
             calls[call_id] = call
-    answered_calls = frozenset(
+    answered_call_ids = frozenset(
         call for call, number in pieces.result_lines.items() if number in chain_indexes
     )
     times: dict[int, int | None] = {}
@@ -137,10 +137,10 @@ def collect_material(
         protected_start=find_protected_start(prompts, results, len(chain), options),
         last_turn_start=last_turn,
         calls=calls,
-        answered_calls=answered_calls,
-        failed_calls=answered_calls & pieces.failed_calls,
-        calls_with_needed_inputs=find_restored_writes(
-            calls, answered_calls - pieces.failed_calls, times, folders
+        answered_call_ids=answered_call_ids,
+        failed_call_ids=answered_call_ids & pieces.failed_calls,
+        needed_input_call_ids=find_restored_writes(
+            calls, answered_call_ids - pieces.failed_calls, times, folders
         ),
         thinking_only_records=_find_thinking_only_answers(pieces, chain_indexes),
         trimmed_answer_count=sum(number in chain_indexes for number in pieces.placeholder_answers),
@@ -252,8 +252,8 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
     latest_changes: dict[str, int] = {}
     for call_id, call in material.calls.items():
         if (
-            call_id in material.failed_calls
-            or call_id not in material.answered_calls
+            call_id in material.failed_call_ids
+            or call_id not in material.answered_call_ids
             or not call.target
         ):
             continue
@@ -274,7 +274,7 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
             piece.kind != RESULT_PIECE
             or read_call is None
             or read_call.tool not in READING_TOOLS
-            or piece.call in material.failed_calls
+            or piece.call in material.failed_call_ids
         ):
             continue
         record_index = material.chain_indexes[read_call.number]
@@ -300,10 +300,10 @@ def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...
     offset, limit, pages = read_call.extent
     lines = (
         (offset if isinstance(offset, int) else 1)
-        + (limit if isinstance(limit, int) else MAX_WHOLE_LINES)
+        + (limit if isinstance(limit, int) else MAX_READ_TOOL_LINES)
         - 1
     )
-    if pages is None and lines <= MAX_WHOLE_LINES:
+    if pages is None and lines <= MAX_READ_TOOL_LINES:
         return (read_call.extent, ())
     return (read_call.extent,)
 
@@ -328,15 +328,15 @@ def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iter
     for call_id, call in material.calls.items():
         if (
             call.target
-            and call_id in material.answered_calls
-            and call_id not in material.failed_calls
+            and call_id in material.answered_call_ids
+            and call_id not in material.failed_call_ids
         ):
             key = call.tool, call.target
             succeeded[key] = max(material.chain_indexes[call.number], succeeded.get(key, 0))
     for call_id, failed_call in material.calls.items():
         success_index = succeeded.get((failed_call.tool, failed_call.target), -1)
         if (
-            call_id in material.failed_calls
+            call_id in material.failed_call_ids
             and success_index > material.chain_indexes[failed_call.number]
         ):
             for piece in material.pieces_by_call.get(call_id, ()):
@@ -381,8 +381,8 @@ def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedP
     """
     for offered_piece in _make_length_rule(INPUT_PIECE)(material, options):
         if (
-            offered_piece.piece.call in material.answered_calls
-            and offered_piece.piece.call not in material.calls_with_needed_inputs
+            offered_piece.piece.call in material.answered_call_ids
+            and offered_piece.piece.call not in material.needed_input_call_ids
         ):
             yield offered_piece
 
@@ -405,7 +405,7 @@ def _select_pieces_of_kind(kind: str, material: TrimMaterial) -> Iterator[Piece]
     return (piece for piece in material.pieces if piece.kind == kind)
 
 
-RULES: dict[str, Rule] = {
+RULES_BY_NAME: dict[str, Rule] = {
     "superseded": _offer_superseded_outputs,
     "repeats": _offer_repeated_outputs,
     "failures": _offer_superseded_failures,
@@ -414,7 +414,7 @@ RULES: dict[str, Rule] = {
     "media": lambda material, _: map(OfferedPiece, _select_pieces_of_kind(MEDIA_PIECE, material)),
     "results": _make_length_rule(RESULT_PIECE),
     "inputs": _offer_inputs,
-    "pasted": _make_length_rule(PROMPT_PIECE, PASTE_THRESHOLD_MULTIPLE),
+    "pasted": _make_length_rule(PROMPT_PIECE, PASTE_THRESHOLD_FACTOR),
     "assistant": _offer_answers,
 }
 """The rules in the order in which they are applied. The first rules offer the least useful contents.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.rewrite_chain import Edit
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.rules import RULES, OfferedPiece, TrimMaterial
+from resume_hooks.derive.trim.rules import RULES_BY_NAME, OfferedPiece, TrimMaterial
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.calibration import TokenScale
 from resume_hooks.transcripts.nodes import Node
@@ -88,7 +88,7 @@ class RecordOrigins:
     """
 
     _session_id: str
-    _file: str
+    _file_path: str
     _named_origins: dict[int, Origin]
     _uuids: dict[int, str]
     _is_reference_alive: Callable[[int], bool]
@@ -100,7 +100,7 @@ class RecordOrigins:
         If a trimmed record names an original that no longer exists, the record itself is returned.
         """
         if number not in self._origins:
-            own_origin = Origin(self._session_id, self._file, self._uuids[number], number)
+            own_origin = Origin(self._session_id, self._file_path, self._uuids[number], number)
             named_origin = self._named_origins.get(number)
             self._origins[number] = (
                 named_origin
@@ -111,16 +111,20 @@ class RecordOrigins:
 
 
 def choose_pieces(
-    material: TrimMaterial, options: Options, origins: RecordOrigins, scale: TokenScale, tokens: int
+    material: TrimMaterial,
+    options: Options,
+    origins: RecordOrigins,
+    scale: TokenScale,
+    context_tokens: int,
 ) -> list[Choice]:
     """Return the pieces to trim, oldest first.
 
-    ``tokens`` is the size of the context. If there is a target size, only as many pieces are
+    ``context_tokens`` is the size of the context. If there is a target size, only as many pieces are
     returned as are needed to reach it. Raises UsageError for an unknown rule.
     """
     choices = list(_choose_by_rules(material, options, origins, scale))
     if options.target_tokens:
-        excess_tokens = tokens - options.target_tokens
+        excess_tokens = context_tokens - options.target_tokens
         choices = _select_sufficient_choices(choices, excess_tokens, scale)
         if (
             options.threshold is None
@@ -140,7 +144,7 @@ def _choose_by_rules(
 ) -> Iterator[Choice]:
     chosen_keys: set[tuple[int, tuple[str | int, ...]]] = set()
     for name in options.rules():
-        for offered_piece in RULES[name](material, options):
+        for offered_piece in RULES_BY_NAME[name](material, options):
             key = offered_piece.piece.number, offered_piece.piece.address
             if key in chosen_keys or not is_trimmable(material, options, offered_piece.piece, name):
                 continue

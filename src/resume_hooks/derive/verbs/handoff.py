@@ -35,7 +35,7 @@ from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, next_step_fo
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import format_count, plain_text
 
-COUNTED_SECTIONS = ((CHANGED, "file"), (COMMANDS, "command"))
+COUNTED_DIGEST_SECTIONS = ((CHANGED, "file"), (COMMANDS, "command"))
 """The sections of the digest whose entries the receipt counts, each with a noun for its entries."""
 
 # Maximum number of characters of an edited digest, which is about 50,000 tokens.
@@ -47,7 +47,7 @@ EDITOR_NOTE = """\
 # To cancel, delete the rest and save, or quit the editor with an error: then no session is made.
 """
 
-EditDigest = Callable[[str], AbstractContextManager[str]]
+DigestEditor = Callable[[str], AbstractContextManager[str]]
 WriteFiles = Callable[[Receipt | None], AccompanyingFiles]
 
 
@@ -58,7 +58,7 @@ class HandoffSpec(NamedTuple):
     belong to the work of the parent. ``size`` is a valid size, or ``""`` for the default size.
     ``target_agent`` is the name of another agent, or ``""`` for the parent's agent.
 
-    ``edit`` is called with the digest so that the user can change it, and yields the changed text.
+    ``edit_digest`` is called with the digest so that the user can change it, and yields the changed text.
     If ``writes_files`` is true, the handoff also writes the files that the settings and
     ``part_options`` request.
     """
@@ -67,7 +67,7 @@ class HandoffSpec(NamedTuple):
     size: str = ""
     is_new_task: bool = False
     target_agent: str = ""
-    edit: EditDigest | None = None
+    edit_digest: DigestEditor | None = None
     writes_files: bool = True
     part_options: object = None
 
@@ -95,8 +95,8 @@ def handoff(
             caller.check_draft(plan.draft)
             # This fails if a file is not writable, so it is done before the user edits the digest.
             write_files = _make_file_writer(plan, spec, caller)
-        if spec.edit is not None:
-            return _edit_and_write_handoff(parent, plan, spec, spec.edit, caller)
+        if spec.edit_digest is not None:
+            return _edit_and_write_handoff(parent, plan, spec, spec.edit_digest, caller)
         return _write_handoff(plan, write_files, spec, caller)
 
 
@@ -132,16 +132,20 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
 
 
 def _edit_and_write_handoff(
-    parent: Session, first_plan: FreshPlan, spec: HandoffSpec, edit: EditDigest, caller: Caller
+    parent: Session,
+    first_plan: FreshPlan,
+    spec: HandoffSpec,
+    edit_digest: DigestEditor,
+    caller: Caller,
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     """Write a handoff whose digest the user edits first.
 
     Raises ResumeHooksError if the user cancels the edit.
     """
-    with edit(format_text_for_editor(first_plan.digest_opening.text)) as text:
-        edited = parse_edited_digest(text)
-        if edited:
-            return _plan_again_and_write(parent, first_plan, edited, spec, caller)
+    with edit_digest(format_text_for_editor(first_plan.digest_opening.text)) as text:
+        edited_digest = parse_edited_digest(text)
+        if edited_digest:
+            return _plan_again_and_write(parent, first_plan, edited_digest, spec, caller)
     raise ResumeHooksError(
         "The text is empty, so the handoff was cancelled and nothing was written"
     )
@@ -180,7 +184,7 @@ def parse_edited_digest(text: str) -> str:
 
 
 def _plan_again_and_write(
-    parent: Session, first_plan: FreshPlan, edited: str, spec: HandoffSpec, caller: Caller
+    parent: Session, first_plan: FreshPlan, edited_digest: str, spec: HandoffSpec, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     # The handoff is planned again, because while the user edited the digest, other children may
     # have been written, and the parent may have grown.
@@ -189,14 +193,16 @@ def _plan_again_and_write(
         parent, "handoff", caller.where, caller.output_dir, target_agent=spec.target_agent
     )
     old_id, new_id = first_plan.draft.session_id, child.session_id
-    edited = edited.replace(format_digest_reference(old_id), format_digest_reference(new_id))
+    edited_digest = edited_digest.replace(
+        format_digest_reference(old_id), format_digest_reference(new_id)
+    )
     plan = agents.plan_fresh(
         parent,
         caller.where,
         kind="handoff",
         next_step=spec.next_step,
         output_dir=caller.output_dir,
-        contents=first_plan.contents._replace(edited_digest=edited),
+        contents=first_plan.contents._replace(edited_digest=edited_digest),
         child=child,
         target_agent=spec.target_agent,
     )
@@ -230,7 +236,7 @@ def _write_handoff(
 def _list_opening_facts(digest: Opening) -> list[str]:
     """Return lines for the receipt that count what the new session contains and what it omits."""
     counts = [(digest.message_count, "message")]
-    for section, noun in COUNTED_SECTIONS:
+    for section, noun in COUNTED_DIGEST_SECTIONS:
         counts.append((count_shown_entries(digest.text, section), noun))
     phrases = []
     for count, noun in counts:

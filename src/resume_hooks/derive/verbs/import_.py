@@ -79,7 +79,7 @@ def import_transcript(source: ImportSource, spec: ImportSpec, caller: Caller) ->
         )
     with lock_session_creation(spec.home, caller.where):
         plan = plan_import(source, spec.home, caller.where, force=spec.force)
-        receipt = _write_unless_existing(plan, caller)
+        receipt = _write_import_unless_existing(plan, caller)
     if plan.existing is not None:
         return OpenedSession(receipt, plan, "already imported")
     if not receipt.written:
@@ -131,7 +131,7 @@ def _import_session(
         source = ImportSource(bundled.path, name, bundled.checksums.sha256, bundled.size)
         plan = plan_import(source, spec.home, caller.where, force=spec.force)
         hidden = plan.hidden_record_count
-    receipt = _write_unless_existing(plan, caller)
+    receipt = _write_import_unless_existing(plan, caller)
     return ImportedSession(
         bundled.head,
         receipt,
@@ -141,7 +141,7 @@ def _import_session(
     )
 
 
-def _write_unless_existing(plan: WholeSessionPlan | ImportPlan, caller: Caller) -> Receipt:
+def _write_import_unless_existing(plan: WholeSessionPlan | ImportPlan, caller: Caller) -> Receipt:
     if plan.existing is not None:
         return make_existing_import_receipt(plan, plan.existing)
     return caller.write(plan)
@@ -173,10 +173,10 @@ def _link_to_parents(
 
 
 def _choose_link_kind(stated_kind: str) -> str:
-    """Return the kind of link that a bundle states for a session, or ``import`` for certain kinds.
+    """Return the kind of link to the parent that a bundle states for a session.
 
-    These kinds are ``back`` and ``mark``. Our verbs rely on them, and a bundle could state them
-    wrongly.
+    If the kind is ``back`` or ``mark``, or if none is stated, return ``import``. Some verbs rely on
+    ``back`` and ``mark``, and a bundle could state them wrongly.
     """
     if stated_kind and stated_kind not in {"back", "mark"}:
         return stated_kind

@@ -17,12 +17,13 @@ from resume_hooks.sessions.session import Session
 class UntrimSpec(NamedTuple):
     """The options of an untrim.
 
-    If ``everything`` is true, all trimmed records are restored. Otherwise, the records in the lines
-    ``numbers`` are restored. If ``strict`` is true and an original is missing, no child is written.
+    If ``everything`` is true, all trimmed records are restored. Otherwise, only the records with
+    these ``line_numbers`` are restored. If ``strict`` is true and an original is missing, no child
+    is written.
     """
 
     everything: bool = True
-    numbers: tuple[int, ...] = ()
+    line_numbers: tuple[int, ...] = ()
     strict: bool = False
 
 
@@ -40,7 +41,7 @@ def untrim(
     with caller.time_limit():
         trimmed_session = scan_trimmed_session(session)
         count = len(trimmed_session.trimmed_nodes)
-        if count and not (spec.everything or spec.numbers):
+        if count and not (spec.everything or spec.line_numbers):
             records = "1 record is" if count == 1 else f"{count:,} records are"
             raise UsageError(
                 f"{records} trimmed: which ones do you want back?",
@@ -49,7 +50,7 @@ def untrim(
         plan = plan_untrim(
             trimmed_session,
             caller.where,
-            spec.numbers or None,
+            spec.line_numbers or None,
             strict=spec.strict,
             output_dir=caller.output_dir,
         )
@@ -70,7 +71,7 @@ def untrim(
 def plan_untrim(
     trimmed_session: TrimmedSession,
     where: Where,
-    numbers: Collection[int] | None = None,
+    line_numbers: Collection[int] | None = None,
     *,
     strict: bool = False,
     output_dir: str | None = None,
@@ -80,4 +81,4 @@ def plan_untrim(
     The arguments and errors are those of ``derive.untrim.plan_untrim``.
     """
     writer = agents.load_child_writer(trimmed_session.session, "", where)
-    return writer.plan_untrim(trimmed_session, numbers, strict=strict, output_dir=output_dir)
+    return writer.plan_untrim(trimmed_session, line_numbers, strict=strict, output_dir=output_dir)

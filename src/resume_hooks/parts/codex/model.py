@@ -77,7 +77,7 @@ class CodexExec:
         return agent_with_name(AGENT_NAME, self.where).launch_command("").path is not None
 
     def ask(
-        self, instructions: str, text: str, form: type[AnswerType], *, limit: float
+        self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
         """Ask the model a question, and return its parsed answer, as described in ``port.Model``."""
         port.refuse_nested_run(self.where)
@@ -88,10 +88,10 @@ class CodexExec:
             )
         start_time = time.monotonic()
         prompt = port.make_fenced_prompt(instructions, text).encode("utf-8", "replace")
-        output = self._run(program, prompt, form.model_json_schema(), limit)
+        output = self._run(program, prompt, form.model_json_schema(), max_seconds)
         if output.timed_out:
             raise HeadlessFailed(
-                f"{self.name} did not answer within {limit:.0f} s",
+                f"{self.name} did not answer within {max_seconds:.0f} s",
                 "Allow more time, in a shell: --timeout SECONDS",
             )
         answer, token_counts = _parse_output(output, self.name)
@@ -106,7 +106,7 @@ class CodexExec:
         )
 
     def _run(
-        self, program: str, prompt: bytes, schema: dict[str, Any], limit: float
+        self, program: str, prompt: bytes, schema: dict[str, Any], max_seconds: float
     ) -> CapturedOutput:
         """Run Codex in an empty folder, with this plugin's instructions instead of Codex's own."""
         environ = {}
@@ -133,7 +133,7 @@ class CodexExec:
                     prompt,
                     environ=environ | {port.NESTED_RUN_VARIABLE: "1"},
                     folder=empty_folder,
-                    timeout_seconds=limit,
+                    timeout_seconds=max_seconds,
                 )
         except OSError as error:
             raise HeadlessFailed(

@@ -167,8 +167,8 @@ class CodexThread:
             ),
             last_turn_start=prompts[-1] if prompts else 0,
             calls=calls,
-            answered_calls=frozenset(output_indexes),
-            failed_calls=frozenset(failed_call_ids),
+            answered_call_ids=frozenset(output_indexes),
+            failed_call_ids=frozenset(failed_call_ids),
             trimmed_answer_count=sum(
                 get_string(payload, "role") == "assistant"
                 and is_response_placeholder(codex_items.item_text(payload))

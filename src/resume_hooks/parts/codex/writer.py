@@ -29,7 +29,7 @@ from resume_hooks.derive.untrim import (
     TrimmedSession,
     UntrimPlan,
     describe_missing_originals,
-    list_missing_originals,
+    format_missing_originals,
     select_trimmed_nodes,
 )
 from resume_hooks.errors import NotATranscript, NothingToFork, SessionNotFound, UsageError
@@ -266,20 +266,20 @@ class CodexWriter:
     def plan_untrim(
         self,
         reading: TrimmedSession,
-        numbers: Collection[int] | None,
+        line_numbers: Collection[int] | None,
         *,
         strict: bool,
         output_dir: str | None,
     ) -> UntrimPlan:
         """Plan a child in which trimmed items get their original content back.
 
-        ``numbers`` are the line numbers of the items to restore, or None to restore all trimmed
+        ``line_numbers`` are the line numbers of the items to restore, or None to restore all trimmed
         items. Raise SessionNotFound if all originals are missing or, with ``strict``, if any
         original is missing.
         """
         parent, numbers_by_id = (
             self._read_thread(reading.session),
-            {node.uuid: node.number for node in select_trimmed_nodes(reading, numbers)},
+            {node.uuid: node.number for node in select_trimmed_nodes(reading, line_numbers)},
         )
         originals = _read_originals(Rollouts(self._home), parent.trimmed_origins.values())
         child = self._draft_child_in_codex(reading.session, "untrim", output_dir)
@@ -325,7 +325,7 @@ class CodexWriter:
             draft=child,
             body=parent.make_child_body(child, head, edited_items),
             sizes=Sizes(context.tokens, restored_context.tokens),
-            remarks=tuple(list_missing_originals(missing_originals)),
+            remarks=tuple(format_missing_originals(missing_originals)),
             restored_records=tuple(edited_items),
             missing_originals=tuple(missing_originals),
             trimmed_count=len(trimmed_origins),

@@ -89,7 +89,7 @@ def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigg
     lines = [
         f"mark not set · another is active, set {format_mark_age(active_mark)}",
         "",
-        *(f"  {line}" for line in (*_format_mark(active_mark, with_its=True), *goal_lines)),
+        *(f"  {line}" for line in (*_format_mark(active_mark, with_possessive=True), *goal_lines)),
         "",
         *(f"  {line}" for line in replace_lines),
         f"  back to that one          {trigger.name('back')} what you found out",
@@ -213,9 +213,9 @@ def format_mark_age(mark: Mark) -> str:
     return "just now"
 
 
-def _format_mark(mark: Mark, *, with_its: bool = False) -> Sequence[str]:
+def _format_mark(mark: Mark, *, with_possessive: bool = False) -> Sequence[str]:
     if mark.goal:
-        goal = f"{'its ' * with_its}goal: {collapse_line(plain_text(mark.goal), MAX_TITLE_COLUMNS * 2)}"
+        goal = f"{'its ' * with_possessive}goal: {collapse_line(plain_text(mark.goal), MAX_TITLE_COLUMNS * 2)}"
     else:
         goal = "no goal given"
     return goal, f"after record {mark.session_id[:8]}:{mark.record}"

@@ -32,9 +32,9 @@ mark in them."""
 def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     """Return the point to which ``back`` returns in a session without a mark, or None.
 
-    In a trimmed or untrimmed child, it is the mark of its parent. In a fork, it is the last message
-    that the fork has in common with its parent. If a fork's records do not name the records of its
-    parent, the records of fork and parent are compared.
+    In a trimmed or untrimmed child, this point is the mark of the child's parent. In a fork, it is
+    the last message that the fork and its parent have in common. If the fork's records do not name
+    their originals in the parent, the records of both sessions are compared.
 
     The function writes no files. Raises NoMark if fork and parent have no record in common.
     """
@@ -49,14 +49,14 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
         return None
     copied_nodes: list[Node] = []
 
-    def collect_copies(_: Line, record: Record, node: Node | None) -> None:
+    def collect_copied_node(_: Line, record: Record, node: Node | None) -> None:
         if (
             node is not None
             and get_mapping(record, "forkedFrom").get("sessionId") == parent.session_id
         ):
             copied_nodes.append(node)
 
-    nodes = scan_transcript(session.path, observers=[collect_copies]).nodes
+    nodes = scan_transcript(session.path, observers=[collect_copied_node]).nodes
     if not copied_nodes and (path := lineage_finder.locate_parent(parent, session.path)):
         parent_records = scan_transcript(readable_session(path, where).path).nodes_by_uuid
         copied_nodes = [node for node in nodes if node.uuid in parent_records]

@@ -67,16 +67,16 @@ class OmittedRecords(NamedTuple):
     """
 
     names: TranscriptNames
-    first_line: int
-    last_line: int
+    first_line_number: int
+    last_line_number: int
     prompt_id: str
 
     @property
     def range_text(self) -> str:
         """The references to the first and the last omitted record, as text."""
         first_reference, last_reference = (
-            self.names.reference(self.first_line),
-            self.names.reference(self.last_line),
+            self.names.reference(self.first_line_number),
+            self.names.reference(self.last_line_number),
         )
         if first_reference == last_reference:
             return first_reference
@@ -128,7 +128,7 @@ def format_opening_for_model(child: Draft, facts: OpeningData) -> str:
         else:
             mark_location = "The later conversation is not loaded: it is"
         read_command = (
-            f"read {omitted_records.names.reference(omitted_records.first_line)} --after 20"
+            f"read {omitted_records.names.reference(omitted_records.first_line_number)} --after 20"
         )
         lines.append(
             f"{mark_location} in records {omitted_records.range_text} of the parent session, within "
@@ -197,7 +197,7 @@ class _ReportPlan(ChildPlan):
     report: str
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return an observer that checks that the child ends with the report."""
+        """The only watcher checks that the child ends with the report."""
         return [_EndingWatcher(self.report)]
 
 
@@ -257,10 +257,10 @@ def plan_back(
 ) -> BackPlan:
     """Plan a child of ``session`` that is cut at ``mark``.
 
-    The child of a fork also contains a digest of what the fork found, so it needs no report. If the
-    mark cannot be found, the child contains only the report, with a warning. Raises InSubagent for
-    a sub-agent's transcript, UsageError if the report is empty or too long, and NoMark for a fork
-    without a conversation of its own.
+    If ``session`` is a fork, no report is needed, because the child also contains a digest of what
+    the fork found. If the mark cannot be found, the child contains only the report, with a warning.
+    Raises InSubagent for a sub-agent's transcript, UsageError if the report is empty or too long,
+    and NoMark for a fork without a conversation of its own.
     """
     check_not_subagent(session)
     if report.strip() or not mark.left_parent_id:
@@ -283,7 +283,7 @@ def plan_back(
             build_digest(session, where, first_line=mark.record + 1),
             f"{child.command('read')} --after 20",
         )
-        digest_reference = f"{session.session_id}:{omitted_records.first_line}"
+        digest_reference = f"{session.session_id}:{omitted_records.first_line_number}"
         fork_digest = format_opening(
             digest,
             convert_tokens_to_characters(tokens_for_size("", where)),

@@ -41,12 +41,12 @@ MAX_ENDING_CHARACTERS = 1_500
 # Maximum number of characters of a compaction's summary, which replaces the turns before the
 # compaction.
 MAX_SUMMARY_CHARACTERS = 3_000
-MAX_MESSAGE_CHARACTERS = 200  # Maximum number of characters of all other messages.
+MAX_MESSAGE_CHARACTERS = 200  # Maximum number of characters of each other message.
 # Maximum number of characters in the target of a call, for example a path or a command.
 MAX_TARGET_CHARACTERS = 160
 MAX_PRECEDING_MESSAGES = 3  # Maximum number of messages that are shown before each offered content.
 
-_KIND_PHRASES = {
+_PIECE_KIND_LABELS = {
     RESULT_PIECE: "output of",
     INPUT_PIECE: "input of",
     MEDIA_PIECE: "image or document",
@@ -186,7 +186,7 @@ def _format_message(message: _MessageExcerpt) -> str:
 def _format_candidate(candidate: Candidate) -> str:
     """Return the text that shows a content to the model: a heading and an excerpt."""
     piece = candidate.piece
-    kind_name = _KIND_PHRASES[piece.kind]
+    kind_name = _PIECE_KIND_LABELS[piece.kind]
     description = collapse_line(
         plain_line(
             f"{kind_name} {candidate.tool} {candidate.target}"[: 10 * MAX_TARGET_CHARACTERS]
@@ -199,7 +199,13 @@ def _format_candidate(candidate: Candidate) -> str:
         characters = ""
     size = f"{characters}about {candidate.tokens:,} tokens"
     heading = " · ".join(
-        [f"#{candidate.number}", f"turn {candidate.turn}", description, size, *candidate.notes]
+        [
+            f"#{candidate.number}",
+            f"turn {candidate.turn_number}",
+            description,
+            size,
+            *candidate.notes,
+        ]
     )
     return f"{heading}\n{indent_text(candidate.excerpt)}"
 

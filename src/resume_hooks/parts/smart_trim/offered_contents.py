@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimmableSession
-from resume_hooks.derive.trim.rules import RULES, TrimMaterial
+from resume_hooks.derive.trim.rules import RULES_BY_NAME, TrimMaterial
 from resume_hooks.derive.trim.selection import Choice, RecordOrigins, choose_pieces, is_trimmable
 from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
@@ -66,20 +66,20 @@ ContentKey = tuple[int, tuple[str | int, ...]]
 class Candidate(NamedTuple):
     """A piece of content that the model must judge.
 
-    ``number`` identifies it in the text for the model. ``turn`` is the number of its turn in the
+    ``number`` identifies it in the text for the model. ``turn_number`` is the number of its turn in the
     live conversation. ``notes`` say, for example, that a call failed or that a later version
-    exists. ``excerpt`` is quoted from the session. ``digest`` is the digest of the whole content.
+    exists. ``excerpt`` is quoted from the session. ``content_hash`` is the hash of the whole content.
     """
 
     number: int
     piece: Piece
     tool: str
     target: str
-    turn: int
+    turn_number: int
     tokens: int
     notes: tuple[str, ...]
     excerpt: str
-    digest: str
+    content_hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,10 @@ class Offer:
 
 
 def build_smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
-    """Return the options of a smart trim in which these ``rules`` choose contents before the model."""
+    """Return the options of a smart trim in which ``rules`` choose some contents in advance.
+
+    The model judges only the other contents.
+    """
     return Options(threshold=MIN_CONTENT_CHARACTERS, keep_recent=keep_recent, only=tuple(rules))
 
 
@@ -196,8 +199,8 @@ def _select_offerable_pieces(
         ):
             continue
         if piece.kind == INPUT_PIECE and (
-            piece.call not in material.answered_calls
-            or piece.call in material.calls_with_needed_inputs
+            piece.call not in material.answered_call_ids
+            or piece.call in material.needed_input_call_ids
         ):
             continue
         if is_trimmable(material, options, piece, MODEL_RULE):
@@ -208,7 +211,7 @@ def _build_candidates(
     trimmable: TrimmableSession, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
     # Rules that do not apply to this trim become notes for the model.
-    hints = (RULES[name] for name in RULES_WITHOUT_INSTRUCTIONS if name not in options.only)
+    hints = (RULES_BY_NAME[name] for name in RULES_WITHOUT_INSTRUCTIONS if name not in options.only)
     outcome_notes = {}
     for rule in hints:
         for pick in rule(material, options):
@@ -221,7 +224,7 @@ def _build_candidates(
         zip(pieces, trimmable.read_contents(pieces), strict=True), 1
     ):
         position, target = material.chain_indexes[piece.number], material.find_call_target(piece)
-        failure_note = "failed" if piece.call in material.failed_calls else ""
+        failure_note = "failed" if piece.call in material.failed_call_ids else ""
         if target:
             later_turns = []
             for later_position in call_positions.get(target, ()):
@@ -252,9 +255,9 @@ def _build_candidates(
             piece=piece,
             tool=material.find_tool_name(piece),
             target=target,
-            turn=material.find_turn_number(position),
+            turn_number=material.find_turn_number(position),
             tokens=round(trimmable.scale.tokens_of_piece(piece)),
             notes=tuple(note for note in (failure_note, outcome_note) if note),
             excerpt=excerpt,
-            digest=hash_content(value),
+            content_hash=hash_content(value),
         )

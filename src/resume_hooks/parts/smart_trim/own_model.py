@@ -99,7 +99,8 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
         raise NothingToTrim(
             "There is nothing for a model to choose", f"By rules alone: {request.typed_name}"
         )
-    # If an older question stayed open, a yes given before the next question would answer it.
+    # An older question may still be open. Without this line, a ``yes`` that the user types before
+    # the next question would answer the older one.
     confirmations.consume_question(request.session_id)
     _store_question(request, _format_verdicts_note(offer, ()), CHILD_KIND)
     prompt = forked.make_forked_prompt(

@@ -105,7 +105,7 @@ def build_model_verdict(offer: Offer, number: int, description: str, rationale: 
     return Verdict(
         record,
         address,
-        candidate.digest,
+        candidate.content_hash,
         MODEL_RULE,
         clean_description(description),
         neutralize_text(rationale, MAX_RATIONALE_CHARACTERS),

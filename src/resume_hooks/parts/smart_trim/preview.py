@@ -90,7 +90,8 @@ def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str
         sentences = [f"Some of the model's choices were ignored: {ignored_text}."]
     else:
         sentences = []
-    # An offer for a stored plan contains only the contents of the plan.
+    # Contents that were not shown to the model are reported only after a call, because an offer for
+    # a stored plan contains only the contents of the plan.
     if smart_plan.offer.unshown_count and answer.costs.calls:
         sentences.append(
             f"{smart_plan.offer.unshown_count:,} smaller contents were not shown to the model, and stay."

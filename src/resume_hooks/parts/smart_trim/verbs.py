@@ -79,7 +79,8 @@ def smart_trim(options: Any) -> Receipt:
         locator = options.locator
     session = locate_session(locator, options.where, allow_other_agents=True)
     trimmable = agents.scan_for_trim(session, options.where)
-    # If a child of this kind cannot be made from the session, refuse before the model costs money.
+    # If no child of this kind can be made from the session, this is refused before the model is
+    # asked, because asking costs money.
     refuse_start_outside_project(
         options, agents.draft_child(session, CHILD_KIND, options.where, options.output_dir)
     )

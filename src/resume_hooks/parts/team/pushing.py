@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from resume_hooks.archive import data_rules
-from resume_hooks.derive.imports.read_bundle import is_valid_name
+from resume_hooks.derive.imports.read_bundle import is_valid_file_name
 from resume_hooks.errors import ImportFailed, SessionNotFound, SessionOpen
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.chunks import (
@@ -183,7 +183,7 @@ def list_files_to_push(session: SessionFile) -> list[tuple[str, str]]:
     """
     attachments = []
     for name, path in list_bundled_files(session):
-        if is_valid_name(name) and not redact(name)[1]:
+        if is_valid_file_name(name) and not redact(name)[1]:
             attachments.append((name, path))
     return [("", session.path), *attachments]
 

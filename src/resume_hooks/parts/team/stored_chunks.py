@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
-from resume_hooks.derive.imports.read_bundle import is_valid_name
+from resume_hooks.derive.imports.read_bundle import is_valid_file_name
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.chunks import MAX_CHUNK_BYTES, MAX_LINE_BYTES
@@ -45,7 +45,7 @@ def parse_part_name(raw: bytes | None) -> str:
     The name is ``""`` for the transcript, and a path in the session's folder for other files.
     """
     name = (raw or b"").decode()
-    if raw is None or (name and not is_valid_name(name)):
+    if raw is None or (name and not is_valid_file_name(name)):
         raise ValueError
     return name
 

@@ -147,4 +147,4 @@ def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
 
     answers[:] = [[message_item("in prose")]]
     with pytest.raises(HeadlessFailed, match="in prose"):
-        CodexExec(Where(), "").ask("Say", "text", Summary, limit=60)
+        CodexExec(Where(), "").ask("Say", "text", Summary, max_seconds=60)

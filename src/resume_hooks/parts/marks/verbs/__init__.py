@@ -45,4 +45,6 @@ class BackOptions(ChildOptions, function="resume_hooks.parts.marks.verbs.back:go
       resume-hooks back "Fix the parser · fork"
     """
 
-    report: str = option(default="", metavar="TEXT|-", help="The outcome; - reads standard input.")
+    report: str = option(
+        default="", metavar="TEXT|-", help="The outcome. With -, it is read from standard input."
+    )
