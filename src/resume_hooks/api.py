@@ -12,7 +12,7 @@ from pathlib import Path
 
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.opening_size import WHOLE_SESSION, parse_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, parse_size
 from resume_hooks.derive.trim.options import Options as Options  # noqa: PLC0414 - one of the API's names
 from resume_hooks.derive.trim.options import make_options
 from resume_hooks.derive.verbs.caller import Caller
@@ -127,7 +127,7 @@ def rollover(
     if not next_step.strip():
         return rollover_quick(session, caller).receipt
     asked_size = parse_size(size) if size else ""
-    if asked_size == WHOLE_SESSION:
+    if asked_size == WHOLE_SESSION_SIZE:
         raise UsageError(
             "The size all makes a copy, which can't have a next step", "Call fork for it."
         )

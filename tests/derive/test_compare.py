@@ -23,9 +23,9 @@ from resume_hooks.derive.compare import (
     TRIM,
     Comparison,
     Estimate,
-    recommend_for_context,
     compare_strategies,
     estimate_prompts_left,
+    recommend_for_context,
     recommend_strategy,
 )
 from resume_hooks.derive.fresh_child import ChildContents

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from resume_hooks.derive.compare import (
     CacheRates,
     Strategy,
-    count_turns_to_break_even,
     cost_of_turns,
+    count_turns_to_break_even,
+    find_cache_rates,
     first_request_cost,
-    rates_for_lifetime,
 )
 from resume_hooks.transcripts.api_usage import (
     DEFAULT_CACHE_SECONDS,
@@ -36,9 +36,9 @@ ONE_REQUEST_PER_TURN = requests_of_turns(1, 0)
 
 def test_token_prices_have_the_published_ratios() -> None:
     """An input token costs 1. Reading a token from the cache costs 0.1, and writing it costs 1.25 or 2."""
-    assert rates_for_lifetime(DEFAULT_CACHE_SECONDS) == CacheRates(0.1, 1.25)
-    assert rates_for_lifetime(LONG_CACHE_SECONDS) == CacheRates(0.1, 2.0)
-    assert rates_for_lifetime(0) == CacheRates(1.0, 1.0)
+    assert find_cache_rates(DEFAULT_CACHE_SECONDS) == CacheRates(0.1, 1.25)
+    assert find_cache_rates(LONG_CACHE_SECONDS) == CacheRates(0.1, 2.0)
+    assert find_cache_rates(0) == CacheRates(1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_cost_of_the_first_request(strategy: Strategy, lifetime: int, expect
 
     The cost of a separate request is added.
     """
-    assert first_request_cost(strategy, rates_for_lifetime(lifetime)) == pytest.approx(expected)
+    assert first_request_cost(strategy, find_cache_rates(lifetime)) == pytest.approx(expected)
 
 
 def test_the_cost_of_two_turns() -> None:
@@ -70,7 +70,7 @@ def test_the_cost_of_two_turns() -> None:
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
     assert cost_of_turns(
-        HALF_SIZE_TRIM, 2, requests_of_turns(2, 400), rates_for_lifetime(DEFAULT_CACHE_SECONDS)
+        HALF_SIZE_TRIM, 2, requests_of_turns(2, 400), find_cache_rates(DEFAULT_CACHE_SECONDS)
     ) == pytest.approx(39_500 + read + written)
 
 
@@ -146,7 +146,7 @@ def test_a_strategy_pays_off_after_a_number_of_turns(
     A strategy that saves nothing never pays off.
     """
     assert (
-        count_turns_to_break_even(strategy, going_on, recent_requests, rates_for_lifetime(lifetime))
+        count_turns_to_break_even(strategy, going_on, recent_requests, find_cache_rates(lifetime))
         == expected
     )
 
@@ -175,7 +175,7 @@ def test_a_strategy_pays_off_in_the_first_turn_with_a_lower_sum(
 
     If the strategy never pays off, its total cost is not lower after a thousand turns either.
     """
-    rates = rates_for_lifetime(lifetime)
+    rates = find_cache_rates(lifetime)
     found = count_turns_to_break_even(strategy, going_on, recent_requests, rates)
     slack = 1e-6 * (1 + cost_of_turns(going_on, found or 1_000, recent_requests, rates))
     if found is None:

@@ -126,7 +126,11 @@ def test_a_cut_names_its_last_message_and_has_remarks(tmp_path: Path) -> None:
     transcript = scan_records(tmp_path, two_turns())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
-    assert (found.last_message.number, found.turn, found.requested_position) == (4, 1, "record c1")
+    assert (found.last_message.number, found.turn_number, found.requested_position) == (
+        4,
+        1,
+        "record c1",
+    )
     assert found.remarks == ("The cut moved forward to record 4, so that no tool call is split.",)
     back = cut_conversation(transcript, cut_before(15))
     assert back is not None
@@ -301,7 +305,7 @@ def test_a_cut_outside_the_scanned_part_needs_the_whole_file(tmp_path: Path) -> 
     assert cut_conversation(part, cut_before(2)) is None
     found = cut_conversation(part, CutAtRecord("a"))
     assert found is not None
-    assert found.turn is None
+    assert found.turn_number is None
 
 
 PARSED_POSITIONS: dict[str, CutSelector | Reference] = {

@@ -152,7 +152,7 @@ def make_model_call_reporter(name: str, *, quiet: bool) -> Callable[[int, int], 
 def print_child_note(receipt: Receipt) -> None:
     """Print the child's title, id and warnings on stderr, so that stdout contains only a command."""
     print_text(
-        f"{displayed_kind(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}",
+        f"{displayed_kind(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes_text}",
         err=True,
     )
     has_other_config = bool(
@@ -169,7 +169,7 @@ def receipt_text(receipt: Receipt, further_rows: Sequence[tuple[str, object]] = 
     """Return a receipt as a table. ``further_rows`` precede the commands that open the child."""
     facts = [
         ("parent", f"{receipt.parent_session_id} (unchanged)"),
-        ("tokens", receipt.sizes),
+        ("tokens", receipt.sizes_text),
         *further_rows,
     ]
     checks_row = ("checks", checks_text(receipt))

@@ -86,8 +86,8 @@ def _find_session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | 
 def _fork_text(fork_plan: ForkPlan, receipt: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if fork_plan.cut is not None:
-        if fork_plan.cut.turn:
-            turn_text = f", in turn {fork_plan.cut.turn}"
+        if fork_plan.cut.turn_number:
+            turn_text = f", in turn {fork_plan.cut.turn_number}"
         else:
             turn_text = ""
         facts.append(

@@ -27,7 +27,7 @@ from resume_hooks.cli.child import (
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import FreshPlan, format_digest_reference
-from resume_hooks.derive.opening_size import WHOLE_SESSION, parse_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, parse_size
 from resume_hooks.derive.verbs.handoff import HandoffSpec, plan_handoff
 from resume_hooks.derive.verbs.handoff import handoff as make_handoff
 from resume_hooks.derive.verbs.rollover import rollover_quick
@@ -122,7 +122,7 @@ def _refuse_inconsistent_options(options: HandoffOptions) -> None:
     needs_opening = (
         options.show or options.edit or part_checks or options.new_task or options.next_step
     )
-    if options.size and options.size.lower() == WHOLE_SESSION and needs_opening:
+    if options.size and options.size.lower() == WHOLE_SESSION_SIZE and needs_opening:
         raise UsageError(
             "--size all makes a copy, which has no opening",
             "Leave out -n, --new-task, --print, --edit and --out.",

@@ -16,7 +16,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, tokens_for_size
 from resume_hooks.derive.size_table import HandoffSize, estimate_size_bounds, measure_sizes
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS, make_options
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
@@ -82,13 +82,13 @@ class Strategy(NamedTuple):
     preceding_request_cost: float = 0.0
 
 
-def rates_for_lifetime(lifetime: int) -> CacheRates:
-    """Return the prices for a cache whose lifetime is ``lifetime`` seconds.
+def find_cache_rates(lifetime_seconds: int) -> CacheRates:
+    """Return the prices for a cache whose lifetime is ``lifetime_seconds`` seconds.
 
-    If ``lifetime`` is 0, there is no cache, so all input tokens have the same price.
+    If ``lifetime_seconds`` is 0, there is no cache, so all input tokens have the same price.
     """
-    if lifetime in CACHE_WRITE_RATES:
-        return CacheRates(CACHE_READ_RATE, CACHE_WRITE_RATES[lifetime])
+    if lifetime_seconds in CACHE_WRITE_RATES:
+        return CacheRates(CACHE_READ_RATE, CACHE_WRITE_RATES[lifetime_seconds])
     return CacheRates(1.0, 1.0)
 
 
@@ -558,17 +558,17 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
     context, recent_requests, base, trim_estimate, tokens_after_handoff, summary_input_tokens = (
         measurements
     )
-    rates = rates_for_lifetime(recent_requests.cache_seconds)
+    rates = find_cache_rates(recent_requests.cache_seconds)
     if warm:
         cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared))
     else:
         cached_tokens = 0
 
     def make_fresh_strategy(
-        name: str, after: int, input_tokens: int = 0, output_tokens: int = 0
+        name: str, tokens_after: int, input_tokens: int = 0, output_tokens: int = 0
     ) -> Strategy:
         return _make_new_session_strategy(
-            name, after, base.shared if warm else 0, input_tokens, output_tokens
+            name, tokens_after, base.shared if warm else 0, input_tokens, output_tokens
         )
 
     baseline = Strategy(GO_ON, context.tokens, cached_tokens, context.tokens - cached_tokens)
@@ -632,10 +632,10 @@ def _estimate_handoff_sizes(
     """
     cached_tokens, rates = (
         measurements.base_request.shared,
-        rates_for_lifetime(measurements.traffic.cache_seconds),
+        find_cache_rates(measurements.traffic.cache_seconds),
     )
     if sizes:
-        whole_session = [HandoffSize(WHOLE_SESSION, measurements.context.tokens, 0)]
+        whole_session = [HandoffSize(WHOLE_SESSION_SIZE, measurements.context.tokens, 0)]
     else:
         whole_session = []
 
@@ -667,7 +667,7 @@ def _estimate_compaction(chain: list[Node], base: FirstRequest) -> tuple[int, in
 
 def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Estimate, ...]:
     traffic_so_far = measurements.traffic
-    rates = rates_for_lifetime(traffic_so_far.cache_seconds)
+    rates = find_cache_rates(traffic_so_far.cache_seconds)
     warm_strategies = _list_strategies(measurements, warm=True)
     cold_strategies = _list_strategies(measurements, warm=False)
     strategies = warm_strategies if warm else cold_strategies

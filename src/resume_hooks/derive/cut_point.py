@@ -1,6 +1,6 @@
 """Find the record after which to cut a conversation.
 
-This is the requested record, or the nearest one at which the cut separates no call from its result.
+It is the requested record, or the nearest one at which the cut separates no call from its result.
 
 Invariant: a call stays with its result, and an answer of the model stays whole. If a record is
 requested by its id, the results of its calls are kept too. If the cut is before an instant, no
@@ -70,15 +70,15 @@ class CutSelector(Protocol):
 class Cut(NamedTuple):
     """A conversation that was cut. ``nodes`` are the records to keep, in order.
 
-    ``last_message`` is the last message among them, and ``turn`` is the number of its turn, counted
-    as in ``outline``. ``turn`` is None if only the end of the file was read. ``move_direction`` is -1 if
+    ``last_message`` is the last message among them, and ``turn_number`` is the number of its turn, counted
+    as in ``outline``. ``turn_number`` is None if only the end of the file was read. ``move_direction`` is -1 if
     the cut moved back from the requested record, 1 if it moved forward, and otherwise 0.
     """
 
     requested_position: str
     nodes: tuple[Node, ...]
     last_message: Node
-    turn: int | None
+    turn_number: int | None
     move_direction: int
     remarks: tuple[str, ...]
 
@@ -196,8 +196,8 @@ class CutBeforeInstant(NamedTuple):
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the live chain before the instant.
 
-        If the live chain starts after the instant, return the last record of the whole file before
-        it.
+        If the live chain starts after the instant, return the last record before the instant in the
+        whole file.
         """
         end_ms = round(self.instant.timestamp() * 1000)
         # A record without a time is treated as if it had the time of the previous record.

@@ -86,7 +86,7 @@ class ForkPlan(ChildPlan):
             return (
                 node is None
                 or node.uuid not in uuids
-                or record.get("forkedFrom") == _make_source_field(parent_id, node.uuid)
+                or record.get("forkedFrom") == _make_forked_from_field(parent_id, node.uuid)
             )
 
         return [
@@ -185,7 +185,7 @@ def plan_fork(
                 ),
             ],
             edit_line=_ForkLineEdit(child.parent.session_id, relocation),
-            allowed_thinking=frozenset(parent.child_observer.thinking_digests),
+            allowed_thinking_digests=frozenset(parent.child_observer.thinking_digests),
         ),
         sizes=Sizes(tokens_before, tokens_after),
         remarks=(
@@ -220,10 +220,10 @@ class _ForkLineEdit:
                 # If the chain does not start with a boundary, the first record is our lineage,
                 # which already has the new folder.
             )
-        return add_field(body, "forkedFrom", _make_source_field(self._parent_id, node.uuid))
+        return add_field(body, "forkedFrom", _make_forked_from_field(self._parent_id, node.uuid))
 
 
-def _make_source_field(parent_id: str, uuid: str) -> dict[str, str]:
+def _make_forked_from_field(parent_id: str, uuid: str) -> dict[str, str]:
     return {"sessionId": parent_id, "messageUuid": uuid}
 
 

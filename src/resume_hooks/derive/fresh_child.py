@@ -252,7 +252,7 @@ def plan_fresh_opening(opening: FreshOpening, body: ChildBody) -> FreshPlan:
 
 
 def _redact_digest(contents: ChildContents, child: Draft) -> ChildContents:
-    """Remove the secrets that were found at the start and end of the parent from the digest.
+    """Remove from the digest all secrets that were found at the start and end of the parent.
 
     The digest is stored in the child, where a later child of this child reads it.
     """

@@ -8,7 +8,7 @@ from resume_hooks import settings
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
-WHOLE_SESSION = "all"
+WHOLE_SESSION_SIZE = "all"
 SIZE_SETTING = "handoff_size"
 MIN_THOUSANDS, MAX_THOUSANDS = 1, 48
 """The smallest and the largest size of a digest, in thousands of tokens.
@@ -18,10 +18,10 @@ The largest size fits into a first message. Clients send a first message whole i
 """
 
 SIZE_EXAMPLES = (
-    f"A size is {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or {WHOLE_SESSION}."
+    f"A size is {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or {WHOLE_SESSION_SIZE}."
 )
 _SIZE_PATTERN = re.compile(
-    rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{WHOLE_SESSION}\s*\Z", re.IGNORECASE
+    rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{WHOLE_SESSION_SIZE}\s*\Z", re.IGNORECASE
 )
 """Matches a size at the start of a text.
 

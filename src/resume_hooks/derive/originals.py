@@ -2,8 +2,8 @@
 
 The path in a placeholder is not trusted. The module opens only sessions in a project folder or in
 the folder of the trimmed session, and backups of these sessions. It does not open symbolic links.
-The record must have the uuid that the placeholder names. If this record is itself trimmed, the
-module follows its placeholder too, unless it leads to a record that was already visited.
+The original must have the uuid that the placeholder names. If the original is itself trimmed, the
+module follows its placeholder too, unless that leads to a record that was already visited.
 """
 
 from __future__ import annotations
@@ -126,26 +126,28 @@ class OriginalFinder:
         """Return the original of the trimmed ``record`` in ``file``, or None if it no longer exists."""
         return self._follow_references(record, file, set())
 
-    def find_original_of_line(self, session: str, number: int) -> RecordLine:
-        """Return the original of the record in line ``number`` of a session.
+    def find_original_of_line(self, session_id: str, line_number: int) -> RecordLine:
+        """Return the original of the record in line ``line_number`` of a session.
 
         If no original exists, return the record itself. Raises SessionNotFound if the record no
         longer exists.
         """
-        if session not in self._lines_by_session:
+        if session_id not in self._lines_by_session:
             try:
                 session_file = locate.resolve_locator(
-                    session, "", self._where, allow_other_agents=True
+                    session_id, "", self._where, allow_other_agents=True
                 )
             except UsageError as error:
                 raise SessionNotFound(str(error), error.remedy) from error
-            self._lines_by_session[session] = RecordLines(
+            self._lines_by_session[session_id] = RecordLines(
                 session_file.path, session_file.session_id
             )
-        requested_line = self._lines_by_session[session].line_at(number)
+        requested_line = self._lines_by_session[session_id].line_at(line_number)
         record = requested_line.parse_record() if requested_line else None
         if requested_line is None or record is None:
-            raise SessionNotFound(f"record {number:,} of session {session} no longer exists")
+            raise SessionNotFound(
+                f"record {line_number:,} of session {session_id} no longer exists"
+            )
         return self.find_original(record, requested_line.file) or requested_line
 
     def describe_original_location(self, record: Record) -> str:

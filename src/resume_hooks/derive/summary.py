@@ -78,8 +78,8 @@ MAX_PART_BYTES = 240_000
 # A session is split into at most this number of parts. Each part needs one call, and joining the
 # answers needs one more.
 MAX_PARTS = 3
-# A text is not split if it is at most this many times as long as a part. Shortening it loses less
-# than another call would cost.
+# A text is not split if it is at most this many times as long as a part. It is shortened instead,
+# because the lost text is worth less than another call would cost.
 MAX_UNSPLIT_RATIO = 1.25
 # Messages and tool outputs with more characters than these are cut.
 MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS = 6_000, 1_500
@@ -93,11 +93,11 @@ MATERIAL_HEADING = (
 class SummaryPart(NamedTuple):
     """A part of a session as text.
 
-    ``numbers`` are the line numbers of the records in the text.
+    ``record_numbers`` are the line numbers of the records in the text.
     """
 
     text: str
-    numbers: frozenset[int]
+    record_numbers: frozenset[int]
 
 
 class SummaryMaterial(NamedTuple):
@@ -111,12 +111,12 @@ class SummaryMaterial(NamedTuple):
     parts: tuple[SummaryPart, ...]
 
     @property
-    def numbers(self) -> frozenset[int]:
+    def record_numbers(self) -> frozenset[int]:
         """The line numbers of the records in all parts."""
-        return frozenset().union(*(part.numbers for part in self.parts))
+        return frozenset().union(*(part.record_numbers for part in self.parts))
 
     @property
-    def characters(self) -> int:
+    def character_count(self) -> int:
         """The number of characters in all parts."""
         return sum(len(part.text) for part in self.parts)
 
@@ -381,7 +381,7 @@ def _clean_line(text: str, max_characters: int) -> str:
 
 
 def _select_fitting_rows(rows: Sequence[str], max_characters: int) -> Iterator[str]:
-    """Yield as many rows as fit, without a heading at the end."""
+    """Yield the first rows, up to ``max_characters``. A heading is omitted if none of its rows follow."""
     kept_rows: list[str] = []
     for row in rows:
         max_characters -= len(row) + 1
@@ -436,7 +436,7 @@ def _prepare_calls(
             part.text if len(parts) > 1 else f"{part.text}\n\n{digest}",
         )
     if len(parts) > 1:
-        notes = format_notes(answers, material.session_id, material.numbers)
+        notes = format_notes(answers, material.session_id, material.record_numbers)
         yield (
             _format_instructions(NOTES_INTRODUCTION.format(count=len(parts)), focus),
             f"{notes}\n\n{digest}",
@@ -581,7 +581,9 @@ def _ask_for_checked_summary(
     summary = ask_for_summary(
         calls, material, format_digest_for_prompt(rollover.digest), rollover.focus
     )
-    known_numbers = material.numbers | _list_record_numbers_in_digest(rollover.digest, session_id)
+    known_numbers = material.record_numbers | _list_record_numbers_in_digest(
+        rollover.digest, session_id
+    )
     checked_summary = check_summary(
         "\n".join(format_rows(summary, session_id, known_numbers)),
         _list_quotable_texts(rollover, where),
@@ -634,8 +636,8 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
     path, session_id = plan.draft.path, plan.draft.session_id
     passed_checks: list[Check] = []
 
-    def check_file(temporary: str) -> None:
-        passed_checks.extend(writing.check_child_file(plan, title, temporary))
+    def check_file(temporary_path: str) -> None:
+        passed_checks.extend(writing.check_child_file(plan, title, temporary_path))
         require_all_checks(passed_checks, path)
 
     with backups.open_for_rewrite(session_id, path, where) as (original, copy):

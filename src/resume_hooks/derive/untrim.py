@@ -316,14 +316,14 @@ class MissingOriginal(NamedTuple):
 class Restoration(NamedTuple):
     """A trimmed record, and the edit that restores its contents.
 
-    ``characters`` and ``tokens`` tell how much the restored record is larger than the trimmed one.
+    ``added_characters`` and ``added_tokens`` tell how much larger the restored record is.
     """
 
     node: Node
     original: RecordLine
     edit: Edit
-    characters: int
-    tokens: float
+    added_characters: int
+    added_tokens: float
     thinking_digests: frozenset[int]
 
 
@@ -331,18 +331,18 @@ class Restoration(NamedTuple):
 class UntrimPlan(ChildPlan):
     """The plan of an untrim.
 
-    ``context_after`` is the context that the client would send for the child. ``characters`` is the
-    number of characters that return to the context. ``trimmed_count`` is the number of trimmed
-    records. ``undone_trim_count`` is the number of undone trims that a running client had made.
-    ``original_digests`` maps the uuid of each restored record to the digest of its original
-    contents.
+    ``context_after`` is the context that the client would send for the child.
+    ``restored_characters`` is the number of characters that return to the context.
+    ``trimmed_count`` is the number of trimmed records. ``undone_trim_count`` is the number of trims
+    by a running client that are undone. ``original_digests`` maps the uuid of each restored record
+    to the digest of its original contents.
     """
 
     restored_records: Sequence[object]
     missing_originals: tuple[MissingOriginal, ...]
     trimmed_count: int
     context_after: ContextSize
-    characters: int
+    restored_characters: int
     undone_trim_count: int = 0
     original_digests: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -378,9 +378,9 @@ def plan_untrim(
 ) -> UntrimPlan:
     """Plan a child in which trimmed records are restored.
 
-    ``line_numbers`` are the line numbers of these records. If it is None, all trimmed records are
-    restored. Raises UsageError if one of the records is not trimmed. Raises SessionNotFound if no
-    original exists, or if ``strict`` is true and at least one original is missing.
+    ``line_numbers`` names these records. If it is None, all trimmed records are restored. Raises
+    UsageError if one of the records is not trimmed. Raises SessionNotFound if no original exists, or
+    if ``strict`` is true and at least one original is missing.
     """
     requested_nodes = select_trimmed_nodes(trimmed_session, line_numbers)
     restorations, missing = _find_restorations(
@@ -399,7 +399,7 @@ def plan_untrim(
     ends = HeadTail(session.file)
     child = make_draft(session, ends, UNTRIM_KIND, where, output_dir)
     is_complete = len(restorations) == len(trimmed_session.trimmed_nodes)
-    context_before, context_after = _estimate_sizes(
+    context_before, context_after = _estimate_sizes_before_and_after(
         trimmed_session, restorations, is_complete=is_complete
     )
     thoughts = set()
@@ -434,7 +434,7 @@ def plan_untrim(
             transcript, trimmed_session.write_observer, ends, child.session_id
         ),
         clears_token_counts=True,
-        allowed_thinking=frozenset(
+        allowed_thinking_digests=frozenset(
             thoughts.union(*(restoration.thinking_digests for restoration in restorations))
         ),
     )
@@ -452,8 +452,8 @@ def plan_untrim(
         missing_originals=missing,
         trimmed_count=len(trimmed_session.trimmed_nodes),
         context_after=context_after,
-        characters=trimmed_session.restored_characters
-        + sum(restoration.characters for restoration in restorations),
+        restored_characters=trimmed_session.restored_characters
+        + sum(restoration.added_characters for restoration in restorations),
         original_digests=original_digests,
         undone_trim_count=trimmed_session.undone_trim_count,
     )
@@ -480,7 +480,7 @@ class _ContentsWatcher:
 def select_trimmed_nodes(
     trimmed_session: TrimmedSession, line_numbers: Collection[int] | None
 ) -> tuple[Node, ...]:
-    """Return the trimmed records in the lines ``line_numbers``, or all trimmed records if it is None.
+    """Return the trimmed records in the given lines, or all trimmed records if ``line_numbers`` is None.
 
     Raises UsageError if one of these records is not trimmed.
     """
@@ -603,14 +603,14 @@ def _compute_contents_digest(record: Record) -> bytes:
     ).digest()
 
 
-def _estimate_sizes(
+def _estimate_sizes_before_and_after(
     trimmed_session: TrimmedSession, restorations: Sequence[Restoration], *, is_complete: bool
 ) -> tuple[ContextSize, ContextSize]:
     """Return the context sizes before and after the untrim.
 
     ``is_complete`` is true if all trimmed records are restored.
     """
-    restored_tokens = max(0, round(sum(row.tokens for row in restorations)))
+    restored_tokens = max(0, round(sum(row.added_tokens for row in restorations)))
     context = trimmed_session.context
     if trimmed_session.undone_trim_count:
         return context, context._replace(tokens=trimmed_session.untrimmed_tokens + restored_tokens)

@@ -55,7 +55,7 @@ def child_card(
     lines = [f"{action}{paste_hint} · {copied.describe('the /resume line')}", f"  {receipt.title}"]
     if not receipt.written:
         lines.append(f"  {repeat_note}")
-    lines.append(f"  {receipt.sizes}")
+    lines.append(f"  {receipt.sizes_text}")
     for fact in facts:
         lines.append(f"  {fact}")
     for warning in receipt.warnings:

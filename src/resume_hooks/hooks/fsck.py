@@ -85,7 +85,7 @@ def _repair_question(repair_plan: RepairPlan, defects: list[Defect]) -> str:
     else:
         loss_text = "The copy keeps everything else"
     refusal = f"The API refuses this session: {_describe_first_item([defect_text, *defects[1:]])}."
-    return f"{refusal}\nSize of a repaired copy: {make_planned_receipt(repair_plan).sizes}.\n{loss_text}."
+    return f"{refusal}\nSize of a repaired copy: {make_planned_receipt(repair_plan).sizes_text}.\n{loss_text}."
 
 
 def _describe_first_item(rows: Sequence[object]) -> str:

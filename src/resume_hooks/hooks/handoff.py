@@ -16,7 +16,7 @@ from resume_hooks.derive.fresh_child import (
     OPENING_LINE_NUMBER,
     read_opening,
 )
-from resume_hooks.derive.opening_size import WHOLE_SESSION, split_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, split_size
 from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 from resume_hooks.errors import UsageError
@@ -67,7 +67,7 @@ def answer_request(request: Request) -> Outcome:
         remedy = f"Here you can type {NEW_TASK_OPTION} before a new task, and a size such as 4k. {other_options}"
         refuse_option(spec.next_step, remedy)
     outcome = handoff(parent, spec, request.caller())
-    if spec.size == WHOLE_SESSION or not isinstance(outcome, OpenedSession):
+    if spec.size == WHOLE_SESSION_SIZE or not isinstance(outcome, OpenedSession):
         return outcome
     outcome = add_step_lines(outcome)
     if request.trigger.is_hooked and offer_clear(outcome.receipt):

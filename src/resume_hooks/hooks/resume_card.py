@@ -24,7 +24,7 @@ from resume_hooks.derive.compare import (
     SizeEstimate,
     compare_strategies,
 )
-from resume_hooks.derive.opening_size import WHOLE_SESSION
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE
 from resume_hooks.derive.outcome import Report, make_text_report
 from resume_hooks.derive.size_table import HandoffSize
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
@@ -272,7 +272,7 @@ def build_ways_table(comparison: Comparison) -> list[str]:
             for size in comparison.handoff_sizes:
                 if (
                     size.measured_size.tokens_after < tokens_now
-                    or size.measured_size.size == WHOLE_SESSION
+                    or size.measured_size.size == WHOLE_SESSION_SIZE
                 ):
                     shown_sizes.append(size)
             for size in shown_sizes:
@@ -333,7 +333,7 @@ _WAY_CONTENTS = {
 
 def _describe_size_content(size: HandoffSize) -> str:
     """Return a short description of what a handoff of this size contains."""
-    if size.size == WHOLE_SESSION:
+    if size.size == WHOLE_SESSION_SIZE:
         return "everything, a copy"
     if size.omitted_tokens is None:
         return "as much as fits"

@@ -21,7 +21,7 @@ from functools import partial
 from resume_hooks.derive import summary
 from resume_hooks.derive.child.existing_child import find_existing_child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.model.forked import PROGRESS_TEXT, ForkedModel
+from resume_hooks.derive.model.forked import FORKED_PROGRESS_TEMPLATE, ForkedModel
 from resume_hooks.derive.model.headless import choose_model
 from resume_hooks.derive.model.port import Model, ModelCalls
 from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome, PendingAnswer
@@ -89,7 +89,7 @@ def answer_request(request: Request) -> Outcome:
             prompt = make_conversation_prompt(
                 format_digest_for_prompt(rollover_plan.digest), rollover_plan.focus
             )
-            return PendingAnswer(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
+            return PendingAnswer(FORKED_PROGRESS_TEMPLATE.format(cached=cached_tokens), prompt)
         if request.trigger.is_hooked:
             offer_clear(child)  # If Esc ends this process, the next /clear still opens the child.
         max_seconds = min(

@@ -105,9 +105,9 @@ def answer_request(request: Request) -> Outcome:
 def _answer_untrim(request: Request) -> Outcome:
     """Create a child with the trimmed contents restored, if their originals still exist."""
     # Imported late because a trim does not need it.
-    from resume_hooks.derive.verbs.untrim import ALL_TRIMMED_RECORDS, untrim
+    from resume_hooks.derive.verbs.untrim import FULL_UNTRIM_SPEC, untrim
 
-    return untrim(request.session, ALL_TRIMMED_RECORDS, request.caller(f"{request.command} --all"))
+    return untrim(request.session, FULL_UNTRIM_SPEC, request.caller(f"{request.command} --all"))
 
 
 def _ask_about_trim(parent: Session, request: Request) -> Outcome:

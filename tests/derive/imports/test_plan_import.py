@@ -424,7 +424,7 @@ def test_a_failed_check_of_an_import_leaves_no_session(
 ) -> None:
     """If the filter fails to drop a forbidden field, the check fails and no session is left."""
     monkeypatch.setattr(
-        "resume_hooks.derive.imports.record_filter.MESSAGE_FLAGS", ("isMeta", "permissionMode")
+        "resume_hooks.derive.imports.record_filter.MESSAGE_FLAG_NAMES", ("isMeta", "permissionMode")
     )
     records = [user("x", uuid="u", permissionMode=True), assistant("y", uuid="a", parent="u", ts=1)]
     with pytest.raises(CheckFailed, match="it contains only the conversation"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive.imports.record_filter import (
     ALLOWED_FIELDS,
-    MESSAGE_FLAGS,
+    MESSAGE_FLAG_NAMES,
     ConversationFilter,
     has_valid_content,
     is_conversation,
@@ -138,7 +138,7 @@ def test_boundaries_and_local_commands_are_kept() -> None:
 
 def test_hidden_records_are_counted() -> None:
     """Only records with a flag that hides them from the screen are counted as hidden."""
-    assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in MESSAGE_FLAGS] == [
+    assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in MESSAGE_FLAG_NAMES] == [
         True,
         False,
         True,

@@ -68,7 +68,7 @@ def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
     """The material of a small session is one part with every message after its reference."""
     found = material_of_records(config_home, conversation(3))
     (part,) = found.parts
-    assert part.numbers == {0, 1, 2, 3, 4, 5}
+    assert part.record_numbers == {0, 1, 2, 3, 4, 5}
     assert part.text.startswith(f"{MATERIAL_HEADING}\n11111111:0 ")
     assert re.findall("prompt [0-9]|answer [0-9]", part.text) == [
         f"{'answer' if n % 2 else 'prompt'} {n}" for n in range(6)
@@ -81,7 +81,7 @@ def test_client_additions_are_left_out(config_home: ConfigHome) -> None:
     records = [*conversation(1), attachment("LISTING OF SKILLS", uuid="x", parent="r1", ts=5)]
     found = material_of_records(config_home, records)
     assert "LISTING" not in found.parts[0].text
-    assert found.numbers == {0, 1}
+    assert found.record_numbers == {0, 1}
 
 
 def test_a_long_message_is_cut(config_home: ConfigHome) -> None:
@@ -90,7 +90,7 @@ def test_a_long_message_is_cut(config_home: ConfigHome) -> None:
         config_home,
         [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)],
     )
-    assert found.characters < MAX_MESSAGE_CHARACTERS + 500
+    assert found.character_count < MAX_MESSAGE_CHARACTERS + 500
     assert "more characters" in found.parts[0].text
 
 
@@ -99,8 +99,8 @@ def test_a_session_just_below_the_limit_is_one_part(config_home: ConfigHome) -> 
     records = long_session(96)
     whole = material_of_records(config_home, records)
     assert len(whole.parts) == 1
-    assert MAX_PART_BYTES * 0.9 < whole.characters <= MAX_PART_BYTES
-    assert whole.numbers == set(range(len(records)))
+    assert MAX_PART_BYTES * 0.9 < whole.character_count <= MAX_PART_BYTES
+    assert whole.record_numbers == set(range(len(records)))
 
 
 @pytest.mark.parametrize(("turns", "parts"), [(160, 2), (250, 3), (900, MAX_PARTS)])
@@ -112,9 +112,9 @@ def test_a_long_session_is_split_into_parts(
     found = material_of_records(config_home, records)
     assert len(found.parts) == parts
     assert all(len(part.text) <= MAX_PART_BYTES for part in found.parts)
-    firsts = [min(part.numbers) for part in found.parts]
+    firsts = [min(part.record_numbers) for part in found.parts]
     assert firsts == sorted(firsts)
-    latest = found.parts[-1].numbers
+    latest = found.parts[-1].record_numbers
     assert latest == set(range(min(latest), len(records)))
     assert len(latest) > 200
     assert found.call_count == parts + 1
@@ -125,9 +125,9 @@ def test_omitted_records_are_not_counted_as_shown(config_home: ConfigHome) -> No
     found = material_of_records(config_home, long_session(2_000, words=60))
     first = found.parts[0]
     heads = {int(number) for number in re.findall(r"^11111111:([0-9]+) ", first.text, re.MULTILINE)}
-    assert first.numbers == heads
+    assert first.record_numbers == heads
     assert "left out" in first.text
-    assert len(found.numbers) < found.record_count
+    assert len(found.record_numbers) < found.record_count
 
 
 def test_the_limit_of_a_part_is_in_bytes(config_home: ConfigHome) -> None:
@@ -157,7 +157,7 @@ def test_parts_of_real_sessions_keep_to_their_limit(config_home: ConfigHome, pat
     with open(str(path), "rb") as stream:
         lines = sum(1 for _ in stream)
     assert all(len(part.text) <= MAX_PART_BYTES for part in found.parts)
-    assert all(0 <= number < lines for number in found.numbers)
+    assert all(0 <= number < lines for number in found.record_numbers)
     assert len(found.parts) <= MAX_PARTS
 
 

@@ -16,7 +16,7 @@ from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION, fork
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 from resume_hooks.derive.verbs.rollover import rollover_quick
 from resume_hooks.derive.verbs.trim import trim, write_trim
-from resume_hooks.derive.verbs.untrim import ALL_TRIMMED_RECORDS, untrim
+from resume_hooks.derive.verbs.untrim import FULL_UNTRIM_SPEC, untrim
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.session import Session
 from tests.builders import SESSION, ConfigHome, conversation, write_session
@@ -129,7 +129,7 @@ def test_an_untrim_of_an_untrimmed_session_gives_a_reason(config_home: ConfigHom
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     outcome = untrim(
         Session.open_path(str(path), config_home.where),
-        ALL_TRIMMED_RECORDS,
+        FULL_UNTRIM_SPEC,
         Caller(config_home.where),
     )
     assert isinstance(outcome, NothingWritten)

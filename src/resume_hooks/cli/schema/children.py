@@ -104,7 +104,7 @@ class MaterialSchema(StrictModel):
         lambda material: len(material.numbers),
         "the number of records that the model would read; long records are shortened",
     )
-    characters: int = material_field(lambda material: material.characters)
+    characters: int = material_field(lambda material: material.character_count)
     tokens: int = Field(description="about")
     parts: int = material_field(lambda material: len(material.parts))
     calls: int = material_field(lambda material: material.call_count)
@@ -196,7 +196,7 @@ class SavingsSchema(StrictModel):
         "the client would compact the child on resume",
     )
     rollover_tokens: int = trim_field(
-        lambda trim: trim.rollover_tokens, "the tokens of a handoff instead of this trim"
+        lambda trim: trim.lineage_only_tokens, "the tokens of a handoff instead of this trim"
     )
     characters_per_token: float = trim_field(lambda trim: trim.savings.characters_per_token)
     rules: list[SavingsRow] = trim_field(lambda trim: trim.savings.savings_by_rule)
@@ -273,7 +273,7 @@ class RestoredRecords(StrictModel):
     )
     restored: int = untrim_field(lambda plan: len(plan.restored_records))
     characters: int = untrim_field(
-        lambda plan: plan.characters, "the additional characters that the client sends"
+        lambda plan: plan.restored_characters, "the additional characters that the client sends"
     )
     missing: list[MissingOriginal] = untrim_field(lambda plan: plan.missing_originals)
 
@@ -299,7 +299,7 @@ class CutSchema(StrictModel):
         "true: the copy ends at a different record from the requested one, to keep a call or an answer complete",
     )
     turn: int | None = cut_field(
-        lambda cut: cut.turn, "the copy's last turn; null if only the file's end was read"
+        lambda cut: cut.turn_number, "the copy's last turn; null if only the file's end was read"
     )
 
 

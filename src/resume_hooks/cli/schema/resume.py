@@ -169,7 +169,7 @@ class ResumeSchema(StrictModel):
     typical_turn: TypicalTurn = comparison_field(lambda comparison: comparison.traffic)
     base: FirstRequest = comparison_field(lambda comparison: comparison.base_request)
     rates: RateTable = comparison_field(
-        lambda comparison: compare.rates_for_lifetime(comparison.traffic.cache_seconds)
+        lambda comparison: compare.find_cache_rates(comparison.traffic.cache_seconds)
     )
     estimates: list[Estimate] = comparison_field(lambda comparison: comparison.estimates)
     dial: list[SizeRow] = comparison_field(

@@ -51,19 +51,19 @@ _HIGHEST_TASK_NUMBER_FILE = (
 _BACKUP_NAME_PATTERN = re.compile(rb'"backupFileName":\s*"([^"\\/]+)"')
 
 
-def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
-    """Copy the task list of the session with the id ``parent`` to the session with the id ``child``.
+def copy_tasks(parent_id: str, child_id: str, where: Where) -> list[str]:
+    """Copy the task list of the session with the id ``parent_id`` to the session with the id ``child_id``.
 
     Both sessions must exist. If the copy fails, return a list with one sentence about the failure.
     Otherwise, return an empty list.
     """
     tasks_home = os.path.join(where.config, TASKS_FOLDER_NAME)
-    source = os.path.join(tasks_home, parent)
-    if not is_session_id(parent) or not os.path.lexists(source):
+    source = os.path.join(tasks_home, parent_id)
+    if not is_session_id(parent_id) or not os.path.lexists(source):
         return []
     try:
         if task_files := _read_task_files(source):
-            _write_task_list(task_files, tasks_home, child)
+            _write_task_list(task_files, tasks_home, child_id)
     except OSError as error:
         reason = f"{error.filename or source}: {error.strerror}"
         return [f"The task list could not be copied ({reason}); the parent's list is unchanged."]

@@ -82,7 +82,7 @@ class Draft(NamedTuple):
     ``agent`` is the child's agent, and ``parent_agent`` is the parent's agent.
 
     If the child continues a sub-agent, ``subagent`` is the sub-agent's name, ``parent`` is the
-    session that started it, and ``parent.path`` is its transcript. ``window`` is the context window
+    session that started it, and ``parent.path`` is its transcript. ``context_window_tokens`` is the context window
     that the parent's client reported, or 0. ``secrets`` contains the secrets at the start and end
     of the parent and of its ancestors. It is None if the child quotes no text.
     """
@@ -102,7 +102,7 @@ class Draft(NamedTuple):
     warnings: tuple[str, ...] = ()
     agent: str = CLAUDE_NAME
     parent_agent: str = CLAUDE_NAME
-    window: int = 0
+    context_window_tokens: int = 0
     secrets: Redactor | None = None
 
     @property
@@ -166,7 +166,7 @@ class Draft(NamedTuple):
         """Return the child's first line, which names the parent. The line has no line ending."""
         if size:  # The line states the window only if it is larger than the default.
             if self.agent == self.parent_agent == CLAUDE_NAME:
-                window = self.window or size.window
+                window = self.context_window_tokens or size.window
             else:
                 window = 0
             size = size._replace(window=window if window > DEFAULT_WINDOW_TOKENS else 0)
@@ -267,7 +267,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         warnings=() if is_found and output_dir is None else (OUTSIDE_PROJECT_WARNING,),
         agent=location.agent if location else CLAUDE_NAME,
         parent_agent=parent.agent,
-        window=measured_window(parent.session_id, where),
+        context_window_tokens=measured_window(parent.session_id, where),
         secrets=secrets,
     )
 

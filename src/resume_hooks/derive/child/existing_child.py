@@ -84,10 +84,10 @@ def find_existing_child(
 ) -> Receipt | None:
     """Return the receipt of the newest child of ``parent``, or None if the child does not fit the request.
 
-    The child fits if it was not continued, if it is of this ``kind``, and if it matches those of
-    ``next_step``, ``report`` and ``opening_tokens`` that are given. ``opening_tokens`` is the size
-    that the request sets for the child's opening. Children of other running clients are ignored,
-    because those clients may have them open.
+    The child fits if it was not continued, if it is of this ``kind``, and if it has the given
+    ``next_step``, ``report`` and ``opening_tokens``. Values that are not given are not compared.
+    ``opening_tokens`` is the size that the request sets for the child's opening. Children of other
+    running clients are ignored, because those clients may have them open.
     """
     link = _find_newest_link(parent, where)
     if link is None or link.kind != kind:

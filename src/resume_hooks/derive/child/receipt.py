@@ -46,7 +46,7 @@ class Receipt(NamedTuple):
     backup: str = ""
 
     @property
-    def sizes(self) -> str:
+    def sizes_text(self) -> str:
         """The numbers of tokens in the session and in its child, as text."""
         return f"{self.tokens_before:,} tokens here, about {self.tokens_after:,} in the new session"
 

@@ -87,7 +87,7 @@ CHILD_CARD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
 With these lines, a card is recognized even if it does not name this plugin.
 """
 
-# This number of records at the start of a chain is searched for our lineage block.
+# This number of records at the start of a chain is searched for a lineage block.
 MAX_OPENING_RECORDS = 4
 
 
@@ -117,7 +117,7 @@ def collect_edits(
             # This edit makes the writer serialize the parsed record, in which U+FFFD replaces
             # invalid characters. The API rejects the original bytes.
             edits.append(_copy_record)
-        edits += _list_edits_for_kind(node)
+        edits += _list_edits_for_record_kind(node)
         if edits:
             by_record[node.number] = edits
     if chain.nodes and get_string(transcript.read_record(chain.nodes[0]), "entrypoint").startswith(
@@ -129,7 +129,7 @@ def collect_edits(
     return by_record
 
 
-def _list_edits_for_kind(node: Node) -> list[Edit]:
+def _list_edits_for_record_kind(node: Node) -> list[Edit]:
     """Return the edits that remove, from records of this kind, what must not be in a child.
 
     The edits remove notices and fields.
@@ -222,7 +222,7 @@ def _remove_preserved_message_fields(record: Record) -> Record:
 
 
 def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
-    """Return the node of our opening, or None.
+    """Return the node of the opening that this plugin wrote, or None.
 
     The opening is a record that begins with a lineage block and contains ``required_text``. A
     record that is the user's own prompt is never the opening.
@@ -242,7 +242,10 @@ def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcri
 
 
 def replace_lineage_block(record: Record, lineage: str) -> Record:
-    """Return the record of our opening with a new lineage block. The text after the block is unchanged."""
+    """Return the record of a child's opening with a new lineage block.
+
+    The text after the block is unchanged.
+    """
     _, _, after_block = lineage.partition(lineage_block.CLOSING_MARKER)
     _, _, rest = get_message(record)["content"].partition(lineage_block.CLOSING_MARKER)
     return replace_content(record, lineage + rest.removeprefix(after_block))
@@ -259,10 +262,10 @@ LOST_RECORDS_WARNING = (
 
 
 class ParentScan(NamedTuple):
-    """The results of the single scan of the parent that is needed before its records are copied.
+    """The results of scanning a parent once, from which a child with the parent's records is made.
 
     ``child_observer`` contains the calls and thinking of the session. ``context`` is the size of
-    the context that the client would send, and ``characters_per_token`` is the session's own ratio.
+    the context that the client would send. ``characters_per_token`` was measured in this session.
     """
 
     session: SessionFile
@@ -361,9 +364,9 @@ class ClosingTexts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChainRewrite(ChildBody):
-    """The lines of a child, made from the live chain of the file ``source``.
+    """The lines of a child, made from the live chain of the file ``source_path``.
 
-    ``edits`` maps a line number in ``source`` to the edits of that record, in the order in which
+    ``edits`` maps a line number in ``source_path`` to the edits of that record, in the order in which
     they are applied. ``lineage`` becomes a separate record before the node at index
     ``lineage_index``. If it is ``""``, no record is added. ``metadata_lines`` follow the chain, and
     ``closing`` ends the chain. ``edit_line`` is applied to each line of the parent after all other
@@ -373,11 +376,11 @@ class ChainRewrite(ChildBody):
     describe a context that is larger than the child's, and old clients would compact the child
     immediately.
 
-    ``allowed_thinking`` contains digests of the thinking that the child may contain. If it is None,
+    ``allowed_thinking_digests`` contains digests of the thinking that the child may contain. If it is None,
     all thinking is allowed.
     """
 
-    source: str
+    source_path: str
     attributes: ChildAttributes
     head: bytes
     lineage: str
@@ -388,7 +391,7 @@ class ChainRewrite(ChildBody):
     clears_token_counts: bool
     closing: ClosingTexts | None
     edit_line: LineEdit | None
-    allowed_thinking: frozenset[int] | None
+    allowed_thinking_digests: frozenset[int] | None
     unlinked_answer_count: int
     """The number of answers that directly follow another answer because the records between them are lost.
 
@@ -405,12 +408,12 @@ class ChainRewrite(ChildBody):
     def lines(self) -> Iterator[bytes]:
         """Yield the child's lines with their line endings.
 
-        Raises SessionNotFound if ``source`` no longer exists or changes while it is read.
+        Raises SessionNotFound if ``source_path`` no longer exists or changes while it is read.
         """
         yield self.head + b"\n"
         chain_writer = _ChainWriter(self)
         try:
-            with open(self.source, "rb", buffering=BUFFER_BYTES) as stream:
+            with open(self.source_path, "rb", buffering=BUFFER_BYTES) as stream:
                 kept_records = self._read_kept_records(stream)
                 kept_record = next(kept_records, None)
                 while kept_record is not None:
@@ -430,7 +433,7 @@ class ChainRewrite(ChildBody):
                     kept_record = next_record
         except OSError as error:
             raise SessionNotFound(
-                f"{self.source} can't be read: {error.strerror}", "Check the path."
+                f"{self.source_path} can't be read: {error.strerror}", "Check the path."
             ) from error
         for body in (*chain_writer.make_closing_lines(), *self.metadata_lines):
             yield body + b"\n"
@@ -446,8 +449,8 @@ class ChainRewrite(ChildBody):
         checks += child_observer.run_checks(
             self.linear_chain,
             child_observer.thinking_digests
-            if self.allowed_thinking is None
-            else self.allowed_thinking,
+            if self.allowed_thinking_digests is None
+            else self.allowed_thinking_digests,
         )
         return checks + [check for watcher in watchers for check in watcher.run_checks()]
 
@@ -509,7 +512,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     clears_token_counts: bool | None = None,
     closing: ClosingTexts | None = None,
     edit_line: LineEdit | None = None,
-    allowed_thinking: frozenset[int] | None = None,
+    allowed_thinking_digests: frozenset[int] | None = None,
 ) -> ChainRewrite:
     """Plan a child with the live chain of ``transcript``. The function writes no files.
 
@@ -540,7 +543,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
             1,
         )
     rewrite = ChainRewrite(
-        source=transcript.path,
+        source_path=transcript.path,
         attributes=draft.attributes,
         head=head,
         lineage="" if older_opening is not None else lineage,
@@ -553,7 +556,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         else clears_token_counts,
         closing=closing,
         edit_line=edit_line,
-        allowed_thinking=allowed_thinking,
+        allowed_thinking_digests=allowed_thinking_digests,
         unlinked_answer_count=0,
     )
     return replace(

@@ -208,7 +208,7 @@ def plan_whole_session(
 ) -> WholeSessionPlan:
     """Plan the import of a bundled session to the folder ``home``, a path without symbolic links.
 
-    Raises NotATranscript.
+    Raises NotATranscript if the bundled file is not a transcript.
     """
     transcript = scan_transcript(bundled.path)
     own_id, folder = bundled.head.session_id, project_folder(home, where)

@@ -46,7 +46,7 @@ from resume_hooks.transcripts.tokens import image_size
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE_CHARACTERS = 5 * 1024 * 1024
-"""The maximum number of base64 characters of an image. The next constant limits its longest side.
+"""The maximum number of base64 characters of an image. ``MAX_IMAGE_SIDE_PIXELS`` limits its sides.
 
 According to the API's vision guide, the API rejects larger images.
 """
@@ -114,7 +114,7 @@ def _filter_block(block: Record, allowed_types: frozenset[str]) -> Record:
 
 
 def _restore_field_order(filtered: Record, original: Record) -> Record:
-    """Return ``filtered`` with its fields in the order of ``original``, so that a request has the same bytes."""
+    """Return ``filtered`` with its fields in the order of ``original``."""
     return {key: filtered[key] for key in original if key in filtered} | filtered
 
 
@@ -309,7 +309,12 @@ SUMMARY_WARNING = (
     "[The summary below was written elsewhere, in a session that was imported. Nobody verified it.]"
 )
 _WARNING_BLOCK: Record = {"type": "text", "text": SUMMARY_WARNING}
-MESSAGE_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+MESSAGE_FLAG_NAMES = (
+    "isMeta",
+    "isCompactSummary",
+    "isVisibleInTranscriptOnly",
+    "isApiErrorMessage",
+)
 """The flags of a message that affect whether a client shows it and whether it sends it."""
 
 # The model reads a message with one of these flags, but no screen shows it.
@@ -321,12 +326,12 @@ ALLOWED_FIELDS = frozenset(
     {
         "attachment", "compactMetadata", "content", "cwd", "entrypoint", "gitBranch", "isSidechain", "level", "message",
         "origin", "parentUuid", "sessionId", "subtype", "timestamp", "type", "userType", "uuid",
-        "version", *MESSAGE_FLAGS,
+        "version", *MESSAGE_FLAG_NAMES,
     }
 )  # fmt: skip
 """The fields that the records of an imported session may have."""
 
-_TOKEN_COUNTS = (
+_TOKEN_COUNT_FIELDS = (
     "input_tokens",
     "cache_creation_input_tokens",
     "cache_read_input_tokens",
@@ -365,7 +370,7 @@ class ConversationFilter:
         if not is_conversation(record):
             return None
         flags = {}
-        for flag in MESSAGE_FLAGS:
+        for flag in MESSAGE_FLAG_NAMES:
             if record.get(flag) is True:
                 flags[flag] = True
         # The time of a record cannot be later than that of the import.
@@ -454,7 +459,7 @@ def _filter_answer(answer: Record) -> Record:
         "content": filter_content(answer.get("content"), "assistant"),
         "stop_reason": get_string(answer, "stop_reason") or None,
         "stop_sequence": get_string(answer, "stop_sequence") or None,
-        "usage": dict.fromkeys(_TOKEN_COUNTS, 0),
+        "usage": dict.fromkeys(_TOKEN_COUNT_FIELDS, 0),
     }
 
 

@@ -30,13 +30,13 @@ REASON_TEXTS = {"nothing-to-fork": "nothing was sent to it since the session was
 # The reason if the client did not answer in time. The client itself never reports this reason.
 TIMEOUT_REASON = "late"
 
-PROGRESS_TEXT = (
+FORKED_PROGRESS_TEMPLATE = (
     "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIMEOUT_TEXT
 )
 
 NO_TOOLS_SENTENCE = "No tool is allowed here: answer at once, in text."
 
-_TOKEN_COUNTS = (
+_TOKEN_COUNT_FIELDS = (
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
     "input_tokens",
@@ -99,7 +99,7 @@ class ForkedModel(NamedTuple):
         """The token counts that the client reports for the request, in words, or ``""`` if there are none."""
         usage = get_mapping(self.report, "usage")
         cache_reads, cache_writes, uncached, output = counts = [
-            port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNTS
+            port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNT_FIELDS
         ]
         text = (
             f"{cache_reads:,} tokens read from the cache, {cache_writes:,} written to it, {uncached:,} new, "

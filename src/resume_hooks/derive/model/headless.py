@@ -51,7 +51,7 @@ _PASSED_VARIABLE_PREFIXES = (
 )  # fmt: skip
 """The prefixes of environment variables that are passed to the client.
 
-The variables with these prefixes and with the names above let the client reach its provider. The
+These variables and those in ``_PASSED_VARIABLE_NAMES`` let the client reach its provider. The
 variables of the running session are not passed.
 """
 

@@ -42,19 +42,19 @@ larger savings, both are shown."""
 class ShownMessage(NamedTuple):
     """A message that the client shows.
 
-    ``handle`` is the uuid of the message's record. ``calls`` contains the ids of the calls in the
-    message, and ``results`` contains the ids of the calls whose results are in the message.
+    ``handle`` is the uuid of the message's record. ``call_ids`` contains the ids of the calls in the
+    message, and ``result_ids`` contains the ids of the calls whose results are in the message.
     """
 
     handle: str
     role: str
-    calls: tuple[str, ...]
-    results: tuple[str, ...]
+    call_ids: tuple[str, ...]
+    result_ids: tuple[str, ...]
 
     @property
     def is_user_message(self) -> bool:
         """Whether the user wrote the message."""
-        return self.role == records.USER and not self.results
+        return self.role == records.USER and not self.result_ids
 
 
 class MessageRange(NamedTuple):
@@ -119,7 +119,7 @@ def plan_trim_in_client(
         edited = (edit(record) if edit else None) or record
         if message.role == records.ASSISTANT:
             text = records.join_text_blocks(edited).strip()
-            if record.get("isApiErrorMessage") is True or not (text or message.calls):
+            if record.get("isApiErrorMessage") is True or not (text or message.call_ids):
                 silent_handles.add(message.handle)
             elif edit and text:
                 texts[message.handle] = text
@@ -127,7 +127,7 @@ def plan_trim_in_client(
                 for call in records.list_calls(edited):
                     inputs[get_string(call, "id")] = call.get("input")
         else:
-            reference = decision.origins.origin_of_record(node.number).reference
+            reference = decision.origins.find_origin_of_record(node.number).reference
             for block in records.list_results(edited):
                 results[get_string(block, "tool_use_id")] = _format_result(block, reference)
     has_thinking = _has_thinking(session_scan, messages_shown[end:])
@@ -166,8 +166,8 @@ def _list_unpaired_call_ids(messages: Sequence[ShownMessage]) -> tuple[str, ...]
     called: set[str] = set()
     answered: set[str] = set()
     for message in messages:
-        called.update(message.calls)
-        answered.update(message.results)
+        called.update(message.call_ids)
+        answered.update(message.result_ids)
     return tuple(sorted(called ^ answered))
 
 
@@ -275,8 +275,8 @@ def _group_messages(
 def _has_thinking(session_scan: SessionScan, messages_of_turn: Sequence[ShownMessage]) -> bool:
     """Check whether an answer of the current turn contains thinking.
 
-    The next request must return this thinking to the API. The result is also true if an answer has
-    no record in the file.
+    The next request must return this thinking to the API. An answer that has no record in the file
+    may contain thinking, so it counts as an answer with thinking.
     """
     nodes_by_uuid = session_scan.transcript.nodes_by_uuid
     answers = []

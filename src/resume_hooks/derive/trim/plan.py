@@ -166,7 +166,7 @@ class TrimPlan(ChildPlan):
         return not self.is_worthwhile
 
     @property
-    def rollover_tokens(self) -> int:
+    def lineage_only_tokens(self) -> int:
         """The size in tokens of a child that would contain only the lineage."""
         return round(len(self.draft.lineage_text) / tokens.CHARACTERS_PER_TOKEN)
 
@@ -376,7 +376,7 @@ class SessionScan:
                 self.transcript, self.write_observer, self.ends, child.session_id
             ),
             clears_token_counts=True,
-            allowed_thinking=decision.thinking_digests,
+            allowed_thinking_digests=decision.thinking_digests,
         )
 
 
@@ -440,7 +440,7 @@ MAX_NAME_COLUMNS = 42  # Maximum width of a piece's name in a card, in columns.
 def preview_trim(plan: TrimPlan) -> str:
     """Return the preview of a trim: totals, savings by rule and by tool, the largest pieces, and remarks.
 
-    The lines of the preview have about 80 columns at most.
+    A line of the preview has at most about 80 columns.
     """
     savings = plan.savings
     lines = format_totals(plan)

@@ -139,7 +139,7 @@ def collect_material(
         calls=calls,
         answered_call_ids=answered_call_ids,
         failed_call_ids=answered_call_ids & pieces.failed_calls,
-        needed_input_call_ids=find_restored_writes(
+        needed_input_call_ids=find_writes_of_changed_files(
             calls, answered_call_ids - pieces.failed_calls, times, folders
         ),
         thinking_only_records=_find_thinking_only_answers(pieces, chain_indexes),
@@ -160,37 +160,40 @@ def _find_thinking_only_answers(
 
 
 def find_protected_start(
-    prompts: Sequence[int], results: Sequence[int], length: int, options: Options
+    prompt_indexes: Sequence[int],
+    result_indexes: Sequence[int],
+    chain_length: int,
+    options: Options,
 ) -> int:
     """Return the index in the chain from which on the conversation is protected.
 
-    ``prompts`` and ``results`` are the indexes of prompts and tool results. ``length`` is the
-    length of the chain.
+    ``prompt_indexes`` and ``result_indexes`` are the indexes of prompts and tool results in the
+    chain.
     """
     if options.keep_recent is not None:
-        return _find_turn_start(prompts, length, options.keep_recent)
-    if len(results) > MAX_PROTECTED_RESULTS:
-        capped_start = results[-MAX_PROTECTED_RESULTS]
+        return _find_turn_start(prompt_indexes, chain_length, options.keep_recent)
+    if len(result_indexes) > MAX_PROTECTED_RESULTS:
+        capped_start = result_indexes[-MAX_PROTECTED_RESULTS]
     else:
         capped_start = 0
-    return max(capped_start, _find_turn_start(prompts, length, DEFAULT_KEEP_RECENT))
+    return max(capped_start, _find_turn_start(prompt_indexes, chain_length, DEFAULT_KEEP_RECENT))
 
 
-def _find_turn_start(prompts: Sequence[int], length: int, count: int) -> int:
-    """Return the index at which the last ``count`` turns start.
+def _find_turn_start(prompt_indexes: Sequence[int], chain_length: int, turn_count: int) -> int:
+    """Return the index at which the last ``turn_count`` turns start.
 
-    If ``count`` is 0, return the length of the chain. If there are fewer turns, return 0.
+    If ``turn_count`` is 0, return the length of the chain. If there are fewer turns, return 0.
     """
-    if not count:
-        return length
-    if len(prompts) >= count:
-        return prompts[-count]
+    if not turn_count:
+        return chain_length
+    if len(prompt_indexes) >= turn_count:
+        return prompt_indexes[-turn_count]
     return 0
 
 
-def find_restored_writes(
+def find_writes_of_changed_files(
     calls: Mapping[str, ToolCall],
-    successful_calls: Iterable[str],
+    successful_call_ids: Iterable[str],
     times_ms: Mapping[int, int | None],
     folders: Iterable[str],
 ) -> frozenset[str]:
@@ -205,7 +208,7 @@ def find_restored_writes(
     because a transcript may name any path.
     """
     last_writes: dict[str, str] = {}
-    for call_id in successful_calls:
+    for call_id in successful_call_ids:
         call = calls.get(call_id)
         if call is not None and call.tool in {"Write", "Edit", "MultiEdit"} and call.target:
             earlier_call = calls.get(last_writes.get(call.target, ""))
@@ -239,7 +242,7 @@ class OfferedPiece(NamedTuple):
     reason: str = ""
 
 
-Rule = Callable[[TrimMaterial, Options], Iterator[OfferedPiece]]
+TrimRule = Callable[[TrimMaterial, Options], Iterator[OfferedPiece]]
 
 
 def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001 - the form of every rule
@@ -358,7 +361,7 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Offere
             yield OfferedPiece(piece)
 
 
-def _make_length_rule(kind: str, threshold_multiple: int = 1) -> Rule:
+def _make_length_rule(kind: str, threshold_multiple: int = 1) -> TrimRule:
     """Return a rule that offers the pieces of one kind that are longer than a number of characters.
 
     This number is the threshold of the piece's tool times ``threshold_multiple``.
@@ -405,7 +408,7 @@ def _select_pieces_of_kind(kind: str, material: TrimMaterial) -> Iterator[Piece]
     return (piece for piece in material.pieces if piece.kind == kind)
 
 
-RULES_BY_NAME: dict[str, Rule] = {
+RULES_BY_NAME: dict[str, TrimRule] = {
     "superseded": _offer_superseded_outputs,
     "repeats": _offer_repeated_outputs,
     "failures": _offer_superseded_failures,

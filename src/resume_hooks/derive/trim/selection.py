@@ -94,7 +94,7 @@ class RecordOrigins:
     _is_reference_alive: Callable[[int], bool]
     _origins: dict[int, Origin] = field(default_factory=dict)
 
-    def origin_of_record(self, number: int) -> Origin:
+    def find_origin_of_record(self, number: int) -> Origin:
         """Return the original of the record in line ``number``.
 
         If a trimmed record names an original that no longer exists, the record itself is returned.
@@ -204,7 +204,7 @@ def make_choice(
 
 
 def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: str) -> str:
-    original = origins.origin_of_record(piece.number).reference
+    original = origins.find_origin_of_record(piece.number).reference
     if piece.kind == RESULT_PIECE:
         return placeholders.result_placeholder(tool, piece.characters, original, reason)
     if piece.kind == INPUT_PIECE:
@@ -232,7 +232,7 @@ def make_edits(choices: Sequence[Choice], origins: RecordOrigins) -> dict[int, E
     for choice in choices:
         by_record[choice.piece.number].append(choice)
     return {
-        number: TrimEdit(tuple(chosen), origins.origin_of_record(number))
+        number: TrimEdit(tuple(chosen), origins.find_origin_of_record(number))
         for number, chosen in by_record.items()
     }
 
@@ -280,7 +280,7 @@ def add_screen_copy_edits(
     """
     return {
         node.number: _RemoveScreenCopyEdit(
-            edits.get(node.number), origins.origin_of_record(node.number)
+            edits.get(node.number), origins.find_origin_of_record(node.number)
         )
         for node in chain
         if node.results and node.length > max_record_bytes
@@ -393,7 +393,7 @@ def count_savings(
         ),
         largest=tuple(
             LargestPiece(
-                origins.origin_of_record(choice.piece.number).reference,
+                origins.find_origin_of_record(choice.piece.number).reference,
                 choice.rule,
                 choice.tool,
                 choice.target,

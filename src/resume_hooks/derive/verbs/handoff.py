@@ -20,7 +20,7 @@ from resume_hooks.derive.fresh_child import (
     format_digest_reference,
     make_file_writer,
 )
-from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, tokens_for_size
 from resume_hooks.derive.outcome import AnyOpenedSession, NothingWritten, OpenedSession
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION, fork
@@ -82,7 +82,7 @@ def handoff(
     with contextlib.ExitStack() as stack:
         if caller.reuses_child:
             stack.enter_context(lock_parent(parent, caller.where))
-        if spec.size == WHOLE_SESSION:
+        if spec.size == WHOLE_SESSION_SIZE:
             return fork(parent, WHOLE_CONVERSATION, caller)
         with caller.time_limit():
             if caller.reuses_child:
@@ -233,17 +233,17 @@ def _write_handoff(
     )
 
 
-def _list_opening_facts(digest: Opening) -> list[str]:
+def _list_opening_facts(digest_opening: Opening) -> list[str]:
     """Return lines for the receipt that count what the new session contains and what it omits."""
-    counts = [(digest.message_count, "message")]
+    counts = [(digest_opening.message_count, "message")]
     for section, noun in COUNTED_DIGEST_SECTIONS:
-        counts.append((count_shown_entries(digest.text, section), noun))
+        counts.append((count_shown_entries(digest_opening.text, section), noun))
     phrases = []
     for count, noun in counts:
         if count:
             phrases.append(format_count(count, noun))
     facts = [f"contains {', '.join(phrases) or 'your prompts'}"]
-    if digest.omitted_count:
-        omission_text = format_count(digest.omitted_count, "message")
+    if digest_opening.omitted_count:
+        omission_text = format_count(digest_opening.omitted_count, "message")
         facts.append(f"leaves out {omission_text}; a larger size includes more")
     return facts

@@ -24,13 +24,13 @@ def rollover(
     focus: str,
     caller: Caller,
     ask_for_summary: AskForSummary,
-    find_unfinished: Callable[[], Receipt | None] = lambda: None,
+    find_unfinished_child: Callable[[], Receipt | None] = lambda: None,
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan] | PendingAnswer:
     """Write a child with a digest, and then add a model's summary to it.
 
     ``focus`` is the user's request for the summary. ``ask_for_summary`` is called with the plan and
     the receipt of the child. It asks a model, or returns a PendingAnswer if the user must wait.
-    ``find_unfinished`` returns the child of an earlier attempt. If there is one, the summary is
+    ``find_unfinished_child`` returns the child of an earlier attempt. If there is one, the summary is
     added to that child.
     """
     # Imported here because the import takes 100 ms, and a quick rollover does not need it.
@@ -42,7 +42,7 @@ def rollover(
             caller.where,
             focus=focus,
             output_dir=caller.output_dir,
-            existing_child=find_unfinished(),
+            existing_child=find_unfinished_child(),
         )
     caller.check_draft(rollover_plan.plan.draft)
     if caller.dry_run:

@@ -51,7 +51,7 @@ from resume_hooks.transcripts.trimmable_pieces import THINKING_PIECE, PieceColle
 OTHER_CLIENT_NOTE = (
     "A client with this session open keeps the old conversation until you type there: /resume {id}"
 )
-OLD_COUNTS_NOTE = (
+UNCHANGED_TOKEN_COUNTS_NOTE = (
     "The token counts in the file are unchanged: clients show the old size until the next answer."
 )
 COMPACTION_NOTE = "Clients up to 2.1.112 use those counts and may compact this session immediately."
@@ -136,8 +136,8 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
             )
 
 
-def _edit_lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
-    with open(backup, "rb", buffering=BUFFER_BYTES) as stream:
+def _edit_lines(backup_path: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
+    with open(backup_path, "rb", buffering=BUFFER_BYTES) as stream:
         for line in read_lines(stream):
             line_edit = edits.get(line.number)
             yield line.raw if line_edit is None else _edit_line(line, line_edit)
@@ -169,7 +169,10 @@ def _check_trimmed_file(
         ),
         Check(
             "every trimmed record names its original",
-            all(pieces.origins.get(number) == origins.origin_of_record(number) for number in edits),
+            all(
+                pieces.origins.get(number) == origins.find_origin_of_record(number)
+                for number in edits
+            ),
         ),
         Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
     ]
@@ -194,7 +197,7 @@ def _list_notes(plan: TrimPlan) -> list[str]:
     if not plan.is_worthwhile:
         return []
     parent = plan.draft.parent
-    notes = [OTHER_CLIENT_NOTE.format(id=parent.session_id), OLD_COUNTS_NOTE]
+    notes = [OTHER_CLIENT_NOTE.format(id=parent.session_id), UNCHANGED_TOKEN_COUNTS_NOTE]
     if plan.context_before.compacts_at_once:
         return [*notes, COMPACTION_NOTE]
     return notes

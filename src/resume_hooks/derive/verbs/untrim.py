@@ -27,7 +27,7 @@ class UntrimSpec(NamedTuple):
     strict: bool = False
 
 
-ALL_TRIMMED_RECORDS = UntrimSpec()
+FULL_UNTRIM_SPEC = UntrimSpec()
 
 
 def untrim(

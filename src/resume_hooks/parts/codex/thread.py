@@ -240,7 +240,7 @@ class CodexThread:
             edited[index] = {
                 **self.child_records[index],
                 "payload": payload,
-                **decision.origins.origin_of_record(index).trim_fields(0),
+                **decision.origins.find_origin_of_record(index).trim_fields(0),
             }
         return self.make_child_body(child, head, edited)
 

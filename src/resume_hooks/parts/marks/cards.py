@@ -179,11 +179,11 @@ def format_unchanged_lines(
 
 
 def format_existing_child_lines(trigger: Trigger) -> tuple[str, ...]:
-    """Return lines about the child of the last ``>back``, which used up the mark.
+    """Return lines that say that the last ``>back`` used up the mark.
 
-    After a slash command, the text is a new report, because the client removes a slash command from
-    the input box. A command with ``>`` stays in the input box, so an accidental Enter may have sent
-    it again.
+    If the user typed a slash command with a report, a line says that this report was not used. A
+    report after ``>back`` is ignored, because such a command stays in the input box, so an
+    accidental Enter may have sent it again.
     """
     facts = [f"{NO_MARK_MESSAGE} The last {trigger.name('back')} used it."]
     if trigger.is_slash and trigger.text:

@@ -325,7 +325,7 @@ def plan_back(
                 transcript_part, parent.write_observer, parent.ends, child.session_id
             ),
             closing=closing,
-            allowed_thinking=frozenset(parent.child_observer.thinking_digests),
+            allowed_thinking_digests=frozenset(parent.child_observer.thinking_digests),
         )
         child_plan = _ReportPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     child_plan = replace(child_plan, remarks=(*remarks, *child_plan.remarks))
@@ -396,7 +396,7 @@ def _select_nodes_to_mark(
     )
     kept_nodes = linear.nodes[: find_largest_valid_count(linear, node_count)]
     if not any(node.is_message for node in kept_nodes):
-        loss_reason = _explain_loss(transcript, mark, node_count)
+        loss_reason = _explain_missing_mark(transcript, mark, node_count)
         return (
             (),
             loss_reason,
@@ -414,7 +414,7 @@ def _select_nodes_to_mark(
     )
 
 
-def _explain_loss(transcript: Transcript, mark: Mark, node_count: int) -> str:
+def _explain_missing_mark(transcript: Transcript, mark: Mark, node_count: int) -> str:
     if node_count:
         return "a tool call there has no result"
     chain = transcript.chain
@@ -458,7 +458,7 @@ def _find_omitted_records(
 
 
 class _EndingWatcher:
-    """An observer that checks the text of the user's last record."""
+    """Checks that the last record of the user contains the expected text."""
 
     def __init__(self, text: str) -> None:
         self._expected_text = text

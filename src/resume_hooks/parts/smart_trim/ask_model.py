@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field, StrictInt
 
-from resume_hooks.derive.model.port import CallCosts, Model, ModelCalls, Progress
+from resume_hooks.derive.model.port import CallCosts, Model, ModelCalls, ProgressCallback
 from resume_hooks.derive.trim.plan import ASSISTANT, EARLIER_SUMMARY, USER, TrimmableSession
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.offered_contents import Candidate, Offer
@@ -30,7 +30,7 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 
 # Maximum number of characters of contents in one call, about 17,000 tokens. If a call contains
-# more, small models choose worse.
+# more, small models make worse choices.
 MAX_CALL_CHARACTERS = 60_000
 # Maximum number of contents in one call. The answer needs about 60 tokens for each choice.
 MAX_CONTENTS_PER_CALL = 60
@@ -160,7 +160,7 @@ def _shorten_text(text: str) -> str:
 
 
 def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
-    """Yield the texts of the contents. Each follows the messages that directly precede it."""
+    """Yield the text of each content, preceded by the last few messages before it."""
     remaining_messages = [message for message in messages if message.speaker != EARLIER_SUMMARY]
     for candidate in offer.candidates:
         position = offer.material.chain_indexes[candidate.piece.number]
@@ -266,7 +266,7 @@ class ModelResult(NamedTuple):
 
 
 def ask_model_about_offer(
-    model: Model, offer: Offer, instructions: str, max_seconds: float, progress: Progress
+    model: Model, offer: Offer, instructions: str, max_seconds: float, progress: ProgressCallback
 ) -> ModelResult:
     """Ask the model about all contents of an offer, in at most ``max_seconds`` seconds.
 

@@ -44,7 +44,7 @@ Thinking is chosen by a rule, because a model cannot judge it. For all other con
 applies, because the user may want to keep them.
 """
 
-MODEL_RULE = "smart"  # The name of the rule for contents that the model chose.
+MODEL_RULE_NAME = "smart"  # The name of the rule for contents that the model chose.
 # Minimum number of characters of an offered content. A placeholder with a description can have 300
 # characters.
 MIN_CONTENT_CHARACTERS = 400
@@ -57,7 +57,9 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = (
     200,
 )
 
-_OFFERED_KINDS = frozenset({RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE})
+_OFFERED_PIECE_KINDS = frozenset(
+    {RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE}
+)
 
 # The key of a content: the line number of its record, and its address in the record.
 ContentKey = tuple[int, tuple[str | int, ...]]
@@ -167,7 +169,7 @@ def build_content_key(piece: Piece) -> ContentKey:
 
 
 def hash_content(value: object) -> str:
-    """Return the digest of a content. It is the same in every process."""
+    """Return a hash of a content, which is the same in every process."""
     return hashlib.sha256(encode_record({"content": value})).hexdigest()
 
 
@@ -192,7 +194,7 @@ def _select_offerable_pieces(
             piece.characters >= MIN_CONTENT_CHARACTERS or piece.tokens * 4 >= MIN_CONTENT_CHARACTERS
         )
         if (
-            piece.kind not in _OFFERED_KINDS
+            piece.kind not in _OFFERED_PIECE_KINDS
             or not is_large
             or build_content_key(piece) in taken_keys
             or piece in last_words
@@ -203,7 +205,7 @@ def _select_offerable_pieces(
             or piece.call in material.needed_input_call_ids
         ):
             continue
-        if is_trimmable(material, options, piece, MODEL_RULE):
+        if is_trimmable(material, options, piece, MODEL_RULE_NAME):
             yield piece
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
-from resume_hooks.derive.model.forked import PROGRESS_TEXT, ForkedModel
+from resume_hooks.derive.model.forked import FORKED_PROGRESS_TEMPLATE, ForkedModel
 from resume_hooks.derive.outcome import Outcome, PendingAnswer, Question, Report, make_text_report
 from resume_hooks.derive.trim.plan import TrimPlan, format_card, format_totals, list_remarks
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
@@ -106,7 +106,7 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
     prompt = forked.make_forked_prompt(
         f"{format_task(instructions)}\n\n{CONVERSATION_NOTE}", call_prompts[0].text, ModelAnswer
     )
-    return PendingAnswer(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
+    return PendingAnswer(FORKED_PROGRESS_TEMPLATE.format(cached=cached_tokens), prompt)
 
 
 def plan_confirmed_trim(request: Request, instructions: str) -> TrimPlan:
@@ -181,11 +181,11 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
     return Question("\n".join(rows))
 
 
-def _store_question(request: Request, words: str, kind: str) -> None:
+def _store_question(request: Request, question_text: str, kind: str) -> None:
     """Store a question to the user. Raises HeadlessFailed if it cannot be stored."""
     try:
         confirmations.store_question(
-            StoredQuestion(request.session_id, words, time.time(), kind=kind)
+            StoredQuestion(request.session_id, question_text, time.time(), kind=kind)
         )
     except OSError as error:
         message = confirmations.describe_storage_error(error)

@@ -27,7 +27,7 @@ from resume_hooks.derive.trim.rules import OfferedPiece
 from resume_hooks.derive.trim.selection import Choice, make_choice
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.parts.smart_trim.offered_contents import (
-    MODEL_RULE,
+    MODEL_RULE_NAME,
     ContentKey,
     Offer,
     build_content_key,
@@ -106,7 +106,7 @@ def build_model_verdict(offer: Offer, number: int, description: str, rationale: 
         record,
         address,
         candidate.content_hash,
-        MODEL_RULE,
+        MODEL_RULE_NAME,
         clean_description(description),
         neutralize_text(rationale, MAX_RATIONALE_CHARACTERS),
     )
@@ -167,7 +167,7 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
             pick = OfferedPiece(
                 pieces[verdict.key], f'"{verdict.description}"' if verdict.description else ""
             )
-            choice = make_choice(offer.material, pick, MODEL_RULE, offer.origins)
+            choice = make_choice(offer.material, pick, MODEL_RULE_NAME, offer.origins)
             if choice is None or choice.tokens_saved(offer.trimmable.scale) <= 0:
                 continue
         rows.append((verdict, choice))

@@ -8,7 +8,7 @@ from resume_hooks.derive.model.port import CallCosts
 from resume_hooks.derive.trim.plan import format_cell, preview_trim
 from resume_hooks.derive.trim.selection import Choice
 from resume_hooks.parts.smart_trim.ask_model import ModelResult
-from resume_hooks.parts.smart_trim.offered_contents import MODEL_RULE
+from resume_hooks.parts.smart_trim.offered_contents import MODEL_RULE_NAME
 from resume_hooks.parts.smart_trim.plan import SmartPlan
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.trimmable_pieces import (
@@ -19,7 +19,7 @@ from resume_hooks.transcripts.trimmable_pieces import (
     TEXT_PIECE,
 )
 
-_KIND_PREFIXES = {
+_PIECE_KIND_PREFIXES = {
     RESULT_PIECE: "",
     INPUT_PIECE: "input of ",
     MEDIA_PIECE: "image, ",
@@ -35,7 +35,7 @@ def format_preview(smart_plan: SmartPlan) -> str:
     """Return the plan as text: totals, savings for each rule, and the model's choices with its reasons."""
     rows = []
     for verdict, choice in smart_plan.rows:
-        if verdict.chosen_by == MODEL_RULE:
+        if verdict.chosen_by == MODEL_RULE_NAME:
             rows.append((verdict, choice))
     lines = [preview_trim(smart_plan.trim_plan), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
@@ -55,7 +55,7 @@ def format_largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
     scale = smart_plan.offer.trimmable.scale
     rows = []
     for verdict, choice in smart_plan.rows:
-        if verdict.chosen_by == MODEL_RULE:
+        if verdict.chosen_by == MODEL_RULE_NAME:
             rows.append((choice.tokens_saved(scale), verdict, choice))
     largest_rows = sorted(rows, key=lambda row: row[0], reverse=True)[:MAX_SHOWN_CHOICES]
     return [
@@ -68,7 +68,7 @@ def format_largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
 
 
 def _describe_choice(choice: Choice) -> str:
-    return f"{_KIND_PREFIXES[choice.piece.kind]}{choice.tool} {choice.target}"
+    return f"{_PIECE_KIND_PREFIXES[choice.piece.kind]}{choice.tool} {choice.target}"
 
 
 def format_costs(spent: CallCosts) -> str:
@@ -126,4 +126,4 @@ def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
 
 
 def _format_choice_reference(smart_plan: SmartPlan, choice: Choice) -> str:
-    return str(smart_plan.offer.origins.origin_of_record(choice.piece.number).reference)
+    return str(smart_plan.offer.origins.find_origin_of_record(choice.piece.number).reference)
