@@ -71,7 +71,7 @@ def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
     assert all(isinstance(count, int) for count in cut)
     assert cut == sorted(cut, key=lambda count: -(count or 0))
     assert (dial["4k"].measured_size.omitted_tokens or 0) + 4_000 == pytest.approx(
-        dial["4k"].measured_size.whole_tokens, abs=200
+        dial["4k"].measured_size.full_opening_tokens, abs=200
     )
     assert (dial["24k"].measured_size.omitted_tokens, dial["24k"].measured_size.has_calls) == (
         0,

@@ -91,10 +91,11 @@ def _print_dry_run(
     receipt: Receipt, parent: SessionFile, model_name: str, options: RolloverOptions
 ) -> Receipt:
     material = read_summary_material(parent, options.where)
-    tokens = round(material.characters / CHARACTERS_PER_TOKEN)
+    tokens = round(material.character_count / CHARACTERS_PER_TOKEN)
     summary_fact = (
-        f"{model_name} would be asked {format_count(material.call_count, 'time')} to read {len(material.numbers):,} of "
-        f"{format_count(material.record_count, 'record')}, about {format_count(tokens, 'token')}"
+        f"{model_name} would be asked {format_count(material.call_count, 'time')} to read "
+        f"{len(material.record_numbers):,} of {format_count(material.record_count, 'record')}, "
+        f"about {format_count(tokens, 'token')}"
     )
     report = _make_summary_report(
         model_name, material=ValueWithFields(material, {"tokens": tokens})

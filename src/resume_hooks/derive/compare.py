@@ -1,7 +1,7 @@
 """Compare the strategies for continuing a session, and recommend one.
 
 The comparison shows the remaining context, the cost of the next turn, and the number of turns after
-which a strategy is_worthwhile off. The sizes after a trim and a handoff come from the plans of these verbs,
+which a strategy pays off. The sizes after a trim and a handoff come from the plans of these verbs,
 so receipts show the same numbers. If a file would take too long to read, the size after a handoff
 is an upper bound. The sizes after a rollover and a compaction are estimates.
 
@@ -331,8 +331,8 @@ def compare_strategies(
         tokens_after_handoff = fixed_tokens + default_tokens
         measured_sizes = estimate_size_bounds(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
-    # The summary covers the whole conversation. Its size is known from the chain only if the chain
-    # does not start with a compaction.
+    # The summary covers the whole conversation. The chain contains the whole conversation only if
+    # it does not start with a compaction.
     is_uncompacted = trim_estimate is not None and not (
         trim_estimate.chain and trim_estimate.chain[0].is_boundary
     )
@@ -392,12 +392,12 @@ def recommend_strategy(path: str, where: Where) -> Advice:
 class FreedTokens(NamedTuple):
     """The number of tokens that a trim with default options would remove.
 
-    ``copy`` is the number for a trimmed copy, and ``in_place`` is that for a trim in the running
+    ``copy_tokens`` is the number for a trimmed copy, and ``in_place_tokens`` is that for a trim in the running
     client.
     """
 
-    copy: int
-    in_place: int
+    copy_tokens: int
+    in_place_tokens: int
 
 
 def count_freed_tokens(path: str, where: Where) -> FreedTokens:
@@ -572,7 +572,7 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
         )
 
     baseline = Strategy(GO_ON, context.tokens, cached_tokens, context.tokens - cached_tokens)
-    tokens_kept, summary_tokens = _estimate_compaction(
+    tokens_kept, summary_tokens = _estimate_kept_and_summary_tokens(
         trim_estimate.chain if trim_estimate else [], base
     )
     compacted_tokens = min(base.tokens + tokens_kept, context.tokens)
@@ -652,7 +652,7 @@ def _estimate_handoff_sizes(
     )
 
 
-def _estimate_compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
+def _estimate_kept_and_summary_tokens(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
     if not chain or not chain[0].is_boundary:
         return TOKENS_AFTER_COMPACTION, COMPACTION_SUMMARY_TOKENS
     first_counted = next(

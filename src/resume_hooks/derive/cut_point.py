@@ -62,8 +62,8 @@ class CutSelector(Protocol):
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record to keep.
 
-        Return None if only the end of the file was read and the record may be in the other part.
-        Raises UsageError if the record does not exist.
+        Return None if only the end of the file was read and the record may be in the part before
+        it. Raises UsageError if the record does not exist.
         """
 
 
@@ -371,15 +371,15 @@ def _count_records_up_to(conversation: LinearChain, uuid: str) -> int:
     return 0
 
 
-def _find_turn_number(transcript: Transcript, last: Node) -> int | None:
+def _find_turn_number(transcript: Transcript, node: Node) -> int | None:
     """Return the number of the turn to which a record belongs.
 
     Return None if only the end of the file was read.
     """
     if not transcript.is_whole:
         return None
-    earlier_nodes = (node for node in transcript.nodes if node.number <= last.number)
-    return sum(node.is_prompt and not node.is_copied for node in earlier_nodes)
+    earlier_nodes = (row for row in transcript.nodes if row.number <= node.number)
+    return sum(row.is_prompt and not row.is_copied for row in earlier_nodes)
 
 
 def _refuse_missing_record(transcript: Transcript, description: str) -> None:

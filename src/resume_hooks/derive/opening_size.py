@@ -9,7 +9,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
 WHOLE_SESSION_SIZE = "all"
-SIZE_SETTING = "handoff_size"
+SIZE_SETTING_NAME = "handoff_size"
 MIN_THOUSANDS, MAX_THOUSANDS = 1, 48
 """The smallest and the largest size of a digest, in thousands of tokens.
 
@@ -59,7 +59,9 @@ def format_size(tokens: int) -> str:
 
 def tokens_for_size(size: str, where: Where) -> int:
     """Return the number of tokens of ``size``. If it is ``""``, the size in the settings is used."""
-    return convert_size_to_tokens(size or str(settings.load_settings(where)[SIZE_SETTING].value))
+    return convert_size_to_tokens(
+        size or str(settings.load_settings(where)[SIZE_SETTING_NAME].value)
+    )
 
 
 def convert_size_to_tokens(size: str) -> int:

@@ -92,8 +92,8 @@ def _find_referenced_line(
 ) -> RecordLine:
     """Return the line of a referenced record.
 
-    If the session no longer exists, the record is looked up in the backups that trims in place
-    made.
+    If the session no longer exists, the record is looked up in the backups that were made when the
+    session was trimmed in place.
     """
     try:
         session = locate.resolve_locator(reference.session, cwd, where, allow_other_agents=True)

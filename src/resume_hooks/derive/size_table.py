@@ -30,7 +30,7 @@ class HandoffSize(NamedTuple):
     """A size of a handoff, and the contents that a handoff of this size would have.
 
     ``size`` is what the user types, such as ``12k``. ``tokens_after`` is the size of the new
-    session's context. ``whole_tokens`` is the size that the opening would have without a limit, and
+    session's context. ``full_opening_tokens`` is the size that the opening would have without a limit, and
     ``omitted_tokens`` is the number of these tokens that are left out, or None if it was not
     measured.
 
@@ -42,7 +42,7 @@ class HandoffSize(NamedTuple):
     size: str
     tokens_after: int
     omitted_tokens: int | None = None
-    whole_tokens: int = 0
+    full_opening_tokens: int = 0
     has_calls: bool = False
     has_mainly_lists: bool = False
 
@@ -109,7 +109,7 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
                 size=format_size(tokens),
                 tokens_after=tokens_after,
                 omitted_tokens=omitted_tokens,
-                whole_tokens=unlimited_length // CHARACTERS_PER_TOKEN,
+                full_opening_tokens=unlimited_length // CHARACTERS_PER_TOKEN,
                 has_calls=not omitted_tokens and call_characters > 0,
                 has_mainly_lists=omitted_tokens > 0 and tokens <= MAX_LIST_TOKENS,
             )

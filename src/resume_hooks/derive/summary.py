@@ -443,11 +443,11 @@ def _prepare_calls(
         )
 
 
-def _format_instructions(position_text: str, focus: str) -> str:
+def _format_instructions(part_introduction: str, focus: str) -> str:
     focus_text = f"{FOCUS_INTRODUCTION}\n{focus.strip()}" if focus.strip() else ""
     return "\n\n".join(
         part
-        for part in (SUMMARY_TASK.format(most=MAX_POINTS_IN_PROMPT), position_text, focus_text)
+        for part in (SUMMARY_TASK.format(most=MAX_POINTS_IN_PROMPT), part_introduction, focus_text)
         if part
     )
 
@@ -473,8 +473,7 @@ class SummaryRollover:
 class SummaryOutcome(NamedTuple):
     """The outcome of a request for a summary.
 
-    ``checked_summary`` is the summary that was added, or None. In that case, ``failure`` is the
-    reason.
+    ``checked_summary`` is the summary that was added. If it is None, ``failure`` says why.
     """
 
     receipt: Receipt

@@ -669,11 +669,11 @@ def _remove_legend(record: Record) -> Record:
     return replace_content(record, content)
 
 
-def describe_missing_originals(missing: Sequence[MissingOriginal], count: int) -> str:
+def describe_missing_originals(missing: Sequence[MissingOriginal], requested_count: int) -> str:
     """Return a phrase that tells how many records cannot be restored, and why the first one cannot."""
     first = missing[0]
     return (
-        f"{len(missing):,} of {count:,} records can't be restored; record {first.record}: "
+        f"{len(missing):,} of {requested_count:,} records can't be restored; record {first.record}: "
         f"{first.reason}"
     )
 

@@ -340,8 +340,8 @@ def _describe_size_content(size: HandoffSize) -> str:
     if size.has_mainly_lists:
         return "lists, last answer"
     if size.omitted_tokens:
-        loaded_text = _format_short_number(size.whole_tokens - size.omitted_tokens)
-        return f"{loaded_text} of {_format_short_number(size.whole_tokens)} tokens"
+        loaded_text = _format_short_number(size.full_opening_tokens - size.omitted_tokens)
+        return f"{loaded_text} of {_format_short_number(size.full_opening_tokens)} tokens"
     if size.has_calls:
         return "talk, latest calls"
     return "the whole talk"

@@ -408,7 +408,7 @@ def test_the_first_record_follows_the_lineage(tmp_path: Path, value: object) -> 
 def test_a_session_that_changes_during_the_rewrite_is_an_error(tmp_path: Path) -> None:
     """If the parent changes or disappears during the rewrite, ``SessionNotFound`` is raised."""
     child = plan_rewrite(tmp_path, conversation(2))
-    path = Path(child.source)
+    path = Path(child.source_path)
     path.write_bytes(b"x" * path.stat().st_size)
     with pytest.raises(SessionNotFound, match="changed while it was read"):
         list(child.lines())

@@ -373,7 +373,7 @@ def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
     )
     scanned = agents.scan_for_trim(thread_file(where), where)
     offered = build_offer(scanned, build_smart_options(None, RULES_WITHOUT_INSTRUCTIONS), where)
-    assert [(one.target, one.turn) for one in offered.candidates] == [
+    assert [(one.target, one.turn_number) for one in offered.candidates] == [
         (f"make {n}", n + 1) for n in range(3)
     ]
     (part,) = split_offer(offered)

@@ -224,7 +224,7 @@ def test_the_text_for_the_model_has_an_outline_and_excerpts(config_home: ConfigH
     assert margin[0].startswith("OUTLINE of the conversation, ")
     assert part.text.count("  now test it") == 2  # It is in the outline and it is the last prompt.
     assert "  All green." in part.text
-    assert part.numbers == {1}
+    assert part.content_numbers == {1}
 
 
 def test_foreign_text_is_always_indented(config_home: ConfigHome) -> None:
@@ -239,7 +239,7 @@ def test_foreign_text_is_always_indented(config_home: ConfigHome) -> None:
     (part,) = split_offer(offer_of_file(write_project_session(config_home, chain), config_home))
     assert (
         [int(number) for number in NUMBER_PATTERN.findall(part.text)]
-        == sorted(part.numbers)
+        == sorted(part.content_numbers)
         == [1, 2]
     )
     assert re.findall("[\x00-\x08\x0b-\x1f\x7f\u2028]", part.text) == []
@@ -253,10 +253,12 @@ def test_many_contents_are_split_into_parts(config_home: ConfigHome) -> None:
         chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 400, command=f"run {number}")
     shown = split_offer(offer_of_file(write_project_session(config_home, chain), config_home))
     assert len(shown) == 3
-    assert sorted(number for part in shown for number in part.numbers) == list(range(1, 151))
+    assert sorted(number for part in shown for number in part.content_numbers) == list(
+        range(1, 151)
+    )
     for part in shown:
-        assert {int(number) for number in NUMBER_PATTERN.findall(part.text)} == part.numbers
-        assert len(part.numbers) <= MAX_CONTENTS_PER_CALL
+        assert {int(number) for number in NUMBER_PATTERN.findall(part.text)} == part.content_numbers
+        assert len(part.content_numbers) <= MAX_CONTENTS_PER_CALL
         assert (
             len(part.text)
             < MAX_CALL_CHARACTERS + MAX_OUTLINE_CHARACTERS + 3 * MAX_ENDING_CHARACTERS

@@ -101,7 +101,7 @@ class MaterialSchema(StrictModel):
         lambda material: material.record_count, "the number of records with text"
     )
     shown: int = material_field(
-        lambda material: len(material.numbers),
+        lambda material: len(material.record_numbers),
         "the number of records that the model would read; long records are shortened",
     )
     characters: int = material_field(lambda material: material.character_count)

@@ -77,7 +77,7 @@ class SizeRow(StrictModel):
         lambda estimate: estimate.measured_size.tokens_after, "tokens of context after the handoff"
     )
     whole: int = size_field(
-        lambda estimate: estimate.measured_size.whole_tokens,
+        lambda estimate: estimate.measured_size.full_opening_tokens,
         "tokens of an opening without a limit; 0 if not measured",
     )
     cut: int | None = size_field(

@@ -33,10 +33,10 @@ A claim is an empty file with the name ``<process id>.<session id>.<project fold
 
 @contextlib.contextmanager
 def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
-    """Keep a claim for a child in a project folder until the end of the ``with`` block.
+    """Mark a child in a project folder as being written until the end of the ``with`` block.
 
-    Before the block runs, delete the files that killed commands left behind. If the state folder is
-    not writable, no claim is written.
+    The claim is a file in the state folder. If that folder is not writable, no claim is written.
+    Before the block runs, delete the files that killed commands left behind.
     """
     remove_sidecars_of_killed_commands(where)
     folder, state_existed = os.path.join(where.state, CLAIMS_FOLDER), os.path.lexists(where.state)

@@ -324,7 +324,7 @@ def read_inode(path: str) -> int:
 def _read_titled_ancestors(
     ancestors: Sequence[Ancestor], lineage_finder: LineageFinder, where: Where
 ) -> dict[str, HeadTail]:
-    """Return the starts and ends of the ancestors from which titles come, by session id.
+    """Read the start and the end of each ancestor from which a title comes, and map them by session id.
 
     Descendants take over the title of their first session. A secret in a title can be recognized
     only in the session where the title was first used, so the function reads only the oldest

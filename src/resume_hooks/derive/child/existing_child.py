@@ -39,7 +39,7 @@ MAX_LOCK_SECONDS = 10.0
 
 @contextlib.contextmanager
 def lock_parent(parent: Session, where: Where) -> Iterator[None]:
-    """Lock ``parent`` while a child of it is created, after waiting for other commands with the lock.
+    """Lock ``parent`` while a child of it is created. If another command has the lock, wait for it.
 
     Raises SessionOpen after a timeout. If the state folder is not writable, the block runs without
     a lock.

@@ -518,8 +518,8 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
 
     If no ``lineage`` is given, an existing lineage block stays unchanged, so that the child's
     requests begin like those in the API's cache. If ``clears_token_counts`` is None, the token
-    counts are cleared if no answer of the chain was counted since the last compaction, because all
-    counts then belong to a larger context.
+    counts are cleared unless an answer of the chain was counted after the last compaction. Older
+    counts belong to a larger context.
     """
     chain = linearize_chain(transcript.chain)
     by_record = collect_edits(chain, transcript, write_observer, edits or {})

@@ -123,7 +123,7 @@ class ChildPlan:
 
     @property
     def is_pointless(self) -> bool:
-        """Whether the child would be the same as its parent, so that it is not written."""
+        """Whether the child would equal its parent. Such a child is not written."""
         return False
 
     def run_checks(self, path: str) -> list[Check]:

@@ -71,7 +71,7 @@ class ImportSource(NamedTuple):
     path: str
     name: str
     sha256: str
-    size: int
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +218,7 @@ def make_import_line(source: ImportSource, imported_at: str) -> bytes:
         "sha256": source.sha256,
         "imported_from": replace_surrogates(source.name),
         "imported_at": imported_at,
-        "source_bytes": source.size,
+        "source_bytes": source.size_bytes,
     }
     return orjson.dumps({IMPORT_FIELD: fields})
 

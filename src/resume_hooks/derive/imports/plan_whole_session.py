@@ -81,7 +81,7 @@ class _RelocatedLines(ChildBody):
             return make_placeholder_record(OMITTED_KIND) + b"\n"
         new_values = {}
         for key in record:
-            if key in _ID_FIELDS:
+            if key in _ID_FIELD_TYPES:
                 new_values[key] = self._relocate_value(key, record[key])
         for key, name in new_values.items():
             if name != record[key]:
@@ -91,7 +91,7 @@ class _RelocatedLines(ChildBody):
 
     def _relocate_value(self, key: str, value: object) -> object:
         if isinstance(value, str):
-            if _ID_FIELDS[key] is str:
+            if _ID_FIELD_TYPES[key] is str:
                 return self._replace_session_id(value)
             return value
         if not isinstance(value, dict):
@@ -119,7 +119,7 @@ _NESTED_ID_FIELDS = frozenset(
 )
 """Fields that contain a session id and are nested in other fields of a record."""
 
-_ID_FIELDS: dict[str, type] = {
+_ID_FIELD_TYPES: dict[str, type] = {
     "sessionId": str,
     "original_session": str,
     "original_session_id": str,

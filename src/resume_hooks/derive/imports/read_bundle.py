@@ -66,7 +66,7 @@ _KIND_PATTERN = re.compile(r"[a-z][a-z-]{0,39}")
 class BundledSession(NamedTuple):
     """A session from a bundle.
 
-    ``path`` is a temporary file with the session's records, and ``size`` is its size in bytes.
+    ``path`` is a temporary file with the session's records, and ``size_bytes`` is its size.
     ``files`` contains two strings for each file in the session's own folder: its name, and the path
     of a temporary file with its content. ``refused_file_count`` is the number of files that were
     skipped because of an invalid name.
@@ -75,7 +75,7 @@ class BundledSession(NamedTuple):
     head: BundleHead
     checksums: BundleSums
     path: str
-    size: int
+    size_bytes: int
     files: tuple[tuple[str, str], ...]
     refused_file_count: int
 

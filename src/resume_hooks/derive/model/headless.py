@@ -75,8 +75,8 @@ _CLIENT_SETTINGS = json.dumps(
 )
 """The settings that are passed to the client.
 
-They repeat the variables above. Otherwise ``env`` in the user's settings could override those
-variables, but it cannot override these settings.
+They repeat the variables in ``_RESTRICTING_VARIABLES``. Otherwise ``env`` in the user's settings
+could override those variables, but it cannot override these settings.
 """
 
 
@@ -149,7 +149,11 @@ class ClaudeHeadless:
                     "TMPDIR": scratch_folder,
                 }
                 return capture_output.run_and_capture_output(
-                    command, prompt, environ=environ, folder=empty_folder, timeout_seconds=max_seconds
+                    command,
+                    prompt,
+                    environ=environ,
+                    folder=empty_folder,
+                    timeout_seconds=max_seconds,
                 )
         except OSError as error:
             raise HeadlessFailed(

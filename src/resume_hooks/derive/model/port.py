@@ -124,19 +124,19 @@ class ModelCalls:
         self._progress = progress
 
     def ask_all(
-        self, calls: Iterable[tuple[str, str]], count: int, form: type[AnswerType]
+        self, calls: Iterable[tuple[str, str]], call_count: int, form: type[AnswerType]
     ) -> Iterator[AnswerType]:
-        """Yield the answers to ``count`` calls. Each call is a pair of instructions and text.
+        """Yield the answers to ``call_count`` calls. Each call is a pair of instructions and text.
 
         Raises HeadlessFailed if a call fails or if the time limit is reached.
         """
         for number, (instructions, text) in enumerate(calls, 1):
-            self._progress(number, count)
+            self._progress(number, call_count)
             seconds_left = self._deadline - time.monotonic()
             if seconds_left <= 0:
                 message = (
                     f"it took over {self._max_seconds:g} s: {number - 1} of "
-                    f"{format_count(count, 'call')} answered"
+                    f"{format_count(call_count, 'call')} answered"
                 )
                 raise HeadlessFailed(message, "Give it more time (--timeout).")
             try:
@@ -215,7 +215,7 @@ def parse_answer(
     *,
     restore_text: Callable[[bytes], bytes] = bytes,
 ) -> AnswerType:
-    """Return an answer as an instance of ``form``. Raises HeadlessFailed if the answer does not fit.
+    """Return an answer as an instance of ``form``. Raises HeadlessFailed if it does not fit ``form``.
 
     ``restore_text`` reverses the replacements that were made in the text of the prompt.
     """

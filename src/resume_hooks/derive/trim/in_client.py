@@ -34,7 +34,7 @@ KEPT_PIECE_KINDS = frozenset({PROMPT_PIECE, ATTACHMENT_PIECE})
 """Content of these kinds stays in a running client: the user's messages, and their attachments."""
 
 
-MAX_SAVINGS_DIFFERENCE = 0.1
+MAX_SAVINGS_DIFFERENCE_FRACTION = 0.1
 """If the savings of a trimmed copy and of a trim in place differ by more than this fraction of the
 larger savings, both are shown."""
 
@@ -199,9 +199,11 @@ def is_worthwhile_in_client(decision: TrimDecision, options: Options) -> bool:
     return decision.savings.tokens >= min_savings
 
 
-def savings_differ(copy: int, in_place: int) -> bool:
+def savings_differ(copy_tokens: int, in_place_tokens: int) -> bool:
     """Check whether a preview must show the savings of a copy and of a trim in place separately."""
-    return abs(copy - in_place) > MAX_SAVINGS_DIFFERENCE * max(copy, in_place)
+    return abs(copy_tokens - in_place_tokens) > MAX_SAVINGS_DIFFERENCE_FRACTION * max(
+        copy_tokens, in_place_tokens
+    )
 
 
 def _make_decision(

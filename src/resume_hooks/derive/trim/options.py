@@ -152,28 +152,35 @@ class TypedOptions(NamedTuple):
 NO_TYPED_OPTIONS = TypedOptions()
 
 
-def make_options(typed: TypedOptions = NO_TYPED_OPTIONS) -> Options:
+def make_options(typed_options: TypedOptions = NO_TYPED_OPTIONS) -> Options:
     """Parse typed options. Options that were not typed get default values.
 
     Raises UsageError for invalid values.
     """
-    general_threshold, thresholds_by_tool = _parse_general_and_tool_thresholds(typed.threshold)
-    for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
+    general_threshold, thresholds_by_tool = _parse_general_and_tool_thresholds(
+        typed_options.threshold
+    )
+    for count in (
+        typed_options.keep_recent,
+        typed_options.assistant,
+        typed_options.target_tokens,
+        typed_options.min_savings,
+    ):
         if abs(count or 0) > MAX_OPTION_VALUE:
             raise UsageError(
                 f"{count} is not a number of turns, answers or tokens",
                 f"At most {MAX_OPTION_VALUE:,}.",
             )
     options = Options(
-        tools=_parse_list("tools", typed.tools),
+        tools=_parse_list("tools", typed_options.tools),
         threshold=general_threshold,
         thresholds=thresholds_by_tool,
-        keep_recent=typed.keep_recent,
-        assistant=typed.assistant,
-        target_tokens=typed.target_tokens or 0,
-        only=_parse_list("only", typed.only),
-        skip=_parse_list("skip", typed.skip),
-        min_savings=typed.min_savings,
+        keep_recent=typed_options.keep_recent,
+        assistant=typed_options.assistant,
+        target_tokens=typed_options.target_tokens or 0,
+        only=_parse_list("only", typed_options.only),
+        skip=_parse_list("skip", typed_options.skip),
+        min_savings=typed_options.min_savings,
     )
     options.rules()
     return options

@@ -63,13 +63,13 @@ class ConversationMessage(NamedTuple):
     """A message of the conversation.
 
     ``position`` is the index of the message among the records or pieces of the session.
-    ``beginning`` is the start of the message's text.
+    ``text_beginning`` is the start of the message's text.
     """
 
     position: int
     speaker: str
     text: str
-    beginning: str
+    text_beginning: str
 
 
 class TrimmableSession(Protocol):

@@ -151,7 +151,10 @@ def collect_material(
 def _find_thinking_only_answers(
     pieces: PieceCollector, chain_indexes: Mapping[int, int]
 ) -> frozenset[int]:
-    """Return the line numbers of records with thinking whose answers have no other content in the chain."""
+    """Return the line numbers of records with thinking that belong to answers without other content.
+
+    An answer may have several records. Only its records in the chain are considered.
+    """
     silent = set()
     for number, answer in pieces.answers_of_thinking.items():
         if chain_indexes.keys().isdisjoint(pieces.lines_of_other_content.get(answer, ())):

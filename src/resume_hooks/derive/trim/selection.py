@@ -47,7 +47,7 @@ KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
     COMMAND_HEAD_CHARACTERS + 1,
 )
 
-MAX_LARGEST_PIECES = 10  # Maximum number of pieces that are listed individually.
+MAX_LARGEST_LISTED_PIECES = 10  # Maximum number of pieces that are listed individually.
 TOOLS_WITH_SCREEN_COPY = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 """Tools whose ``toolUseResult`` is kept.
 
@@ -378,7 +378,7 @@ def count_savings(
     ``max_tokens`` is the size of the context. The savings cannot exceed this size.
     """
     largest = sorted(choices, key=lambda choice: scale.tokens_of_piece(choice.piece), reverse=True)[
-        :MAX_LARGEST_PIECES
+        :MAX_LARGEST_LISTED_PIECES
     ]
     return Savings(
         tokens=min(max_tokens, round(sum(choice.tokens_saved(scale) for choice in choices))),

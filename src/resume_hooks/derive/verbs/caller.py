@@ -1,4 +1,4 @@
-"""Describe the caller of a verb that creates a child: what it requires of the child."""
+"""Define ``Caller``: how a verb that creates a child is called, and which child the caller accepts."""
 
 from __future__ import annotations
 

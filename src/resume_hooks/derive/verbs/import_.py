@@ -128,7 +128,7 @@ def _import_session(
         plan = plan_whole_session(bundled, spec.home, new_ids, caller.where, force=spec.force)
         files = len(bundled.files)
     else:
-        source = ImportSource(bundled.path, name, bundled.checksums.sha256, bundled.size)
+        source = ImportSource(bundled.path, name, bundled.checksums.sha256, bundled.size_bytes)
         plan = plan_import(source, spec.home, caller.where, force=spec.force)
         hidden = plan.hidden_record_count
     receipt = _write_import_unless_existing(plan, caller)

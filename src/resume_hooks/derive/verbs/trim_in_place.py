@@ -51,7 +51,7 @@ from resume_hooks.transcripts.trimmable_pieces import THINKING_PIECE, PieceColle
 OTHER_CLIENT_NOTE = (
     "A client with this session open keeps the old conversation until you type there: /resume {id}"
 )
-UNCHANGED_TOKEN_COUNTS_NOTE = (
+OLD_SIZE_SHOWN_NOTE = (
     "The token counts in the file are unchanged: clients show the old size until the next answer."
 )
 COMPACTION_NOTE = "Clients up to 2.1.112 use those counts and may compact this session immediately."
@@ -197,7 +197,7 @@ def _list_notes(plan: TrimPlan) -> list[str]:
     if not plan.is_worthwhile:
         return []
     parent = plan.draft.parent
-    notes = [OTHER_CLIENT_NOTE.format(id=parent.session_id), UNCHANGED_TOKEN_COUNTS_NOTE]
+    notes = [OTHER_CLIENT_NOTE.format(id=parent.session_id), OLD_SIZE_SHOWN_NOTE]
     if plan.context_before.compacts_at_once:
         return [*notes, COMPACTION_NOTE]
     return notes

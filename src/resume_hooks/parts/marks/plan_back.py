@@ -352,7 +352,7 @@ def _split_at_mark(session: SessionFile, mark: Mark) -> _SplitSession:
         return conversation_at_mark
     parent = scan_parent(session)
     nodes = linearize_chain(parent.transcript.chain).nodes
-    kept_nodes, loss_reason, remarks = _select_nodes_to_mark(parent.transcript, mark)
+    kept_nodes, loss_reason, remarks = _select_nodes_up_to_mark(parent.transcript, mark)
     if loss_reason and not mark.left_parent_id:
         conversation = _split_conversation_at_mark(session, mark)
     else:
@@ -382,7 +382,7 @@ def _split_conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSessi
     return _SplitSession(parent, cut.nodes, later_nodes, "", list(cut.remarks))
 
 
-def _select_nodes_to_mark(
+def _select_nodes_up_to_mark(
     transcript: Transcript, mark: Mark
 ) -> tuple[Sequence[Node], str, list[str]]:
     """Return the records up to the mark, a reason, and remarks for the user.

@@ -128,7 +128,7 @@ def check_not_subagent(session: SessionFile) -> None:
 
 
 def save_mark(mark: Mark) -> None:
-    """Store a mark, which replaces the session's earlier mark. Raises WriteFailed."""
+    """Store a mark, which replaces the session's earlier mark. Raises WriteFailed if this fails."""
     hook_state.delete_old_notes(_NOTE_PREFIX, MARK_LIFETIME_SECONDS)
     try:
         hook_state.write_note(_format_note_name(mark.session_id), mark._asdict())

@@ -45,7 +45,7 @@ class ImportFacts(StrictModel):
     """The imported file, and the numbers of its lines and records."""
 
     source: str = import_field(lambda plan: plan.source.name, "the path, or: the standard input")
-    bytes: int = import_field(lambda plan: plan.source.size, "unpacked")
+    bytes: int = import_field(lambda plan: plan.source.size_bytes, "unpacked")
     sha256: str = import_field(lambda plan: plan.source.sha256)
     lines: int = import_field(lambda plan: plan.line_count)
     damaged: int = import_field(lambda plan: plan.damaged_line_count, "lines without a record")

@@ -59,7 +59,7 @@ class CallPrompt(NamedTuple):
     """The text for one call of the model, and the numbers of the contents in this text."""
 
     text: str
-    numbers: frozenset[int]
+    content_numbers: frozenset[int]
 
 
 class _MessageExcerpt(NamedTuple):
@@ -69,7 +69,7 @@ class _MessageExcerpt(NamedTuple):
     """
 
     position: int
-    turn: int
+    turn_number: int
     speaker: str
     excerpt: str
 
@@ -125,10 +125,10 @@ def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
             MAX_SUMMARY_CHARACTERS if spoken.speaker == EARLIER_SUMMARY else MAX_MESSAGE_CHARACTERS
         )
         if spoken.speaker == USER:
-            words = spoken.beginning
+            words = spoken.text_beginning
         else:
             words = collapse_line(
-                plain_line(spoken.beginning[: 10 * max_characters]), max_characters
+                plain_line(spoken.text_beginning[: 10 * max_characters]), max_characters
             )
         if words:
             yield _MessageExcerpt(
@@ -180,7 +180,7 @@ def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Itera
 
 
 def _format_message(message: _MessageExcerpt) -> str:
-    return f"turn {message.turn} · {message.speaker}\n{indent_text(message.excerpt)}"
+    return f"turn {message.turn_number} · {message.speaker}\n{indent_text(message.excerpt)}"
 
 
 def _format_candidate(candidate: Candidate) -> str:
@@ -282,7 +282,7 @@ def ask_model_about_offer(
         ):
             valid_choices = []
             for choice in answer.choices:
-                if choice.number in call_prompt.numbers:
+                if choice.number in call_prompt.content_numbers:
                     valid_choices.append(choice)
             first_choices = {choice.number: choice for choice in reversed(valid_choices)}
             for choice_of_number in first_choices.values():

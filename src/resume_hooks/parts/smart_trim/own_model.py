@@ -135,7 +135,7 @@ def _build_single_call_offer(request: Request, instructions: str) -> Offer:
         request.where,
         max_candidates=MAX_CONTENTS_PER_CALL,
     )
-    candidate_count = sum(len(part.numbers) for part in split_offer(offer)[:1])
+    candidate_count = sum(len(part.content_numbers) for part in split_offer(offer)[:1])
     omitted_count = len(offer.candidates) - candidate_count
     return replace(
         offer,

@@ -49,7 +49,7 @@ from resume_hooks.paths import Where, read_regular_file
 if TYPE_CHECKING:
     from resume_hooks.parts.smart_trim.forms import PlannedTrim
 
-ORDINARY_OPTIONS = (
+ORDINARY_OPTION_NAMES = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
 # Maximum number of bytes in the file that is given with ``--plan``.
@@ -92,14 +92,14 @@ def smart_trim(options: Any) -> Receipt:
     should_write = smart_plan.trim_plan.is_worthwhile and not options.dry_run
     is_asking = should_write and not options.yes and options.is_interactive
 
-    def write(_: TrimPlan, where: Where) -> Receipt:
+    def write_smart_child(_: TrimPlan, where: Where) -> Receipt:
         return smart.write_smart_trim(smart_plan, where)
 
     receipt = write_trim(
         smart_plan.trim_plan,
         make_caller(options),
         partial(_is_plan_confirmed, options, plan_text),
-        write,
+        write_smart_child,
     ).receipt
     if should_write and not options.yes and not is_asking:
         notes = [NO_TERMINAL_REMEDY]
@@ -140,7 +140,7 @@ def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
 def _refuse_ordinary_options(options: Any) -> None:
     """Raise UsageError if an option for ordinary trims was given, or if ``--timeout`` is invalid."""
     get_source = click.get_current_context().get_parameter_source
-    for name in ORDINARY_OPTIONS:
+    for name in ORDINARY_OPTION_NAMES:
         if get_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(
                 f"--{name.replace('_', '-')} and --smart can't be combined",

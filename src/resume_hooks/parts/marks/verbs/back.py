@@ -31,7 +31,7 @@ MAX_REPORT_BYTES = 4 * plan_back.MAX_REPORT_CHARACTERS
 
 
 def go_back(options: BackOptions) -> None:
-    """Write the child, and print its receipt."""
+    """Go back to the mark of a session in a new child, and print the receipt."""
     refuse_start_in_other_folder(options)
     session = resolve_transcript(
         options.locator, current_folder(), options.where, allow_other_agents=True
