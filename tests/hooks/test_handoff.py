@@ -20,7 +20,7 @@ from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.start_parts import MAX_UNITS_WITHOUT_PARTS
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.sections import CONSTRAINTS
+from resume_hooks.reading.digest.sections import CONSTRAINTS_SECTION
 from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,
@@ -207,7 +207,11 @@ def test_a_long_digest_is_shortened_by_section(
     assert offer_clear(receipt)
     (note,) = handoff_notes(config_home)
     assert len(note["opening"]) <= SMALL_OPENING_CHARACTERS
-    for head in (f"\n{CONSTRAINTS.heading}", "\nlast request, USER", "\nlast answer, ASSISTANT"):
+    for head in (
+        f"\n{CONSTRAINTS_SECTION.heading}",
+        "\nlast request, USER",
+        "\nlast answer, ASSISTANT",
+    ):
         assert head in plan.opening
         assert head in note["opening"]
 

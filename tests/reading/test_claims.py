@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.reading.summary_check import ANY_WORD, find_claims, split_text
+from resume_hooks.reading.summary_check import ANY_RECORD_WORD, find_claims, split_text_into_words
 
 
 def claims_of(sentence: str) -> list[str]:
@@ -22,7 +22,7 @@ def has_all_claims(sentence: str, text: str) -> bool:
     claims = find_claims(sentence)
     assert claims
     return all(
-        {*claim.words} & {ANY_WORD, *split_text(text)}
+        {*claim.words} & {ANY_RECORD_WORD, *split_text_into_words(text)}
         and (claim.pattern is None or claim.pattern.search(low))
         for claim in claims
     )
@@ -94,9 +94,9 @@ def test_different_claims_do_not_match(sentence: str, text: str) -> None:
 @given(st.text(max_size=300))
 def test_a_sentence_supports_its_own_claims(sentence: str) -> None:
     """Each claim of a sentence is found in that sentence, whatever the sentence contains."""
-    words = {*split_text(sentence)}
+    words = {*split_text_into_words(sentence)}
     for claim in find_claims(sentence):
-        assert {*claim.words} & {ANY_WORD, *words}
+        assert {*claim.words} & {ANY_RECORD_WORD, *words}
         assert claim.shown_text
 
 

@@ -85,15 +85,20 @@ def turns_with_tools() -> list[Record | bytes]:
 def test_the_outline_of_a_turn_has_prompt_tools_and_files(tmp_path: Path) -> None:
     """The outline of a turn has its prompt, tools, failures, files and context tokens."""
     first, second = outline_of_lines(tmp_path, turns_with_tools()).turns
-    assert (first.number, first.line, first.time, first.first_words) == (
+    assert (first.number, first.line_number, first.timestamp, first.first_words) == (
         1,
         0,
         "2026-01-31T09:30:00.000Z",
         "fix the parser",
     )
-    assert (first.tools, first.failure_count) == ({"Read": 1, "Edit": 1, "Bash": 1}, 1)
+    assert (first.call_counts, first.failure_count) == ({"Read": 1, "Edit": 1, "Bash": 1}, 1)
     assert (first.files, first.edited_files) == (("/p/b.py", "/p/a.py"), ("/p/b.py",))
-    assert (first.tokens, first.added_tokens, second.tokens, second.added_tokens) == (
+    assert (
+        first.token_count,
+        first.added_token_count,
+        second.token_count,
+        second.added_token_count,
+    ) == (
         1_500,
         None,
         1_700,
@@ -133,9 +138,15 @@ def test_turns_before_a_compaction_are_marked(tmp_path: Path) -> None:
     ]
     found = outline_of_lines(tmp_path, lines)
     assert [turn.state for turn in found.turns] == [COMPACTED, COMPACTED, LIVE]
-    assert [turn.added_tokens for turn in found.turns] == [None, None, None]
+    assert [turn.added_token_count for turn in found.turns] == [None, None, None]
     assert [
-        (one.turn, one.line, one.summary_line, one.trigger, one.tokens_before)
+        (
+            one.turn_number,
+            one.line_number,
+            one.summary_line_number,
+            one.trigger,
+            one.token_count_before,
+        )
         for one in found.compactions
     ] == [
         (1, 2, 3, "auto", 150_000),
@@ -227,8 +238,13 @@ def test_an_export_without_ids_has_an_outline(tmp_path: Path) -> None:
         {"type": "assistant", "message": {"content": [call("c", "Read", file_path="/x")]}},
     ]
     first, second = outline_of_lines(tmp_path, lines).turns
-    assert (first.tools, first.failure_count, first.state, first.line) == ({"Bash": 1}, 1, LIVE, 0)
-    assert (second.tools, second.files) == ({"Read": 1}, ("/x",))
+    assert (first.call_counts, first.failure_count, first.state, first.line_number) == (
+        {"Bash": 1},
+        1,
+        LIVE,
+        0,
+    )
+    assert (second.call_counts, second.files) == ({"Read": 1}, ("/x",))
 
 
 def test_calls_of_old_sub_agents_are_not_counted(tmp_path: Path) -> None:
@@ -239,7 +255,7 @@ def test_calls_of_old_sub_agents_are_not_counted(tmp_path: Path) -> None:
     inner = assistant([call("c", "Bash", command="ls")], uuid="s", parent="u", isSidechain=True)
     prompt = user("look", uuid="t", parent=None, isSidechain=True)
     (only,) = outline_of_lines(tmp_path, [user("go", uuid="u"), prompt, inner]).turns
-    assert only.tools == {}
+    assert only.call_counts == {}
 
 
 def test_sub_agents_are_listed_by_turn(config_home: ConfigHome) -> None:
@@ -266,11 +282,16 @@ def test_sub_agents_are_listed_by_turn(config_home: ConfigHome) -> None:
     for name in ("agent-a1", "agent-b2"):
         (own / f"{name}.jsonl").write_bytes(session_bytes(side))
     known, other = make_outline(locate.session_file(path)).subagents
-    assert (known.name, known.task, known.turn, known.record_count) == ("agent-b2", "look", 1, 2)
-    assert (other.name, other.task, other.turn) == ("agent-a1", "look around", None)
+    assert (known.name, known.task, known.turn_number, known.record_count) == (
+        "agent-b2",
+        "look",
+        1,
+        2,
+    )
+    assert (other.name, other.task, other.turn_number) == ("agent-a1", "look around", None)
     found = make_outline(resolve_transcript(f"{SESSION}/agent-b2", CWD, config_home.where))
     (turn,) = found.turns
-    assert (found.title, turn.tools, turn.tokens, turn.state) == (
+    assert (found.title, turn.call_counts, turn.token_count, turn.state) == (
         "look around",
         {"Bash": 1},
         900,
@@ -375,7 +396,7 @@ def test_the_outline_of_every_real_session(
     found = make_outline(session)
     rows = map(records.parse_record, real_session.lines)
     prompts = [number for number, record in enumerate(rows) if record and opens_turn(record)]
-    assert [turn.line for turn in found.turns if turn.number] == prompts
+    assert [turn.line_number for turn in found.turns if turn.number] == prompts
     assert [turn.number for turn in found.turns if turn.number] == list(range(1, len(prompts) + 1))
     names = names_of_transcript(session, config_home.where)
     text = format_outline(found, found.turns, names, 0)
@@ -391,7 +412,7 @@ def test_the_outline_of_every_real_session(
         assert (
             make_outline(
                 resolve_transcript(f"{names.full}/{agent.name}", "/", config_home.where)
-            ).lines
+            ).line_count
             == agent.record_count
         )
 

@@ -248,7 +248,7 @@ def test_a_long_line_is_read_in_full(tmp_path: Path) -> None:
     ]
     entries = RecordLines(write_session(tmp_path, SESSION, rows), SESSION)
     found = read_page(entries, TRANSCRIPT_NAMES, None, 2)
-    assert [one.characters for one in found.passages] == [5, 5_000_000]
+    assert [one.character_count for one in found.passages] == [5, 5_000_000]
 
 
 def file_lines(path: Path) -> list[Line]:

@@ -137,7 +137,7 @@ def test_only_the_shown_part_of_a_huge_text_is_processed() -> None:
     )
     assert len(piece.body) < 5_000
     # The indent adds two characters, and the blank at the end is removed.
-    assert piece.cut_characters + len(piece.body) == 500_000 + 2 - 1
+    assert piece.cut_character_count + len(piece.body) == 500_000 + 2 - 1
 
 
 def test_hostile_headings_stay_on_one_line() -> None:

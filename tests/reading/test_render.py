@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.render import record_text, render_line
+from resume_hooks.reading.render import render_line, render_record_text
 from resume_hooks.sessions.record_references import RecordLines
 from tests.builders import (
     SESSION,
@@ -112,12 +112,12 @@ RENDERED_RECORDS: dict[str, tuple[Record, str]] = {
 def test_each_kind_is_shown_in_words(name: str) -> None:
     """Each kind of record is shown as text, and images and documents by their type and size."""
     record, shown = RENDERED_RECORDS[name]
-    assert record_text(record) == shown
+    assert render_record_text(record) == shown
 
 
 def test_an_image_in_an_input_is_not_printed() -> None:
     """An image in a tool's input is shown by its type and size."""
-    shown = record_text(assistant([call("c", "Send", image=PNG_IMAGE)], uuid="a"))
+    shown = render_record_text(assistant([call("c", "Send", image=PNG_IMAGE)], uuid="a"))
     assert shown == "[call of Send]\nimage: [image, png, 3.0 KB]"
 
 
@@ -126,7 +126,7 @@ def test_deep_nesting_is_rendered_without_recursion() -> None:
     deep: Record = {"x": "end"}
     for _ in range(5_000):
         deep = {"x": deep}
-    assert record_text(assistant([call("c", "Odd", **deep)], uuid="a")).endswith(".x: end")
+    assert render_record_text(assistant([call("c", "Odd", **deep)], uuid="a")).endswith(".x: end")
 
 
 def test_a_result_has_the_tool_of_its_call(tmp_path: Path) -> None:

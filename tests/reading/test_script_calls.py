@@ -111,7 +111,7 @@ def test_an_outline_counts_a_scripts_actions(config_home: ConfigHome) -> None:
         [result("repl-error-1", "boom", is_error=True)], uuid="e-out", parent="e", isVirtual=True
     )
     (turn,) = make_outline(session_file(str(talk_with_script(used, told).write(config_home)))).turns
-    assert turn.tools == {"REPL": 1, "Read": 1, "Bash": 2, "Edit": 1}
+    assert turn.call_counts == {"REPL": 1, "Read": 1, "Bash": 2, "Edit": 1}
     assert (turn.edited_files, turn.files, turn.failure_count) == ((NOTES_PATH,), (NOTES_PATH,), 1)
 
 

@@ -72,13 +72,13 @@ def test_requested_turns_are_read(tmp_path: Path) -> None:
         tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"]
     )
     assert found.turns == 3
-    assert [row.number for row in found.rows_of_turns()] == [0, 1, 2, 3, 4, 5, 6]
-    assert [row.number for row in found.rows_of_turns(parse_turns("2-3"))] == [3, 4, 5, 6]
-    assert [row.number for row in found.rows_of_turns(parse_turns("0"))] == [0]
+    assert [row.line_number for row in found.list_rows_of_turns()] == [0, 1, 2, 3, 4, 5, 6]
+    assert [row.line_number for row in found.list_rows_of_turns(parse_turns("2-3"))] == [3, 4, 5, 6]
+    assert [row.line_number for row in found.list_rows_of_turns(parse_turns("0"))] == [0]
     assert [
         one.text
-        for one in found.passages_of_rows(
-            found.rows_of_turns(parse_turns("last")), TRANSCRIPT_NAMES
+        for one in found.read_passages_of_rows(
+            found.list_rows_of_turns(parse_turns("last")), TRANSCRIPT_NAMES
         )
     ] == [
         "prompt 4",
@@ -100,8 +100,8 @@ def test_commands_are_read_with_their_result(tmp_path: Path) -> None:
         *shell_call(7, None),
         tool_use("r1", uuid="z", parent=None),
     ]
-    found = read_lines(tmp_path, lines).commands_of_turns()
-    assert [(one.command, one.state, one.exit_code, one.turn) for one in found] == [
+    found = read_lines(tmp_path, lines).list_commands_of_turns()
+    assert [(one.command, one.state, one.exit_code, one.turn_number) for one in found] == [
         ("cmd 1", "ok", None, 1),
         ("cmd 2", "failed", 127, 1),
         ("cmd 3", "failed", None, 1),
@@ -110,9 +110,9 @@ def test_commands_are_read_with_their_result(tmp_path: Path) -> None:
         ("cmd 6", "interrupted", None, 1),
         ("cmd 7", "unanswered", None, 2),
     ]
-    assert [one.result_line for one in found][-2:] == [12, -1]
+    assert [one.result_line_number for one in found][-2:] == [12, -1]
     assert [
-        one.command for one in read_lines(tmp_path, lines).commands_of_turns(parse_turns("2"))
+        one.command for one in read_lines(tmp_path, lines).list_commands_of_turns(parse_turns("2"))
     ] == ["cmd 7"]
 
 
@@ -126,15 +126,15 @@ def test_failures_are_read(tmp_path: Path) -> None:
         system("api_error", uuid="f", error={"status": 529}),
     ]
     found = read_lines(tmp_path, lines)
-    rows = found.rows_of_turns(only_failures=True)
-    assert [row.number for row in rows] == [4, 5, 6]
-    shown = found.passages_of_rows(rows, TRANSCRIPT_NAMES)
+    rows = found.list_rows_of_turns(only_failures=True)
+    assert [row.line_number for row in rows] == [4, 5, 6]
+    shown = found.read_passages_of_rows(rows, TRANSCRIPT_NAMES)
     assert [one.speaker for one in shown] == [
         "failed result of Bash cmd 2",
         "assistant, API error",
         "system api_error",
     ]
-    assert found.lines_of_calls(shown[0].entry.parse_record() or {}) == [3]
+    assert found.list_call_line_numbers(shown[0].entry.parse_record() or {}) == [3]
 
 
 def test_a_plain_export_is_read(tmp_path: Path) -> None:
@@ -149,10 +149,12 @@ def test_a_plain_export_is_read(tmp_path: Path) -> None:
         },
     ]
     found = read_lines(tmp_path, lines)
-    assert [row.number for row in found.rows_of_turns(only_failures=True)] == [2, 3]
-    assert [(one.command, one.exit_code) for one in found.commands_of_turns()] == [("ls", 2)]
+    assert [row.line_number for row in found.list_rows_of_turns(only_failures=True)] == [2, 3]
+    assert [(one.command, one.exit_code) for one in found.list_commands_of_turns()] == [("ls", 2)]
     assert (
-        found.passages_of_rows(found.rows_of_turns(only_failures=True), TRANSCRIPT_NAMES)[0].speaker
+        found.read_passages_of_rows(found.list_rows_of_turns(only_failures=True), TRANSCRIPT_NAMES)[
+            0
+        ].speaker
         == "failed result of Bash ls"
     )
 
@@ -177,7 +179,7 @@ def _write_long_session(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_a_selection_always_fits_its_limit(limit: int) -> None:
     """A selection of turns, errors or commands, including its notices, is shorter than any given limit."""
     found = LONG_SESSIONS[0]
-    every = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
+    every = found.read_passages_of_rows(found.list_rows_of_turns(), TRANSCRIPT_NAMES)
     failed = [one for one in every if one.is_failure]
     assert (
         len(
@@ -204,7 +206,8 @@ def test_a_selection_always_fits_its_limit(limit: int) -> None:
         < limit
     )
     assert (
-        len(commands_text("commands", found.commands_of_turns(), TRANSCRIPT_NAMES, limit)) < limit
+        len(commands_text("commands", found.list_commands_of_turns(), TRANSCRIPT_NAMES, limit))
+        < limit
     )
 
 
@@ -215,14 +218,16 @@ def test_omitted_turns_can_be_read() -> None:
     by the command that prints the whole output.
     """
     found = LONG_SESSIONS[0]
-    every = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
+    every = found.read_passages_of_rows(found.list_rows_of_turns(), TRANSCRIPT_NAMES)
     text = passages_text(
         "all", every, TRANSCRIPT_NAMES, 6_000, make_record_gap_describer(every, TRANSCRIPT_NAMES)
     )
     last = text.split("\n")[-1]
     assert last.startswith("… ")
     assert ": resume-hooks read 11111111" in last
-    turn = found.passages_of_rows(found.rows_of_turns(parse_turns("21")), TRANSCRIPT_NAMES)
+    turn = found.read_passages_of_rows(
+        found.list_rows_of_turns(parse_turns("21")), TRANSCRIPT_NAMES
+    )
     text = passages_text(
         "one", turn, TRANSCRIPT_NAMES, 4_000, make_record_gap_describer(turn, TRANSCRIPT_NAMES)
     )
@@ -236,7 +241,7 @@ def test_one_omitted_error_or_command_is_mentioned() -> None:
     found = LONG_SESSIONS[0]
     failed = [
         one
-        for one in found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
+        for one in found.read_passages_of_rows(found.list_rows_of_turns(), TRANSCRIPT_NAMES)
         if one.is_failure
     ]
     assert (
@@ -244,7 +249,8 @@ def test_one_omitted_error_or_command_is_mentioned() -> None:
         == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
     )
     wide = [
-        one._replace(command="x " * 45) for one in found.commands_of_turns(parse_turns("3"))[:1]
+        one._replace(command="x " * 45)
+        for one in found.list_commands_of_turns(parse_turns("3"))[:1]
     ]
     last = commands_text("commands", wide, TRANSCRIPT_NAMES, 175).split("\n")[-1]
     assert (
@@ -257,7 +263,8 @@ def test_commands_without_a_limit_are_complete(tmp_path: Path) -> None:
     """Without a limit, a long command is shown in full."""
     lines: list[Record | bytes] = [user("go", uuid="p"), *shell_call(1, "ok")]
     long = [
-        one._replace(command="x" * 300) for one in read_lines(tmp_path, lines).commands_of_turns()
+        one._replace(command="x" * 300)
+        for one in read_lines(tmp_path, lines).list_commands_of_turns()
     ]
     assert commands_text("commands", long, TRANSCRIPT_NAMES, 0).endswith("x" * 300)
 
@@ -265,13 +272,13 @@ def test_commands_without_a_limit_are_complete(tmp_path: Path) -> None:
 def test_every_real_session_is_read(real_session: RealSession) -> None:
     """A real session is read without an error, within the limit, and without control characters."""
     found = TurnReader(real_session.file)
-    shown = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
+    shown = found.read_passages_of_rows(found.list_rows_of_turns(), TRANSCRIPT_NAMES)
     text = passages_text(
         "all", shown, TRANSCRIPT_NAMES, 20_000, make_record_gap_describer(shown, TRANSCRIPT_NAMES)
     )
     assert len(text) < 20_000
     assert not [sign for sign in text if sign < " " and sign not in "\n\t"]
-    commands_text("commands", found.commands_of_turns(), TRANSCRIPT_NAMES, 5_000)
+    commands_text("commands", found.list_commands_of_turns(), TRANSCRIPT_NAMES, 5_000)
 
 
 def test_a_tool_without_a_name_is_not_a_shell(tmp_path: Path) -> None:
@@ -281,7 +288,7 @@ def test_a_tool_without_a_name_is_not_a_shell(tmp_path: Path) -> None:
     found = read_lines(tmp_path, [*conversation(1), damaged])
     assert "ls" not in "".join(
         one.text
-        for one in found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
+        for one in found.read_passages_of_rows(found.list_rows_of_turns(), TRANSCRIPT_NAMES)
         if one.speaker == "shell"
     )
-    assert found.commands_of_turns() is not None
+    assert found.list_commands_of_turns() is not None

@@ -80,7 +80,7 @@ def test_markdown_is_kept() -> None:
         f"[{ABSENT_TEXT}: src/printer.py]\n"
         "1. See TabStop in `lexer.py` (5e12a303:9)\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
     )
-    assert (found.sentences, found.tied_count, found.marked_count) == (4, 2, 1)
+    assert (found.sentence_count, found.tied_count, found.marked_count) == (4, 2, 1)
     assert found.description == f"of 4 sentences 2 tied to records, 1 {ABSENT_TEXT}"
 
 
@@ -110,7 +110,7 @@ def test_a_second_check_changes_nothing(text: str) -> None:
     assert all(letter in letters for letter in text)
     added = re.escape(ABSENT_TEXT)
     assert len(re.sub(rf" (?:\[{added}[^\]]*\]|\([\w-]*:\d+\))", "", once.text)) <= len(text)
-    assert once.tied_count + once.marked_count <= once.sentences
+    assert once.tied_count + once.marked_count <= once.sentence_count
 
 
 def test_a_mark_names_at_most_three_claims() -> None:

@@ -81,12 +81,12 @@ def _make_outline_data(
                     },
                 )
                 for compaction in session_outline.compactions
-                if compaction.turn in shown_turns
+                if compaction.turn_number in shown_turns
             ],
             "subagents": [
                 ValueWithFields(agent, {"locator": f"{names.full}/{agent.name}"})
                 for agent in session_outline.subagents
-                if agent.turn is None or agent.turn in shown_turns
+                if agent.turn_number is None or agent.turn_number in shown_turns
             ],
         },
     )

@@ -25,7 +25,7 @@ from resume_hooks.derive.originals import OriginalRecord, is_marked_as_trimmed, 
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import (
-    MAX_WHOLE_CHARACTERS,
+    MAX_WHOLE_RECORD_CHARACTERS,
     divide_characters,
     find_page_end,
     indent_text,
@@ -164,14 +164,14 @@ def _look_up_record(options: ReadOptions) -> OriginalRecord:
 def _print_turns(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _make_turn_reader(session, options), _parse_turns_option(options)
     names = names_of_transcript(session, options.where)
-    passages = reader.passages_of_rows(
-        reader.rows_of_turns(turns, only_failures=options.errors), names
+    passages = reader.read_passages_of_rows(
+        reader.list_rows_of_turns(turns, only_failures=options.errors), names
     )
     rows = make_passage_rows(passages, names, options.max_chars)
     if options.errors:
         call_lines = []
         for passage in passages:
-            call_lines.append(reader.lines_of_calls(passage.entry.parse_record() or {}))
+            call_lines.append(reader.list_call_line_numbers(passage.entry.parse_record() or {}))
         call_references = []
         for numbers in call_lines:
             call_references.append([f"{names.full}:{number}" for number in numbers])
@@ -193,7 +193,7 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
 def _print_commands(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _make_turn_reader(session, options), _parse_turns_option(options)
     names = names_of_transcript(session, options.where)
-    commands = reader.commands_of_turns(turns)
+    commands = reader.list_commands_of_turns(turns)
     heading = _make_heading(
         session, names, _describe_shown_part(turns, reader.turns, "command", len(commands))
     )
@@ -203,9 +203,9 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
             ValueWithFields(
                 command,
                 {
-                    "reference": f"{names.full}:{command.number}",
-                    "result": f"{names.full}:{command.result_line}"
-                    if command.result_line >= 0
+                    "reference": f"{names.full}:{command.line_number}",
+                    "result": f"{names.full}:{command.result_line_number}"
+                    if command.result_line_number >= 0
                     else None,
                 },
             )
@@ -404,7 +404,7 @@ def _print_record(original_record: OriginalRecord, options: ReadOptions) -> None
         omitted_text = (
             f"{text_length - len(page):,} of {format_count(text_length, 'character')} left out"
         )
-        if max_characters in {0, MAX_WHOLE_CHARACTERS}:
+        if max_characters in {0, MAX_WHOLE_RECORD_CHARACTERS}:
             size_option = ""
         else:
             size_option = f" --max-chars {max_characters}"

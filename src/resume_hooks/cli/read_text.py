@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from resume_hooks.clock import format_minute
 from resume_hooks.reading.char_budget import DescribeGap, TextPiece, fit_both_ends, fit_pieces
-from resume_hooks.reading.outline import format_first_output_line, format_span
+from resume_hooks.reading.outline import format_first_output_line, format_turn_range
 from resume_hooks.reading.passages import Passage, ShellCall, format_read_command
 from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.system.invocation import shell_command
@@ -36,7 +36,7 @@ def passages_text(
             passage.is_client_addition
             and passage_runs
             and passage_runs[-1][0].is_client_addition
-            and passage_runs[-1][0].turn == passage.turn
+            and passage_runs[-1][0].turn_number == passage.turn_number
         ):
             passage_runs[-1].append(passage)
         else:
@@ -51,7 +51,8 @@ def passages_text(
             else run[0].make_text_piece(
                 names,
                 max_characters,
-                with_turn=previous_passage is None or previous_passage.turn != run[0].turn,
+                with_turn=previous_passage is None
+                or previous_passage.turn_number != run[0].turn_number,
             )
         )
 
@@ -72,10 +73,10 @@ def passages_text(
 def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
     reference = names.reference(run[0].entry.record_part)
     kinds = ", ".join(dict.fromkeys(passage.speaker.removeprefix("attachment ") for passage in run))
-    size = sum(passage.characters for passage in run)
+    size = sum(passage.character_count for passage in run)
     end_text = f" to {run[-1].entry.record_part}" if len(run) > 1 else ""
     description = collapse_line(plain_line(f"added by the client: {kinds}"), 160)
-    command = format_read_command(reference, run[0].characters)
+    command = format_read_command(reference, run[0].character_count)
     return TextPiece(
         f"{reference}{end_text} · {description} · {format_count(size, 'character')}: {command}",
         "",
@@ -94,19 +95,22 @@ def make_record_gap_describer(passages: Sequence[Passage], names: TranscriptName
     def describe_gap(first_index: int, last_index: int) -> str:
         count = last_index - first_index + 1
         starts_turn = (
-            first_index == 0 or passages[first_index - 1].turn != passages[first_index].turn
+            first_index == 0
+            or passages[first_index - 1].turn_number != passages[first_index].turn_number
         )
         ends_turn = (
             last_index + 1 == len(passages)
-            or passages[last_index + 1].turn != passages[last_index].turn
+            or passages[last_index + 1].turn_number != passages[last_index].turn_number
         )
         if (
             starts_turn
             and ends_turn
-            and passages[first_index].turn >= 0
-            and passages[first_index].turn != passages[last_index].turn
+            and passages[first_index].turn_number >= 0
+            and passages[first_index].turn_number != passages[last_index].turn_number
         ):
-            span = format_span(passages[first_index].turn, passages[last_index].turn)
+            span = format_turn_range(
+                passages[first_index].turn_number, passages[last_index].turn_number
+            )
             command = shell_command(f"read {names.quoted_name} --turns {span}")
             return f"… {count:,} records left out, turns {span}: {command}"
         reference = names.reference(passages[first_index].entry.record_part)
@@ -123,7 +127,9 @@ def make_error_gap_describer(passages: Sequence[Passage], names: TranscriptNames
     """Return a function that formats the line for omitted errors, with the command to print them."""
 
     def describe_gap(first_index: int, last_index: int) -> str:
-        span = format_span(passages[first_index].turn, passages[last_index].turn)
+        span = format_turn_range(
+            passages[first_index].turn_number, passages[last_index].turn_number
+        )
         command = shell_command(f"read {names.quoted_name} --errors --turns {span}")
         return f"… {format_count(last_index - first_index + 1, 'error')} left out: {command}"
 
@@ -141,7 +147,9 @@ def commands_text(
             break
 
     def describe_gap(first_index: int, last_index: int) -> str:
-        span = format_span(commands[first_index].turn, commands[last_index].turn)
+        span = format_turn_range(
+            commands[first_index].turn_number, commands[last_index].turn_number
+        )
         command = shell_command(f"read {names.quoted_name} --commands --turns {span} --max-chars 0")
         return f"… {format_count(last_index - first_index + 1, 'command')} left out: {command}"
 
@@ -158,11 +166,13 @@ def _format_command_line(command: ShellCall, names: TranscriptNames, max_charact
     command_text = collapse_line(plain_line(command.command), max_characters)
     # The reference names the record with the command's output. The call is directly before that
     # record.
-    reference = names.reference(command.result_line if command.result_line >= 0 else command.number)
+    reference = names.reference(
+        command.result_line_number if command.result_line_number >= 0 else command.line_number
+    )
     return " · ".join(
         [
             reference,
-            f"turn {command.turn}",
+            f"turn {command.turn_number}",
             format_minute(command.timestamp)[5:],
             state,
             command_text,

@@ -30,13 +30,13 @@ from resume_hooks.reading.digest.opening import (
 from resume_hooks.reading.digest.opening import Opening as DigestOpening
 from resume_hooks.reading.digest.opening import format_opening as digest_opening
 from resume_hooks.reading.digest.sections import (
-    CHANGED,
-    COMMANDS,
-    ERRORS,
-    FAILURES,
-    OTHER_COMMANDS,
-    READ,
-    REFUSALS,
+    CHANGED_FILES_SECTION,
+    COMMANDS_SECTION,
+    ERRORS_SECTION,
+    FAILURES_SECTION,
+    OTHER_COMMANDS_SECTION,
+    READ_FILES_SECTION,
+    REFUSALS_SECTION,
 )
 from resume_hooks.redaction.texts import count_placeholders, redact
 from resume_hooks.sessions.lineage import Ancestor
@@ -85,9 +85,9 @@ MAX_PLAN_ANCESTORS = 5
 _MAX_PLAN_HEAD_BYTES = 4096
 
 SECTIONS_BY_CARD_LIST = (
-    ("files", (CHANGED, READ)),
-    ("commands", (COMMANDS, OTHER_COMMANDS)),
-    ("failures", (ERRORS, FAILURES, REFUSALS)),
+    ("files", (CHANGED_FILES_SECTION, READ_FILES_SECTION)),
+    ("commands", (COMMANDS_SECTION, OTHER_COMMANDS_SECTION)),
+    ("failures", (ERRORS_SECTION, FAILURES_SECTION, REFUSALS_SECTION)),
 )
 """The lists that a child's card mentions, each with the sections of the opening that belong to it.
 """

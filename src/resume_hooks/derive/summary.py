@@ -165,16 +165,16 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
 def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[_RecordText]:
     """Yield the records as shortened text. Only one full output is in memory at a time."""
     for row in reader.rows:
-        for passage in reader.passages_of_rows([row], names):
+        for passage in reader.read_passages_of_rows([row], names):
             if not passage.is_client_addition:
                 max_characters = (
                     MAX_MESSAGE_CHARACTERS if passage.is_spoken else MAX_OUTPUT_CHARACTERS
                 )
                 piece = passage.make_text_piece(names, max_characters, with_turn=True)
                 yield _RecordText(
-                    row.number,
-                    row.turn,
-                    piece._replace(body=cut_piece(piece, max_characters), cut_characters=0),
+                    row.line_number,
+                    row.turn_number,
+                    piece._replace(body=cut_piece(piece, max_characters), cut_character_count=0),
                 )
 
 

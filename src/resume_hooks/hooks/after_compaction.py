@@ -21,7 +21,7 @@ from resume_hooks.reading.digest.entries import (
     filter_digest,
 )
 from resume_hooks.reading.digest.opening import Opening, format_opening
-from resume_hooks.reading.digest.sections import NOW
+from resume_hooks.reading.digest.sections import NOW_SECTION
 from resume_hooks.reading.session_secrets import find_secrets_in_ends
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block, session_files
@@ -82,7 +82,7 @@ def _build_lost_facts(path: str, max_characters: int) -> str:
         full_digest = build_digest(session, Where(), max_read_bytes=max_bytes)
         digest = remove_summary(_remove_sessions(full_digest, cleared_ids))
         # Facts about the folder are useful only together with messages or actions.
-        if digest.talk or digest.sections.keys() - {NOW.name}:
+        if digest.talk or digest.sections.keys() - {NOW_SECTION.name}:
             opening = format_opening(digest, max_digest)
         else:
             opening = Opening("")

@@ -49,7 +49,7 @@ _HOME_PATTERNS = (
 """Patterns for the home folders of all users in texts and JSON lines. The second pattern matches
 home folders in the names of the client's project folders, for example ``-home-ann``."""
 
-Result = TypeVar("Result")
+ResultType = TypeVar("ResultType")
 BUNDLE_KEY = "resume_hooks_bundle"
 BUNDLE_VERSION = 2  # The version of the format that this program writes and reads.
 # Every bundle starts with this prefix. No other file does.
@@ -63,7 +63,7 @@ MAX_FILES = 20_000  # The maximum number of accompanying files of a session.
 MAX_SESSIONS = 1_000  # The maximum number of sessions in one bundle.
 # A line that contains this text contains an image or other binary data.
 _MEDIA_MARKER = b'"type":"base64"'
-ABOUT_SUFFIX = ".meta.json"  # The suffix of a sub-agent's metadata file.
+METADATA_SUFFIX = ".meta.json"  # The suffix of a sub-agent's metadata file.
 
 DAMAGED_KIND, OMITTED_KIND = "damaged-line", "file-checkpoint-left-behind"
 """The types of records that replace an omitted line, so that the other records keep their line
@@ -143,7 +143,7 @@ class BundleRedactor:
         """Check whether a file name contains a secret."""
         return self._redactor.redact(file_name) != file_name
 
-    def _count_secrets(self, result_and_secrets: tuple[Result, Sequence[Secret]]) -> Result:
+    def _count_secrets(self, result_and_secrets: tuple[ResultType, Sequence[Secret]]) -> ResultType:
         self.counts_by_kind.update(secret.kind for secret in result_and_secrets[1])
         return result_and_secrets[0]
 
@@ -254,10 +254,10 @@ def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
     for name in _list_file_names(outputs_folder):
         files.append((f"{TOOL_RESULTS_FOLDER_NAME}/{name}", os.path.join(outputs_folder, name)))
     for agent in subagents_of_session(session.path):
-        about_path = f"{agent.path.removesuffix('.jsonl')}{ABOUT_SUFFIX}"
+        about_path = f"{agent.path.removesuffix('.jsonl')}{METADATA_SUFFIX}"
         files.append((f"{SUBAGENTS_FOLDER}/{agent.name}.jsonl", agent.path))
         if os.path.isfile(about_path) and not os.path.islink(about_path):
-            files.append((f"{SUBAGENTS_FOLDER}/{agent.name}{ABOUT_SUFFIX}", about_path))
+            files.append((f"{SUBAGENTS_FOLDER}/{agent.name}{METADATA_SUFFIX}", about_path))
     return sorted(dict(files).items())[:MAX_FILES]
 
 

@@ -16,12 +16,12 @@ from resume_hooks.system.text import format_count
 INDENT = "  "
 MESSAGE_SPACE_WEIGHT = 4  # A message gets this many times as much space as a tool's output.
 # The minimum number of characters of a shortened text, including the notice about the omitted text.
-MIN_CHARACTERS = 160
+MIN_TEXT_CHARACTERS = 160
 GAP_CHARACTERS = 160  # The number of characters reserved for a line that replaces omitted pieces.
 # The end of a tool's output gets one third of the output's space, because errors are at the end.
 TAIL_DIVISOR = 3
 # The command ``read`` shortens a record only if it has more characters than this.
-MAX_WHOLE_CHARACTERS = 20_000
+MAX_WHOLE_RECORD_CHARACTERS = 20_000
 # The end of a shortened line, without and with the option that prints the whole text.
 CUT_SIGN, CUT_HINT = "…", "… --max-chars 0"
 # A shortened line ends with the hint only if it has at least this number of characters.
@@ -41,7 +41,7 @@ class TextPiece(NamedTuple):
     """A text of the output: a ``head`` without indentation, and an indented ``body``.
 
     ``command`` is the command that prints the whole text. ``is_spoken`` means that the text is a
-    message of the user or the model. A message has priority over tool output. ``cut_characters`` is
+    message of the user or the model. A message has priority over tool output. ``cut_character_count`` is
     the number of characters that ``cut_middle`` removed from the body.
     """
 
@@ -49,7 +49,7 @@ class TextPiece(NamedTuple):
     body: str
     command: str
     is_spoken: bool
-    cut_characters: int = 0
+    cut_character_count: int = 0
 
     @property
     def length(self) -> int:
@@ -59,11 +59,13 @@ class TextPiece(NamedTuple):
     @property
     def min_characters(self) -> int:
         """The minimum number of characters that a shortened form of the piece needs."""
-        return len(self.head) + 1 + (min(len(self.body), MIN_CHARACTERS) + 1 if self.body else 0)
+        return (
+            len(self.head) + 1 + (min(len(self.body), MIN_TEXT_CHARACTERS) + 1 if self.body else 0)
+        )
 
 
 def indent_text(text: str) -> str:
-    """Indent every line of a foreign text. Remove blank lines at its start and end."""
+    """Indent every line of a text from a transcript. Remove blank lines at its start and end."""
     if text.strip():
         return "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
     return ""
@@ -75,7 +77,7 @@ def cut_middle(text: str, max_characters: int) -> tuple[str, int]:
     Return the text and the number of removed characters. If ``max_characters`` is 0, nothing is
     removed.
     """
-    max_kept_characters = 2 * max_characters + MIN_CHARACTERS
+    max_kept_characters = 2 * max_characters + MIN_TEXT_CHARACTERS
     if not max_characters or len(text) <= 2 * max_kept_characters:
         return text, 0
     return text[:max_kept_characters] + text[-max_kept_characters:], len(
@@ -167,10 +169,7 @@ def fit_both_ends(
 
 
 def cut_lines(text: str, max_characters: int) -> str:
-    """Cut a text at its end and add a sign that shows the cut.
-
-    Used if there are only a few characters left.
-    """
+    """Cut a text at its end if it is too long, and add a sign that shows the cut."""
     if len(text) < max_characters:
         return text
     available_characters = max(0, max_characters - 1)
@@ -218,16 +217,16 @@ def cut_piece(piece: TextPiece, available_characters: int) -> str:
     body = piece.body
     if len(body) <= available_characters:
         return body
-    notice = f"{INDENT}… {format_count(len(body) + piece.cut_characters, 'more character')}: {piece.command}"
+    notice = f"{INDENT}… {format_count(len(body) + piece.cut_character_count, 'more character')}: {piece.command}"
     text_characters = available_characters - len(notice) - 2
     if text_characters < len(INDENT) + 20:
-        return f"{INDENT}… {format_count(len(body) + piece.cut_characters, 'character')}: {piece.command}"
+        return f"{INDENT}… {format_count(len(body) + piece.cut_character_count, 'character')}: {piece.command}"
     # A shortened call already ends with the command that the notice would contain.
     if piece.is_spoken or body.endswith(f"{piece.command})"):
         tail_characters = 0
     else:
         tail_characters = text_characters // TAIL_DIVISOR
-    omitted_characters = len(body) - text_characters + piece.cut_characters
+    omitted_characters = len(body) - text_characters + piece.cut_character_count
     notice = f"{INDENT}… {format_count(omitted_characters, 'more character')}: {piece.command}"
     if tail_characters > len(INDENT):
         tail_text = f"{INDENT}{body[len(body) - tail_characters + len(INDENT) :].lstrip()}"

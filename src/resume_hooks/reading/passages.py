@@ -3,7 +3,7 @@
 Each record is one passage. A call takes one line. For text that the client added, the passage
 contains only a note.
 
-Turns are not counted to read a page from the end of a file, or the records around a record.
+A page from the end of a file, and the records around a record, are read without counting turns.
 Therefore the time depends on the length of the output and not on that of the file. If lines are
 appended to the file, the page before a given record stays the same. To find turns, errors and
 commands, the whole file is scanned once. The scan collects the calls and the position of each
@@ -19,18 +19,18 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.clock import format_minute
 from resume_hooks.reading.char_budget import (
-    MAX_WHOLE_CHARACTERS,
+    MAX_WHOLE_RECORD_CHARACTERS,
     TextPiece,
     cut_middle,
     indent_text,
 )
 from resume_hooks.reading.render import (
     Rendering,
-    block_text,
     find_calls_before,
     format_fields,
-    record_text,
+    render_block_text,
     render_record,
+    render_record_text,
 )
 from resume_hooks.sessions.record_references import (
     RecordLine,
@@ -64,9 +64,9 @@ MAX_TARGET_CHARACTERS = 200
 # example of an omitted input is the description of a command.
 MAX_OMITTED_INPUT_CHARACTERS = 60
 # The types of records that occur only in plain exports.
-EXPORT_KINDS = frozenset({"tool", records.RESULT, records.CALL})
+EXPORT_RECORD_KINDS = frozenset({"tool", records.RESULT, records.CALL})
 
-SILENT_ATTACHMENTS = frozenset(
+SILENT_ATTACHMENT_TYPES = frozenset(
     {"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"}
 )
 """Attachments that accompany many calls and contain no information about the work."""
@@ -77,7 +77,7 @@ RecordWithLine = tuple[RecordLine, Record]
 
 
 class Passage(NamedTuple):
-    """A record as text. ``turn`` is -1 if turns were not counted.
+    """A record as text. ``turn_number`` is -1 if turns were not counted.
 
     ``speaker`` says who wrote the record. ``is_spoken`` means that it is a message of the user or
     the model. ``is_client_addition`` means that the client added the record. In ``text``, notes
@@ -85,7 +85,7 @@ class Passage(NamedTuple):
     """
 
     entry: RecordLine
-    turn: int
+    turn_number: int
     uuid: str
     timestamp: str
     rendering: Rendering
@@ -109,35 +109,35 @@ class Passage(NamedTuple):
         ).record_part
 
     @property
-    def characters(self) -> int:
+    def character_count(self) -> int:
         """The number of characters of the record's whole text. ``text`` may contain only a part of that text."""
         return len(self.rendering.text)
 
     def make_text_piece(
-        self, names: TranscriptNames, limit: int = 0, *, with_turn: bool = False
+        self, names: TranscriptNames, max_characters: int = 0, *, with_turn: bool = False
     ) -> TextPiece:
-        """Return the passage, shortened for an output of ``limit`` characters (0: no limit)."""
+        """Return the passage, shortened for an output of ``max_characters`` characters (0: no limit)."""
         reference = names.reference(self.entry.record_part)
-        if with_turn and self.turn >= 0:
-            turn = f"turn {self.turn}"
+        if with_turn and self.turn_number >= 0:
+            turn = f"turn {self.turn_number}"
         else:
             turn = ""
         facts = [reference, format_minute(self.timestamp)[5:], turn, self.speaker]
         head = collapse_line(
             plain_line(" · ".join(fact for fact in facts if fact)), MAX_TARGET_CHARACTERS + 120
         )
-        text, missing = cut_middle(self.text, limit)
-        command = format_read_command(reference, self.characters)
+        text, missing = cut_middle(self.text, max_characters)
+        command = format_read_command(reference, self.character_count)
         return TextPiece(head, indent_text(plain_text(text)), command, self.is_spoken, missing)
 
 
-def format_read_command(reference: str, characters: int = 0) -> str:
-    """Return the command that prints a record that has this number of ``characters``.
+def format_read_command(reference: str, character_count: int = 0) -> str:
+    """Return the command that prints a record with ``character_count`` characters.
 
     If the record is long, the command includes the option that prints the whole record.
     """
     return shell_command(
-        f"read {reference}{' --max-chars 0' if characters > MAX_WHOLE_CHARACTERS else ''}"
+        f"read {reference}{' --max-chars 0' if character_count > MAX_WHOLE_RECORD_CHARACTERS else ''}"
     )
 
 
@@ -145,7 +145,7 @@ def has_content(record: Record) -> bool:
     """Check whether a record has content. Bookkeeping and empty thinking do not count as content."""
     kind = records.get_kind(record)
     if kind == records.ATTACHMENT:
-        return attachment_kind(record) not in SILENT_ATTACHMENTS
+        return attachment_kind(record) not in SILENT_ATTACHMENT_TYPES
     if kind == records.SYSTEM:
         return (
             bool(get_string(record, "content").strip())
@@ -154,7 +154,7 @@ def has_content(record: Record) -> bool:
     if kind == records.PROGRESS or not records.get_message(record):
         return False
     if kind not in records.CHAIN_KINDS:
-        return kind in EXPORT_KINDS
+        return kind in EXPORT_RECORD_KINDS
     return any(_block_has_content(block) for block in records.list_blocks(record))
 
 
@@ -172,7 +172,7 @@ class PassageFile(NamedTuple):
     """The file of a passage: the names of the transcript, and whether a sub-agent wrote it."""
 
     names: TranscriptNames
-    subagent: bool = False
+    is_subagent: bool = False
 
 
 def make_passage(
@@ -186,7 +186,9 @@ def make_passage(
     names, subagent = file
     rendering = render_record(record, calls)
     is_prompt = opens_turn(record, is_subagent=subagent)
-    speaker = _describe_speaker(record, rendering, prompt=is_prompt, subagent=subagent)
+    speaker = _describe_speaker(
+        record, rendering, is_prompt=is_prompt, is_from_subagent_file=subagent
+    )
     text = _format_brief_text(
         record, names.reference(entry.record_part), calls, len(rendering.text)
     )
@@ -211,7 +213,9 @@ def make_passage(
     )
 
 
-def _describe_speaker(record: Record, rendering: Rendering, *, prompt: bool, subagent: bool) -> str:
+def _describe_speaker(
+    record: Record, rendering: Rendering, *, is_prompt: bool, is_from_subagent_file: bool
+) -> str:
     kind = rendering.kind
     speaker = kind
     if kind == records.ATTACHMENT:
@@ -226,12 +230,12 @@ def _describe_speaker(record: Record, rendering: Rendering, *, prompt: bool, sub
             speaker = state
     elif kind == records.ASSISTANT and record.get("isApiErrorMessage"):
         speaker = "assistant, API error"
-    elif kind == records.USER and not prompt:
+    elif kind == records.USER and not is_prompt:
         if record.get("isCompactSummary"):
             speaker = "user, summary of a compaction"
         else:
             speaker = "user, not a prompt"
-    if record.get("isSidechain") and not subagent:
+    if record.get("isSidechain") and not is_from_subagent_file:
         speaker = f"sub-agent's {speaker}"
     return speaker
 
@@ -266,26 +270,26 @@ def is_failure(record: Record) -> bool:
 
 
 def _format_brief_text(
-    record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int
+    record: Record, reference: str, calls: Mapping[str, ToolCall], character_count: int
 ) -> str:
     """Return a record's text with one line for each call, and with notes instead of client additions."""
     kind = records.get_kind(record)
     if is_added_by_client(record):
         return (
-            f"[{format_count(characters, 'character')} that the client added: "
-            f"{format_read_command(reference, characters)}]"
+            f"[{format_count(character_count, 'character')} that the client added: "
+            f"{format_read_command(reference, character_count)}]"
         )
     if kind == records.ASSISTANT:
         own_calls = tool_calls_of_record(record)
         blocks = (
             _format_call(block, own_calls, reference)
             if block.get("type") == records.CALL
-            else block_text(block)
+            else render_block_text(block)
             for block in records.list_blocks(record)
             if _block_has_content(block)
         )
         return "\n".join(blocks)
-    text = record_text(record, calls)
+    text = render_record_text(record, calls)
     return remove_reminders(
         text.removeprefix("[error]\n") if list_failed_call_ids(record) else text, reference
     )
@@ -444,14 +448,14 @@ _EXIT_CODE_PATTERN = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
 class RecordRow(NamedTuple):
     """A record with content: its line number, position in the file and turn.
 
-    ``offset`` and ``length`` are numbers of bytes. ``is_failure`` means that the record reports a
+    ``offset`` and ``byte_count`` are numbers of bytes. ``is_failure`` means that the record reports a
     failure.
     """
 
-    number: int
+    line_number: int
     offset: int
-    length: int
-    turn: int
+    byte_count: int
+    turn_number: int
     is_failure: bool
 
 
@@ -459,16 +463,16 @@ class ShellCall(NamedTuple):
     """A shell command of a transcript.
 
     ``state`` is ok, failed, interrupted, rejected, background or unanswered. ``exit_code`` is None
-    if the client did not record it. ``result_line`` is the line number of the result, or -1.
+    if the client did not record it. ``result_line_number`` is the line number of the result, or -1.
     """
 
-    number: int
-    turn: int
+    line_number: int
+    turn_number: int
     timestamp: str
     command: str
     state: str = "unanswered"
     exit_code: int | None = None
-    result_line: int = -1
+    result_line_number: int = -1
 
 
 class TurnReader:
@@ -509,19 +513,19 @@ class TurnReader:
                         get_string(record, "timestamp"),
                         get_string(block["input"], "command"),
                     )
-                    self._commands[call or str(row.number)] = ShellCall(
-                        row.number, row.turn, timestamp, command
+                    self._commands[call or str(row.line_number)] = ShellCall(
+                        row.line_number, row.turn_number, timestamp, command
                     )
             elif block.get("type") == records.RESULT:
                 call = get_string(block, "tool_use_id")
                 if call in self._commands:
                     state, code = _find_command_outcome(record, block)
                     answered_command = self._commands[call]._replace(
-                        state=state, exit_code=code, result_line=row.number
+                        state=state, exit_code=code, result_line_number=row.line_number
                     )
                     self._commands[call] = answered_command
 
-    def commands_of_turns(self, requested_turns: TurnRange | None = None) -> list[ShellCall]:
+    def list_commands_of_turns(self, requested_turns: TurnRange | None = None) -> list[ShellCall]:
         """Return the shell commands of the requested turns, in the order of their calls.
 
         If ``requested_turns`` is None, return those of all turns.
@@ -529,11 +533,11 @@ class TurnReader:
         turn_range = self._find_turn_numbers(requested_turns)
         commands = []
         for command in self._commands.values():
-            if command.turn in turn_range:
+            if command.turn_number in turn_range:
                 commands.append(command)
         return commands
 
-    def rows_of_turns(
+    def list_rows_of_turns(
         self, requested_turns: TurnRange | None = None, *, only_failures: bool = False
     ) -> list[RecordRow]:
         """Return the records of the requested turns, or of all turns.
@@ -543,7 +547,7 @@ class TurnReader:
         turn_range = self._find_turn_numbers(requested_turns)
         rows = []
         for row in self.rows:
-            if row.turn in turn_range and (row.is_failure or not only_failures):
+            if row.turn_number in turn_range and (row.is_failure or not only_failures):
                 rows.append(row)
         return rows
 
@@ -552,29 +556,31 @@ class TurnReader:
             return requested_turns.list_turn_numbers(self.turns)
         return range(self.turns + 1)
 
-    def entry_of_row(self, row: RecordRow) -> RecordLine:
+    def locate_row(self, row: RecordRow) -> RecordLine:
         """Return the position in the file of a record that was found in the scan."""
         shared_file = self.session.file if isinstance(self.session.file, SharedFile) else None
         return RecordLine(
             self.session.session_id,
             self.session.path,
-            row.number,
+            row.line_number,
             row.offset,
-            row.length,
+            row.byte_count,
             shared_file,
         )
 
-    def passages_of_rows(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
+    def read_passages_of_rows(
+        self, rows: Iterable[RecordRow], names: TranscriptNames
+    ) -> list[Passage]:
         """Return records as passages, with their texts read from the file.
 
         Raises SessionNotFound if the file changed since the scan.
         """
         rows_with_records = (
-            (row, self.entry_of_row(row), self.entry_of_row(row).parse_record()) for row in rows
+            (row, self.locate_row(row), self.locate_row(row).parse_record()) for row in rows
         )
         file = PassageFile(names, self.subagent)
         return [
-            make_passage(record, entry, file, self.find_calls(record), row.turn)
+            make_passage(record, entry, file, self.find_calls(record), row.turn_number)
             for row, entry, record in rows_with_records
             if record is not None
         ]
@@ -588,13 +594,13 @@ class TurnReader:
         )
         calls: dict[str, ToolCall] = {}
         for row in rows:
-            calls.update(tool_calls_of_record(self.entry_of_row(row).parse_record() or {}))
+            calls.update(tool_calls_of_record(self.locate_row(row).parse_record() or {}))
         return calls
 
-    def lines_of_calls(self, record: Record) -> list[int]:
+    def list_call_line_numbers(self, record: Record) -> list[int]:
         """Return the line numbers of the calls whose results a record contains."""
         lines = (
-            self._rows_by_call[call].number
+            self._rows_by_call[call].line_number
             for call in records.list_answered_call_ids(record)
             if call in self._rows_by_call
         )

@@ -88,11 +88,11 @@ def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
         role=get_string(records.get_message(record), "role"),
         tool=", ".join(dict.fromkeys(plain_line(tool) for tool in tools)),
         target=plain_line(named_calls[0].target) if len(named_calls) == 1 else "",
-        text=record_text(record, calls),
+        text=render_record_text(record, calls),
     )
 
 
-def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
+def render_record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """Return the content of a record as text.
 
     If the record contains several results, each gets a label with its call from ``calls``.
@@ -118,7 +118,8 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
             )
         has_several_results = len(records.list_results(record)) > 1
         return "\n\n".join(
-            block_text(block, (calls or {}) if has_several_results else None) for block in blocks
+            render_block_text(block, (calls or {}) if has_several_results else None)
+            for block in blocks
         )
     system_text = get_string(record, "content") or get_string(record, "summary")
     return system_text or format_fields(
@@ -126,7 +127,7 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
     )
 
 
-def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
+def render_block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """Return a block of a message as text.
 
     If ``calls`` are given, a result gets a label with its call.
@@ -153,7 +154,7 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
         else:
             parts = []
         parts += ["[error]"] if records.is_error(block) else []
-        return "\n".join([*parts, *map(block_text, records.result_blocks(block))])
+        return "\n".join([*parts, *map(render_block_text, records.result_blocks(block))])
     call_input = block.get("input")
     if block_type == records.CALL and isinstance(call_input, dict):
         return f"[call of {get_string(block, 'name')}]\n{format_fields(call_input)}".rstrip("\n")

@@ -34,9 +34,9 @@ MAX_FILE_BYTES = 32 * 1024 * 1024
 _COMMAND_PATTERN = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND_EXPRESSION)
 """Matches a call in a line of a transcript, with a command that may print a secret."""
 
-_RESULT_MARK = b'"tool_use_id"'
+_RESULT_KEY = b'"tool_use_id"'
 
-_RESULT_PATTERN = compile_lazily(_RESULT_MARK)
+_RESULT_PATTERN = compile_lazily(_RESULT_KEY)
 
 _MAX_COMMAND_CHARACTERS = 200
 """The maximum length of a command. A longer command is a script, which prints more than one value.
@@ -66,7 +66,7 @@ class PrintedOutputs:
         """Yield the outputs in a line that may be secrets, each after its command, as in a terminal."""
         if _COMMAND_PATTERN.search(line):
             self._remember_commands(parse_record(line) or {})
-        elif _RESULT_MARK in line and any(call_id.encode() in line for call_id in self._commands):
+        elif _RESULT_KEY in line and any(call_id.encode() in line for call_id in self._commands):
             yield from self._list_command_outputs(parse_record(line) or {})
 
     def find_offsets(self, block: bytes) -> list[int]:

@@ -18,8 +18,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.prose import MARKUP
-from resume_hooks.reading.render import record_text
+from resume_hooks.reading.digest.prose import MARKUP_PATTERN
+from resume_hooks.reading.render import render_record_text
 from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import format_count
@@ -31,11 +31,11 @@ MIN_WORD_LETTERS = 3  # A word with fewer letters is not searched for.
 # The minimum numbers of words in a quotation and in a command. A shorter quotation may be emphasis.
 MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = 3, 2
 MAX_QUOTE_WORDS = 12  # The maximum number of words of a quotation that are searched for.
-ANY_WORD = b""  # A claim with this word is compared with every record.
+ANY_RECORD_WORD = b""  # A claim with this word is compared with every record.
 # The number of characters before a number in which words such as "about" are searched for.
-CONTEXT_CHARACTERS = 12
+NUMBER_CONTEXT_CHARACTERS = 12
 
-_TO_WORDS = (
+_WORD_TRANSLATION_TABLE = (
     bytes(byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)).lower()
     + b" " * 128
 )
@@ -49,7 +49,7 @@ _TOKEN_PATTERN = re.compile(r"[\w.@~/\\+#%:,$-]+")
 _NUMBER_PATTERN = re.compile(
     r"[#v$]?((?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,9}){0,3})(?:%|([a-zA-Z]{1,3}))?"
 )
-_UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th")
+_NUMBER_UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th")
 """Units that may directly follow a number in a record although the summary has a space between
 them."""
 
@@ -90,10 +90,10 @@ class Claim(NamedTuple):
 
 def split_words(raw: bytes) -> list[bytes]:
     """Return the words of a text in UTF-8, in order."""
-    return raw.translate(_TO_WORDS).split()
+    return raw.translate(_WORD_TRANSLATION_TABLE).split()
 
 
-def split_text(text: str) -> list[bytes]:
+def split_text_into_words(text: str) -> list[bytes]:
     """Return the words of a text, in order."""
     return split_words(text.encode("utf-8", "replace"))
 
@@ -122,7 +122,7 @@ def find_claims(sentence: str) -> list[Claim]:
 
 def _find_quote_claims(quote: str, min_words: int = MIN_QUOTE_WORDS) -> Iterator[Claim]:
     for quote_part in _QUOTE_OMISSION_PATTERN.split(quote):
-        words = split_text(quote_part)[:MAX_QUOTE_WORDS]
+        words = split_text_into_words(quote_part)[:MAX_QUOTE_WORDS]
         if len(words) >= min_words:
             pattern = re.compile(rb"[^a-z0-9_]+".join(words) + rb"\b")
             yield Claim(" ".join(quote.split()), (max(words, key=len),), pattern)
@@ -138,12 +138,14 @@ def _find_name_claims(text: str, *, in_code: bool) -> Iterator[Claim]:
         number = _NUMBER_PATTERN.fullmatch(token)
         if number is not None:
             if not _LOOSE_NUMBER_PREFIX_PATTERN.search(
-                text, max(0, match.start() - CONTEXT_CHARACTERS), match.start()
+                text, max(0, match.start() - NUMBER_CONTEXT_CHARACTERS), match.start()
             ):
                 yield from _make_number_claim(token, number[1], number[2] or "")
         elif hash_match := _HASH_PATTERN.fullmatch(token):
             yield Claim(
-                token, (ANY_WORD,), re.compile(_make_word_pattern(hash_match[1].encode(), b""))
+                token,
+                (ANY_RECORD_WORD,),
+                re.compile(_make_word_pattern(hash_match[1].encode(), b"")),
             )
         elif token.lower() not in _ABBREVIATIONS and (
             in_code or _CODE_CHARACTERS_PATTERN.search(token)
@@ -163,7 +165,7 @@ def _make_number_claim(token: str, digits: str, unit: str) -> Iterator[Claim]:
         last_groups = {re.split("[,.]", number_form)[-1] for number_form in number_forms}
         words = []
         for last_group in sorted(last_groups):
-            for unit_text in {*_UNITS, unit.lower()}:
+            for unit_text in {*_NUMBER_UNITS, unit.lower()}:
                 words.append(f"{last_group}{unit_text}".encode())
         yield Claim(
             token,
@@ -197,16 +199,16 @@ def _make_part_claims(token: str) -> Iterator[Claim]:
     rest = token
     if file is not None:
         pattern = re.compile(_make_word_pattern(file[1].lower().encode(), rb"(?!\w)", rb"\w-"))
-        yield Claim(token, (max(split_text(file[1]), key=len),), pattern)
+        yield Claim(token, (max(split_text_into_words(file[1]), key=len),), pattern)
         rest = re.split(r"[\\/]", token[: file.start(1)])[-2:][0]
-    for word in split_text(rest):
+    for word in split_text_into_words(rest):
         if len(word) >= MIN_WORD_LETTERS and not word.isdigit():
             yield Claim(token, (word, word.removesuffix(b"s")))
 
 
 ABSENT_TEXT = "not in the transcript"
-# The maximum number of records between a record and a later record that is near it. For example,
-# the result of a call is near the call.
+# The maximum number of records between two records that are near each other, such as a call and its
+# result.
 NEAR_RECORD_DISTANCE = 2
 # A word that occurs in this number of records is too frequent to locate a sentence.
 MIN_COMMON_WORD_RECORDS = 500
@@ -217,11 +219,12 @@ MAX_USUAL_RECORD_CHARACTERS = 500
 # The maximum number of claims in a mark, and the maximum number of characters in each claim.
 MAX_NAMED_CLAIMS, MAX_CLAIM_CHARACTERS = 3, 60
 
-_REF = r"[\w/-]*:\d+"
-_MARK = rf"(?:\[{ABSENT_TEXT}[^\]]*\]|\({_REF}(?:, {_REF})*\))"
-_MARKS, _REFERENCES = re.compile(_MARK), re.compile(_REF)
+_REFERENCE_PATTERN = r"[\w/-]*:\d+"
+_MARK_PATTERN = rf"(?:\[{ABSENT_TEXT}[^\]]*\]|\({_REFERENCE_PATTERN}(?:, {_REFERENCE_PATTERN})*\))"
+_MARKS, _REFERENCES = re.compile(_MARK_PATTERN), re.compile(_REFERENCE_PATTERN)
 _SENTENCE_END_PATTERN = re.compile(
-    rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
+    rf"(?:[.!?][\"')*_`]*|{_MARK_PATTERN})(?=\s+(?!{_MARK_PATTERN})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|"
+    rf"[。\uff01\uff1f](?: {_MARK_PATTERN})*"
 )
 # A quoted text. A full stop inside the quotation marks does not end the sentence.
 _QUOTED_SPAN_PATTERN = re.compile(
@@ -233,31 +236,31 @@ _EARLY_STOP_PATTERN = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\u
 _FENCE_PATTERN = re.compile(r"\s*(?:```|~~~)")
 # A row that is not a sentence: a heading, a table row, an empty line.
 _NON_SENTENCE_ROW_PATTERN = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
-_IGNORED_KINDS = (metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS.keys()) - {
+_IGNORED_RECORD_KINDS = (metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS.keys()) - {
     metadata_records.QUEUE_OPERATION,
     metadata_records.PR_LINK,
 }
 # The number of characters at the start of a text in which this plugin's own words are searched for.
-_OWN_TEXT_CHARACTERS = 300
+_SEARCHED_START_CHARACTERS = 300
 
 
 class CheckedSummary(NamedTuple):
     """A summary with its marks and references.
 
-    ``sentences`` is the number of all sentences. ``tied_count`` is the number of sentences with a
+    ``sentence_count`` is the number of all sentences. ``tied_count`` is the number of sentences with a
     reference, and ``marked_count`` is the number of sentences with a mark.
     """
 
     text: str
-    sentences: int
+    sentence_count: int
     tied_count: int
     marked_count: int
 
     @property
     def description(self) -> str:
-        """The numbers of sentences as a text."""
+        """A line with the numbers of all sentences, of tied sentences and of marked sentences."""
         return (
-            f"of {format_count(self.sentences, 'sentence')} {self.tied_count} tied to records, "
+            f"of {format_count(self.sentence_count, 'sentence')} {self.tied_count} tied to records, "
             f"{self.marked_count} {ABSENT_TEXT}"
         )
 
@@ -275,9 +278,9 @@ class _Sentence(NamedTuple):
 
 
 class _EvidenceIndex:
-    """Maps each claim and word of the sentences to the records that contain it.
+    """Maps each claim and each word of the sentences to the records that contain it.
 
-    The records are found while their texts are read once.
+    The caller adds one record after another, so each text is read only once.
     """
 
     def __init__(self, sentences: Sequence[_Sentence]) -> None:
@@ -299,7 +302,7 @@ class _EvidenceIndex:
         record_number = len(self._records)
         self._records.append((reference, len(text)))
         lower_text = text.lower().encode("utf-8", "replace")
-        for word in (ANY_WORD, *self._searched_words.intersection(split_words(lower_text))):
+        for word in (ANY_RECORD_WORD, *self._searched_words.intersection(split_words(lower_text))):
             claims = self._claims_by_word.get(word, ())
             for pattern, places in claims:
                 if pattern is None or pattern.search(lower_text):
@@ -364,12 +367,12 @@ def read_record_texts(file: str | SharedFile, session: str) -> Iterator[tuple[st
             if (
                 record is None
                 or record.get("isCompactSummary") is True
-                or records.get_kind(record) in _IGNORED_KINDS
+                or records.get_kind(record) in _IGNORED_RECORD_KINDS
             ):
                 continue
-            text = record_text(record)
+            text = render_record_text(record)
             if not any(
-                words in text[:_OWN_TEXT_CHARACTERS]
+                words in text[:_SEARCHED_START_CHARACTERS]
                 for words in (OPENING_MARKER, AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING)
             ):
                 is_command = records.is_prompt(record) and text.startswith("<command-")
@@ -404,7 +407,7 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
         if absent_names:
             marked_count += 1
             if ABSENT_TEXT not in piece:
-                marked_text.append(f" [{ABSENT_TEXT}: {_list_names(absent_names)}]")
+                marked_text.append(f" [{ABSENT_TEXT}: {_join_names(absent_names)}]")
             continue
         if sentence.claims and sentence.is_identifying:
             best_reference = evidence.find_best_record(sentence)
@@ -415,7 +418,7 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
     return CheckedSummary("".join(marked_text), sentences, tied_count, marked_count)
 
 
-def _list_names(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     """Return a list of the first names, each once and shortened, without final full stops."""
     short_names = []
     for name in dict.fromkeys(names):
@@ -436,7 +439,7 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
             yield row, False
             continue
         stripped_row = row.rstrip()
-        markup = MARKUP.match(stripped_row)
+        markup = MARKUP_PATTERN.match(stripped_row)
         start_of_sentence = markup.end() if markup else 0
         yield row[:start_of_sentence], False
         closed_spans = [
@@ -458,7 +461,7 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _add_preceding_numbers(record_numbers: set[int]) -> set[int]:
-    """Return the numbers together with those of the ``NEAR_RECORD_DISTANCE`` records before each."""
+    """Return the record numbers and, for each of them, the ``NEAR_RECORD_DISTANCE`` numbers before it."""
     numbers: set[int] = set()
     for record_number in record_numbers:
         numbers.update(range(record_number - NEAR_RECORD_DISTANCE, record_number + 1))
@@ -472,7 +475,9 @@ def _make_sentence(piece: str) -> _Sentence:
     for claim in claims:
         names.update(claim.words)
     words = frozenset(
-        word for word in split_text(text_without_marks) if len(word) > 3 and word not in names
+        word
+        for word in split_text_into_words(text_without_marks)
+        if len(word) > 3 and word not in names
     )
     known_references: set[str] = set()
     for mark in _MARKS.findall(piece):

@@ -154,10 +154,10 @@ def check_readings(home: ConfigHome) -> TryCase:
             assert "\n" not in row.title
         try:
             found = make_outline(session)
-            assert found.lines == scan_transcript(path).line_count
+            assert found.line_count == scan_transcript(path).line_count
             assert format_outline(found, found.turns, names, 0)
             reading = TurnReader(session)
-            passages = reading.passages_of_rows(reading.rows, names)
+            passages = reading.read_passages_of_rows(reading.rows, names)
         except ResumeHooksError as error:
             assert_expected_error(error)
             return

@@ -9,7 +9,7 @@ from resume_hooks.reading.digest.entries import DigestEntry
 from resume_hooks.reading.digest.opening import format_opening, format_whole_digest
 from resume_hooks.reading.digest.prescan import Prescan, prescan_line
 from resume_hooks.reading.digest.sections import SECTION_NAMES
-from resume_hooks.reading.digest.skills import ACTIVE_SKILL_NOTE, READ_SKILL_NOTE, STEP_REACHED_NOTE
+from resume_hooks.reading.digest.skills import ACTIVE_SKILL_NOTE, SKILL_TEXT_NOTE, STEP_REACHED_NOTE
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from tests.corpus import RealSession
@@ -98,7 +98,7 @@ def test_every_reference_leads_to_its_record(real_session: RealSession) -> None:
             _, _, number = entry.ref.rpartition(":")
             said = _texts_of_line(real_session.lines[int(number)]) if number else ""
             if section == "skills" and entry.note in {
-                READ_SKILL_NOTE,
+                SKILL_TEXT_NOTE,
                 ACTIVE_SKILL_NOTE,
                 STEP_REACHED_NOTE,
             }:

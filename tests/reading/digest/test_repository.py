@@ -137,7 +137,12 @@ def commit_tracked_changes(folder: Path, *words: str) -> None:
 def test_a_pushed_branch_needs_no_note(pushed_repo: Path) -> None:
     """The state of a branch that equals its upstream mentions no upstream."""
     state = git_state_without_time_limit(pushed_repo)
-    assert (state.branch, state.ahead, state.behind, state.is_rewritten) == ("fix/x", 0, 0, False)
+    assert (state.branch, state.ahead_count, state.behind_count, state.is_rewritten) == (
+        "fix/x",
+        0,
+        0,
+        False,
+    )
     assert state.description == "branch fix/x, 2 commits since the session began, clean"
 
 
@@ -157,7 +162,7 @@ def test_commits_ahead_and_behind_are_counted(pushed_repo: Path) -> None:
     git(pushed_repo, "fetch", "-q")
     (pushed_repo / "a").write_text("2\n")
     state = git_state_without_time_limit(pushed_repo)
-    assert (state.ahead, state.behind, state.is_rewritten) == (3, 1, False)
+    assert (state.ahead_count, state.behind_count, state.is_rewritten) == (3, 1, False)
     assert state.description.endswith("3 commits ahead of its upstream, 1 behind, 1 uncommitted")
     git(pushed_repo, "reset", "-q", "--hard", "HEAD~3")
     assert (
@@ -170,7 +175,7 @@ def test_a_rewritten_pushed_branch_is_marked(pushed_repo: Path) -> None:
     """A branch whose pushed commit was amended is marked as rewritten until the next push."""
     commit_tracked_changes(pushed_repo, "two again", "--amend")
     state = git_state_without_time_limit(pushed_repo)
-    assert (state.ahead, state.behind, state.is_rewritten) == (1, 1, True)
+    assert (state.ahead_count, state.behind_count, state.is_rewritten) == (1, 1, True)
     assert state.description == (
         "branch fix/x, 2 commits since the session began, 1 commit ahead of its upstream, 1 behind, "
         "rewritten after it was pushed: needs a force-push, clean"
@@ -183,7 +188,7 @@ def test_a_branch_with_a_deleted_upstream_is_not_ahead(pushed_repo: Path) -> Non
     """A branch whose upstream was deleted is neither ahead nor behind."""
     git(pushed_repo, "update-ref", "-d", "refs/remotes/origin/fix/x")
     state = git_state_without_time_limit(pushed_repo)
-    assert (state.ahead, state.behind, state.is_rewritten) == (0, 0, False)
+    assert (state.ahead_count, state.behind_count, state.is_rewritten) == (0, 0, False)
 
 
 def test_ignored_files_are_not_listed(repo: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_command_is_split_into_simple_commands(
     """
     found = parse_simple_commands(command)
     assert [one.words for one in found] == words
-    assert [one.targets for one in found] == targets
+    assert [one.output_paths for one in found] == targets
 
 
 COMMANDS_WITH_PROGRAM = [

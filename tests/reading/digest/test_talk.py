@@ -52,7 +52,7 @@ def test_pasted_text_is_marked_and_cut(config_home: ConfigHome, wrapped: str) ->
     assert text.startswith(f"Look at this:\n{PASTE_START}\nline 0 of it.")
     assert text.endswith(f"line 799 of it.\n{PASTE_END}\nand mend it.")
     short = talks.shorten_pastes(text)
-    first, last = talks.PASTE_ENDS_CHARACTERS
+    first, last = talks.KEPT_PASTE_CHARACTERS
     assert len(short) < first + last + 200
     assert re.search(r"\n\[\.\.\. [\d,]+ characters of the paste \.\.\.\]\n", short)
     assert short.startswith("Look at this:\n")

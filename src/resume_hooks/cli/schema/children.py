@@ -119,7 +119,7 @@ class SummaryCheck(StrictModel):
     Only sentences with a claim that can be checked are counted.
     """
 
-    sentences: int = checked_field(lambda checked: checked.sentences)
+    sentences: int = checked_field(lambda checked: checked.sentence_count)
     tied: int = checked_field(
         lambda checked: checked.tied_count,
         "the number of sentences with a reference to the record that supports the sentence",

@@ -49,7 +49,7 @@ class PassageRow(StrictModel):
         "0-based line; null in pages, where lines are not counted",
     )
     turn: int | None = passage_field(
-        lambda passage: passage.turn if passage.turn >= 0 else None,
+        lambda passage: passage.turn_number if passage.turn_number >= 0 else None,
         "the number of the turn: prompts are counted in the order of the file; null in pages",
     )
     uuid: str = passage_field(lambda passage: passage.uuid)
@@ -71,7 +71,7 @@ class PassageRow(StrictModel):
         description="with --errors: references of the calls whose results failed"
     )
     characters: int = passage_field(
-        lambda passage: passage.characters, "the length of the record's whole text"
+        lambda passage: passage.character_count, "the length of the record's whole text"
     )
     text: str = Field(description="shortened to --max-chars")
 
@@ -97,7 +97,7 @@ class CommandRow(StrictModel):
 
     reference: str = Field(description="reference of the call")
     result: str | None = Field(description="reference of the record with the result")
-    turn: int = command_field(lambda call: call.turn)
+    turn: int = command_field(lambda call: call.turn_number)
     timestamp: str = command_field(lambda call: call.timestamp)
     command: str = command_field(lambda call: call.command)
     state: Literal["ok", "failed", "interrupted", "rejected", "background", "unanswered"] = (
@@ -154,11 +154,11 @@ compaction_field = FieldDeclarer[outline.Compaction]()
 class OutlineCompaction(StrictModel):
     """A compaction, and the turn in which it happened."""
 
-    turn: int = compaction_field(lambda compaction: compaction.turn)
+    turn: int = compaction_field(lambda compaction: compaction.turn_number)
     reference: str
-    time: str = compaction_field(lambda compaction: compaction.time)
+    time: str = compaction_field(lambda compaction: compaction.timestamp)
     trigger: str = compaction_field(lambda compaction: compaction.trigger)
-    tokens_before: int = compaction_field(lambda compaction: compaction.tokens_before)
+    tokens_before: int = compaction_field(lambda compaction: compaction.token_count_before)
     summary: str | None = Field(description="reference of the summary")
     abandoned: bool = compaction_field(
         lambda compaction: compaction.is_abandoned,
@@ -179,9 +179,9 @@ class OutlineTurn(StrictModel):
         lambda turn: turn.number,
         "prompts are counted in the order of the file; a turn keeps its number while the session grows",
     )
-    time: str = turn_field(lambda turn: turn.time)
+    time: str = turn_field(lambda turn: turn.timestamp)
     first_words: str = turn_field(lambda turn: turn.first_words)
-    tools: dict[str, int] = turn_field(lambda turn: turn.tools, "calls by tool")
+    tools: dict[str, int] = turn_field(lambda turn: turn.call_counts, "calls by tool")
     failed: int = turn_field(
         lambda turn: turn.failure_count, "the number of results that are errors"
     )
@@ -190,11 +190,11 @@ class OutlineTurn(StrictModel):
     )
     edited: tuple[str, ...] = turn_field(lambda turn: turn.edited_files, "the written files")
     tokens: int = turn_field(
-        lambda turn: turn.tokens,
+        lambda turn: turn.token_count,
         "tokens in the context after the turn, as the API counted them; 0 if it did not",
     )
     growth: int | None = turn_field(
-        lambda turn: turn.added_tokens, "the tokens that the turn added; null if unknown"
+        lambda turn: turn.added_token_count, "the tokens that the turn added; null if unknown"
     )
     place: Literal["live", "compacted", "branch"] = turn_field(
         lambda turn: turn.state,
@@ -216,10 +216,10 @@ class OutlineAgent(StrictModel):
     kind: str = agent_field(lambda agent: agent.kind)
     task: str = agent_field(lambda agent: agent.task)
     turn: int | None = agent_field(
-        lambda agent: agent.turn, "the turn that started the sub-agent; null if unknown"
+        lambda agent: agent.turn_number, "the turn that started the sub-agent; null if unknown"
     )
     records: int = agent_field(lambda agent: agent.record_count)
-    size: int = agent_field(lambda agent: agent.size, "bytes")
+    size: int = agent_field(lambda agent: agent.byte_count, "bytes")
     locator: str = Field(description="the locator for outline and read")
 
 
@@ -232,11 +232,11 @@ class OutlineSchema(StrictModel):
     session_id: str
     session_file: str
     title: str = outline_field(lambda whole: whole.title)
-    created: str = outline_field(lambda whole: whole.created)
-    ended: str = outline_field(lambda whole: whole.ended)
-    size: ByteCount = outline_field(lambda whole: whole.size)
-    lines: int = outline_field(lambda whole: whole.lines)
-    bad_lines: LineNumbers = outline_field(lambda whole: whole.bad_lines)
+    created: str = outline_field(lambda whole: whole.creation_time)
+    ended: str = outline_field(lambda whole: whole.end_time)
+    size: ByteCount = outline_field(lambda whole: whole.byte_count)
+    lines: int = outline_field(lambda whole: whole.line_count)
+    bad_lines: LineNumbers = outline_field(lambda whole: whole.bad_line_numbers)
     turn_count: int = outline_field(
         lambda whole: whole.turn_count, "the number of turns in the whole session, without turn 0"
     )

@@ -13,7 +13,7 @@ from resume_hooks.cli.options import (
     flag,
     option,
 )
-from resume_hooks.reading.char_budget import MAX_WHOLE_CHARACTERS
+from resume_hooks.reading.char_budget import MAX_WHOLE_RECORD_CHARACTERS
 
 DEFAULT_PAGE_RECORDS = 100  # the default number of records on a page
 
@@ -95,7 +95,7 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     )
     max_chars: int = option(
         type=click.IntRange(0),
-        default=MAX_WHOLE_CHARACTERS,
+        default=MAX_WHOLE_RECORD_CHARACTERS,
         show_default=True,
         help="Maximum number of characters of the text; 0 for no limit.",
     )

@@ -21,7 +21,6 @@ import orjson
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import TOOL_RESULTS_FOLDER_NAME, Where, is_session_id, make_private_folder
 from resume_hooks.reading.bundle import (
-    ABOUT_SUFFIX,
     BUNDLE_KEY,
     BUNDLE_START,
     BUNDLE_VERSION,
@@ -30,6 +29,7 @@ from resume_hooks.reading.bundle import (
     MAX_FILE_BYTES,
     MAX_FILES,
     MAX_SESSIONS,
+    METADATA_SUFFIX,
     SUMS_ROW,
     BundleHead,
     BundleSeal,
@@ -58,7 +58,7 @@ EXPORT_AGAIN_ADVICE = "Export it again, and copy the file as it is."
 
 _FILE_NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
 _AGENT_FILE_PATTERN = re.compile(
-    rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(ABOUT_SUFFIX)})"
+    rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(METADATA_SUFFIX)})"
 )
 _KIND_PATTERN = re.compile(r"[a-z][a-z-]{0,39}")
 

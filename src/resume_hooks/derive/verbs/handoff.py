@@ -29,13 +29,13 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import select_knowledge
 from resume_hooks.reading.digest.opening import Opening, count_shown_entries
-from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
+from resume_hooks.reading.digest.sections import CHANGED_FILES_SECTION, COMMANDS_SECTION
 from resume_hooks.sessions.lineage_block import remove_block_markers
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, next_step_for_task
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import format_count, plain_text
 
-COUNTED_DIGEST_SECTIONS = ((CHANGED, "file"), (COMMANDS, "command"))
+COUNTED_DIGEST_SECTIONS = ((CHANGED_FILES_SECTION, "file"), (COMMANDS_SECTION, "command"))
 """The sections of the digest whose entries the receipt counts, each with a noun for its entries."""
 
 # Maximum number of characters of an edited digest, which is about 50,000 tokens.

@@ -50,7 +50,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     )
     agents: dict[int | None, list[str]] = {}
     for agent in session_outline.subagents:
-        agents.setdefault(agent.turn, []).append(f"  {agent.name} · {agent.task}")
+        agents.setdefault(agent.turn_number, []).append(f"  {agent.name} · {agent.task}")
     lines = []
     for turn in reversed(session_outline.turns):
         lines.append([_describe_turn(turn, is_complete=is_complete), *agents.get(turn.number, ())])
@@ -65,7 +65,9 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
 
 def _describe_turn(turn: OutlineTurn, *, is_complete: bool) -> str:
     """Return a turn as one line. The line has the turn's number only if the whole file was read."""
-    tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
+    tools = ", ".join(
+        f"{plain_line(tool)} {count}" for tool, count in list(turn.call_counts.items())[:4]
+    )
     if turn.number:
         prompt_text = turn.first_words
     elif is_complete:
@@ -74,7 +76,7 @@ def _describe_turn(turn: OutlineTurn, *, is_complete: bool) -> str:
         prompt_text = "... within a turn"
     facts = (
         str(turn.number) if is_complete else "",
-        format_minute(turn.time)[5:],
+        format_minute(turn.timestamp)[5:],
         prompt_text,
         tools,
     )

@@ -18,7 +18,7 @@ from resume_hooks.derive.trim.plan import TrimmableSession
 from resume_hooks.derive.trim.rules import RULES_BY_NAME, TrimMaterial
 from resume_hooks.derive.trim.selection import Choice, RecordOrigins, choose_pieces, is_trimmable
 from resume_hooks.paths import Where
-from resume_hooks.reading.render import block_text
+from resume_hooks.reading.render import render_block_text
 from resume_hooks.system.text import format_count, plain_text
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.trimmable_pieces import (
@@ -243,7 +243,7 @@ def _build_candidates(
         outcome_note = outcome_notes.get(build_content_key(piece)) or (
             later_note and f"{later_note}{material.find_turn_number(max(later_turns))}"
         )
-        text = value if isinstance(value, str) else block_text(value)
+        text = value if isinstance(value, str) else render_block_text(value)
         # The text is shortened first, because an output may have 60 MB.
         if len(text) > HEAD_CHARACTERS + TAIL_CHARACTERS:
             hidden_note = (

@@ -58,9 +58,9 @@ from resume_hooks.reading.digest.refusals import list_refusals
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import find_binding_statements
 from resume_hooks.reading.digest.sections import (
-    CHANGED,
-    COMMANDS,
-    OTHER_COMMANDS,
+    CHANGED_FILES_SECTION,
+    COMMANDS_SECTION,
+    OTHER_COMMANDS_SECTION,
     SECTIONS,
     Section,
 )
@@ -171,9 +171,9 @@ def _update_entry(
         for note in entry.note.split(", ")
         if note not in {"", *POSSIBLY_OUTDATED_NOTES, LATER_FAILURE_NOTE}
     ]
-    if section is CHANGED and paths.is_dirty(entry.text):
+    if section is CHANGED_FILES_SECTION and paths.is_dirty(entry.text):
         notes.append(NOT_COMMITTED_STATE)
-    if section in {COMMANDS, OTHER_COMMANDS} and entry.text in failed_commands:
+    if section in {COMMANDS_SECTION, OTHER_COMMANDS_SECTION} and entry.text in failed_commands:
         notes.append(LATER_FAILURE_NOTE)
     return entry._replace(note=", ".join(notes))
 
@@ -280,11 +280,11 @@ def _make_sections(
         ),
         "failures": failed_commands.list_replaced_commands(runs, edited_files),
         "refusals": chain(
-            list_refusals(facts, runs, with_words=True),
-            list_refusals(facts, runs, with_words=False),
+            list_refusals(facts, runs, with_reason=True),
+            list_refusals(facts, runs, with_reason=False),
         ),
         "artefacts": changed_files.list_artefacts(facts, commits.commits),
-        "others": commands.others,
+        "others": commands.other_commands,
         "read": changed_files.list_read_files(facts, paths, touched_files),
     }
     return {name: _deduplicate_entries(entries) for name, entries in entries_by_section.items()}
@@ -373,7 +373,7 @@ def build_digest(
             bool(facts.reports) and facts.agents_may_write and not subagent_changes.transcript_count
         )
         messages = talk.collect_talk(facts)
-        remark_count = talk.count_remarks(facts, messages)
+        remark_count = talk.count_omitted_remarks(facts, messages)
         git = git_query.collect_answers()
         facts.changes += subagent_changes.changes
         facts.changes.sort(key=lambda change: change.position.order)

@@ -223,7 +223,7 @@ def _score_calls(texts: Sequence[str], request_words: frozenset[str]) -> list[fl
 
     A word in the request counts more if it occurs in fewer calls.
     """
-    shared_words = [prose.significant_words(text) & request_words for text in texts]
+    shared_words = [prose.find_significant_words(text) & request_words for text in texts]
     counts: Counter[str] = Counter()
     for call_words in shared_words:
         counts.update(call_words)

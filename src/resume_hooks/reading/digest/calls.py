@@ -28,7 +28,7 @@ from resume_hooks.reading.digest.later_edits import (
 from resume_hooks.reading.digest.open_calls import PLAN_TOOL
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
 from resume_hooks.reading.digest.session_commands import (
-    TEMPORARY_PATH,
+    TEMPORARY_PATH_PATTERN,
     has_check_word,
     is_check_part,
 )
@@ -305,7 +305,7 @@ def _find_last_request_words(digest: Digest) -> frozenset[str]:
         latest = next((message for message in reversed(digest.talk) if message.kind is kind), None)
         has_identifier = any("_" in word for word in words)
         if latest is not None and len(words) < MIN_REQUEST_WORDS and not has_identifier:
-            words |= prose.significant_words(latest.text[:MAX_REQUEST_CHARACTERS])
+            words |= prose.find_significant_words(latest.text[:MAX_REQUEST_CHARACTERS])
     return words
 
 
@@ -498,7 +498,7 @@ class _LaterCalls:
         return _format_age_note(events)
 
     def _add_edited_path(self, path: str) -> None:
-        if TEMPORARY_PATH.search(path) is None:
+        if TEMPORARY_PATH_PATTERN.search(path) is None:
             self._edited_paths[path] = None
 
     def _select_edited_paths(self, searched_paths: Iterable[str]) -> list[str]:
@@ -996,7 +996,7 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
     for part in _DIFF_PART_START_PATTERN.split(
         talk.format_text(text[:MAX_DIFF_CHARACTERS], MAX_DIFF_CHARACTERS)
     ):
-        shared_words = prose.significant_words(part) & request_words
+        shared_words = prose.find_significant_words(part) & request_words
         if (
             len(shared_words) >= min(2, len(request_words))
             and 0 < len(part) <= remaining_characters

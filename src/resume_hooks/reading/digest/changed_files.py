@@ -25,7 +25,7 @@ from resume_hooks.reading.digest.file_states import (
 from resume_hooks.reading.digest.git_seen import FolderRemoval
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
-from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH, ShellCommand
+from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH_PATTERN, ShellCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line
 
@@ -62,7 +62,7 @@ def is_temporary(path: str, checkouts: Sequence[str] = ()) -> bool:
         if path.startswith(f"{folder}/"):
             path = path[len(folder) + 1 :]
             break
-    return TEMPORARY_PATH.search(path) is not None
+    return TEMPORARY_PATH_PATTERN.search(path) is not None
 
 
 _WINDOWS_PATH_PATTERN = compile_lazily(r"[A-Za-z]:[\\/]|\\\\")
@@ -602,7 +602,7 @@ def list_todo_comments(
     """Yield the TODO comments that the session wrote and that still exist, the latest first."""
     for mark in facts.marks.list_comments():
         path = paths.make_relative_path(mark.path, mark.folder)
-        if TEMPORARY_PATH.search(path) or _find_last_touch(touches_by_path[path]).is_removed:
+        if TEMPORARY_PATH_PATTERN.search(path) or _find_last_touch(touches_by_path[path]).is_removed:
             continue
         yield make_entry(f"{mark.text} ({_shorten_path(path)})", mark.position)
 
@@ -618,7 +618,7 @@ def list_unchecked_plan_steps(
         path = paths.make_relative_path(step.path, step.folder)
         touches = touches_by_path.get(path, ())
         is_changed = any(touch.position.order > step.position.order for touch in touches)
-        if TEMPORARY_PATH.search(path) is None and not is_changed:
+        if TEMPORARY_PATH_PATTERN.search(path) is None and not is_changed:
             yield make_entry(step.text, step.position, f"not checked off in {_shorten_path(path)}")
 
 
@@ -631,7 +631,7 @@ def list_read_files(
         name = paths.make_relative_path(path, folder)
         if (
             _get_last_path_parts(name) not in changed_path_ends
-            and TEMPORARY_PATH.search(name) is None
+            and TEMPORARY_PATH_PATTERN.search(name) is None
         ):
             yield DigestEntry(_shorten_path(name), str(position))
 

@@ -14,12 +14,12 @@ from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.facts import INTERRUPTED_EXIT_STATUS
 from resume_hooks.reading.digest.prose import cut_line
-from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
+from resume_hooks.reading.digest.sections import UNKNOWN_STATUS_NOTE
 from resume_hooks.reading.digest.session_commands import (
     MAX_CHECK_WORDS,
     MAX_COMMAND_CHARACTERS,
-    MAX_LINE_CHARACTERS,
-    ONE_TIME_COMMAND,
+    MAX_OUTPUT_LINE_CHARACTERS,
+    ONE_TIME_COMMAND_PATTERN,
     ShellCommand,
     has_check_word,
     is_check,
@@ -76,7 +76,7 @@ def describe_last_failure(command_text: str, commands: Sequence[ShellCommand]) -
         if command.run.has_failed:
             return f"{subject} failed, :{command.run.position.record_number}"
         if command.error_line:
-            error_line = cut_line(command.error_line, MAX_LINE_CHARACTERS // 2)
+            error_line = cut_line(command.error_line, MAX_OUTPUT_LINE_CHARACTERS // 2)
             return f"{subject}, :{command.run.position.record_number}, printed: {error_line}"
         return ""
     return ""
@@ -89,15 +89,15 @@ def list_replaced_commands(
 
     The latest command comes first, and no command is repeated.
     """
-    known_keys = {command.key for command in commands if command.may_have_worked}
+    known_keys = {command.command_key for command in commands if command.may_have_worked}
     for index in range(len(commands) - 1, -1, -1):
         failed_command = commands[index]
-        if failed_command.key in known_keys:
+        if failed_command.command_key in known_keys:
             continue
         failure = _describe_failure(failed_command)
         if not failure:
             continue
-        known_keys.add(failed_command.key)
+        known_keys.add(failed_command.command_key)
         if not _checks_or_changes_something(failed_command):
             continue  # A failed command that only reads is of no interest.
         later_successful_commands = [
@@ -108,12 +108,13 @@ def list_replaced_commands(
         replacement = _find_replacement(failed_command, commands[index + 1 :])
         if replacement is not None and is_lookup(failed_command):
             continue  # Another command found what this command looked for.
-        if replacement is None and ONE_TIME_COMMAND.search(failed_command.run.command):
+        if replacement is None and ONE_TIME_COMMAND_PATTERN.search(failed_command.run.command):
             continue
         text = f"{_quote_failed_command(failed_command)} {failure}"
-        if replacement and replacement.key != failed_command.key:
+        if replacement and replacement.command_key != failed_command.command_key:
             shown_key = cut_line(
-                redact_and_collect(_cut_text_before_program(replacement)), MAX_LINE_CHARACTERS
+                redact_and_collect(_cut_text_before_program(replacement)),
+                MAX_OUTPUT_LINE_CHARACTERS,
             )
             if replacement.has_worked:
                 verb = "worked"
@@ -152,7 +153,7 @@ def _find_replacement(
         )
         if has_ended_well and _is_similar(failed_command, other):
             return other
-    if ONE_TIME_COMMAND.search(failed_command.run.command):
+    if ONE_TIME_COMMAND_PATTERN.search(failed_command.run.command):
         return None
     return _find_run_with_other_path(failed_command, later_commands)
 
@@ -169,7 +170,7 @@ def _find_run_with_other_path(
     """Return the next run of the same command with a different path to its program, or None."""
     key = _make_key_without_paths(failed_command)
     for command in later_commands:
-        if command.key != failed_command.key and _make_key_without_paths(command) == key:
+        if command.command_key != failed_command.command_key and _make_key_without_paths(command) == key:
             return command
     return None
 
@@ -228,10 +229,9 @@ def list_open_errors(
             )
     for tool, error in facts.tool_errors.items():
         if error.position.order > first_order:
-            yield make_entry(
-                f"{tool}: {cut_line(redact_and_collect(error.text[:MAX_TOOL_ERROR_CHARACTERS]), MAX_LINE_CHARACTERS)}",
-                error.position,
-            )
+            message = redact_and_collect(error.text[:MAX_TOOL_ERROR_CHARACTERS])
+            shown_message = cut_line(message, MAX_OUTPUT_LINE_CHARACTERS)
+            yield make_entry(f"{tool}: {shown_message}", error.position)
 
 
 def _describe_passed_parts(
@@ -395,11 +395,11 @@ def _quote_failed_command(command: ShellCommand) -> str:
 
     In a long command, "…" replaces the parts before the main program.
     """
-    text = command.key
+    text = command.command_key
     mark = ""
     if len(text) > MAX_FAILED_COMMAND_CHARACTERS:
         text = _cut_text_before_program(command)
-    if text != command.key:
+    if text != command.command_key:
         mark = "… "
     return f"`{mark}{cut_line(redact_and_collect(text), MAX_FAILED_COMMAND_CHARACTERS)}`"
 
@@ -408,8 +408,8 @@ def _cut_text_before_program(command: ShellCommand) -> str:
     """Return a command without the parts before its main program, such as ``cd`` or ``cat``."""
     for part in command.parts:
         if shell.find_program((part,)):
-            return command.key[max(0, command.key.find(" ".join(part.words[:2]))) :]
-    return command.key
+            return command.command_key[max(0, command.command_key.find(" ".join(part.words[:2]))) :]
+    return command.command_key
 
 
 def _describe_failure(command: ShellCommand) -> str:
@@ -418,8 +418,8 @@ def _describe_failure(command: ShellCommand) -> str:
         return ""
     if not command.run.has_failed:
         if command.error_line:
-            status = "exit 0" if command.run.status == 0 else UNKNOWN_STATUS
-            return f"{status}, but: {cut_line(command.error_line, MAX_LINE_CHARACTERS)}"
+            status = "exit 0" if command.run.status == 0 else UNKNOWN_STATUS_NOTE
+            return f"{status}, but: {cut_line(command.error_line, MAX_OUTPUT_LINE_CHARACTERS)}"
         return ""
     rows = [
         row.strip()

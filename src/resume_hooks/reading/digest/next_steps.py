@@ -16,13 +16,13 @@ from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of characters in a row, and the number of characters at the start of an offer
-# that the row can quote in any case.
+# that always fit into the row.
 MAX_ROW_CHARACTERS, MAX_OFFER_CHARACTERS = 420, 380
 # The maximum number of characters at the end of an answer that are searched for next steps.
-MAX_READ_CHARACTERS = 6_000
-MAX_STEPS = 3  # The maximum number of steps that are quoted from one answer.
+MAX_SEARCHED_ANSWER_CHARACTERS = 6_000
+MAX_STEPS_PER_ANSWER = 3  # The maximum number of steps that are quoted from one answer.
 # The maximum number of characters in a line that introduces a list of steps.
-MAX_HEAD_CHARACTERS = 80
+MAX_STEPS_HEADING_CHARACTERS = 80
 MAX_EARLIER_ANSWERS = 3  # The number of answers before the last one that are searched for steps.
 # The number of latest prompts that are searched for work that the user postponed.
 MAX_SEARCHED_PROMPTS = 12
@@ -35,7 +35,7 @@ _PROMISE_PATTERN = compile_lazily(
     r"(?![^?]*(?<!\bsee )(?<!\bcheck )\b(?:if|once|when|after)\b)[^?]{0,200}\Z",
     re.IGNORECASE,
 )
-_STEPS_HEADING = compile_lazily(
+_STEPS_HEADING_PATTERN = compile_lazily(
     r"(?:recommended |suggested |possible |the )?(?:next steps?|follow[- ]?ups?|"
     r"open (?:items|points|questions)|loose ends)\b"
     r"|(?:remaining|outstanding)(?: (?:work|steps?|tasks?|items|todos?))?(?:\W|\Z)"
@@ -46,7 +46,7 @@ _STEPS_HEADING = compile_lazily(
 )
 """The first words of a line that introduces the remaining steps."""
 
-_STEP_MENTION = compile_lazily(
+_STEP_MENTION_PATTERN = compile_lazily(
     r"\b(?:(?:the|your) next (?:step|task|phase)\b|next up\b|still (?:needs?|has|have) to\b|remains? to be\b|"
     r"left to do\b|"
     r"(?:once|after|when) (?:you|that|this|it|the \w+)(?:'re|'s)? (?:\w+ )?(?:satisfied|happy|merged?|merges|green|"
@@ -64,7 +64,7 @@ _POSTPONEMENT_PATTERN = compile_lazily(
 )
 """Words with which the user postpones work."""
 
-_PUBLISHING_START = compile_lazily(
+_PUBLISHING_START_PATTERN = compile_lazily(
     r"\W*(?:(?:ok(?:ay)?|yes|great|thanks|now|please|and|then|can you|let's)\b\W*)*"
     r"(?:commit|push|merge|rebase|"
     r"create (?:a |the )?(?:draft )?(?:pr|pull request)|open (?:a |the )?(?:pr|pull request))\b",
@@ -93,7 +93,7 @@ def ends_with_announcement(quote: Quote) -> bool:
     return last_line.endswith((":", "：")) or _PROMISE_PATTERN.search(last_line) is not None  # noqa: RUF001
 
 
-def names_next_step(quote: Quote) -> bool:
+def mentions_next_step(quote: Quote) -> bool:
     """Check whether an answer ends with a question, an offer, or an announced or remaining step."""
     if ends_with_announcement(quote):
         return True
@@ -126,15 +126,15 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
         )
     steps = _find_steps_under_heading(text)
     if not steps:
-        for sentence in sentences[-2 * MAX_STEPS :]:
+        for sentence in sentences[-2 * MAX_STEPS_PER_ANSWER :]:
             if (
-                _STEP_MENTION.search(prose.straighten_apostrophes(sentence))
+                _STEP_MENTION_PATTERN.search(prose.straighten_apostrophes(sentence))
                 and sentence not in request
             ):
                 steps.append(sentence)
     # The row may not quote more characters of the offer.
     offered_text = request[:MAX_OFFER_CHARACTERS]
-    for step in steps[:MAX_STEPS]:
+    for step in steps[:MAX_STEPS_PER_ANSWER]:
         if all(option in offered_text for option in step.split(OPTION_SEPARATOR)):
             continue
         yield make_entry(
@@ -156,7 +156,7 @@ def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]
         if not all(_is_publishing_request(prompt) for prompt in later_prompts):
             return
         steps = _find_steps_under_heading(redact_and_collect(quote.text))
-        for step in steps[:MAX_STEPS]:
+        for step in steps[:MAX_STEPS_PER_ANSWER]:
             yield make_entry(
                 f'named before the last commit: "{step}"',
                 quote.position,
@@ -170,7 +170,7 @@ def _is_publishing_request(prompt: Quote) -> bool:
     """Check whether a request only asks to commit or publish the finished work."""
     return (
         len(prompt.text) <= MAX_PUBLISHING_REQUEST_CHARACTERS
-        and _PUBLISHING_START.match(prompt.text) is not None
+        and _PUBLISHING_START_PATTERN.match(prompt.text) is not None
     )
 
 
@@ -203,37 +203,46 @@ def _find_steps_under_heading(text: str) -> list[str]:
     """
     steps: list[str] = []
     is_in_list = are_options = False
-    for row in prose.remove_code_blocks(text)[-MAX_READ_CHARACTERS:].split("\n"):
-        plain_row = prose.MARKUP.sub("", row).strip()
+    for row in prose.remove_code_blocks(text)[-MAX_SEARCHED_ANSWER_CHARACTERS:].split("\n"):
+        plain_row = prose.MARKUP_PATTERN.sub("", row).strip()
         if _introduces_steps(row, plain_row):
             steps = []
             is_in_list = True
-            are_options = _OPTIONS_HEADING.search(plain_row) is not None
-        elif is_in_list and prose.MARKUP.match(row) and not row.lstrip().startswith(("#", "|")):
+            are_options = _OPTIONS_HEADING_PATTERN.search(plain_row) is not None
+        elif (
+            is_in_list
+            and prose.MARKUP_PATTERN.match(row)
+            and not row.lstrip().startswith(("#", "|"))
+        ):
             if not row.startswith((" ", "\t")):  # An indented row explains the item above it.
                 steps.append(prose.cut_line(plain_row))
         elif plain_row and (steps or row.startswith("#")):
             is_in_list = False
     if are_options and len(steps) > 1:
-        shown_steps = [prose.cut_line(step, MAX_OPTION_CHARACTERS) for step in steps[:MAX_STEPS]]
+        shown_steps = [
+            prose.cut_line(step, MAX_OPTION_CHARACTERS) for step in steps[:MAX_STEPS_PER_ANSWER]
+        ]
         return [OPTION_SEPARATOR.join(shown_steps)]
     return steps
 
 
-_OPTIONS_HEADING = compile_lazily(
+_OPTIONS_HEADING_PATTERN = compile_lazily(
     r"\b(?:options?|alternatives?|choices?|either|(?:pick|choose)\s+(?:one|from))\b", re.IGNORECASE
 )
 """Words in a heading that offers the steps below it as options."""
-MAX_OPTION_CHARACTERS = 120  # The maximum number of characters shown of each option.
+MAX_OPTION_CHARACTERS = 120  # The maximum number of characters of each option that are shown.
 # The joined options are put in quotes, so the separator closes the quotes and opens them again.
 OPTION_SEPARATOR = '" or "'
 
 
 def _introduces_steps(row: str, plain_row: str) -> bool:
-    """Check whether a line is the heading of a list of remaining steps."""
+    """Check whether a line is the heading of a list of remaining steps.
+
+    ``plain_row`` is the line without its markup.
+    """
     is_heading = row.startswith(("#", "**")) or plain_row.rstrip("*_").endswith(":")
     return (
         is_heading
-        and len(plain_row) <= MAX_HEAD_CHARACTERS
-        and _STEPS_HEADING.match(plain_row.lstrip("*_ ")) is not None
+        and len(plain_row) <= MAX_STEPS_HEADING_CHARACTERS
+        and _STEPS_HEADING_PATTERN.match(plain_row.lstrip("*_ ")) is not None
     )

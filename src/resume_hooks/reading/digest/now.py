@@ -31,11 +31,11 @@ from resume_hooks.reading.digest.file_states import (
     FileStates,
 )
 from resume_hooks.reading.digest.git_seen import SessionGit
-from resume_hooks.reading.digest.next_steps import names_next_step
+from resume_hooks.reading.digest.next_steps import mentions_next_step
 from resume_hooks.reading.digest.open_calls import find_newest_plan
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.repository import RepositoryState
-from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH
+from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH_PATTERN
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line, quote_name
 from resume_hooks.transcripts.head_tail import NO_BRANCH
@@ -56,13 +56,13 @@ MAX_PLAN_CHARACTERS = 4_000
 # The maximum number of characters in a line about an unanswered call, or in a line of files.
 MAX_ROW_CHARACTERS = 460
 MAX_DOCUMENTS_TO_READ = 2  # The maximum number of documents that the reader is told to read first.
-_STATE_DOCUMENT = compile_lazily(
+_STATE_DOCUMENT_PATTERN = compile_lazily(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
     r"plan[-_][\w.-]+|todo)\.md\Z",
     re.IGNORECASE,
 )
 """The names of documents that usually describe the state of the work."""
-_CLIENT_PLAN = compile_lazily(r"(?:\A|/)\.claude/plans/[^/]+\.md\Z")
+_CLIENT_PLAN_PATTERN = compile_lazily(r"(?:\A|/)\.claude/plans/[^/]+\.md\Z")
 
 
 def list_present_state(
@@ -76,8 +76,9 @@ def list_present_state(
 ) -> Iterator[DigestEntry]:
     """Yield the lines about the current state, the most urgent line first.
 
-    ``session_id`` is the latest session. ``session_git``, ``states`` and ``pull_requests`` are the
-    states of git, files and pull requests that the output of the session's commands shows.
+    ``session_id`` is the id of the latest session of the lineage. ``session_git``, ``states`` and
+    ``pull_requests`` are the states of git, files and pull requests that the output of the
+    session's commands shows.
     """
     yield from _list_repository_state(facts, paths, repository, session_git, states)
     yield from _list_open_pull_requests(pull_requests, repository, session_git)
@@ -185,7 +186,10 @@ def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
 
 
 def _list_foreign_commits(states: FileStates) -> Iterator[DigestEntry]:
-    """Yield the latest commits that no command in the session made, and the files they may include."""
+    """Yield a line with the latest commits that no command in the session made.
+
+    The line also lists the files that these commits may include.
+    """
     if states.foreign_commits_position is None:
         return
     names = ", ".join(states.foreign_commits[-MAX_FOREIGN_COMMITS:])
@@ -254,7 +258,7 @@ def _is_plan_file(path: str, facts: LineageFacts, paths: SessionPaths) -> bool:
     """
     if facts.plan_file:
         return path == plain_line(paths.make_relative_path(facts.plan_file))
-    return _CLIENT_PLAN.search(path) is not None
+    return _CLIENT_PLAN_PATTERN.search(path) is not None
 
 
 def _make_plan_entry(
@@ -291,13 +295,15 @@ def _format_later_changes(
     return ", ".join(notes)
 
 
-def _list_files_changed_after(facts: LineageFacts, paths: SessionPaths, order: int) -> list[str]:
-    """Return the files that were changed after the record ``order``, the first changed file first."""
-    later_changes = (change for change in facts.changes if change.position.order > order)
+def _list_files_changed_after(
+    facts: LineageFacts, paths: SessionPaths, record_order: int
+) -> list[str]:
+    """Return the files that were changed after the sequence number ``record_order``, the first changed file first."""
+    later_changes = (change for change in facts.changes if change.position.order > record_order)
     names = dict.fromkeys(
         plain_line(paths.make_relative_path(change.path, change.folder)) for change in later_changes
     )
-    return [name for name in names if TEMPORARY_PATH.search(name) is None]
+    return [name for name in names if TEMPORARY_PATH_PATTERN.search(name) is None]
 
 
 def _list_latest_files(facts: LineageFacts, paths: SessionPaths) -> list[str]:
@@ -305,7 +311,7 @@ def _list_latest_files(facts: LineageFacts, paths: SessionPaths) -> list[str]:
     names: dict[str, None] = {}
     for change in reversed(facts.changes):
         names[plain_line(paths.make_relative_path(change.path, change.folder))] = None
-    return [name for name in names if TEMPORARY_PATH.search(name) is None]
+    return [name for name in names if TEMPORARY_PATH_PATTERN.search(name) is None]
 
 
 def _find_last_prompt_order(facts: LineageFacts) -> int:
@@ -347,7 +353,7 @@ def _is_still_running(run: ShellRun) -> bool:
 
 
 def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
-    """Check whether a later command that ended contains every simple command of a background command."""
+    """Check whether a later command that has ended includes every simple command of a background command."""
     words = {part.words for part in shell.parse_simple_commands(run.command)}
     for later_run in facts.runs:
         if later_run.position.order > run.position.order and not _is_still_running(later_run):
@@ -363,16 +369,19 @@ def _is_finished_watch(facts: LineageFacts, run: ShellRun) -> bool:
     is_answered = last is not None and last.position.order > max(
         run.position.order, facts.last_call_order
     )
-    return is_answered and _WATCH_COMMAND.search(run.command) is not None
+    return is_answered and _WATCH_COMMAND_PATTERN.search(run.command) is not None
 
 
-_WATCH_COMMAND = compile_lazily(
+_WATCH_COMMAND_PATTERN = compile_lazily(
     r"\bgh\s+(?:run\s+watch|pr\s+checks\b[^|;&]*--watch)|\btail\s+-[fF]\b"
 )
 
 
 def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
-    """Yield the last branch. If no git command left the branch before it, yield a line about that one too."""
+    """Yield a line about the last branch, and one about the branch that the session may have left.
+
+    The second line is only yielded if no git command left the earlier branch.
+    """
     yield make_entry(f"branch {quote_name(session_git.branch)}, as last seen in the session", "")
     if session_git.left_branch:
         former = quote_name(session_git.left_branch)
@@ -387,7 +396,7 @@ def _list_uncommitted_files_of_session(
 ) -> Iterator[DigestEntry]:
     """Yield the changed files that are uncommitted according to the session's commands.
 
-    The other files that git's output lists are yielded too.
+    Also yield the other files that git's output lists.
     """
     if not states.uses_git:
         names = [
@@ -403,7 +412,7 @@ def _list_uncommitted_files_of_session(
         path for path in reversed(states.list_open_files()) if _was_changed_by_session(path, states)
     ]
     if own_paths:
-        yield from _list_open_files(
+        yield from _list_uncommitted_paths(
             own_paths,
             [path for path in own_paths if states.states[path].label == STAGED_STATE],
             states.untracked_paths,
@@ -443,10 +452,10 @@ def _was_changed_by_session(path: str, states: FileStates) -> bool:
     return path not in states.listed_only_paths or states.states[path].label == STAGED_STATE
 
 
-def _list_open_files(
+def _list_uncommitted_paths(
     paths: Sequence[str], staged: Collection[str], untracked: Collection[str]
 ) -> Iterator[DigestEntry]:
-    """Yield the uncommitted files: staged files first, untracked files last."""
+    """Yield a line for each group of uncommitted files: staged files, changed files, untracked files."""
     staged_paths = [path for path in paths if path in staged]
     new_paths = [path for path in paths if path in untracked and path not in staged]
     changed_paths = [path for path in paths if path not in staged and path not in untracked]
@@ -488,7 +497,10 @@ def _join_first_names(names: Sequence[str]) -> str:
 
 
 def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield how far the work on an unanswered last request went, or a sub-agent's unanswered report."""
+    """Yield a line that says how far the work on an unanswered last request went.
+
+    If the last words were followed by a sub-agent's report that was not answered, the line says so.
+    """
     last_words = facts.words_since_prompt
     prompt_order = _find_last_prompt_order(facts)
     if last_words is None:
@@ -506,7 +518,7 @@ def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Yield a line that says that the last request was answered, or why it may not be answered.
+    """Yield a line that says that the last request was answered, or why it may still be unanswered.
 
     The request was answered if the last words neither ask nor announce anything, and no call or
     report follows them. The other lines say that the work continued after the last words, or that
@@ -530,7 +542,7 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
     is_at_work = interruption is not None or bool(list(_list_running_work(facts, session_id)))
     if (
         not is_at_work
-        and not names_next_step(last_words)
+        and not mentions_next_step(last_words)
         and not prose.ends_with_question_or_offer(last_words.text)
     ):
         yield make_entry("the last request was answered", last_words.position)
@@ -611,7 +623,7 @@ def _list_uncommitted_files(
     untracked = {
         shown_name for shown_name, name in names.items() if name in repository.untracked_paths
     }
-    yield from _list_open_files(sorted(names), staged, untracked)
+    yield from _list_uncommitted_paths(sorted(names), staged, untracked)
 
 
 def _find_state_documents(
@@ -628,7 +640,7 @@ def _find_state_documents(
         path = plain_line(paths.make_relative_path(change.path, change.folder))
         if path in documents:
             continue
-        is_document = _STATE_DOCUMENT.search(path) is not None and "template" not in path
+        is_document = _STATE_DOCUMENT_PATTERN.search(path) is not None and "template" not in path
         if is_document or change.path == facts.plan_file:
             documents[path] = change.position
     return list(documents.items())

@@ -29,12 +29,12 @@ from resume_hooks.reading.digest.entries import (
 )
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import (
-    ANSWERS,
-    CHANGED,
-    COMMANDS,
-    CONSTRAINTS,
+    ANSWERS_SECTION,
+    CHANGED_FILES_SECTION,
+    COMMANDS_SECTION,
+    CONSTRAINTS_SECTION,
     SECTIONS,
-    UNKNOWN_STATUS,
+    UNKNOWN_STATUS_NOTE,
     Section,
     SectionGroup,
 )
@@ -47,11 +47,11 @@ from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 CHARACTERS_PER_TOKEN = 4  # The number of characters that are counted as one token.
 DEFAULT_TOKENS = 12_000
 BULLET = "  - "
-OPEN_HEADING = "open:"
+OPEN_WORK_HEADING = "open:"
 INDENT = "  "
-NO_LIMIT_CHARACTERS = 1 << 40  # A number of characters that stands for no limit.
+UNLIMITED_CHARACTERS = 1 << 40  # A number of characters that stands for no limit.
 # The fraction of the space that the lists get if the talk needs all of the remaining space.
-LISTS_FRACTION = 0.4
+LISTS_SPACE_FRACTION = 0.4
 # The maximum fractions of the available space for the last request, the last answer, the last
 # report and the last call.
 LAST_REQUEST_FRACTION, LAST_ANSWER_FRACTION, LAST_REPORT_FRACTION, LAST_CALL_FRACTION = (
@@ -60,20 +60,20 @@ LAST_REQUEST_FRACTION, LAST_ANSWER_FRACTION, LAST_REPORT_FRACTION, LAST_CALL_FRA
     0.25,
     0.2,
 )
-CALLS_FRACTION = 0.65  # The maximum fraction of the space for the latest calls.
-RESERVED_FRACTION = 0.1
+MAX_CALLS_SPACE_FRACTION = 0.65  # The maximum fraction of the space for the latest calls.
+RESERVED_CALLS_FRACTION = 0.1
 UNKNOWN_STATUS_MARK = "*"
-"""The note on a command with an unknown exit status if a section contains several of them. The
-section's heading explains this note."""
+"""The mark that replaces ``UNKNOWN_STATUS_NOTE`` if it applies to several commands in a section.
+The section's heading explains the mark."""
 
-MAX_REDUCTIONS = 12  # The maximum number of attempts to fit the sections into their space.
+MAX_FIT_ATTEMPTS = 12  # The maximum number of attempts to fit the sections into their space.
 TALK_HEADING_CHARACTERS = 90  # The number of characters in the longest heading of the talk.
-MIN_CALLS_CHARACTERS = 400  # The minimum number of available characters with which calls are shown.
+MIN_CALLS_CHARACTERS = 400  # If fewer characters are available, calls are not shown.
 CollectCalls = Callable[[int], Sequence[TalkMessage]]
 """A function that returns the latest calls, oldest first. Its argument is the approximate number of
 characters that the calls may have."""
 
-_SPEAKERS = {
+_SPEAKERS_BY_KIND = {
     MessageKind.REQUEST: "USER",
     MessageKind.CLOSING: "ASSISTANT",
     MessageKind.NARRATION: "ASSISTANT",
@@ -112,13 +112,13 @@ class _SessionNames(NamedTuple):
     ``other_names`` maps the ids of the other sessions to short names.
     """
 
-    main_session: str
+    main_session_id: str
     other_names: Mapping[str, str]
 
-    def short_reference(self, ref: str) -> str:
-        """Return a reference in the short form that is shown. Return ``""`` if it is not a reference."""
+    def make_short_reference(self, ref: str) -> str:
+        """Return the short form of a reference that an opening shows, or ``""`` if ``ref`` is no reference."""
         session, colon, record = ref.rpartition(":")
-        if session == self.main_session:
+        if session == self.main_session_id:
             session_name = ""
         else:
             session_name = self.other_names.get(session, session)
@@ -153,9 +153,9 @@ def format_opening(
     """
     digest = _drop_repetitions(digest)
     names = _find_session_names(digest)
-    head_rows = [_format_head(names, record_ref, read_command), *_format_notes(digest)]
+    head_rows = [_format_head(names, record_ref, read_command), *_format_omission_notes(digest)]
     if max_characters is None:
-        remaining = NO_LIMIT_CHARACTERS
+        remaining = UNLIMITED_CHARACTERS
     else:
         remaining = max_characters - _count_characters(head_rows) + 1
     last_messages = _select_last_messages(digest)
@@ -167,27 +167,27 @@ def format_opening(
         listed_sections,
         digest,
         names,
-        max(round(remaining * LISTS_FRACTION), remaining - talk_characters)
+        max(round(remaining * LISTS_SPACE_FRACTION), remaining - talk_characters)
         if digest.talk
         else remaining,
     )
     remaining -= sum(_count_characters(rows) for rows in sections.values())
     if _has_open_work(sections):
-        remaining -= len(OPEN_HEADING) + 1
+        remaining -= len(OPEN_WORK_HEADING) + 1
     quoted_messages: dict[TalkMessage, list[str]] = {}
     for message, heading, fraction in last_messages:
         rows = _quote_message(
             message,
             names,
             heading,
-            min(remaining, round((max_characters or NO_LIMIT_CHARACTERS) * fraction)),
+            min(remaining, round((max_characters or UNLIMITED_CHARACTERS) * fraction)),
         )
         if _count_characters(rows) <= remaining:
             quoted_messages[message] = rows
             remaining -= _count_characters(rows)
     other_messages = _select_messages(digest, sections, quoted_messages)
     if collect_calls is not None and max_characters is not None:
-        reserved_characters = round(max_characters * RESERVED_FRACTION)
+        reserved_characters = round(max_characters * RESERVED_CALLS_FRACTION)
     else:
         reserved_characters = 0
     formatted_talk = _format_talk(
@@ -216,7 +216,10 @@ def format_opening(
         latest_calls, secret_texts = _collect_latest_calls(
             collect_calls,
             digest,
-            min(max_characters - _count_characters(rows), round(max_characters * CALLS_FRACTION)),
+            min(
+                max_characters - _count_characters(rows),
+                round(max_characters * MAX_CALLS_SPACE_FRACTION),
+            ),
         )
         if secret_texts:  # Secrets that were found in the calls must not appear in other parts.
             redacted = redact_digest(digest, (*digest.secrets, *secret_texts))
@@ -230,7 +233,10 @@ def format_opening(
         rows += _format_calls(
             latest_calls,
             names,
-            min(max_characters - _count_characters(rows), round(max_characters * CALLS_FRACTION)),
+            min(
+                max_characters - _count_characters(rows),
+                round(max_characters * MAX_CALLS_SPACE_FRACTION),
+            ),
         )
     omitted_count = len(other_messages) - formatted_talk.message_count
     return Opening("\n".join(rows), len(digest.talk) - omitted_count, omitted_count)
@@ -247,7 +253,7 @@ def _group_rows(sections: Mapping[str, Sequence[str]]) -> dict[SectionGroup, lis
     for section in SECTIONS:
         rows = sections.get(section.name, ())
         if rows and section.group is SectionGroup.OPEN and not groups[SectionGroup.OPEN]:
-            groups[SectionGroup.OPEN].append(OPEN_HEADING)
+            groups[SectionGroup.OPEN].append(OPEN_WORK_HEADING)
         groups[section.group] += rows
     return groups
 
@@ -274,7 +280,7 @@ def _collect_listed_words(
 ) -> dict[str, set[str]]:
     """Return the user's words in the shown rows of answers and demands, by the record's reference."""
     words_by_record: dict[str, set[str]] = {}
-    for section in (ANSWERS, CONSTRAINTS):
+    for section in (ANSWERS_SECTION, CONSTRAINTS_SECTION):
         count = max(0, len(shown_rows.get(section.name, ())) - 1)  # The first row is the heading.
         for entry in digest.section_entries(section.name)[:count]:
             if len(entry.text) <= section.max_row_characters:
@@ -324,7 +330,7 @@ def _drop_repetitions(digest: Digest) -> Digest:
 
 
 def count_shown_entries(text: str, section: Section) -> int:
-    """Return the number of a section's entries that an opening shows."""
+    """Return how many entries of a section the opening ``text`` shows."""
     rows = text.split("\n")
     start = next(
         (index + 1 for index, row in enumerate(rows) if row.startswith(section.heading)), len(rows)
@@ -344,15 +350,15 @@ def has_section(text: str, section: Section) -> bool:
 
 def _format_head(names: _SessionNames, record_ref: str, read_command: str) -> str:
     parts = ["not instructions"]
-    if names.main_session:
-        short_id = names.other_names[names.main_session]
+    if names.main_session_id:
+        short_id = names.other_names[names.main_session_id]
         parts.append(f":N is record {short_id}:N, which `{read_command} {short_id}:N` shows")
     if record_ref:
         parts.append(f"all of it: {read_command} {shorten_reference(record_ref)}")
     return f"{DIGEST_BEGINNING}, quoted from its records ({'; '.join(parts)})"
 
 
-def _format_notes(digest: Digest) -> Iterator[str]:
+def _format_omission_notes(digest: Digest) -> Iterator[str]:
     if digest.unread_transcript_count:
         yield f"skipped for their size: {digest.unread_transcript_count} sessions or sub-agents of the lineage"
     if digest.skipped_bytes:
@@ -376,7 +382,7 @@ def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]
     request.
     """
     messages, has_unfinished_turn = digest.talk, _has_unfinished_turn(digest)
-    settled_remarks = _find_answered_remarks(digest)
+    settled_remarks = _find_indexes_of_answered_remarks(digest)
     selected: list[tuple[TalkMessage, str, float]] = []
     last_index = -1
     for kind, heading, fraction in (
@@ -410,7 +416,7 @@ def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]
     ]
 
 
-def _find_answered_remarks(digest: Digest) -> set[int]:
+def _find_indexes_of_answered_remarks(digest: Digest) -> set[int]:
     """Return the indexes of the remarks with which the user refused a call before the last answer.
 
     The opening shows these remarks in the section of refusals.
@@ -430,7 +436,7 @@ def _quote_message(
     message: TalkMessage, names: _SessionNames, heading: str, max_characters: int
 ) -> list[str]:
     """Return the rows of a message with its heading. A message that is too long is shortened."""
-    head = f"{heading}, {_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
+    head = f"{heading}, {_SPEAKERS_BY_KIND[message.kind]} {names.make_short_reference(message.ref)}".rstrip()
     rows = [head, *_format_body(message, message.text, names)]
     # The message's code blocks are shortened before its sentences.
     if _count_characters(rows) > max_characters:
@@ -448,7 +454,7 @@ def _format_body(message: TalkMessage, text: str, names: _SessionNames) -> Itera
     for sentence, ref in message.superseded_sentences:
         if sentence[:40] in text.replace("\n", " "):
             yield (
-                f"{INDENT}[superseded at {names.short_reference(ref)}: "
+                f"{INDENT}[superseded at {names.make_short_reference(ref)}: "
                 f'"{remove_block_markers(cut_line(sentence, 120))}"]'
             )
 
@@ -479,7 +485,7 @@ def _format_calls(
     shown_calls: list[list[str]] = []
     for message in reversed(messages):
         rows = [
-            f"{_SPEAKERS[message.kind]} {names.short_reference(message.ref)}",
+            f"{_SPEAKERS_BY_KIND[message.kind]} {names.make_short_reference(message.ref)}",
             *_format_body(message, message.text, names),
         ]
         if _count_characters(rows) > remaining > MIN_CALLS_CHARACTERS:
@@ -531,7 +537,9 @@ def _format_talk(
     available = max_characters - TALK_HEADING_CHARACTERS
 
     def format_rows(message: TalkMessage, text: str) -> list[str]:
-        head = f"{_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
+        head = (
+            f"{_SPEAKERS_BY_KIND[message.kind]} {names.make_short_reference(message.ref)}".rstrip()
+        )
         suffix = " (in part)" if text != message.text else ""
         return [f"{head}{suffix}", *_format_body(message, text, names)]
 
@@ -574,17 +582,17 @@ def _format_sections(
     """
     scale = 1.0
     rows_by_section: dict[str, list[str]] = {}
-    for _ in range(MAX_REDUCTIONS):
+    for _ in range(MAX_FIT_ATTEMPTS):
         rows_by_section = {}
         for section in sections:
             if digest.section_entries(section.name):
-                own_room = _max_section_characters(section, max_characters)
-                if section is not CHANGED:
+                own_room = _compute_max_section_characters(section, max_characters)
+                if section is not CHANGED_FILES_SECTION:
                     own_room = round(own_room * scale)
                 rows_by_section[section.name] = _format_section(
                     section, digest, names, min(max_characters, own_room)
                 )
-        files = _count_characters(rows_by_section.get(CHANGED.name, []))
+        files = _count_characters(rows_by_section.get(CHANGED_FILES_SECTION.name, []))
         other_characters = _count_section_characters(rows_by_section) - files
         if files + other_characters <= max_characters or not other_characters:
             break
@@ -598,11 +606,11 @@ def _count_section_characters(rows_by_section: Mapping[str, Sequence[str]]) -> i
     return sum(_count_characters(rows) for rows in rows_by_section.values())
 
 
-def _max_section_characters(section: Section, max_characters: int) -> int:
-    if max_characters >= NO_LIMIT_CHARACTERS // 2:
+def _compute_max_section_characters(section: Section, max_characters: int) -> int:
+    if max_characters >= UNLIMITED_CHARACTERS // 2:
         return max_characters
     return min(
-        section.max_characters, round(max_characters * section.max_fraction / LISTS_FRACTION)
+        section.max_characters, round(max_characters * section.max_fraction / LISTS_SPACE_FRACTION)
     )
 
 
@@ -614,23 +622,23 @@ def _format_section(
     entry_count = len(entries) + digest.omitted_counts.get(section.name, 0)
     is_open = section.group is SectionGroup.OPEN
     heading = section.heading
-    if not is_open and sum(UNKNOWN_STATUS in entry.note for entry in entries) > 1:
-        heading = f"{heading}, {UNKNOWN_STATUS_MARK} = {UNKNOWN_STATUS}"
+    if not is_open and sum(UNKNOWN_STATUS_NOTE in entry.note for entry in entries) > 1:
+        heading = f"{heading}, {UNKNOWN_STATUS_MARK} = {UNKNOWN_STATUS_NOTE}"
         entries = tuple(
-            entry._replace(note=entry.note.replace(UNKNOWN_STATUS, UNKNOWN_STATUS_MARK))
+            entry._replace(note=entry.note.replace(UNKNOWN_STATUS_NOTE, UNKNOWN_STATUS_MARK))
             for entry in entries
         )
     remaining = max_characters - len(heading) - 12
     if is_open:  # The last row may need space for the number of omitted entries.
-        remaining -= len(OPEN_HEADING) + len(BULLET) + 12
+        remaining -= len(OPEN_WORK_HEADING) + len(BULLET) + 12
     prefix = f"{BULLET}{section.heading}: " if is_open else BULLET
     rows: list[str] = []
     for entry in entries:
         row = f"{prefix}{_format_entry(section, entry, names)}"
-        if section is COMMANDS and len(entry.text) > section.max_row_characters:
+        if section is COMMANDS_SECTION and len(entry.text) > section.max_row_characters:
             continue  # A shortened command would be useless.
         if len(row) + 1 > remaining:
-            if section is not COMMANDS:
+            if section is not COMMANDS_SECTION:
                 break
             continue
         rows.append(row)
@@ -648,11 +656,11 @@ def _format_section(
 def _format_entry(section: Section, entry: DigestEntry, names: _SessionNames) -> str:
     text = entry.text
     if len(text) > section.max_row_characters:
-        if section is CHANGED:
+        if section is CHANGED_FILES_SECTION:
             text = f"…{text[1 - section.max_row_characters :]}"
         else:
             text = cut_line(text, section.max_row_characters)
-    note = ", ".join(filter(None, (entry.note, names.short_reference(entry.ref))))
+    note = ", ".join(filter(None, (entry.note, names.make_short_reference(entry.ref))))
     return remove_block_markers(f"{text} ({note})" if note else text)
 
 
@@ -663,7 +671,7 @@ def _count_characters(rows: Sequence[str]) -> int:
 def _find_session_names(digest: Digest) -> _SessionNames:
     """Return the names of the sessions to which a digest refers.
 
-    The ids of the other sessions are shortened as far as they stay different.
+    The ids of the other sessions are shortened to the shortest forms that still differ.
     """
     refs = list(iterate_digest_references(digest))
     for message in digest.talk:

@@ -20,27 +20,27 @@ MIN_PRESCAN_BYTES = 3_000
 # The number of bytes at the start of a line that are searched for its first keys.
 MAX_ENVELOPE_BYTES = 2_000
 # The types of attachments whose text the digest uses.
-RELEVANT_ATTACHMENTS = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))
+RELEVANT_ATTACHMENT_TYPES = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))
 
-_RECORD_START = compile_lazily(
+_RECORD_START_PATTERN = compile_lazily(
     rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'
 )
 _MESSAGE_KEY = b'"message":'
-_USER_MESSAGE = b'"type":"user",' + _MESSAGE_KEY
-_RESULT_START = compile_lazily(
-    _USER_MESSAGE + rb'\{(?:"role":"user",)?"content":\[\{'
+_USER_MESSAGE_START = b'"type":"user",' + _MESSAGE_KEY
+_RESULT_START_PATTERN = compile_lazily(
+    _USER_MESSAGE_START + rb'\{(?:"role":"user",)?"content":\[\{'
     rb'(?:"type":"tool_result","tool_use_id":"([\w.-]{1,100})"|"tool_use_id":"([\w.-]{1,100})","type":"tool_result"[,}])'
 )
-_UUID_VALUE = compile_lazily(rb'([0-9a-f-]{36})","timestamp":"')
+_UUID_VALUE_PATTERN = compile_lazily(rb'([0-9a-f-]{36})","timestamp":"')
 _UUID_KEY = b'"uuid":"'
 _THINKING_START = b'"content":[{"type":"thinking",'
-_RELEVANT_BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
-_NEXT_KEY = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
-"""The key of the record's own id, or another key that may come before it. If another key comes
-before it, the record contains more than a successful result."""
+_RELEVANT_BLOCK_TYPES = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
+_NEXT_KEY_PATTERN = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
+"""The first key that may come after the result: the key of the record's own id, or another key. In
+the second case, the record contains more than a successful result."""
 
 _REJECTION_START = REJECTION_BEGINNING.encode()
-_TEXT_AFTER_BLOCK = b'},{"type":"text","text":"'
+_LATER_TEXT_START = b'},{"type":"text","text":"'
 """The start of a text that comes after another block. The user may have typed this text during the
 call."""
 
@@ -59,26 +59,30 @@ class Prescan(NamedTuple):
 
 
 def prescan_line(raw: bytes) -> Prescan | None:
-    """Return the needed fields of a line, or None if the line must be parsed."""
-    envelope = _RECORD_START.match(raw) if len(raw) >= MIN_PRESCAN_BYTES else None
-    if envelope is None or envelope[3] in RELEVANT_ATTACHMENTS or not raw.endswith((b"}\n", b"}")):
+    """Return the fields of a line that the digest needs, or None if the line must be parsed."""
+    envelope = _RECORD_START_PATTERN.match(raw) if len(raw) >= MIN_PRESCAN_BYTES else None
+    if (
+        envelope is None
+        or envelope[3] in RELEVANT_ATTACHMENT_TYPES
+        or not raw.endswith((b"}\n", b"}"))
+    ):
         return None
     if envelope[3] is None:
         # If the first inner object is not the message, the record may report the progress of a
         # sub-agent.
         inner_start = raw.find(b"{", 1, MAX_ENVELOPE_BYTES)
-        result_match = _RESULT_START.match(raw, inner_start - len(_USER_MESSAGE))
+        result_match = _RESULT_START_PATTERN.match(raw, inner_start - len(_USER_MESSAGE_START))
         if result_match is not None:
             return _prescan_result(raw, envelope, result_match)
         is_thinking = (
             raw.startswith(_MESSAGE_KEY, inner_start - len(_MESSAGE_KEY))
             and raw.find(_THINKING_START, inner_start, MAX_ENVELOPE_BYTES) > 0
         )
-        if not is_thinking or any(block in raw for block in _RELEVANT_BLOCKS):
+        if not is_thinking or any(block in raw for block in _RELEVANT_BLOCK_TYPES):
             return None
     uuid_start = raw.find(_UUID_KEY)
     if uuid_start >= 0 and raw.find(_UUID_KEY, uuid_start + 1) < 0:
-        uuid_match = _UUID_VALUE.match(raw, uuid_start + len(_UUID_KEY))
+        uuid_match = _UUID_VALUE_PATTERN.match(raw, uuid_start + len(_UUID_KEY))
     else:
         uuid_match = None
     if uuid_match:
@@ -94,9 +98,9 @@ def _prescan_result(
     The record also contains a long copy of the result for the client. The copy comes after the
     record's id, so the search for the id does not read the copy.
     """
-    next_key = _NEXT_KEY.search(raw, result_match.end())
+    next_key = _NEXT_KEY_PATTERN.search(raw, result_match.end())
     if next_key and next_key[0] == _UUID_KEY:
-        uuid_match = _UUID_VALUE.match(raw, next_key.end())
+        uuid_match = _UUID_VALUE_PATTERN.match(raw, next_key.end())
     else:
         uuid_match = None
     if (
@@ -105,7 +109,7 @@ def _prescan_result(
         or raw.find(_UUID_KEY, 0, result_match.start()) >= 0
     ):
         return None
-    if _TEXT_AFTER_BLOCK in raw:
+    if _LATER_TEXT_START in raw:
         return None
     return _make_prescan(envelope, uuid_match, result_match[1] or result_match[2])
 

@@ -20,7 +20,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.failed_commands import describe_last_failure
 from resume_hooks.reading.digest.session_commands import (
-    TEMPORARY_PATH,
+    TEMPORARY_PATH_PATTERN,
     ShellCommand,
     has_check_word,
 )
@@ -28,54 +28,54 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
 # The maximum number of characters that are read from the instructions.
-MAX_READ_CHARACTERS = 40_000
+MAX_INSTRUCTIONS_CHARACTERS = 40_000
 # The maximum number of rules and the maximum number of commands that are quoted.
 MAX_RULES, MAX_COMMANDS = 12, 12
 MAX_RULE_CHARACTERS = 400  # The maximum number of characters in a rule.
 MAX_HEADINGS_CHARACTERS = 700  # The maximum number of characters in the row of headings.
 # The maximum number of prompts, the latest ones, whose words are compared with headings.
-MAX_PROMPTS = 12
+MAX_COMPARED_PROMPTS = 12
 MAX_PROMPT_CHARACTERS = 2_000  # The maximum number of characters that are read from each prompt.
 GAP_MARK = " …"  # The mark after a quoted list item if the next item is not quoted.
 MIN_RULE_WORDS = 4  # A sentence with fewer words is not quoted.
 # The number of characters at the start of two words that are compared. If they are the same, the
 # words are treated as equal.
-STEM_CHARACTERS = 6
-_BLOCK_MARK = "["  # The first character of the row that replaces a code block.
+MAX_STEM_CHARACTERS = 6
+_BLOCK_NOTE_START = "["  # The first character of the row that replaces a code block.
 RELOAD_NOTE = "the client loads the file again"
 WORK_ELSEWHERE_NOTE = "the session changed no file of this project"
 
-_INSTRUCTIONS_BODY = compile_lazily(r"<INSTRUCTIONS>(.*)</INSTRUCTIONS>", re.DOTALL)
-_SKILL_LIST = "\n## Skills\nA skill is a set of local instructions"
+_INSTRUCTIONS_BODY_PATTERN = compile_lazily(r"<INSTRUCTIONS>(.*)</INSTRUCTIONS>", re.DOTALL)
+_SKILL_LIST_START = "\n## Skills\nA skill is a set of local instructions"
 """The start of the list of skills that the client writes into each session."""
 
-_HEADING_ROW = compile_lazily(r"(#{1,6})[ \t]+(\S[^\n]*)")
-_FENCE_ROW = compile_lazily(r"[ \t]*(?:```|~~~)")
-_FENCED_BLOCK = compile_lazily(
+_HEADING_ROW_PATTERN = compile_lazily(r"(#{1,6})[ \t]+(\S[^\n]*)")
+_FENCE_ROW_PATTERN = compile_lazily(r"[ \t]*(?:```|~~~)")
+_FENCED_BLOCK_PATTERN = compile_lazily(
     r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
 )
-_RULE_START = compile_lazily(
+_RULE_START_PATTERN = compile_lazily(
     r"\b(?:must|never|always|do not|don't|avoid|ensure|make sure|requires?|instead of|prefer)\b|"
     r"\A\W*(?:use|run|keep|follow|only)\s",
     re.IGNORECASE,
 )
-_STRICT_WORD = compile_lazily(
+_STRICT_WORD_PATTERN = compile_lazily(
     r"\b(?:must|never|always|do not|don't|avoid|ensure|make sure|requires?)\b", re.IGNORECASE
 )
-_DESCRIPTION_START = compile_lazily(
+_DESCRIPTION_START_PATTERN = compile_lazily(
     r"\W*(?:`[^`\n]{1,80}`\s*(?::|-+\s)|(?:[\w -]{1,60}:\W*)?[A-Za-z]+[^s\W]s\s)"
 )
 """The start of a sentence that describes the program, for example ``Uses ...`` or an option's name.
 """
 
-_GENERAL_HEADING = compile_lazily(
+_GENERAL_HEADING_PATTERN = compile_lazily(
     r"\A(?:github|gitlab)\b|\b(?:commits?|pull requests?|prs?|reviews?|tests?|testing|styles?|lint(?:ing)?|"
     r"format(?:ting)?|pre-commit|preferences|conventions?|contributing|workflow)\b",
     re.IGNORECASE,
 )
 """A heading whose rules apply to any work in the project."""
 
-_PERSONAL_HEADING = compile_lazily(r"\b(?:global|personal|preferences)\b", re.IGNORECASE)
+_PERSONAL_HEADING_PATTERN = compile_lazily(r"\b(?:global|personal|preferences)\b", re.IGNORECASE)
 """A heading in the user's own instructions, which the client puts before the project's
 instructions."""
 
@@ -88,19 +88,19 @@ _COMMON_HEADING_WORDS = frozenset({
 })  # fmt: skip
 """Words in headings that do not say what the text below the heading is about."""
 
-_PURPOSE_ROW = compile_lazily(r"\W*(?:to|when|for) [^.]{3,80}:\W*", re.IGNORECASE)
+_PURPOSE_ROW_PATTERN = compile_lazily(r"\W*(?:to|when|for) [^.]{3,80}:\W*", re.IGNORECASE)
 """A line before a list of steps that only apply to one purpose, such as "To add a new check:"."""
 
-_NUMBERED_ROW = compile_lazily(r"\s*\d{1,2}[.)]\s")
+_NUMBERED_ROW_PATTERN = compile_lazily(r"\s*\d{1,2}[.)]\s")
 _PATH_PATTERN = compile_lazily(r"[\w.@-]{1,80}(?:/[\w.@-]{1,80}){0,12}/?")
-_CODE_BLOCK = compile_lazily(
+_CODE_BLOCK_PATTERN = compile_lazily(
     r"^[ \t]*```(?:bash|sh|shell|console|zsh)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE
 )
-_NON_COMMAND_START = compile_lazily(r"\S*[:(]|\w+\s*=\s")
+_NON_COMMAND_START_PATTERN = compile_lazily(r"\S*[:(]|\w+\s*=\s")
 """A text that is not a command although it looks like one: a setting, or a commit's subject such as
 ``fix(api): check it``."""
 
-_COMMAND_ITEM = compile_lazily(r"^[ \t]*[-*][ \t]+`([^`\n]{3,160})`[^\n]*", re.MULTILINE)
+_COMMAND_ITEM_PATTERN = compile_lazily(r"^[ \t]*[-*][ \t]+`([^`\n]{3,160})`[^\n]*", re.MULTILINE)
 
 
 class _Rank(IntEnum):
@@ -129,7 +129,11 @@ class _Part(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """A sentence in the instructions. ``topic`` is its heading, or ``""`` if only the title is above it."""
+    """A sentence in the instructions.
+
+    ``topic`` is the heading above it, or ``""`` if the only heading above it is the document's
+    title.
+    """
 
     topic: str
     text: str
@@ -142,9 +146,9 @@ def list_instructions(
     instructions = facts.instructions
     if instructions is None:
         return
-    body_match = _INSTRUCTIONS_BODY.search(instructions.text)
+    body_match = _INSTRUCTIONS_BODY_PATTERN.search(instructions.text)
     body = body_match[1] if body_match is not None else instructions.text
-    body = redact_and_collect(body.partition(_SKILL_LIST)[0][:MAX_READ_CHARACTERS])
+    body = redact_and_collect(body.partition(_SKILL_LIST_START)[0][:MAX_INSTRUCTIONS_CHARACTERS])
     body = body.strip()
     if not body:
         return  # The client sent its list of skills without any instructions.
@@ -153,13 +157,15 @@ def list_instructions(
     yield make_entry(facts.instructions_name, instructions.position, note)
     parts = _split_parts(body)
     if is_elsewhere:
-        parts = [part for part in parts if any(map(_PERSONAL_HEADING.search, part.headings))]
+        parts = [
+            part for part in parts if any(map(_PERSONAL_HEADING_PATTERN.search, part.headings))
+        ]
         command_rows = []
     else:
         command_rows = _find_commands(body)
-    rules, rule_count = _select_rules(parts, facts)
+    rules, rule_count = _select_and_count_rules(parts, facts)
     has_quotes = bool(rules or command_rows)
-    headings = [prose.MARKUP.sub("", part.headings[-1]) for part in parts if part.headings]
+    headings = [prose.MARKUP_PATTERN.sub("", part.headings[-1]) for part in parts if part.headings]
     if rule_count > len(rules) or (headings and not (has_quotes or is_elsewhere)):
         row = f"its headings: {'; '.join(headings)}"
         note = f"{len(rules)} of {format_count(rule_count, 'rule')} quoted" if has_quotes else ""
@@ -187,7 +193,7 @@ def _is_work_elsewhere(facts: LineageFacts) -> bool:
     paths = [posixpath.join(change.folder, change.path) for change in facts.changes]
     if any(name in path.split("/") for path in paths):
         return False
-    return any(TEMPORARY_PATH.search(path) is None for path in paths)
+    return any(TEMPORARY_PATH_PATTERN.search(path) is None for path in paths)
 
 
 def _split_parts(body: str) -> list[_Part]:
@@ -202,8 +208,8 @@ def _split_parts(body: str) -> list[_Part]:
             parts.append(_Part(tuple(text for _, text in open_headings), "\n".join(rows)))
 
     for row in body.split("\n"):
-        is_code ^= _FENCE_ROW.match(row) is not None
-        heading = None if is_code else _HEADING_ROW.fullmatch(row.rstrip())
+        is_code ^= _FENCE_ROW_PATTERN.match(row) is not None
+        heading = None if is_code else _HEADING_ROW_PATTERN.fullmatch(row.rstrip())
         if heading is None:
             rows.append(row)
             continue
@@ -223,7 +229,7 @@ def _add_topic(rule: _Rule) -> str:
     return f"{rule.topic}: {rule.text}"
 
 
-def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Rule], int]:
+def _select_and_count_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Rule], int]:
     """Return the rules that concern the work in their original order, and the number of all rules."""
     request_stems = _collect_request_stems(facts)
     changed_paths = {change.path for change in facts.changes}
@@ -233,23 +239,23 @@ def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Ru
     for part in parts:
         headings = [heading for heading in part.headings if heading not in title]
         is_requested = any(_is_about_requests(heading, request_stems) for heading in headings)
-        is_general = not headings or _GENERAL_HEADING.search(headings[-1]) is not None
-        topic = prose.MARKUP.sub("", headings[-1]).rstrip(" :") if headings else ""
+        is_general = not headings or _GENERAL_HEADING_PATTERN.search(headings[-1]) is not None
+        topic = prose.MARKUP_PATTERN.sub("", headings[-1]).rstrip(" :") if headings else ""
         procedure_steps = _find_procedure_steps(part)
         for text in _list_sentences(part):
             is_rule = _is_rule(text) and text not in procedure_steps
             rule_count += is_rule
-            if is_rule and (is_requested or _names_changed_path(text, changed_paths)):
+            if is_rule and (is_requested or _mentions_changed_path(text, changed_paths)):
                 rank = _Rank.REQUESTED
             elif is_rule and is_general:
                 rank = _Rank.GENERAL
-            elif is_requested and _DESCRIPTION_START.match(text) is None:
+            elif is_requested and _DESCRIPTION_START_PATTERN.match(text) is None:
                 rank = _Rank.STEP
             elif is_rule:
                 rank = _Rank.OTHER
             else:
                 continue
-            is_not_strict = _STRICT_WORD.search(text) is None
+            is_not_strict = _STRICT_WORD_PATTERN.search(text) is None
             ranked_rules.append((rank, is_not_strict, len(ranked_rules), _Rule(topic, text)))
     if rule_count > MAX_RULES:
         ranked_rules = [rule for rule in ranked_rules if rule[0] is not _Rank.OTHER]
@@ -259,12 +265,12 @@ def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Ru
 
 
 def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str]) -> set[str]:
-    """Return the quoted items of numbered lists whose next item is not quoted."""
+    """Return those items of numbered lists that are quoted although the next item is not."""
     incomplete_texts: set[str] = set()
     for part in parts:
         last_quoted = ""
         for row in part.text.split("\n"):
-            if _NUMBERED_ROW.match(row):
+            if _NUMBERED_ROW_PATTERN.match(row):
                 sentences = tuple(prose.split_sentences(row))
                 item_texts = [text for text in quoted_texts if text.endswith(sentences)]
                 if item_texts:
@@ -278,7 +284,7 @@ def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str])
 
 def _list_sentences(part: _Part) -> Iterator[str]:
     """Yield the sentences in a part. If one ends with a colon, the next sentence is joined to it."""
-    text = _FENCED_BLOCK.sub(_describe_block, part.text)
+    text = _FENCED_BLOCK_PATTERN.sub(_describe_block, part.text)
     sentences = list(prose.split_sentences(text))
     is_included = False
     for index, sentence in enumerate(sentences):
@@ -287,7 +293,7 @@ def _list_sentences(part: _Part) -> Iterator[str]:
         elif sentence.endswith(":") and index + 1 < len(sentences):
             is_included = True
             yield f"{sentence} {sentences[index + 1]}"
-        elif len(sentence.split()) >= MIN_RULE_WORDS and not sentence.startswith(_BLOCK_MARK):
+        elif len(sentence.split()) >= MIN_RULE_WORDS and not sentence.startswith(_BLOCK_NOTE_START):
             yield sentence
 
 
@@ -296,9 +302,9 @@ def _find_procedure_steps(part: _Part) -> frozenset[str]:
     steps: set[str] = set()
     is_in_procedure = False
     for row in part.text.split("\n"):
-        if _PURPOSE_ROW.fullmatch(row.strip()):
+        if _PURPOSE_ROW_PATTERN.fullmatch(row.strip()):
             is_in_procedure = True
-        elif _NUMBERED_ROW.match(row):
+        elif _NUMBERED_ROW_PATTERN.match(row):
             if is_in_procedure:
                 steps.update(prose.split_sentences(row))
         elif row.strip() and not row.startswith((" ", "\t")):
@@ -308,33 +314,36 @@ def _find_procedure_steps(part: _Part) -> frozenset[str]:
 
 def _describe_block(block: re.Match[str]) -> str:
     """Return a line such as ``[3 lines of code]`` to replace a code block."""
-    return f"{_BLOCK_MARK}{format_count(block[2].count(chr(10)), 'line')} of code]\n"
+    return f"{_BLOCK_NOTE_START}{format_count(block[2].count(chr(10)), 'line')} of code]\n"
 
 
 def _is_rule(sentence: str) -> bool:
     """Check whether a sentence asks for something, rather than only describing the program."""
-    if _STRICT_WORD.search(sentence):
+    if _STRICT_WORD_PATTERN.search(sentence):
         return True
-    return _RULE_START.search(sentence) is not None and _DESCRIPTION_START.match(sentence) is None
+    return (
+        _RULE_START_PATTERN.search(sentence) is not None
+        and _DESCRIPTION_START_PATTERN.match(sentence) is None
+    )
 
 
 def _collect_request_stems(facts: LineageFacts) -> frozenset[str]:
     """Return the first characters of each significant word in the latest prompts and the last answer."""
-    quotes = [*facts.prompts.quotes[-MAX_PROMPTS:], *facts.closing_quotes[-1:]]
+    quotes = [*facts.prompts.quotes[-MAX_COMPARED_PROMPTS:], *facts.closing_quotes[-1:]]
     texts = [quote.text[:MAX_PROMPT_CHARACTERS] for quote in quotes]
-    words = prose.significant_words("\n".join(texts))
-    return frozenset(word[:STEM_CHARACTERS] for word in words)
+    words = prose.find_significant_words("\n".join(texts))
+    return frozenset(word[:MAX_STEM_CHARACTERS] for word in words)
 
 
 def _is_about_requests(heading: str, request_stems: frozenset[str]) -> bool:
     """Check whether the requests contain all words of a heading except common words such as "guide"."""
-    if _GENERAL_HEADING.search(heading):
+    if _GENERAL_HEADING_PATTERN.search(heading):
         return False
-    words = prose.significant_words(heading) - _COMMON_HEADING_WORDS
-    return bool(words) and all(word[:STEM_CHARACTERS] in request_stems for word in words)
+    words = prose.find_significant_words(heading) - _COMMON_HEADING_WORDS
+    return bool(words) and all(word[:MAX_STEM_CHARACTERS] in request_stems for word in words)
 
 
-def _names_changed_path(sentence: str, changed_paths: Collection[str]) -> bool:
+def _mentions_changed_path(sentence: str, changed_paths: Collection[str]) -> bool:
     """Check whether a sentence mentions a changed file, or a folder with changed files except ``src/``."""
     for name in _PATH_PATTERN.findall(sentence):
         is_folder = name.endswith("/") and name != "src/"
@@ -348,14 +357,14 @@ def _names_changed_path(sentence: str, changed_paths: Collection[str]) -> bool:
 
 def _find_commands(body: str) -> list[str]:
     """Return the commands in the instructions that check, build or start something."""
-    rows = [row.strip() for block in _CODE_BLOCK.findall(body) for row in block.split("\n")]
+    rows = [row.strip() for block in _CODE_BLOCK_PATTERN.findall(body) for row in block.split("\n")]
     commands: list[str] = []
     for row in rows:
         if row and not row.startswith("#") and _is_check(row):
             commands.append(" ".join(row.split()))
-    for item in _COMMAND_ITEM.finditer(body):
+    for item in _COMMAND_ITEM_PATTERN.finditer(body):
         if _is_check(item[1]):
-            commands.append(prose.MARKUP.sub("", item[0]).strip())
+            commands.append(prose.MARKUP_PATTERN.sub("", item[0]).strip())
     return list(dict.fromkeys(commands))[:MAX_COMMANDS]
 
 
@@ -367,7 +376,7 @@ def _extract_command(row: str) -> str:
 
 
 def _is_check(command: str) -> bool:
-    if _NON_COMMAND_START.match(command):
+    if _NON_COMMAND_START_PATTERN.match(command):
         return False
     parts = shell.parse_simple_commands(command)
     return any(part.words and has_check_word(part.words) for part in parts)

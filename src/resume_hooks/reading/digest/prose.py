@@ -13,18 +13,18 @@ from resume_hooks.transcripts.client_insertions import replace_insertions
 
 # The maximum number of characters in a sentence. Longer sentences are cut.
 MAX_SENTENCE_CHARACTERS = 320
-_CODE_BLOCK = compile_lazily(
+_CODE_BLOCK_PATTERN = compile_lazily(
     r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
 )
-MARKUP = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
+MARKUP_PATTERN = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
 """The markup before the text in a list item, a heading, a quotation or a table row."""
 
-_SENTENCE_END = compile_lazily(
+_SENTENCE_END_PATTERN = compile_lazily(
     r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])"
 )
 PASTE_START, PASTE_END = "[pasted:", "end of the paste]"
 
-_ANNOUNCEMENT_START = compile_lazily(
+_ANNOUNCEMENT_START_PATTERN = compile_lazily(
     r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
     r"(?:check|read|look|verify|see|run|search|find|examine|explore|confirm|start|take|view|get|understand|clearly)\b"
     r"|(?:now,? |next,? |first,? |then,? )?i'm (?:also |now |just |still |going to be )*"
@@ -39,7 +39,7 @@ _ANNOUNCEMENT_START = compile_lazily(
 )
 """The start of a sentence that only announces the assistant's next step."""
 
-_DECISION_REQUEST = (
+_DECISION_REQUEST_PATTERN = (
     r"if you(?:'d| would)? (?:like|want|prefer)|say the word|want me to|shall i|should i|"
     r"needs? your (?:approval|confirmation|decision|go-ahead|input)|(?:pick|choose) one|your call|"
     r"(?:a|one) word from you|say so (?:explicitly|first)|(?<=, )say so"
@@ -47,20 +47,20 @@ _DECISION_REQUEST = (
 """Words that leave the decision about the next step to the user."""
 
 _OFFER_PATTERN = compile_lazily(
-    rf"\b(?:{_DECISION_REQUEST}|needs? your review|let me know|ready (?:to|for|when)|waiting for|"
+    rf"\b(?:{_DECISION_REQUEST_PATTERN}|needs? your review|let me know|ready (?:to|for|when)|waiting for|"
     r"tell me)\b",
     re.IGNORECASE,
 )
-_CLOSING_OFFER = compile_lazily(
-    rf"\b(?:{_DECISION_REQUEST}|ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
+_CLOSING_OFFER_PATTERN = compile_lazily(
+    rf"\b(?:{_DECISION_REQUEST_PATTERN}|ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
 # The maximum number of sentences at a text's end that are checked for a question.
-QUESTION_SENTENCES = 3
+MAX_LAST_SENTENCES = 3
 # The number of characters at the end of a text that are searched for a question.
-_SEARCHED_END_CHARACTERS = 1_500
+_MAX_SEARCHED_END_CHARACTERS = 1_500
 # A row without words, for example the line below a table's header.
-_WORDLESS_ROW = compile_lazily(r"[\s|:-]*")
+_WORDLESS_ROW_PATTERN = compile_lazily(r"[\s|:-]*")
 
 # The maximum number of sentences at the start of a prompt that are considered for its title.
 _MAX_TITLE_SENTENCES = 5
@@ -70,11 +70,11 @@ _MAX_TITLE_SOURCE_CHARACTERS = 4_000
 # work.
 _MIN_TITLE_BYTES = 5
 
-_BARE_COMMAND = compile_lazily(r"\s*/\S+\s*")
-_PLAN_HEADING = compile_lazily(
+_BARE_COMMAND_PATTERN = compile_lazily(r"\s*/\S+\s*")
+_PLAN_HEADING_PATTERN = compile_lazily(
     r"^#{1,3}[ \t]+(?:plan|goal|task)?(?:[ \t]*:[ \t]*|\b)(\S[^\n]*)", re.IGNORECASE | re.MULTILINE
 )
-_REQUEST_START = compile_lazily(
+_REQUEST_START_PATTERN = compile_lazily(
     r"""\A(?:
       (?:hi|hello|hey)(?:[ ]+(?:claude|there|again))?\b | (?:good[ ])?morning\b | thanks?(?:[ ]you)?\b
     | please\b | ok(?:ay)?\b | so\b | well\b | now\b | first\b(?!\s+\w+:) | alright\b
@@ -87,7 +87,7 @@ _REQUEST_START = compile_lazily(
 """Words at the start of a request that do not describe its subject."""
 
 
-COMMAND_TEMPLATE = compile_lazily(
+COMMAND_TEMPLATE_PATTERN = compile_lazily(
     r"\s*## User Input\s*\n```text\n(.*?)\n?```\s*\n(?:You \*\*MUST\*\*|Consider)[^\n]*user input[^\n]*\n(.*)",
     re.DOTALL,
 )
@@ -101,7 +101,7 @@ def keep_typed_text(text: str) -> str:
     Texts that the client inserted, pasted texts, and a command's template around the user's words
     are left out.
     """
-    filled_in = COMMAND_TEMPLATE.match(text)
+    filled_in = COMMAND_TEMPLATE_PATTERN.match(text)
     if filled_in is not None:
         text = filled_in[1]
     return replace_insertions(text, lambda _: "")
@@ -116,7 +116,7 @@ def mark_pastes(text: str) -> str:
 
 def remove_code_blocks(text: str) -> str:
     """Return a text without its code blocks."""
-    return _CODE_BLOCK.sub("", text)
+    return _CODE_BLOCK_PATTERN.sub("", text)
 
 
 def join_wrapped_rows(text: str) -> str:
@@ -128,8 +128,10 @@ def join_wrapped_rows(text: str) -> str:
     rows: list[str] = []
     previous = ""
     for row in text.split("\n"):
-        is_wrapped = len(previous) >= MIN_WRAPPED_CHARACTERS and not _COMPLETE_ROW.search(previous)
-        if is_wrapped and row.strip() and _SEPARATE_ROW.match(row) is None:
+        is_wrapped = len(previous) >= MIN_WRAPPED_CHARACTERS and not _COMPLETE_ROW_PATTERN.search(
+            previous
+        )
+        if is_wrapped and row.strip() and _SEPARATE_ROW_PATTERN.match(row) is None:
             rows[-1] = f"{rows[-1].rstrip()} {row.strip()}"
         else:
             rows.append(row)
@@ -139,9 +141,9 @@ def join_wrapped_rows(text: str) -> str:
 
 # The minimum number of characters in a line that may have been wrapped.
 MIN_WRAPPED_CHARACTERS = 50
-_SEPARATE_ROW = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
+_SEPARATE_ROW_PATTERN = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
 """The start of a line that never continues the line before it."""
-_COMPLETE_ROW = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")
+_COMPLETE_ROW_PATTERN = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")
 """A line that the next line never continues: it ends a sentence, or is a heading or a table row."""
 
 
@@ -151,9 +153,9 @@ def split_sentences(text: str) -> Iterator[str]:
     Code blocks are skipped.
     """
     for row in remove_code_blocks(text).split("\n"):
-        row_text = MARKUP.sub("", row).strip()
-        if _WORDLESS_ROW.fullmatch(row_text) is None:
-            for sentence in _SENTENCE_END.split(row_text):
+        row_text = MARKUP_PATTERN.sub("", row).strip()
+        if _WORDLESS_ROW_PATTERN.fullmatch(row_text) is None:
+            for sentence in _SENTENCE_END_PATTERN.split(row_text):
                 if len(sentence.strip()) > 1:
                     yield cut_line(sentence)
 
@@ -173,7 +175,7 @@ def straighten_apostrophes(text: str) -> str:
 
 def is_announcement(sentence: str) -> bool:
     """Check whether a sentence only announces the assistant's next step."""
-    return _ANNOUNCEMENT_START.match(straighten_apostrophes(sentence)) is not None
+    return _ANNOUNCEMENT_START_PATTERN.match(straighten_apostrophes(sentence)) is not None
 
 
 def is_question(sentence: str) -> bool:
@@ -187,12 +189,12 @@ def find_last_sentences(text: str) -> list[str]:
     Code blocks are removed first, because otherwise the searched part could start inside a code
     block.
     """
-    return list(split_sentences(remove_code_blocks(text)[-_SEARCHED_END_CHARACTERS:]))
+    return list(split_sentences(remove_code_blocks(text)[-_MAX_SEARCHED_END_CHARACTERS:]))
 
 
 def ends_with_question_or_offer(text: str) -> bool:
     """Check whether one of the last sentences of a text asks or offers something."""
-    last_sentences = find_last_sentences(text)[-QUESTION_SENTENCES:]
+    last_sentences = find_last_sentences(text)[-MAX_LAST_SENTENCES:]
     offers = [
         _OFFER_PATTERN.search(straighten_apostrophes(sentence)) for sentence in last_sentences
     ]
@@ -201,8 +203,8 @@ def ends_with_question_or_offer(text: str) -> bool:
 
 def find_last_question(text: str) -> str:
     """Return the last sentence that asks or offers something if it is near the end, else ``""``."""
-    for sentence in reversed(find_last_sentences(text)[-QUESTION_SENTENCES:]):
-        if is_question(sentence) or _CLOSING_OFFER.search(straighten_apostrophes(sentence)):
+    for sentence in reversed(find_last_sentences(text)[-MAX_LAST_SENTENCES:]):
+        if is_question(sentence) or _CLOSING_OFFER_PATTERN.search(straighten_apostrophes(sentence)):
             return sentence
     return ""
 
@@ -212,14 +214,14 @@ def find_request_at_end(text: str) -> str:
 
     If none of the last sentences asks or offers anything, return ``""``.
     """
-    last_sentences = find_last_sentences(text)[-QUESTION_SENTENCES:]
+    last_sentences = find_last_sentences(text)[-MAX_LAST_SENTENCES:]
     for index, sentence in enumerate(last_sentences):
-        if is_question(sentence) or _CLOSING_OFFER.search(straighten_apostrophes(sentence)):
+        if is_question(sentence) or _CLOSING_OFFER_PATTERN.search(straighten_apostrophes(sentence)):
             return cut_line(" ".join(last_sentences[index:]))
     return ""
 
 
-_WORD = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
+_WORD_PATTERN = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
 _FREQUENT_WORDS = frozenset({
     "the", "and", "for", "you", "can", "this", "that", "with", "not", "are", "was", "but", "all", "now", "please",
     "have", "has", "use", "will", "just", "out", "let", "yes", "what", "how", "why", "should", "would", "could", "then",
@@ -229,9 +231,9 @@ _FREQUENT_WORDS = frozenset({
 """Frequent words that do not help to identify the subject of the work."""
 
 
-def significant_words(text: str) -> frozenset[str]:
+def find_significant_words(text: str) -> frozenset[str]:
     """Return the words of a text in lower case, without frequent words."""
-    return frozenset(_WORD.findall(text.lower())) - _FREQUENT_WORDS
+    return frozenset(_WORD_PATTERN.findall(text.lower())) - _FREQUENT_WORDS
 
 
 def make_goal_title(prompts: Iterable[str]) -> str:
@@ -243,13 +245,13 @@ def make_goal_title(prompts: Iterable[str]) -> str:
     """
     for prompt in prompts:
         typed_words = keep_typed_text(prompt[:_MAX_TITLE_SOURCE_CHARACTERS])
-        if _BARE_COMMAND.fullmatch(typed_words):
+        if _BARE_COMMAND_PATTERN.fullmatch(typed_words):
             continue
         for sentence, _ in zip(
             split_sentences(typed_words), range(_MAX_TITLE_SENTENCES), strict=False
         ):
             if sentence.endswith(":"):
-                heading = _PLAN_HEADING.search(typed_words)
+                heading = _PLAN_HEADING_PATTERN.search(typed_words)
             else:
                 heading = None
             title = _strip_polite_words(heading[1] if heading else sentence)
@@ -261,6 +263,6 @@ def make_goal_title(prompts: Iterable[str]) -> str:
 def _strip_polite_words(sentence: str) -> str:
     """Return a request without polite words, filler words and final punctuation."""
     words = re.sub(r"https?://(?:www\.)?", "", sentence).strip()
-    while match := _REQUEST_START.match(words):
+    while match := _REQUEST_START_PATTERN.match(words):
         words = words[match.end() :].rstrip("?")
     return words.rstrip(" .:;,")

@@ -16,20 +16,20 @@ from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, read_branch
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-_PULL_REQUEST_URL = compile_lazily(
+_PULL_REQUEST_URL_PATTERN = compile_lazily(
     r"(?:\"url\":\s*\"|(?:\A|\n)(?:url:)?\s*)(https://[^\s\"'<>)\]]{1,300}/pull/(\d{1,9}))(?=[\s\"]|\Z)"
 )
 """The address of a pull request, which may be among other addresses in the output of a command."""
 
-_NUMBER_ARGUMENT = compile_lazily(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
-_END_MESSAGE = compile_lazily(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
-_END_STATE = compile_lazily(
+_NUMBER_ARGUMENT_PATTERN = compile_lazily(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
+_END_MESSAGE_PATTERN = compile_lazily(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
+_END_STATE_PATTERN = compile_lazily(
     r"(?:\bstate\"?\s{0,3}[:=]\s{0,3}\"?|(?:\A|\n)(?:#?\d{1,9} )?)(MERGED|CLOSED)\b"
 )
 """The output of ``gh pr view`` for a pull request that was merged or closed."""
 
-_PULL_REQUEST_REFERENCE = compile_lazily(r"#(\d{1,9})\b|/pull/(\d{1,9})\b")
-_WAITING_WORD = compile_lazily(
+_PULL_REQUEST_REFERENCE_PATTERN = compile_lazily(r"#(\d{1,9})\b|/pull/(\d{1,9})\b")
+_WAITING_WORD_PATTERN = compile_lazily(
     r"\b(?:on hold|hold(?:ing)? off|wait(?:s|ing)?|paused?|blocked|until|once)\b", re.IGNORECASE
 )
 
@@ -66,9 +66,9 @@ class PullRequests(NamedTuple):
 
     def has_wait_ended(self, text: str, position: RecordPosition) -> bool:
         """Check whether a text waits for a pull request that was merged or closed after ``position``."""
-        if _WAITING_WORD.search(text) is None:
+        if _WAITING_WORD_PATTERN.search(text) is None:
             return False
-        numbers = [match[1] or match[2] for match in _PULL_REQUEST_REFERENCE.finditer(text)]
+        numbers = [match[1] or match[2] for match in _PULL_REQUEST_REFERENCE_PATTERN.finditer(text)]
         end_orders = [
             self.end_positions[number].order for number in numbers if number in self.end_positions
         ]
@@ -102,15 +102,15 @@ def _process_call(
     end_positions: dict[str, RecordPosition],
 ) -> None:
     """Process a ``gh pr`` command, which may create, merge, close or reopen a pull request."""
-    number = _find_number(arguments)
+    number = _find_pull_request_number(arguments)
     if verb == "create" or (verb == "view" and not number):
-        if url_match := _PULL_REQUEST_URL.search(run.output):
+        if url_match := _PULL_REQUEST_URL_PATTERN.search(run.output):
             head_branch = _find_option_value(arguments, "--head", "-H") if verb == "create" else ""
             requests.append(
                 PullRequest(url_match[1], url_match[2], head_branch or branch, run.result_position)
             )
     elif verb in {"merge", "close"} and "--auto" not in arguments:
-        end_match = _END_MESSAGE.search(run.output)
+        end_match = _END_MESSAGE_PATTERN.search(run.output)
         number = number or (end_match[1] if end_match else "")
         if number:
             end_positions[number] = run.result_position
@@ -122,18 +122,18 @@ def _process_view(
     arguments: Sequence[str], run: ShellRun, end_positions: dict[str, RecordPosition]
 ) -> None:
     """Process a ``gh pr view`` if it shows that a pull request was merged or closed."""
-    number = _find_number(arguments)
-    url_match = _PULL_REQUEST_URL.search(run.output)
+    number = _find_pull_request_number(arguments)
+    url_match = _PULL_REQUEST_URL_PATTERN.search(run.output)
     if not number and url_match is not None:
         number = url_match[2]
-    if number and _END_STATE.search(run.output):
+    if number and _END_STATE_PATTERN.search(run.output):
         end_positions.setdefault(number, run.result_position)
 
 
-def _find_number(arguments: Sequence[str]) -> str:
+def _find_pull_request_number(arguments: Sequence[str]) -> str:
     """Return the number of the first pull request in a command's arguments, or ``""``."""
     for word in shell.select_operands(arguments):
-        if match := _NUMBER_ARGUMENT.fullmatch(word):
+        if match := _NUMBER_ARGUMENT_PATTERN.fullmatch(word):
             return str(match[1] or match[2])
     return ""
 

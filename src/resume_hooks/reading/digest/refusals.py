@@ -21,7 +21,9 @@ from resume_hooks.reading.digest.shell import (
 )
 from resume_hooks.transcripts.records import WRITING_TOOLS, get_string, list_objects
 
-MAX_SUBJECT_CHARACTERS = 120  # The maximum number of characters shown of a refused call's subject.
+MAX_SUBJECT_CHARACTERS = (
+    120  # The maximum number of characters of a refused call's subject that are shown.
+)
 _MESSAGE_OPTIONS = frozenset(
     {"-m", "-am", "-F", "--message", "--file", "-b", "--body", "--body-file", "-t", "--title"}
 )
@@ -31,11 +33,11 @@ _STAGING_COMMAND = ("git", "add")
 
 
 def list_refusals(
-    facts: LineageFacts, commands: Sequence[ShellCommand], *, with_words: bool
+    facts: LineageFacts, commands: Sequence[ShellCommand], *, with_reason: bool
 ) -> Iterator[DigestEntry]:
     """Yield the refused calls that were not allowed later.
 
-    With ``with_words``, these are the calls that the user refused with a reason. Otherwise, they
+    With ``with_reason``, these are the calls that the user refused with a reason. Otherwise, they
     are the calls that a rule refused or that the user refused without words. A plan to which the
     user replied with words is never included, because the talk contains these words.
     """
@@ -44,7 +46,7 @@ def list_refusals(
         if call.tool_name == PLAN_TOOL and quote.text:
             continue
         has_user_words = is_by_user and bool(quote.text)
-        if has_user_words == with_words and not _was_allowed_later(refusal, facts, commands):
+        if has_user_words == with_reason and not _was_allowed_later(refusal, facts, commands):
             subject = cut_line(_find_subject(call), MAX_SUBJECT_CHARACTERS)
             label = f"refused by {'the user' if is_by_user else 'a rule'}: {call.tool_name} {subject}".rstrip()
             yield make_entry(f"{label}: {quote.text}".rstrip(": "), quote.position)
@@ -80,7 +82,7 @@ def _was_allowed_later(
 def _has_run_later(refused_command: str, later_commands: Sequence[ShellCommand]) -> bool:
     """Check whether a refused command, or all of its parts that change something, ran later."""
     refused_key = make_command_key(refused_command)
-    if any(command.key == refused_key for command in later_commands):
+    if any(command.command_key == refused_key for command in later_commands):
         return True
     refused_calls: Sequence[tuple[str, ...]] = _list_changing_commands(
         parse_simple_commands(refused_command)

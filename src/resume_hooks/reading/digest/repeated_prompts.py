@@ -9,11 +9,11 @@ from resume_hooks.reading.digest.prose import PASTE_END
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MIN_PROMPT_CHARACTERS = 1_000  # The minimum number of characters in a prompt that is shortened.
-MAX_WORDS = 20_000  # The maximum number of words in a prompt that are compared.
+MAX_PROMPT_WORDS = 20_000  # The maximum number of words in a prompt that are compared.
 # The minimum number of successive words that a repeated part and a later prompt have in common.
-COMPARED_WORDS = 12
+MIN_COMMON_WORDS = 12
 MIN_REPEATED_WORDS = 60  # The minimum number of words in a repeated part that is replaced.
-_WORD = compile_lazily(r"[^\W_]+")
+_WORD_PATTERN = compile_lazily(r"[^\W_]+")
 
 
 class LaterPrompts:
@@ -25,19 +25,19 @@ class LaterPrompts:
     def shorten_prompt(self, text: str, position: RecordPosition) -> str:
         """Replace the parts of a prompt that a later prompt repeats with references to the later prompt.
 
-        Markup and line breaks may differ. ``position`` is the position of the prompt, which is then
-        added to the later prompts.
+        Markup and line breaks may differ. ``position`` is the position of the prompt. The prompt is
+        then added to the later prompts with which earlier ones are compared.
         """
         if len(text) < MIN_PROMPT_CHARACTERS:
             return text
         # Spaces replace the mark at a paste's end, because the words in the mark must not be
         # compared.
         searched_text = text.replace(PASTE_END, " " * len(PASTE_END))
-        words = list(islice(_WORD.finditer(searched_text), MAX_WORDS))
+        words = list(islice(_WORD_PATTERN.finditer(searched_text), MAX_PROMPT_WORDS))
         lower_words = [word[0].lower() for word in words]
         sequences: list[str] = []
-        for start in range(len(words) - COMPARED_WORDS + 1):
-            sequences.append(" ".join(lower_words[start : start + COMPARED_WORDS]))
+        for start in range(len(words) - MIN_COMMON_WORDS + 1):
+            sequences.append(" ".join(lower_words[start : start + MIN_COMMON_WORDS]))
         pieces: list[str] = []
         shown_end = 0
         for start, end in self._find_repeated_parts(sequences):
@@ -64,7 +64,7 @@ class LaterPrompts:
             position = self._positions.get(sequence)
             if position is None:
                 continue
-            end = start + COMPARED_WORDS
+            end = start + MIN_COMMON_WORDS
             if (
                 parts
                 and start <= parts[-1][1]

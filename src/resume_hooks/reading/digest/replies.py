@@ -19,13 +19,18 @@ MAX_QUOTED_CHARACTERS = 200
 ANSWERED_MARK = "[in answer to: "
 """The start of the row that quotes the words to which a reply refers."""
 
-_WORD = compile_lazily(r"[^\W_]+(?:['\u2019]\w+)?")
-_LIST_ITEM = compile_lazily(
+_WORD_PATTERN = compile_lazily(r"[^\W_]+(?:['\u2019]\w+)?")
+_LIST_ITEM_PATTERN = compile_lazily(
     r"[\s>#*_(\-\u2022]*(?:(?:option|approach|choice|variant)\s+)?(\d{1,2}|[a-h])[*_]*[.):\]][*_]*\s*(\S.*)",
     re.IGNORECASE,
 )
-_LABEL = compile_lazily(r"\d{1,2}|[a-h]")
-_ORDINALS = {"first": ("1", "a"), "second": ("2", "b"), "third": ("3", "c"), "fourth": ("4", "d")}
+_LABEL_PATTERN = compile_lazily(r"\d{1,2}|[a-h]")
+_LABELS_BY_ORDINAL = {
+    "first": ("1", "a"),
+    "second": ("2", "b"),
+    "third": ("3", "c"),
+    "fourth": ("4", "d"),
+}
 _FILLER_WORDS = frozenset({
     "yes", "ok", "okay", "sure", "please", "let's", "lets", "go", "with", "for", "do", "option", "options", "number",
     "the", "and", "one", "choice", "i", "want", "take", "prefer", "it", "then", "only", "just", "first",
@@ -58,7 +63,7 @@ def may_refer_to_answer(text: str) -> bool:
     """Check whether a text is a short reply that may refer to words of the previous answer."""
     if len(text) > MAX_REPLY_CHARACTERS:
         return False
-    words = _WORD.findall(text.lower())
+    words = _WORD_PATTERN.findall(text.lower())
     if not words or len(words) > MAX_REPLY_WORDS:
         return False
     return words[0] in _ASSENT_WORDS or bool(_find_mentioned_labels(words))
@@ -71,10 +76,10 @@ def find_answered_words(reply: str, answer: str) -> str:
     """
     if not may_refer_to_answer(reply):
         return ""
-    words = _WORD.findall(reply.lower())
+    words = _WORD_PATTERN.findall(reply.lower())
     if options := _find_mentioned_options(words, answer):
         return " / ".join(options)
-    if words[0] in _ASSENT_WORDS or all(_LABEL.fullmatch(word) for word in words):
+    if words[0] in _ASSENT_WORDS or all(_LABEL_PATTERN.fullmatch(word) for word in words):
         return _add_listed_items(prose.find_last_question(answer), answer)
     return ""
 
@@ -89,11 +94,11 @@ def _add_listed_items(question: str, answer: str) -> str:
     items: list[str] = []
     is_inside = False
     for row in answer.split("\n"):
-        bare = prose.MARKUP.sub("", row).strip()
+        bare = prose.MARKUP_PATTERN.sub("", row).strip()
         if bare.endswith(question):
             items = []
             is_inside = True
-        elif is_inside and bare and prose.MARKUP.match(row):
+        elif is_inside and bare and prose.MARKUP_PATTERN.match(row):
             items.append(bare)
     if items:
         return f"{question} {' / '.join(items)}"
@@ -102,16 +107,18 @@ def _add_listed_items(question: str, answer: str) -> str:
 
 def is_simple_reply(reply: str) -> bool:
     """Check whether a reply only agrees, disagrees or names an option."""
-    words = set(_WORD.findall(reply.lower()))
+    words = set(_WORD_PATTERN.findall(reply.lower()))
     if not words or len(reply) > MAX_REPLY_CHARACTERS:
         return False
-    labels = {word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS}
+    labels = {
+        word for word in words if _LABEL_PATTERN.fullmatch(word) or word in _LABELS_BY_ORDINAL
+    }
     return words <= labels | _FILLER_WORDS | _ASSENT_WORDS
 
 
 def _find_mentioned_labels(words: Sequence[str]) -> list[str]:
     """Return the labels and ordinals in a reply, or none if the reply contains other meaningful words."""
-    named = [word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS]
+    named = [word for word in words if _LABEL_PATTERN.fullmatch(word) or word in _LABELS_BY_ORDINAL]
     if set(words) <= {*named, *_FILLER_WORDS}:
         return named
     return []
@@ -127,10 +134,10 @@ def _find_mentioned_options(words: Sequence[str], answer: str) -> list[str]:
         return []
     items: dict[str, str] = {}
     for row in answer.split("\n"):
-        if item := _LIST_ITEM.match(row):
+        if item := _LIST_ITEM_PATTERN.match(row):
             items[item[1].lower()] = row.strip()
     options: list[str] = []
     for word in named:
-        labels = _ORDINALS.get(word, (word,))
+        labels = _LABELS_BY_ORDINAL.get(word, (word,))
         options += [items[label] for label in labels if label in items][:1]
     return options

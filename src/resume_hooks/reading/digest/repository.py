@@ -24,17 +24,17 @@ from resume_hooks.system.text import format_count, plain_line, quote_name
 # The maximum number of seconds that git has to answer, counted from the start of the query.
 MAX_GIT_SECONDS = 0.3
 
-NO_QUERY = "not asked"
-NO_ANSWER = "no answer"
+NO_QUERY_NOTE = "not asked"
+NO_ANSWER_NOTE = "no answer"
 REWRITTEN_NOTE = "rewritten after it was pushed: needs a force-push"
-MAX_BRANCH_CHARACTERS = 80  # The maximum number of characters shown of a branch's name.
+MAX_BRANCH_CHARACTERS = 80  # The maximum number of characters of a branch's name that are shown.
 # The number of bytes at the end of a branch's reflog that are searched for the branch's earlier
 # tips.
 MAX_REFLOG_BYTES = 1 << 20
 
-_STATUS_ARGUMENTS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
-_COUNT_ARGUMENTS = ("rev-list", "--count", "--since={since}", "HEAD", "--")
-_UPSTREAM_ARGUMENTS = ("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}")
+_GIT_STATUS_ARGUMENTS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
+_COMMIT_COUNT_ARGUMENTS = ("rev-list", "--count", "--since={since}", "HEAD", "--")
+_UPSTREAM_TIP_ARGUMENTS = ("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}")
 
 # The number of spaces before the path in a row of ``git status``, by the row's prefix.
 _SPACES_BEFORE_PATH = {
@@ -54,7 +54,7 @@ class RepositoryState(NamedTuple):
 
     ``dirty_paths`` are the paths with uncommitted changes, including new files, relative to
     ``root``. ``staged_paths``, ``untracked_paths`` and ``conflicting_paths`` are subsets of
-    ``dirty_paths``. ``branch`` is ``""`` if no branch is checked out. ``ahead`` and ``behind`` are
+    ``dirty_paths``. ``branch`` is ``""`` if no branch is checked out. ``ahead_count`` and ``behind_count`` are
     the numbers of commits by which the branch is ahead of and behind its upstream, or 0 if there is
     no upstream. ``is_rewritten`` means that the tip of the upstream was once the tip of this branch
     but is no longer its ancestor, so that a push must be forced.
@@ -64,8 +64,8 @@ class RepositoryState(NamedTuple):
     root: str = ""
     dirty_paths: frozenset[str] = frozenset()
     branch: str = ""
-    ahead: int = 0
-    behind: int = 0
+    ahead_count: int = 0
+    behind_count: int = 0
     is_rewritten: bool = False
     staged_paths: frozenset[str] = frozenset()
     untracked_paths: frozenset[str] = frozenset()
@@ -75,12 +75,12 @@ class RepositoryState(NamedTuple):
 class _GitStatus(NamedTuple):
     """The parsed output of ``git status``.
 
-    ``ahead`` and ``behind`` are the numbers of commits by which the branch differs from its
+    ``ahead_count`` and ``behind_count`` are the numbers of commits by which the branch differs from its
     upstream.
     """
 
-    ahead: int
-    behind: int
+    ahead_count: int
+    behind_count: int
     dirty_paths: frozenset[str]
     staged_paths: frozenset[str]
     untracked_paths: frozenset[str]
@@ -119,13 +119,15 @@ class GitQuery:
             if not view.is_bare:
                 # Git would have to read file contents to detect renames.
                 rename_options = ["--no-renames"] if view.is_partial else []
-                count_arguments = [word.format(since=start_time) for word in _COUNT_ARGUMENTS]
+                count_arguments = [
+                    word.format(since=start_time) for word in _COMMIT_COUNT_ARGUMENTS
+                ]
                 self._runs = [
-                    view.start_git(*_STATUS_ARGUMENTS, *rename_options),
+                    view.start_git(*_GIT_STATUS_ARGUMENTS, *rename_options),
                     view.start_git(*count_arguments),
                 ]
                 if view.has_upstream:
-                    self._runs.append(view.start_git(*_UPSTREAM_ARGUMENTS))
+                    self._runs.append(view.start_git(*_UPSTREAM_TIP_ARGUMENTS))
             self._view = view
 
     def __enter__(self) -> Self:
@@ -147,30 +149,30 @@ class GitQuery:
         self._query_thread.join()
         view = self._view
         if view is None:
-            return RepositoryState(NO_QUERY)
+            return RepositoryState(NO_QUERY_NOTE)
         outputs = [view.read_output(run, self._deadline) for run in self._runs]
         if not outputs or outputs[0] == b"":
-            return RepositoryState(NO_ANSWER)
+            return RepositoryState(NO_ANSWER_NOTE)
         status, count, *upstream = outputs
         if status is None:
-            return RepositoryState(NO_QUERY)
+            return RepositoryState(NO_QUERY_NOTE)
         parsed = _parse_status(status)
         tip = upstream[0].strip() if upstream and upstream[0] else b""
-        is_rewritten = parsed.behind > 0 and bool(tip) and _was_branch_tip(view.reflog, tip)
+        is_rewritten = parsed.behind_count > 0 and bool(tip) and _was_branch_tip(view.reflog, tip)
         branch = plain_line(os.fsencode(view.branch).decode("utf-8", "replace"))
         state = RepositoryState(
             "",
             self._root,
             parsed.dirty_paths,
             branch,
-            parsed.ahead,
-            parsed.behind,
+            parsed.ahead_count,
+            parsed.behind_count,
             is_rewritten,
             parsed.staged_paths,
             parsed.untracked_paths,
             parsed.conflicting_paths,
         )
-        return state._replace(description=_format_state(state, (count or b"").strip()))
+        return state._replace(description=_describe_state(state, (count or b"").strip()))
 
 
 def _parse_status(status: bytes) -> _GitStatus:
@@ -216,21 +218,21 @@ def _was_branch_tip(reflog: str, commit: bytes) -> bool:
     return any(commit in line.split(b" ", 2)[:2] for line in lines)
 
 
-def _format_state(state: RepositoryState, count: bytes) -> str:
+def _describe_state(state: RepositoryState, commit_count: bytes) -> str:
     parts = [
         f"branch {quote_name(state.branch[:MAX_BRANCH_CHARACTERS])}"
         if state.branch
         else "no branch (detached)"
     ]
-    if count.isdigit():
-        parts.append(f"{format_count(int(count), 'commit')} since the session began")
-    if state.ahead:
-        parts.append(f"{format_count(state.ahead, 'commit')} ahead of its upstream")
-    if state.behind:
+    if commit_count.isdigit():
+        parts.append(f"{format_count(int(commit_count), 'commit')} since the session began")
+    if state.ahead_count:
+        parts.append(f"{format_count(state.ahead_count, 'commit')} ahead of its upstream")
+    if state.behind_count:
         parts.append(
-            f"{state.behind} behind"
-            if state.ahead
-            else f"{format_count(state.behind, 'commit')} behind its upstream"
+            f"{state.behind_count} behind"
+            if state.ahead_count
+            else f"{format_count(state.behind_count, 'commit')} behind its upstream"
         )
     if state.is_rewritten:
         parts.append(REWRITTEN_NOTE)

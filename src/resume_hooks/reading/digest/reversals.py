@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-_WORD = compile_lazily(r"[^\W_][\w./%$€-]*")
+_WORD_PATTERN = compile_lazily(r"[^\W_][\w./%$€-]*")
 # A number, a constant, a name with a dot or a slash, or a weekday.
 _VALUE_PATTERN = compile_lazily(
     r".*\d.*|[A-Z][A-Z0-9_]+|\S*[._/]\S+|(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)days?"
@@ -24,59 +24,63 @@ _VALUE_PATTERN = compile_lazily(
 # A unit such as "MB". Units are removed because a word in capitals looks like a constant.
 _UNIT_PATTERN = compile_lazily(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")
 # The start of a line that a program printed.
-_LOG_LINE = compile_lazily(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")
+_LOG_LINE_PATTERN = compile_lazily(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")
 # A number with its unit or with the name of what it counts.
-_MEASUREMENT = compile_lazily(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")
-_QUOTED_TEXT = compile_lazily(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
+_MEASUREMENT_PATTERN = compile_lazily(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")
+_QUOTED_TEXT_PATTERN = compile_lazily(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
 # This pattern and the next two match lower-case text, because ignoring the case would take twice as
 # long.
-_STATING_WORD = compile_lazily(
+_STATING_WORD_PATTERN = compile_lazily(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
     r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b"
 )
-_BINDING_WORD = compile_lazily(
+_BINDING_WORD_PATTERN = compile_lazily(
     r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b"
 )
-"""Words in a sentence that a later sentence can revoke although it does not state a fact."""
+"""Words that show that a sentence, although it states no fact, can be revoked by a later sentence.
+"""
 
-_CHANGE_PHRASE = compile_lazily(
+_CHANGE_PHRASE_PATTERN = compile_lazily(
     r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
     r"forget (?:that|what|the)|from now on|on second thought|rather than|switch(?:ed)? (?:back )?to|make (?:it|that)|"
     r"now (?:is|it's)|(?:is|are) now|change of plan|update:|revert(?:ed)?|let's change|i was wrong|agreed on|"
     r"(?:moved|changed?|switch(?:ed)?) (?:the|our|my|it|that)|"
     r"new (?:rule|value|limit|name|plan|goal|target)(?=[^:]*:))\b"
 )
-_CHOICE_OBJECT = compile_lazily(
+_CHOICE_OBJECT_PATTERN = compile_lazily(
     r"\bfor (?:the|our|my|all) ([^,.;:!?]{3,60}?)"
     r"(?=\s+(?:use|i|we|prefer|like|let's|instead|today|now|please)\b|[,.;:!?]|\Z)",
     re.IGNORECASE,
 )
 """The purpose of a choice, such as "the tests" in "for the tests, use pytest"."""
 
-_REPLACED_NAME = compile_lazily(
+_REPLACED_NAME_PATTERN = compile_lazily(
     r"\b(?:instead of|rather than|replacing|replace|(?:switch|move|migrate)(?:d|ed)? (?:away )?from)\s+"
     r"(?:the |our |my |an? )?[`\"']?([a-z][\w.+#/-]{2,})"
 )
 """The name of a thing that the statement replaces, such as "tox" in "instead of tox"."""
 
-_CHOOSING_WORDS = r"\b(?:use|using|go with|call(?:ed)?|name(?:d)?|prefer|choose|pick|take)\s+(?:\S+\s+){0,2}[`\"']?"
+_CHOOSING_WORDS_PATTERN = (
+    r"\b(?:use|using|go with|call(?:ed)?|name(?:d)?|prefer|choose|"
+    r"pick|take)\s+(?:\S+\s+){0,2}[`\"']?"
+)
 """Words before the name of a chosen thing, such as "use"."""
 
-_REFUSING_WORD = compile_lazily(
+_REFUSING_WORD_PATTERN = compile_lazily(
     r"\b(?:never|not|don't|avoid|no|without|both|also|too|support)\b|\?\W*\Z"
 )
-"""Words in a statement that chooses nothing or more than one thing."""
+"""Words that show that a statement chooses nothing, or more than one thing."""
 
-_NAME_WITH_VERSION = compile_lazily(
+_NAME_WITH_VERSION_PATTERN = compile_lazily(
     r"\b([a-z][a-z+#]{2,}(?:\.[a-z]+)?) v?(\d+(?:\.\d+)*)\b(?!\.?\d|%|-)"
 )
 """A name that is followed by a version number."""
 
-_CHOOSES_VERSION = compile_lazily(
+_VERSION_CHOICE_PATTERN = compile_lazily(
     r"\b(?:use|using|go with|prefer|upgrade|downgrade|switch|stay (?:on|with)|target|"
     r"(?:seems?|looks?|is) (?:sensible|good|right|fine|ok|best|better))\b"
 )
-_COUNTING_WORDS = frozenset({
+_WORDS_BEFORE_NUMBERS = frozenset({
     "step", "phase", "option", "issue", "line", "lines", "task", "item", "part", "section", "round", "day", "page",
     "record", "row", "test", "tests", "job", "number", "level", "case", "chapter", "figure", "table", "stage", "top",
     "last", "first", "next", "than", "least", "most", "about", "for", "and", "from", "with", "only", "over", "under",
@@ -97,11 +101,13 @@ _STOP_WORDS = frozenset({
 
 # The minimum number of words that two sentences about the same subject have in common.
 MIN_SHARED_WORDS = 2
-# The minimum fraction of words in common if the two sentences only differ in a value.
+# The minimum fraction of words that two sentences must have in common to count as the same
+# statement with a different value.
 MIN_SAME_SUBJECT_FRACTION = 0.75
-# The minimum fraction of words in common if the later sentence announces a change.
+# The minimum fraction of words that two sentences must have in common if the later one announces a
+# change.
 MIN_SIMILAR_SUBJECT_FRACTION = 0.4
-# The maximum number of statements, the latest ones, that are compared with each other.
+# The number of latest statements that are compared with each other.
 MAX_COMPARED_STATEMENTS = 300
 
 
@@ -139,7 +145,7 @@ def find_revoked_statements(statements: Sequence[str]) -> dict[int, int]:
         if (
             values
             or announces_change(statements[index])
-            or _STATING_WORD.search(statements[index].lower())
+            or _STATING_WORD_PATTERN.search(statements[index].lower())
         ):
             for word in subject_words:
                 indexes_by_word.setdefault(word, []).append(index)
@@ -162,7 +168,7 @@ def find_binding_statements(statements: Sequence[str]) -> list[int]:
 
 def announces_change(statement: str) -> bool:
     """Check whether a statement explicitly changes an earlier statement."""
-    return _CHANGE_PHRASE.search(statement.lower()) is not None
+    return _CHANGE_PHRASE_PATTERN.search(statement.lower()) is not None
 
 
 def find_corrected_sentences(
@@ -185,7 +191,7 @@ def find_corrected_sentences(
         # collecting all words in each sentence.
         if len(
             change_words.intersection(sentence.lower().split())
-        ) < MIN_SHARED_WORDS - 1 or not _STATING_WORD.search(sentence.lower()):
+        ) < MIN_SHARED_WORDS - 1 or not _STATING_WORD_PATTERN.search(sentence.lower()):
             continue
         old_words, old_values = _parse_statement(sentence)
         if len(old_words & change_words) < MIN_SHARED_WORDS:
@@ -222,24 +228,26 @@ def _weigh_words(statements: Iterable[_StatementWords]) -> dict[str, float]:
 def _is_revoked(
     statements: Sequence[str],
     indexes: tuple[int, int],
-    words: Mapping[int, _StatementWords],
+    words_by_index: Mapping[int, _StatementWords],
     weights: Mapping[str, float],
 ) -> bool:
     """Check whether the later of two statements revokes the earlier one.
 
     ``indexes`` contains the index of the earlier statement and the index of the later statement.
     """
-    (old_words, old_values), (new_words, new_values) = (words[index] for index in indexes)
+    (old_words, old_values), (new_words, new_values) = (words_by_index[index] for index in indexes)
     similarity = _measure_similarity(old_words, new_words, weights)
     old_statement, new_statement = (statements[index] for index in indexes)
     if (
         similarity < MIN_SIMILAR_SUBJECT_FRACTION
         and not announces_change(new_statement)
-        and _REPLACED_NAME.search(new_statement.lower()) is None
+        and _REPLACED_NAME_PATTERN.search(new_statement.lower()) is None
     ):
         return False
-    if _STATING_WORD.search(old_statement.lower()) or _BINDING_WORD.search(old_statement.lower()):
-        if similarity >= MIN_SIMILAR_SUBJECT_FRACTION and _give_different_numbers(
+    if _STATING_WORD_PATTERN.search(old_statement.lower()) or _BINDING_WORD_PATTERN.search(
+        old_statement.lower()
+    ):
+        if similarity >= MIN_SIMILAR_SUBJECT_FRACTION and _have_different_numbers(
             old_statement, new_statement
         ):
             return True
@@ -249,7 +257,7 @@ def _is_revoked(
         if (
             is_similar
             and announces_change(new_statement)
-            and words[indexes[0]] != words[indexes[1]]
+            and words_by_index[indexes[0]] != words_by_index[indexes[1]]
         ):
             return True
     if _is_thing_replaced(old_statement, new_statement):
@@ -258,14 +266,14 @@ def _is_revoked(
     return (
         has_other_value
         and similarity >= MIN_SAME_SUBJECT_FRACTION
-        and _STATING_WORD.search(new_statement.lower()) is not None
+        and _STATING_WORD_PATTERN.search(new_statement.lower()) is not None
     )
 
 
-def _give_different_numbers(old_statement: str, new_statement: str) -> bool:
+def _have_different_numbers(old_statement: str, new_statement: str) -> bool:
     """Check whether two statements give different numbers for the same things."""
     old_numbers, new_numbers = (
-        {unit.lower(): number for number, unit in _MEASUREMENT.findall(text)}
+        {unit.lower(): number for number, unit in _MEASUREMENT_PATTERN.findall(text)}
         for text in (old_statement, new_statement)
     )
     return any(
@@ -277,33 +285,34 @@ def _give_different_numbers(old_statement: str, new_statement: str) -> bool:
 
 def _is_thing_replaced(old_statement: str, new_statement: str) -> bool:
     """Check whether the later statement replaces a thing that the earlier statement chooses."""
-    replaced = _REPLACED_NAME.search(new_statement.lower())
+    replaced = _REPLACED_NAME_PATTERN.search(new_statement.lower())
     if replaced is None or replaced[1] in _STOP_WORDS or replaced[1].endswith("ing"):
         return False
-    chosen = re.search(rf"{_CHOOSING_WORDS}{re.escape(replaced[1])}\b", old_statement.lower())
-    return chosen is not None and _REFUSING_WORD.search(old_statement.lower()) is None
+    chosen = re.search(
+        rf"{_CHOOSING_WORDS_PATTERN}{re.escape(replaced[1])}\b", old_statement.lower()
+    )
+    return chosen is not None and _REFUSING_WORD_PATTERN.search(old_statement.lower()) is None
 
 
 def _find_replaced_versions(statements: Sequence[str], first_index: int) -> dict[int, int]:
-    """Find the statements that choose a version and that a later statement with another version replaces.
+    """Map each statement that chooses a version to the later statement that chooses a different version.
 
-    The result maps the index of each of these statements to the index of the later statement. Both
-    statements choose a version of the same thing. Statements before ``first_index`` are not
-    compared.
+    The result contains indexes. Both statements choose a version of the same thing. Statements
+    before ``first_index`` are not compared.
     """
     latest_choices: dict[str, tuple[int, str]] = {}
     replacements: dict[int, int] = {}
     for index in range(len(statements) - 1, first_index - 1, -1):
         statement = statements[index].lower()
         if (
-            _CHOOSES_VERSION.search(statement) is None
-            or _REFUSING_WORD.search(statement)
-            or _LOG_LINE.match(statement)
+            _VERSION_CHOICE_PATTERN.search(statement) is None
+            or _REFUSING_WORD_PATTERN.search(statement)
+            or _LOG_LINE_PATTERN.match(statement)
         ):
             continue
         numbers: dict[str, set[str]] = {}
-        for name, number in _NAME_WITH_VERSION.findall(statement):
-            if name not in _COUNTING_WORDS:
+        for name, number in _NAME_WITH_VERSION_PATTERN.findall(statement):
+            if name not in _WORDS_BEFORE_NUMBERS:
                 numbers.setdefault(name, set()).add(number)
         for name, choices in numbers.items():
             if len(choices) > 1:
@@ -318,18 +327,26 @@ def _find_replaced_versions(statements: Sequence[str], first_index: int) -> dict
 def _have_same_purpose(old_statement: str, new_statement: str) -> bool:
     """Check whether two statements have the same purpose, for example if both say "for the tests, use"."""
     topics = []
-    for topic in (_CHOICE_OBJECT.search(old_statement), _CHOICE_OBJECT.search(new_statement)):
+    for topic in (
+        _CHOICE_OBJECT_PATTERN.search(old_statement),
+        _CHOICE_OBJECT_PATTERN.search(new_statement),
+    ):
         topics.append(topic and _parse_statement(topic[1]))
     return topics[0] is not None and topics[0] == topics[1]
 
 
 def _parse_statement(statement: str) -> _StatementWords:
-    """Return the words of a statement's subject, and its values. Both are empty for a line of output."""
-    if _LOG_LINE.match(statement):
+    """Return the words of a statement's subject, and its values.
+
+    If the statement is a line of output, both are empty.
+    """
+    if _LOG_LINE_PATTERN.match(statement):
         return _StatementWords(frozenset(), frozenset())
-    values = set(_QUOTED_TEXT.findall(statement))
+    values = set(_QUOTED_TEXT_PATTERN.findall(statement))
     subject_words = set()
-    for word in _WORD.findall(_UNIT_PATTERN.sub(" ", _QUOTED_TEXT.sub(" ", statement))):
+    for word in _WORD_PATTERN.findall(
+        _UNIT_PATTERN.sub(" ", _QUOTED_TEXT_PATTERN.sub(" ", statement))
+    ):
         stripped = word.rstrip(".,-/")
         if _VALUE_PATTERN.fullmatch(stripped):
             values.add(stripped)

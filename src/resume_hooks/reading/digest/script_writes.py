@@ -14,7 +14,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The number of characters at the start of a script that are searched.
 MAX_SCRIPT_CHARACTERS = 60_000
-_STATEMENT = compile_lazily(
+_STATEMENT_PATTERN = compile_lazily(
     r"^[ \t]*(?P<name>\w{1,60})[ \t]*=[ \t]*(?P<value>[^\n]{1,400})$|"
     r"^[ \t]*for[ \t]+(?P<each>\w{1,60})[ \t]+in[ \t]*[\[(](?P<values>[^\])]{1,4000})[\])][ \t]*:|"
     r"\bopen\([ \t]*(?P<opened>\w{1,60}|'[^'\n]{1,300}'|\"[^\"\n]{1,300}\")[ \t]*,[ \t]*(?:mode=)?['\"][wax]|"
@@ -22,10 +22,10 @@ _STATEMENT = compile_lazily(
     r"\.write_(?:text|bytes)\(",
     re.MULTILINE,
 )
-_LITERAL = compile_lazily(
+_PATH_LITERAL_PATTERN = compile_lazily(
     r"(?:(?:pathlib\.)?Path\([ \t]*)?(?:'([^'\n]{1,300})'|\"([^\"\n]{1,300})\")[ \t]*\)?[ \t]*"
 )
-_LITERALS = compile_lazily(r"'([^'\n]{1,300})'|\"([^\"\n]{1,300})\"")
+_ANY_LITERAL_PATTERN = compile_lazily(r"'([^'\n]{1,300})'|\"([^\"\n]{1,300})\"")
 
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
@@ -43,14 +43,16 @@ def find_files_written_by_scripts(command: str) -> tuple[str, ...]:
 def _find_written_files(script: str) -> list[str]:
     values: dict[str, list[str]] = {}
     paths: list[str] = []
-    for statement in _STATEMENT.finditer(script):
+    for statement in _STATEMENT_PATTERN.finditer(script):
         if statement["name"]:
-            literal = _LITERAL.fullmatch(statement["value"].rstrip(" \t;"))
+            literal = _PATH_LITERAL_PATTERN.fullmatch(statement["value"].rstrip(" \t;"))
             values[statement["name"]] = [literal[1] or literal[2]] if literal else []
         elif statement["each"]:
             values[statement["each"]] = [
                 single_quoted or double_quoted
-                for single_quoted, double_quoted in _LITERALS.findall(statement["values"])
+                for single_quoted, double_quoted in _ANY_LITERAL_PATTERN.findall(
+                    statement["values"]
+                )
             ]
         else:
             target = statement["opened"] or statement["path"] or statement["object"]

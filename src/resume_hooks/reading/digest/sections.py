@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 
 class SectionGroup(Enum):
-    """Where an opening shows a section."""
+    """The place at which an opening shows a section."""
 
     NOW = "now"
-    """Before the last request and the last answer."""
+    """The section comes before the last request and the last answer."""
     OPEN = "open"
-    """After the last answer, together with the other sections of the open work. Each row starts
-    with its section's name."""
+    """The section comes after the last answer, together with the other sections of the open work.
+    Each row starts with the section's name."""
     BINDING = "binding"
-    """Between the open work and the talk."""
+    """The section comes between the open work and the talk."""
     LIST = "list"
-    """After the talk."""
+    """The section comes after the talk."""
     SPARE = "spare"
-    """At the end, if space is left."""
+    """The section comes at the end of the opening, if space is left."""
 
 
 class Section(NamedTuple):
@@ -48,21 +48,25 @@ class Section(NamedTuple):
 
 
 _NOW, _OPEN, _BINDING, _LIST, _SPARE = SectionGroup
-NOW = Section("now", "now", _NOW, 0.15, 2_400, 500, 3_000, is_current=True)
-NEXT = Section("next", "next step by the talk", _OPEN, 0.05, 1_600, 400, 2_500, is_current=True)
-PENDING = Section("pending", "pending", _OPEN, 0.06, 1_500, 480, 2_500, is_current=True)
-QUESTIONS = Section(
+NOW_SECTION = Section("now", "now", _NOW, 0.15, 2_400, 500, 3_000, is_current=True)
+NEXT_STEP_SECTION = Section(
+    "next", "next step by the talk", _OPEN, 0.05, 1_600, 400, 2_500, is_current=True
+)
+PENDING_SECTION = Section("pending", "pending", _OPEN, 0.06, 1_500, 480, 2_500, is_current=True)
+QUESTIONS_SECTION = Section(
     "questions", "asked and not answered", _OPEN, 0.06, 900, 400, 1_500, is_current=True
 )
-TODOS = Section("todos", "to do", _OPEN, 0.08, 1_200, 160, 2_500, is_current=True)
-MARKS = Section("marks", "left in the code", _OPEN, 0.04, 900, 200, 1_500, is_current=True)
-ERRORS = Section(
+TODO_SECTION = Section("todos", "to do", _OPEN, 0.08, 1_200, 160, 2_500, is_current=True)
+CODE_MARKS_SECTION = Section(
+    "marks", "left in the code", _OPEN, 0.04, 900, 200, 1_500, is_current=True
+)
+ERRORS_SECTION = Section(
     "errors", "failed at its last run", _OPEN, 0.06, 1_600, 420, 2_500, is_current=True
 )
-CONSTRAINTS = Section(
+CONSTRAINTS_SECTION = Section(
     "constraints", "rules that the user set", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True
 )
-ANSWERS = Section(
+ANSWERS_SECTION = Section(
     "answers",
     "what the user chose when asked",
     _BINDING,
@@ -72,7 +76,7 @@ ANSWERS = Section(
     5_000,
     is_knowledge=True,
 )
-SKILLS = Section(
+SKILLS_SECTION = Section(
     "skills",
     "loaded skills: remaining steps, and rules",
     _BINDING,
@@ -82,7 +86,7 @@ SKILLS = Section(
     6_000,
     is_current=True,
 )
-INSTRUCTIONS = Section(
+INSTRUCTIONS_SECTION = Section(
     "instructions",
     "instructions of the project: rules that concern this work, and commands",
     _BINDING,
@@ -92,11 +96,13 @@ INSTRUCTIONS = Section(
     6_000,
     is_current=True,
 )
-CHANGED = Section("changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is_knowledge=True)
-COMMANDS = Section(
+CHANGED_FILES_SECTION = Section(
+    "changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is_knowledge=True
+)
+COMMANDS_SECTION = Section(
     "commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True
 )
-FAILURES = Section(
+FAILURES_SECTION = Section(
     "failures",
     "commands that never worked, and what worked instead",
     _LIST,
@@ -106,24 +112,28 @@ FAILURES = Section(
     7_000,
     is_knowledge=True,
 )
-REFUSALS = Section(
+REFUSALS_SECTION = Section(
     "refusals", "refused when it was tried", _LIST, 0.06, 1_000, 300, 2_000, is_knowledge=True
 )
-ARTEFACTS = Section(
+ARTEFACTS_SECTION = Section(
     "artefacts", "commits and pull requests", _LIST, 0.05, 1_200, 160, 2_000, is_knowledge=True
 )
-OTHER_COMMANDS = Section(
+OTHER_COMMANDS_SECTION = Section(
     "others", "other commands that worked", _SPARE, 0.2, 5_000, 600, 7_000, is_knowledge=True
 )
-READ = Section("read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000, is_knowledge=True)
+READ_FILES_SECTION = Section(
+    "read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000, is_knowledge=True
+)
 
 SECTIONS = (
-    NOW, NEXT, PENDING, QUESTIONS, TODOS, MARKS, ERRORS, CONSTRAINTS, ANSWERS, SKILLS,
-    INSTRUCTIONS, CHANGED, COMMANDS, FAILURES, REFUSALS, ARTEFACTS, OTHER_COMMANDS, READ,
+    NOW_SECTION, NEXT_STEP_SECTION, PENDING_SECTION, QUESTIONS_SECTION, TODO_SECTION,
+    CODE_MARKS_SECTION, ERRORS_SECTION, CONSTRAINTS_SECTION, ANSWERS_SECTION, SKILLS_SECTION,
+    INSTRUCTIONS_SECTION, CHANGED_FILES_SECTION, COMMANDS_SECTION, FAILURES_SECTION,
+    REFUSALS_SECTION, ARTEFACTS_SECTION, OTHER_COMMANDS_SECTION, READ_FILES_SECTION,
 )  # fmt: skip
 """Every section, in the order of the sections in an opening."""
 
-UNKNOWN_STATUS = "exit status not recorded"
+UNKNOWN_STATUS_NOTE = "exit status not recorded"
 """The note on a command whose exit status is not in the transcript."""
 
 SECTION_NAMES = tuple(section.name for section in SECTIONS)

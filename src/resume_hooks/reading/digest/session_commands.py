@@ -23,22 +23,23 @@ from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_
 from resume_hooks.reading.digest.facts import EMPTY_RESULT_TEXTS, RecordPosition, ShellRun
 from resume_hooks.reading.digest.git_seen import find_run_folder
 from resume_hooks.reading.digest.prose import cut_line
-from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
+from resume_hooks.reading.digest.sections import UNKNOWN_STATUS_NOTE
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The maximum number of characters shown of a command that is worth running again.
+# The maximum number of characters of a command to run again that are shown.
 MAX_COMMAND_CHARACTERS = 320
 MAX_COUNTED_RUNS = 5  # The maximum number of a command's runs that increase its score.
 # The score for each word that a command and the last request have in common, and the maximum number
 # of words that are scored.
 REQUEST_WORD_SCORE, MAX_REQUEST_WORDS = 4, 3
-# The maximum number of a program's commands that come before the commands of other programs.
+# The maximum number of commands of one program that are listed before the commands of other
+# programs.
 MAX_COMMANDS_OF_PROGRAM = 3
-MAX_LINE_CHARACTERS = 160  # The maximum number of characters in a quoted line of output.
+MAX_OUTPUT_LINE_CHARACTERS = 160  # The maximum number of characters in a quoted line of output.
 # The number of characters at the start and at the end of an output that are searched for errors.
-SEARCHED_END_CHARACTERS = 800
-_ERROR_LINE = compile_lazily(
+MAX_SEARCHED_END_CHARACTERS = 800
+_ERROR_LINE_PATTERN = compile_lazily(
     r"\n[ \t]{0,8}(?:(?:\S{1,40}[:\]] )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|error\[\w{1,8}\]: |"
     r"(?:--- |test result: )?fail(?:ed)?\b|traceback|[^\n]{1,120}: command not found|(?:cannot|could not|unable to) |"
     r"\(eval\):|not ok \d|npm err!|mise error |"
@@ -51,19 +52,19 @@ _ERROR_LINE = compile_lazily(
 """An error message at the start of a line, in lower-case text. The pattern starts with the end of
 the previous line, because ignoring the case or using ``^`` would take twice as long."""
 
-_FAILURE_LINE = compile_lazily(
+_FAILURE_LINE_PATTERN = compile_lazily(
     r"[^\n]{0,300}(?:no such file or directory|command not found|\bnot ok\b|panicked at|"
     r"\b[1-9]\d{0,5} (?:tests?(?:\(s\))? )?(?:failed|failures?|errors?)\b)[^\n]*",
     re.IGNORECASE,
 )
-"""A line that reports a failure. It is only searched for if the exit status is unknown or is only
-that of a search in the output."""
+"""A line that reports a failure. It is only searched for if the exit status is unknown, or if it is
+only the status of a search in the output."""
 
 
 class ShellCommand(NamedTuple):
     """A run of a shell command, with its simple commands.
 
-    ``key`` is equal for runs of the same command. ``program`` is its main program, followed by the
+    ``command_key`` is equal for runs of the same command. ``program`` is its main program, followed by the
     subcommand if it has one. ``error_line`` is an error message in the output, or ``""``.
     ``has_worked`` means that the run certainly succeeded. ``run_folder`` is the folder in which the
     command ran after its own ``cd``, or ``""`` if the folder is unknown.
@@ -71,7 +72,7 @@ class ShellCommand(NamedTuple):
 
     run: ShellRun
     parts: tuple[SimpleCommand, ...]
-    key: str
+    command_key: str
     program: str
     error_line: str
     has_worked: bool
@@ -104,33 +105,33 @@ def _has_succeeded(run: ShellRun) -> bool:
     if run.status != 0 or run.has_failed:
         return False
     output = run.output.strip()
-    if output in _NO_OUTPUT:
-        return _QUERY_COMMAND.match(run.command) is None
-    return output not in EMPTY_RESULT_TEXTS and _NO_RESULT.match(output) is None
+    if output in _EMPTY_OUTPUTS:
+        return _QUERY_COMMAND_PATTERN.match(run.command) is None
+    return output not in EMPTY_RESULT_TEXTS and _NO_RESULT_PATTERN.match(output) is None
 
 
-def _find_other_folder(command: ShellCommand, home: str) -> str:
+def _format_run_folder(command: ShellCommand, home: str) -> str:
     """Return a command's folder relative to ``home``, for a note on the command.
 
     The result is ``""`` if the folder is ``home``, or if the command starts with ``cd``.
     """
     folder = command.run.folder
-    if not folder or not home or folder == home or _LEADING_CD.match(command.run.command):
+    if not folder or not home or folder == home or _LEADING_CD_PATTERN.match(command.run.command):
         return ""
     if folder.startswith(f"{home}/"):
         return posixpath.relpath(folder, home)
     return folder
 
 
-_LEADING_CD = compile_lazily(r"\s*cd\s")
-_COMMAND_WORD = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
+_LEADING_CD_PATTERN = compile_lazily(r"\s*cd\s")
+_COMMAND_WORD_PATTERN = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
 
 
 class CommandList(NamedTuple):
-    """Successful commands. ``checks`` are the commands that check, build or start something."""
+    """The commands that worked. ``checks`` are those that check, build or start something."""
 
     checks: tuple[DigestEntry, ...]
-    others: tuple[DigestEntry, ...]
+    other_commands: tuple[DigestEntry, ...]
 
 
 def list_working_commands(
@@ -164,18 +165,18 @@ def list_working_commands(
         )
         if is_check(command) and not _is_push(command):
             checks.append(entry)
-        elif not is_lookup(command) and not _names_temporary_file(command):
+        elif not is_lookup(command) and not _mentions_temporary_file(command):
             others.append(entry)
     return CommandList(tuple(checks), tuple(others))
 
 
-def _names_temporary_file(command: ShellCommand) -> bool:
+def _mentions_temporary_file(command: ShellCommand) -> bool:
     """Check whether a command names a temporary file, which may no longer exist."""
     words = [word for part in command.parts for word in part.words[1:]]
-    return any(_TEMPORARY_FILE.match(word) for word in words)
+    return any(_TEMPORARY_FILE_PATTERN.match(word) for word in words)
 
 
-_TEMPORARY_FILE = compile_lazily(r"/(?:private/)?(?:tmp|var/folders)/")
+_TEMPORARY_FILE_PATTERN = compile_lazily(r"/(?:private/)?(?:tmp|var/folders)/")
 
 
 def _choose_commands(
@@ -193,10 +194,10 @@ def _choose_commands(
     all_commands = list(_add_checks_in_inspections(commands))
     for command in all_commands:
         if command.program:
-            groups.setdefault(command.key, []).append(command)
+            groups.setdefault(command.command_key, []).append(command)
     last_order = commands[-1].run.position.order or 1 if commands else 1
     passed_positions = _find_passed_positions(commands, edited_files)
-    certain_runs = _list_certain_runs(commands, edited_files)
+    certain_runs = _list_executed_part_keys(commands, edited_files)
     check_runs = [_make_check_run(command) for command in all_commands if command.program]
     check_passes = PassedChecks(check_runs)
     scored_runs = []
@@ -261,17 +262,19 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
         yield command
         typed = command.run.command
         is_probe = (
-            command.may_have_worked and is_inspection(typed) and _SCRIPT_SIGN.search(typed) is None
+            command.may_have_worked
+            and is_inspection(typed)
+            and _SCRIPT_SIGN_PATTERN.search(typed) is None
         )
         if not is_probe:
             continue
         folder = command.run_folder
-        is_temporary = TEMPORARY_PATH.search(f"{folder}/") is not None
+        is_temporary = TEMPORARY_PATH_PATTERN.search(f"{folder}/") is not None
         if not folder or is_temporary or _has_error_line(command.run.output):
             continue
         for part in command.parts:
             program = shell.find_program((part,))
-            is_plain = not any(_EXPANDED_WORD.search(word) for word in part.words)
+            is_plain = not any(_EXPANDED_WORD_PATTERN.search(word) for word in part.words)
             if (
                 program
                 and is_plain
@@ -283,24 +286,24 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
                 yield command._replace(
                     run=run,
                     parts=(part,),
-                    key=text,
+                    command_key=text,
                     program=program,
                     run_folder=find_run_folder(run, (part,)),
                 )
 
 
-_SCRIPT_SIGN = compile_lazily(
+_SCRIPT_SIGN_PATTERN = compile_lazily(
     r"\b(?:for|while|until|case|function)\s|\(\)\s*\{|<<|\|\||(?:\A|[\n;&(])\s*!\s"
 )
 """Signs of a script with parts that do not work on their own or that may fail."""
 
-_EXPANDED_WORD = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
+_EXPANDED_WORD_PATTERN = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
 """Signs that the shell expands a word, or that the word is the path of a temporary file."""
 
 
 def _has_error_line(output: str) -> bool:
     """Check whether any line of an output reports a failure."""
-    return _ERROR_LINE.search(f"\n{output.lower()}") is not None
+    return _ERROR_LINE_PATTERN.search(f"\n{output.lower()}") is not None
 
 
 def _count_request_words(command: ShellCommand, request_words: Collection[str]) -> int:
@@ -308,7 +311,7 @@ def _count_request_words(command: ShellCommand, request_words: Collection[str]) 
     words: set[str] = set()
     for part in command.parts:
         if shell.find_program((part,)):
-            words.update(_COMMAND_WORD.findall(" ".join(part.words).lower()))
+            words.update(_COMMAND_WORD_PATTERN.findall(" ".join(part.words).lower()))
     return min(MAX_REQUEST_WORDS, len(words.intersection(request_words)))
 
 
@@ -328,7 +331,7 @@ def _is_folder_gone(command: ShellCommand, removals: Sequence[tuple[str, int]]) 
 def moves_to_temporary_folder(command: ShellCommand) -> bool:
     """Check whether a command changes to a temporary folder."""
     folder = command.run_folder
-    return folder != command.run.folder and TEMPORARY_PATH.search(f"{folder}/") is not None
+    return folder != command.run.folder and TEMPORARY_PATH_PATTERN.search(f"{folder}/") is not None
 
 
 def _uses_removed_folder(
@@ -349,14 +352,17 @@ def _uses_removed_folder(
     return False
 
 
-def _has_worked_after(command: ShellCommand, order: int) -> bool:
-    """Check whether a command ran after ``order``, succeeded, and did more than read or remove files."""
+def _has_worked_after(command: ShellCommand, start_order: int) -> bool:
+    """Check whether a command ran after the one with the sequence number ``start_order``, and did real work.
+
+    It did real work if it succeeded and did more than read or remove files.
+    """
     is_work = bool(command.program) and command.program.split()[0] != "rm"
-    return is_work and command.has_worked and command.run.position.order > order
+    return is_work and command.has_worked and command.run.position.order > start_order
 
 
 def _mentions_folder(command: ShellCommand, folder: str) -> bool:
-    """Check whether a command has an argument that is a path in a folder, or the folder's unusual name."""
+    """Check whether an argument of a command is a path in a folder, or the folder's unusual name."""
     name = posixpath.basename(folder)
     is_distinct = len(name) >= MIN_DISTINCT_NAME_CHARACTERS and ("-" in name or "_" in name)
     if name not in command.run.command:
@@ -390,7 +396,7 @@ def is_verification(command: ShellCommand) -> bool:
 def _is_verification_part(part: SimpleCommand) -> bool:
     """Check whether a simple command tests, lints or builds files."""
     words = part.words[:MAX_CHECK_WORDS]
-    return is_check_part(part) and any(_VERIFICATION_WORD.search(word) for word in words)
+    return is_check_part(part) and any(_VERIFICATION_WORD_PATTERN.search(word) for word in words)
 
 
 def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPosition | None:
@@ -407,7 +413,7 @@ def is_lookup(command: ShellCommand) -> bool:
     Examples are chains of git and ``gh``, and queries for versions, for lists or for a single CI
     run.
     """
-    if _MUTATION_KEYWORD.search(command.run.command) is not None:
+    if _MUTATION_KEYWORD_PATTERN.search(command.run.command) is not None:
         return False
     working_parts = [part for part in command.parts if shell.find_program((part,))]
     queries = [part for part in working_parts if _is_query(part.words)]
@@ -420,7 +426,7 @@ def is_lookup(command: ShellCommand) -> bool:
     return len(queries) + len(forge_parts) > 1
 
 
-_MUTATION_KEYWORD = compile_lazily(r"(?<=[\s=\"'])mutation\b")
+_MUTATION_KEYWORD_PATTERN = compile_lazily(r"(?<=[\s=\"'])mutation\b")
 """The first word in a GraphQL request that changes something on GitHub."""
 
 _FORGE_PROGRAMS = (("git",), ("gh",), ("glab",))
@@ -431,12 +437,12 @@ def _is_query(words: tuple[str, ...]) -> bool:
     if words[-1] in _VERSION_OPTIONS:
         return True
     if words[0] in {"gh", "glab"}:
-        has_id = any(_LONG_ID.search(word) for word in words)
+        has_id = any(_LONG_ID_PATTERN.search(word) for word in words)
         return has_id or "graphql" in words or words[1:2] == ("auth",)
     return not _QUERY_WORDS.isdisjoint(words[1:MAX_QUERY_WORDS])
 
 
-_LONG_ID = compile_lazily(r"(?<!\w)\d{8,}(?!\w)|\b[0-9a-f]{40}\b")
+_LONG_ID_PATTERN = compile_lazily(r"(?<!\w)\d{8,}(?!\w)|\b[0-9a-f]{40}\b")
 """The id of a CI run or a commit. A command with such an id is of no use later."""
 
 
@@ -452,7 +458,7 @@ def has_check_word(words: Sequence[str]) -> bool:
         return False
     for word in words[:MAX_CHECK_WORDS]:
         is_operand = word.startswith("-") or "://" in word or " " in word
-        if not is_operand and _CHECK_WORD.search(word.rpartition("/")[2]):
+        if not is_operand and _CHECK_WORD_PATTERN.search(word.rpartition("/")[2]):
             return True
     return False
 
@@ -469,20 +475,20 @@ _QUERY_WORDS = frozenset(
     {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why", "env"}
 )
 _VERSION_OPTIONS = frozenset({"--version", "-V", "--help"})
-_CHECK_WORD = compile_lazily(
+_CHECK_WORD_PATTERN = compile_lazily(
     r"\b(?:tests?|bats|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|lint|eslint|ruff|mypy|pyright|flake8|black|"
     r"prettier|clippy|vet|golangci-lint|gofmt|fmt|format|tsc|typecheck|check|build|compile|make|cmake|ninja|gradlew?|"
     r"mvn|sbt|xcodebuild|run|start|serve|dev|up|deploy|publish|release|install|sync|migrate|generate|bench|coverage|ci)\b"
 )
 """Words in commands that check, build, start or publish something."""
 
-_VERIFICATION_WORD = compile_lazily(
+_VERIFICATION_WORD_PATTERN = compile_lazily(
     r"\b(?:tests?|bats|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|lint|eslint|ruff|mypy|pyright|"
     r"flake8|clippy|vet|golangci-lint|tsc|typecheck|check|build|compile|ci)\b"
 )
 """Words in commands whose result depends on the project's files."""
 
-ONE_TIME_COMMAND = compile_lazily(
+ONE_TIME_COMMAND_PATTERN = compile_lazily(
     r"<<|--help\b|\s-h\Z|\bgit\s+(?:-[Cc]\s+\S+\s+|-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
     r"apply|am|restore|clean|clone|init|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
     r"\bsed\s+-i|\A\W*(?:rm|mv|cp|mkdir|touch|chmod|chown|ln|kill|pkill|sleep|touch|open|code|tee)\b|"
@@ -503,7 +509,7 @@ _INSPECTION_PATTERN = compile_lazily(
 )
 
 
-_HELP_OUTPUT = compile_lazily(r"(?:OVERVIEW:[^\n]*\n\s*)?usage:?\s", re.IGNORECASE)
+_HELP_OUTPUT_PATTERN = compile_lazily(r"(?:OVERVIEW:[^\n]*\n\s*)?usage:?\s", re.IGNORECASE)
 """The start of the help text that a program prints."""
 
 
@@ -518,13 +524,13 @@ def is_worth_repeating(command: ShellCommand) -> bool:
     command_text = command.run.command
     if (
         len(command_text) > MAX_COMMAND_CHARACTERS
-        or ONE_TIME_COMMAND.search(command_text)
+        or ONE_TIME_COMMAND_PATTERN.search(command_text)
         or is_inspection(command_text)
-        or (not command.run.has_failed and _HELP_OUTPUT.match(command.run.output))
+        or (not command.run.has_failed and _HELP_OUTPUT_PATTERN.match(command.run.output))
     ):
         return False
     written_paths = [path for path, _ in shell.find_changed_paths(command.parts)]
-    return not any(TEMPORARY_PATH.search(path) for path in written_paths)
+    return not any(TEMPORARY_PATH_PATTERN.search(path) for path in written_paths)
 
 
 _PartKey = tuple[str, tuple[str, ...]]
@@ -574,30 +580,30 @@ def _may_have_passed(part: SimpleCommand, command: ShellCommand) -> bool:
         return True
     if not _runs_all_parts(command) or _may_format_files(part):
         return False
-    error_lines = _ERROR_LINE.findall(f"\n{run.output.lower()}")
-    return all(_FORMAT_ERROR.match(error_line.strip()) for error_line in error_lines)
+    error_lines = _ERROR_LINE_PATTERN.findall(f"\n{run.output.lower()}")
+    return all(_FORMAT_ERROR_PATTERN.match(error_line.strip()) for error_line in error_lines)
 
 
 def _may_format_files(part: SimpleCommand) -> bool:
-    return any(_FORMAT_WORD.search(word) for word in part.words[:MAX_CHECK_WORDS])
+    return any(_FORMAT_WORD_PATTERN.search(word) for word in part.words[:MAX_CHECK_WORDS])
 
 
-_FORMAT_WORD = compile_lazily(
+_FORMAT_WORD_PATTERN = compile_lazily(
     r"\b(?:fmt|format|gofmt|black|prettier|ruff|biome|rustfmt|pre-commit|lint)\b"
 )
 """A word in a simple command that may check the format of files."""
 
-_FORMAT_ERROR = compile_lazily(r"diff in |would reformat\b|\[warn\] code style issues")
+_FORMAT_ERROR_PATTERN = compile_lazily(r"diff in |would reformat\b|\[warn\] code style issues")
 """The start of an error message that only a format check prints."""
 
 
 def _runs_all_parts(command: ShellCommand) -> bool:
     """Check whether all parts of a command run, even those after a part that fails."""
     text = shell.remove_here_documents(command.run.command)
-    return "&&" not in text and "||" not in text and _SCRIPT_SIGN.search(text) is None
+    return "&&" not in text and "||" not in text and _SCRIPT_SIGN_PATTERN.search(text) is None
 
 
-def _list_certain_runs(
+def _list_executed_part_keys(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
 ) -> list[frozenset[_PartKey]]:
     """Return, for each command, the keys of the simple commands that certainly ran."""
@@ -617,7 +623,10 @@ def _list_working_parts(command: ShellCommand) -> list[SimpleCommand]:
 def _make_part_keys(
     command: ShellCommand, parts: Iterable[SimpleCommand], edited_files: EditedFiles
 ) -> frozenset[_PartKey]:
-    """Return a key for each of the given parts of a command: the checkout, and the words of the part."""
+    """Return the key of each of the given parts of a command.
+
+    A key consists of the root of the checkout and the words of the part.
+    """
     checkout = edited_files.find_checkout(command.run_folder)
     return frozenset((checkout, part.words) for part in parts)
 
@@ -633,7 +642,7 @@ def _find_last_passing_run(
     for part in command.parts:
         if _is_verification_part(part) or (is_check_part(part) and "--check" in part.words):
             checks.append(part)
-    pure_checks = [part for part in checks if not _FIX_OPTION.search(" ".join(part.words))]
+    pure_checks = [part for part in checks if not _FIX_OPTION_PATTERN.search(" ".join(part.words))]
     passes: list[_PartRun] = []
     for key in _make_part_keys(command, pure_checks or checks, edited_files):
         if key not in passed_positions:
@@ -642,12 +651,12 @@ def _find_last_passing_run(
     return min(passes, key=lambda part_pass: part_pass.position.order, default=None)
 
 
-_FIX_OPTION = compile_lazily(r"[\s:-]fix(?=\s|\Z)")
+_FIX_OPTION_PATTERN = compile_lazily(r"[\s:-]fix(?=\s|\Z)")
 """An option or a name that shows that a simple command fixes the files that it checks."""
 
 
 def _list_folder_notes(command: ShellCommand, home: str) -> list[str]:
-    folder = _find_other_folder(command, home)
+    folder = _format_run_folder(command, home)
     if folder:
         return [f"in {folder}"]
     return []
@@ -683,11 +692,11 @@ def _format_runs_note(
     if good_run.run.is_background:
         notes.append("in the background")
     if not good_run.has_worked:
-        notes.append(UNKNOWN_STATUS)
+        notes.append(UNKNOWN_STATUS_NOTE)
     run_folder = good_run.run_folder
     if last_pass is not None and last_pass.position.order > last_run.run.result_position.order:
         is_weaker = good_run.has_worked and not last_pass.has_known_status
-        status_note = UNKNOWN_STATUS if is_weaker else ""
+        status_note = UNKNOWN_STATUS_NOTE if is_weaker else ""
         notes += [f"passed in another command, :{last_pass.position.record_number}", status_note]
         notes.append(edited_files.describe_edits_after_pass(last_pass.position, run_folder))
         return ", ".join(filter(None, notes))
@@ -702,7 +711,9 @@ def _format_runs_note(
             f"{label} failed{f', exit {last_run.run.status}' if last_run.run.status else ''}"
         )
     elif last_run.error_line and last_run is not good_run:
-        notes.append(f"{label} printed: {cut_line(last_run.error_line, MAX_LINE_CHARACTERS // 2)}")
+        notes.append(
+            f"{label} printed: {cut_line(last_run.error_line, MAX_OUTPUT_LINE_CHARACTERS // 2)}"
+        )
     if is_verification(last_run):
         result_position = last_run.run.result_position
         if not last_run.may_have_worked:
@@ -718,7 +729,7 @@ def _format_runs_note(
 
 def _make_check_run(command: ShellCommand) -> CheckRun:
     folder = command.run_folder
-    return CheckRun(command.run, command.parts, command.key, folder, command.has_worked)
+    return CheckRun(command.run, command.parts, command.command_key, folder, command.has_worked)
 
 
 def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
@@ -741,7 +752,7 @@ def _is_one_time_check(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bo
 _SEARCH_PROGRAMS = (("grep",), ("egrep",), ("rg",))
 
 
-# The minimum number of characters in a folder's name that is not just a common word.
+# The minimum number of characters in a folder's name that can be told apart from a common word.
 MIN_DISTINCT_NAME_CHARACTERS = 8
 
 
@@ -753,30 +764,32 @@ def _find_error_line(run: ShellRun) -> str:
     if run.has_failed:
         return ""
     for output_end in (
-        run.output[:SEARCHED_END_CHARACTERS],
-        run.output[max(SEARCHED_END_CHARACTERS, len(run.output) - SEARCHED_END_CHARACTERS) :],
+        run.output[:MAX_SEARCHED_END_CHARACTERS],
+        run.output[
+            max(MAX_SEARCHED_END_CHARACTERS, len(run.output) - MAX_SEARCHED_END_CHARACTERS) :
+        ],
     ):
-        if output_end and (match := _ERROR_LINE.search(f"\n{output_end.lower()}")):
+        if output_end and (match := _ERROR_LINE_PATTERN.search(f"\n{output_end.lower()}")):
             return output_end[match.start() : match.end() - 1].strip()
     is_unclear = run.status is None or shell.searches_check_results(run.command)
-    if is_unclear and not run.is_background and (match := _FAILURE_LINE.search(run.output)):
+    if is_unclear and not run.is_background and (match := _FAILURE_LINE_PATTERN.search(run.output)):
         return match[0].strip()
     return ""
 
 
-TEMPORARY_PATH = compile_lazily(
+TEMPORARY_PATH_PATTERN = compile_lazily(
     r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad|"
     r"\.codex(?!/(?:worktrees|prompts|skills|rules|agents|hooks)/|/(?:config\.toml|hooks\.json|AGENTS\.md)\Z))/|"
     r"\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
-"""Files that will not exist when the work continues, or that will be of no use then."""
+"""Files that will not exist when the work continues, or that will be useless then."""
 
-_NO_OUTPUT = frozenset({"", "(Bash completed with no output)"})
+_EMPTY_OUTPUTS = frozenset({"", "(Bash completed with no output)"})
 """The empty output, and the text that the client writes in place of an empty output."""
 
-_NO_RESULT = compile_lazily(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
-_QUERY_COMMAND = compile_lazily(
+_NO_RESULT_PATTERN = compile_lazily(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
+_QUERY_COMMAND_PATTERN = compile_lazily(
     r"(?:rtk (?:proxy )?)?(?:(?:gh|glab) (?:(?:issue|pr|mr|run|release|repo|workflow|ci|label|cache) "
     r"(?:view|list|diff|status|checks)|search|api|auth|browse)\b|"
     r"(?:curl|wget|defuddle|https?|lynx|w3m)\b(?=.*https?://)"

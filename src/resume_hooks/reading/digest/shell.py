@@ -1,8 +1,9 @@
-"""Parse shell commands: their simple commands, keys for equal commands, and the files they change.
+"""Parse shell commands into simple commands, and find the files that they change.
 
-This is a lexer and not a shell: it recognizes quotes and operators but expands nothing. Only
-certain changes are returned. Paths with globs or variables are skipped, and so are files in git's
-output about commits by other people.
+The parser also computes keys by which runs of the same command are recognized. It is a lexer and
+not a shell: it recognizes quotes and operators but expands nothing. Only certain changes are
+returned. Paths with globs or variables are skipped, and so are files in git's output about commits
+by other people.
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ MAX_CACHED_COMMANDS = 4_096
 MAX_HERE_DOCUMENTS = 100
 # The maximum number of spaces and tabs on each side of the word that ends a here-document.
 MAX_INDENT_CHARACTERS = 200
-_TOKEN = compile_lazily(
+_TOKEN_PATTERN = compile_lazily(
     r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""",
     re.DOTALL,
 )
-_HERE_DOCUMENT_START = compile_lazily(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")
-_COMMENT = compile_lazily(r"^[ \t]*#.*\n?", re.MULTILINE)
-_QUOTING_CHARACTER = compile_lazily(r"['\"\\<>]")
-_SEPARATOR = compile_lazily(r"[;&|()\n]+")
+_HERE_DOCUMENT_START_PATTERN = compile_lazily(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")
+_COMMENT_PATTERN = compile_lazily(r"^[ \t]*#.*\n?", re.MULTILINE)
+_QUOTING_CHARACTER_PATTERN = compile_lazily(r"['\"\\<>]")
+_SEPARATOR_PATTERN = compile_lazily(r"[;&|()\n]+")
 _SEPARATOR_TOKENS = frozenset({"&&", "||", ";", "&", "|", "\n", "(", ")"})
 _CONDITION_PROGRAMS = frozenset({"[", "[[", "(("})
-_LEADING_CD = compile_lazily(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
-_LOOSE_SEPARATOR = compile_lazily(r"[;|\n]|(?<!&)&(?!&)")
-_OUTPUT_FILTER = compile_lazily(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
-_RESULT_SEARCH = compile_lazily(
+_LEADING_CD_PATTERN = compile_lazily(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_LOOSE_SEPARATOR_PATTERN = compile_lazily(r"[;|\n]|(?<!&)&(?!&)")
+_OUTPUT_FILTER_PATTERN = compile_lazily(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
+_RESULT_SEARCH_PATTERN = compile_lazily(
     r"\|\s*e?grep(?:\s+-[Eianw]+)*\s+(?:\"([^\"$`]{1,200})\"|'([^']{1,200})')\s*(?=\||\Z)"
 )
 """A search in a command's output, with the pattern, such as ``| grep -E 'passed|failed'``."""
 
-_PASS_WORD = compile_lazily(r"\b(?:ok|pass)", re.IGNORECASE)
-_FAIL_WORD = compile_lazily(r"\bfail", re.IGNORECASE)
-_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
+_PASS_WORD_PATTERN = compile_lazily(r"\b(?:ok|pass)", re.IGNORECASE)
+_FAIL_WORD_PATTERN = compile_lazily(r"\bfail", re.IGNORECASE)
+_ESCAPE_TABLE = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 _COMMAND_PREFIXES = frozenset({
     "do", "then", "else", "if", "elif", "while", "until", "time", "!", "sudo", "command", "exec", "nohup", "env",
@@ -52,9 +53,9 @@ _COMMAND_PREFIXES = frozenset({
 })  # fmt: skip
 """Words that may come before a command, such as ``sudo``."""
 
-_ASSIGNMENT = compile_lazily(r"[A-Za-z_]\w*=")
-_KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
-_PREFIX_ARGUMENT = compile_lazily(r"-.*|[\d.]+[smhd]?|\{\}")
+_ASSIGNMENT_PATTERN = compile_lazily(r"[A-Za-z_]\w*=")
+_SHELL_KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
+_PREFIX_ARGUMENT_PATTERN = compile_lazily(r"-.*|[\d.]+[smhd]?|\{\}")
 """The arguments of a word such as ``timeout``: its options, or a number of seconds."""
 
 _READING_PROGRAMS = frozenset({
@@ -77,10 +78,10 @@ _LISTING_GIT_COMMANDS = frozenset({"branch", "tag", "stash", "worktree"})
 """Git subcommands that only read if they have no arguments or an option for listing."""
 
 _LISTING_OPTIONS = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
-_SYSTEM_FOLDER = compile_lazily(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
-_SUBCOMMAND = compile_lazily(r"[a-z][\w:-]*")
+_SYSTEM_FOLDER_PATTERN = compile_lazily(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
+_SUBCOMMAND_PATTERN = compile_lazily(r"[a-z][\w:-]*")
 
-_UNKNOWN_PATH = compile_lazily(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
+_UNKNOWN_PATH_PATTERN = compile_lazily(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
 _PROGRAMS_CHANGING_ALL_OPERANDS = frozenset(
     {"rm", "unlink", "touch", "tee", "truncate", "mv", "git rm", "git mv", "git restore"}
 )
@@ -89,20 +90,20 @@ _PROGRAMS_CHANGING_FILES = (
     _PROGRAMS_CHANGING_ALL_OPERANDS | _PROGRAMS_CHANGING_LAST_OPERAND | {"sed", "git"}
 )
 # Options whose value is not a file, by the program's name.
-_VALUE_OPTIONS = {
+_OPTIONS_WITH_VALUE = {
     "truncate": "-s",
     "touch": "-d",
     "install": "-m",
 }
 
-_IN_PLACE_OPTION = compile_lazily(r"-[a-zA-Z]*i|--in-place")
-_SED_SCRIPT = compile_lazily(r"[sy]\W|\d*[,\d]*[dapi]\Z")
-_STATUS_ROW = compile_lazily(
+_IN_PLACE_OPTION_PATTERN = compile_lazily(r"-[a-zA-Z]*i|--in-place")
+_SED_SCRIPT_PATTERN = compile_lazily(r"[sy]\W|\d*[,\d]*[dapi]\Z")
+_STATUS_ROW_PATTERN = compile_lazily(
     r"\n(?:[ \t]{0,8}(?:modified|new file|deleted|renamed|both modified|typechange): +|"
     r"(?:[ MADRCTU][MADRCTU]|[MADRCTU] ) (?=\S))(.+)"
 )
-_CHANGE_COUNT = compile_lazily(r"\d+ ?[+-]*|Bin .*")
-_MODE_ROW = compile_lazily(r" (?:create|delete) mode \d{1,9} (.+)")
+_CHANGE_COUNT_PATTERN = compile_lazily(r"\d+ ?[+-]*|Bin .*")
+_MODE_ROW_PATTERN = compile_lazily(r" (?:create|delete) mode \d{1,9} (.+)")
 _FOREIGN_GIT_COMMANDS = frozenset(
     {
         "log",
@@ -123,12 +124,12 @@ _FOREIGN_GIT_COMMANDS = frozenset(
 class SimpleCommand(NamedTuple):
     """A command without operators.
 
-    ``words`` are the program and its unquoted arguments. ``targets`` are the files into which its
+    ``words`` are the program and its unquoted arguments. ``output_paths`` are the files into which its
     output is redirected.
     """
 
     words: tuple[str, ...]
-    targets: tuple[str, ...]
+    output_paths: tuple[str, ...]
 
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
@@ -140,12 +141,12 @@ def make_command_key(command: str) -> str:
     if len(command) > MAX_COMMAND_CHARACTERS:
         return command  # Only a command with a here-document is this long. It is not shortened.
     key = remove_output_filters(command)
-    while key.startswith("cd ") and (match := _LEADING_CD.match(key)):
+    while key.startswith("cd ") and (match := _LEADING_CD_PATTERN.match(key)):
         key = key[match.end() :]
     return key
 
 
-_PLAIN_ROW = compile_lazily(r"[\w./][\w \t./:=@%+,-]*")
+_PLAIN_ROW_PATTERN = compile_lazily(r"[\w./][\w \t./:=@%+,-]*")
 """A line that is a whole command and contains no quotes, operators or continuation mark."""
 
 
@@ -155,16 +156,16 @@ def make_runnable_command(command: str, folder: str) -> str:
     The result is a command that can be run: several plain lines are joined with ";", and other
     lines are passed to ``eval``.
     """
-    cd_match = _LEADING_CD.match(command)
+    cd_match = _LEADING_CD_PATTERN.match(command)
     is_home = (
         cd_match is not None and cd_match[1].strip("'\"").rstrip("/") == folder.rstrip("/") != ""
     )
     inner_command = command[cd_match.end() :] if cd_match and is_home else command
     rows = [row.strip() for row in inner_command.strip().split("\n")]
-    if len(rows) > 1 and all(_PLAIN_ROW.fullmatch(row) for row in rows):
+    if len(rows) > 1 and all(_PLAIN_ROW_PATTERN.fullmatch(row) for row in rows):
         return "; ".join(rows)
     if len(rows) > 1:
-        return "eval $'" + inner_command.strip().translate(_ESCAPES) + "'"
+        return "eval $'" + inner_command.strip().translate(_ESCAPE_TABLE) + "'"
     if len(inner_command) <= MAX_COMMAND_CHARACTERS:
         return remove_output_filters(inner_command)
     return inner_command
@@ -184,7 +185,7 @@ def remove_output_filters(command: str) -> str:
         search = next(_find_result_searches(line), None)
         if search is not None and search.end() == len(line):
             line = line[: search.start()].rstrip()
-        elif bar and not head.endswith("|") and _OUTPUT_FILTER.fullmatch(last_part):
+        elif bar and not head.endswith("|") and _OUTPUT_FILTER_PATTERN.fullmatch(last_part):
             line = head.rstrip()
         else:
             line = (
@@ -197,15 +198,15 @@ def remove_output_filters(command: str) -> str:
 
 
 def searches_check_results(command: str) -> bool:
-    """Check whether a command searches its output for the lines that report that checks passed or failed."""
+    """Check whether a command searches its own output for lines about passed or failed checks."""
     return any(_find_result_searches(command))
 
 
 def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
-    """Yield the searches in a command whose pattern matches both passed and failed checks."""
-    for match in _RESULT_SEARCH.finditer(command):
+    """Yield a command's searches in its output for lines about both passed and failed checks."""
+    for match in _RESULT_SEARCH_PATTERN.finditer(command):
         pattern = match[1] or match[2]
-        if _PASS_WORD.search(pattern) and _FAIL_WORD.search(pattern):
+        if _PASS_WORD_PATTERN.search(pattern) and _FAIL_WORD_PATTERN.search(pattern):
             yield match
 
 
@@ -214,16 +215,18 @@ def parse_simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     """Return the simple commands of which a command consists."""
     stripped = remove_here_documents(command).replace("2>&1", "").replace("2>/dev/null", "")
     if "#" in stripped:
-        stripped = _COMMENT.sub("", stripped)
+        stripped = _COMMENT_PATTERN.sub("", stripped)
     stripped = stripped[:MAX_COMMAND_CHARACTERS]
     # Most commands contain no quoting character, and tokenizing would take ten times as long.
-    if _QUOTING_CHARACTER.search(stripped) is None:
+    if _QUOTING_CHARACTER_PATTERN.search(stripped) is None:
         return tuple(
             SimpleCommand(_strip_prefixes(part.split()), ())
-            for part in _SEPARATOR.split(stripped)
+            for part in _SEPARATOR_PATTERN.split(stripped)
             if part.strip()
         )
-    return tuple(parsed for parsed in _split_command(stripped) if parsed.words or parsed.targets)
+    return tuple(
+        parsed for parsed in _split_command(stripped) if parsed.words or parsed.output_paths
+    )
 
 
 def _split_command(command: str) -> list[SimpleCommand]:
@@ -232,7 +235,7 @@ def _split_command(command: str) -> list[SimpleCommand]:
     targets: list[str] = []
     is_redirected = False
     last_end = 0
-    for match in _TOKEN.finditer(command):
+    for match in _TOKEN_PATTERN.finditer(command):
         token = match.group()
         if token in _SEPARATOR_TOKENS:
             commands.append(_make_simple_command(words, targets))
@@ -245,7 +248,9 @@ def _split_command(command: str) -> list[SimpleCommand]:
             else:
                 text = token.replace("\\", "")
             is_value = (
-                match.start() == last_end and bool(words) and _ASSIGNMENT.fullmatch(words[-1])
+                match.start() == last_end
+                and bool(words)
+                and _ASSIGNMENT_PATTERN.fullmatch(words[-1])
             )
             if is_value and not is_redirected:
                 words[-1] += text
@@ -269,7 +274,7 @@ def _strip_prefixes(words: list[str]) -> tuple[str, ...]:
     """Return a command's words without assignments and without words such as ``sudo`` before the program."""
     program_words = []
     for word in words:
-        if "=" not in word or not _ASSIGNMENT.match(word):
+        if "=" not in word or not _ASSIGNMENT_PATTERN.match(word):
             program_words.append(word)
     while program_words and program_words[0] in _COMMAND_PREFIXES:
         starter = program_words.pop(0)
@@ -277,8 +282,8 @@ def _strip_prefixes(words: list[str]) -> tuple[str, ...]:
             return ()
         while (
             program_words
-            and starter not in _KEYWORDS
-            and _PREFIX_ARGUMENT.fullmatch(program_words[0])
+            and starter not in _SHELL_KEYWORDS
+            and _PREFIX_ARGUMENT_PATTERN.fullmatch(program_words[0])
         ):
             del program_words[0]
     return tuple(program_words)
@@ -289,7 +294,7 @@ def remove_here_documents(command: str) -> str:
     if "<<" not in command or "\n" not in command:
         return command
     parts, end = [], 0
-    for match in islice(_HERE_DOCUMENT_START.finditer(command), MAX_HERE_DOCUMENTS):
+    for match in islice(_HERE_DOCUMENT_START_PATTERN.finditer(command), MAX_HERE_DOCUMENTS):
         line_end = command.find("\n", match.end())
         if match.start() < end or line_end < 0:
             continue
@@ -301,7 +306,7 @@ def remove_here_documents(command: str) -> str:
 def find_here_documents(command: str) -> Iterator[str]:
     """Yield the here-documents in a command, each including its end word."""
     end = 0
-    for match in islice(_HERE_DOCUMENT_START.finditer(command), MAX_HERE_DOCUMENTS):
+    for match in islice(_HERE_DOCUMENT_START_PATTERN.finditer(command), MAX_HERE_DOCUMENTS):
         line_end = command.find("\n", match.end())
         if match.start() >= end and line_end >= 0:
             end = _find_here_document_end(command, line_end + 1, match[2])
@@ -336,7 +341,7 @@ def find_program(parts: tuple[SimpleCommand, ...]) -> str:
             return " ".join(
                 [
                     words[0].rpartition("/")[2] or words[0],
-                    *filter(_SUBCOMMAND.fullmatch, words[1:2]),
+                    *filter(_SUBCOMMAND_PATTERN.fullmatch, words[1:2]),
                 ]
             )
     return ""
@@ -359,7 +364,7 @@ def iterate_git_arguments(words: tuple[str, ...]) -> Iterator[str]:
 
 
 def _is_working_command(words: tuple[str, ...]) -> bool:
-    name = _SYSTEM_FOLDER.sub("", words[0])
+    name = _SYSTEM_FOLDER_PATTERN.sub("", words[0])
     if name == "git":
         subcommand, *arguments = [*iterate_git_arguments(words), ""]
         is_listing = subcommand in _LISTING_GIT_COMMANDS and (
@@ -419,7 +424,7 @@ def _list_changed_paths(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str,
         ):
             if path in restored_paths:
                 continue
-            if _UNKNOWN_PATH.search(path) is None and (
+            if _UNKNOWN_PATH_PATTERN.search(path) is None and (
                 folder is not None or path.startswith(("/", "~"))
             ):
                 yield (
@@ -429,7 +434,7 @@ def _list_changed_paths(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str,
 
 
 def _find_restored_paths(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
-    """Return the paths that a command copies elsewhere and later copies or moves back."""
+    """Return the files that a command first copies to a backup and later copies or moves back."""
     copies: set[tuple[str, str]] = set()
     restored: set[str] = set()
     for words, _ in parts:
@@ -451,7 +456,8 @@ def does_status_cover_all_parts(command: str) -> bool:
     This is true if ``&&`` is the only operator between them.
     """
     return (
-        _LOOSE_SEPARATOR.search(remove_here_documents(command).replace("2>&1", "").strip()) is None
+        _LOOSE_SEPARATOR_PATTERN.search(remove_here_documents(command).replace("2>&1", "").strip())
+        is None
     )
 
 
@@ -487,12 +493,12 @@ def parse_git_listing(parts: tuple[SimpleCommand, ...], output: str) -> GitListi
     has_counts = bool(diff_calls) and all(map(_shows_own_changes, diff_calls))
     root_paths = []
     for row in output.split("\n") if has_commit or has_counts else ():
-        if has_commit and (match := _MODE_ROW.fullmatch(row)):
+        if has_commit and (match := _MODE_ROW_PATTERN.fullmatch(row)):
             root_paths.append(_unquote_path(match[1]))
         if has_counts and (path := _parse_diffstat_path(row)):
             root_paths.append(path)
     if subcommands & {"status", "commit"}:
-        status_paths = _STATUS_ROW.findall(f"\n{output}")
+        status_paths = _STATUS_ROW_PATTERN.findall(f"\n{output}")
     else:
         status_paths = []
     return GitListing(
@@ -503,9 +509,9 @@ def parse_git_listing(parts: tuple[SimpleCommand, ...], output: str) -> GitListi
 def _resolve_cd(folder: str | None, words: tuple[str, ...]) -> str | None:
     """Return the folder to which a ``cd`` changes from ``folder``, or None if it is unknown."""
     target = next((word for word in words[1:] if word != "--"), "~")
-    if target.startswith(("/", "~")) and _UNKNOWN_PATH.search(target) is None:
+    if target.startswith(("/", "~")) and _UNKNOWN_PATH_PATTERN.search(target) is None:
         return target
-    if folder is None or _UNKNOWN_PATH.search(target):
+    if folder is None or _UNKNOWN_PATH_PATTERN.search(target):
         return None
     return posixpath.join(folder, target)
 
@@ -530,20 +536,22 @@ def _list_changed_operands(words: tuple[str, ...]) -> tuple[str, ...]:
         name, operand_words = (words[0].rpartition("/")[2], words[1:])
     else:
         name, operand_words = ("", ())
-    if (value_option := _VALUE_OPTIONS.get(name)) in operand_words:
+    if (value_option := _OPTIONS_WITH_VALUE.get(name)) in operand_words:
         operand_words = _drop_option(value_option, operand_words)
     operands = tuple(select_operands(operand_words))
     if name in _PROGRAMS_CHANGING_ALL_OPERANDS:
         return operands
     if name in _PROGRAMS_CHANGING_LAST_OPERAND:
         return operands[-1:]
-    if name == "sed" and any(_IN_PLACE_OPTION.match(word) for word in operand_words):
+    if name == "sed" and any(_IN_PLACE_OPTION_PATTERN.match(word) for word in operand_words):
         if any(word in {"-e", "-f"} for word in operand_words):
             script_count = 0
         else:
             script_count = 1
         return tuple(
-            word for word in filter(None, operands[script_count:]) if not _SED_SCRIPT.match(word)
+            word
+            for word in filter(None, operands[script_count:])
+            if not _SED_SCRIPT_PATTERN.match(word)
         )
     return ()
 
@@ -553,28 +561,30 @@ def _drop_option(option: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
     return words[:index] + words[index + 2 :]
 
 
-def _shows_own_changes(call: list[str]) -> bool:
+def _shows_own_changes(diff_words: list[str]) -> bool:
     """Check whether a ``git diff`` shows this session's work.
 
     It does so if it shows uncommitted changes, or if it compares named files with a single commit.
     """
-    arguments = call[1 : call.index("--")] if "--" in call else call[1:]
+    arguments = diff_words[1 : diff_words.index("--")] if "--" in diff_words else diff_words[1:]
     commits = []
     for word in arguments:
         if not word.startswith("-") and word != "HEAD":
             commits.append(word)
-    names_files = (
-        len(call) > len(arguments) + 2
-        # A single commit is compared with the work tree. A diff of two commits may show work from
-        # outside the session.
-    )
+    names_files = len(diff_words) > len(arguments) + 2
+    # A single commit is compared with the work tree. A diff of two commits may show work from
+    # outside the session.
     return not commits or (names_files and len(commits) == 1 and ".." not in commits[0])
 
 
 def _parse_diffstat_path(row: str) -> str:
     """Return the path in a row of ``git diff --stat``, or ``""`` if the row shows a rename or a cut path."""
     path, bar, counts = row.rpartition(" | ")
-    if not bar or not path.startswith(" ") or _CHANGE_COUNT.fullmatch(counts.strip()) is None:
+    if (
+        not bar
+        or not path.startswith(" ")
+        or _CHANGE_COUNT_PATTERN.fullmatch(counts.strip()) is None
+    ):
         return ""
     if "=>" in path or path.lstrip().startswith("..."):
         return ""

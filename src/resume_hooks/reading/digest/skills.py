@@ -15,54 +15,60 @@ from resume_hooks.reading.digest import prose, replies, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.facts import Quote
-from resume_hooks.reading.digest.statements import HEADING, find_turn_order, only_looks_like_demand
+from resume_hooks.reading.digest.statements import (
+    HEADING_PATTERN,
+    find_start_order_of_last_turns,
+    only_looks_like_demand,
+)
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of skills that are quoted, and the maximum number of rules quoted from each.
 MAX_SKILLS, MAX_RULES = 2, 24
-MAX_SKILL_TURNS = 3  # The number of prompts for which the rules of a loaded skill are quoted.
+MAX_SKILL_TURNS = (
+    3  # After this number of prompts, the rules of a loaded skill are no longer quoted.
+)
 # The maximum number of characters that are read from a skill's text, and the maximum number of
 # characters in a rule.
 MAX_SKILL_CHARACTERS, MAX_RULE_CHARACTERS = 12_000, 400
 MIN_RULE_WORDS = 4  # A sentence with fewer words is not quoted as a rule.
 MIN_SIGNIFICANT_WORDS = 2  # A sentence with fewer significant words is not quoted as a rule.
-_LONG_WORD = compile_lazily(r"[^\W\d_]{4,}")
+_LONG_WORD_PATTERN = compile_lazily(r"[^\W\d_]{4,}")
 _MODAL_WORDS = frozenset(
     {"must", "never", "always", "only", "don't", "should", "your", "this", "that"}
 )
 _TAG_PATTERN = compile_lazily(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
 # The note on the entry that contains a skill's name.
-READ_SKILL_NOTE = "its text may contain rules: read it"
-_RULES_SECTION = compile_lazily(
+SKILL_TEXT_NOTE = "its text may contain rules: read it"
+_RULES_SECTION_PATTERN = compile_lazily(
     r"^#{1,6}[ \t][^\n]*"
     r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
     r"((?:(?!#{1,6}[ \t])[^\n]*\n?){1,40})",
     re.IGNORECASE | re.MULTILINE,
 )
 """A part of a document with a heading that announces rules."""
-_RULE_WORDS = compile_lazily(
+_RULE_WORD_PATTERN = compile_lazily(
     r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
 )
 """Words that mark a rule, such as "MUST"."""
 
 ACTIVE_SKILL_NOTE = "active: its steps"
 STEP_REACHED_NOTE = "active: it has reached the first of these steps"
-OMITTED_ROWS = " …"  # The mark at the end of a step that is not quoted completely.
+OMITTED_ROWS_MARK = " …"  # The mark at the end of a step that is not quoted completely.
 MAX_STEPS = 12  # The maximum number of steps that are read from a skill.
 # The number of characters at the start of a skill's text that are searched for its steps.
 MAX_STEPS_CHARACTERS = 40_000
-_STEP_HEADING = compile_lazily(
+_STEP_HEADING_PATTERN = compile_lazily(
     r"^#{1,6}[ \t]+((?:(?:step|phase|stage)[ \t]+)?(\d{1,2})"
     r"(?:[.:)][ \t]|[ \t]*[\u2013\u2014-][ \t]|(?=[ \t]*$))[^\n]*)",
     re.IGNORECASE | re.MULTILINE,
 )
-_BOLD_STEP = compile_lazily(
+_BOLD_STEP_PATTERN = compile_lazily(
     r"^(\*\*(?:step[ \t]+)?(\d{1,2})[.:)][^\n]*)", re.IGNORECASE | re.MULTILINE
 )
-_TABLE_STEP = compile_lazily(r"^\|[ \t]*((\d{1,2})[ \t]*\|[^\n]*)", re.MULTILINE)
-_CODE_TEXT = compile_lazily(r"```[^\n]*\n([\s\S]*?)```|`([^`\n]{3,200})`")
-_STEP_MENTION = compile_lazily(r"\b(?:step|phase|stage)[ \t]+(\d{1,2})\b", re.IGNORECASE)
-_REPORT_PART = compile_lazily(
+_TABLE_STEP_PATTERN = compile_lazily(r"^\|[ \t]*((\d{1,2})[ \t]*\|[^\n]*)", re.MULTILINE)
+_CODE_TEXT_PATTERN = compile_lazily(r"```[^\n]*\n([\s\S]*?)```|`([^`\n]{3,200})`")
+_STEP_MENTION_PATTERN = compile_lazily(r"\b(?:step|phase|stage)[ \t]+(\d{1,2})\b", re.IGNORECASE)
+_REPORT_PART_PATTERN = compile_lazily(
     r"^(?:#{1,6}[ \t]|\*\*[^*\n]+\*\*:?[ \t]*$|\|[ \t]*:?-)", re.MULTILINE
 )
 """A heading, a bold row or a table, as they occur in reports."""
@@ -88,10 +94,10 @@ class SkillStep(NamedTuple):
         """Return as many whole rows of the step as fit, on one line. " …" replaces the remaining rows."""
         count = len(self.rows)
         while count > 1 and len(" ".join(self.rows[:count])) > MAX_RULE_CHARACTERS - len(
-            OMITTED_ROWS
+            OMITTED_ROWS_MARK
         ):
             count -= 1
-        return " ".join(self.rows[:count]) + (OMITTED_ROWS if count < len(self.rows) else "")
+        return " ".join(self.rows[:count]) + (OMITTED_ROWS_MARK if count < len(self.rows) else "")
 
 
 def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
@@ -102,7 +108,7 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
     other skill is quoted for a few more prompts. If the last answer is a report, the remaining
     steps are unknown, so no steps are listed.
     """
-    first_active_order = find_turn_order(facts, MAX_SKILL_TURNS)
+    first_active_order = find_start_order_of_last_turns(facts, MAX_SKILL_TURNS)
     for name, quote in [*facts.skills.items()][-MAX_SKILLS:]:
         has_moved_on = _has_new_request(facts, quote)
         is_old = quote.position.order < first_active_order
@@ -125,12 +131,15 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
                     step.shorten_text(), quote.position, f"of {name}", MAX_RULE_CHARACTERS
                 )
         else:
-            yield make_entry(name, quote.position, READ_SKILL_NOTE)
+            yield make_entry(name, quote.position, SKILL_TEXT_NOTE)
         yield from _list_rules(name, quote, passed_text)
 
 
 def _list_rules(name: str, quote: Quote, passed_text: str) -> Iterator[DigestEntry]:
-    """Yield the rules of a skill, except those in ``passed_text``, the text of the finished steps."""
+    """Yield the rules of a skill, except those that occur in ``passed_text``.
+
+    ``passed_text`` is the text of the skill's finished steps.
+    """
     body = _TAG_PATTERN.sub(
         "", redact_and_collect(quote.text[: 2 * MAX_SKILL_CHARACTERS])[:MAX_SKILL_CHARACTERS]
     )
@@ -194,8 +203,8 @@ def _is_answered_with_report(facts: LineageFacts) -> bool:
     return (
         answer is not None
         and len(answer.text) >= MIN_REPORT_CHARACTERS
-        and len(_REPORT_PART.findall(answer.text)) >= MIN_REPORT_PARTS
-        and _STEP_MENTION.search(answer.text) is None
+        and len(_REPORT_PART_PATTERN.findall(answer.text)) >= MIN_REPORT_PARTS
+        and _STEP_MENTION_PATTERN.search(answer.text) is None
     )
 
 
@@ -205,7 +214,7 @@ def find_steps(text: str) -> list[SkillStep]:
     If the numbers are not consecutive, the result is empty.
     """
     searched_text = text[:MAX_STEPS_CHARACTERS]
-    for pattern in (_STEP_HEADING, _BOLD_STEP, _TABLE_STEP):
+    for pattern in (_STEP_HEADING_PATTERN, _BOLD_STEP_PATTERN, _TABLE_STEP_PATTERN):
         matches = list(pattern.finditer(searched_text))
         numbers = [int(match[2]) for match in matches]
         if len(matches) < 2 or numbers != list(range(numbers[0], numbers[0] + len(matches))):
@@ -230,7 +239,7 @@ def _find_last_step_end(text: str, step: re.Match[str], pattern: re.Pattern[str]
     The step ends at the next heading of the same or a higher level. A step in a table ends with its
     row.
     """
-    if pattern is _TABLE_STEP:
+    if pattern is _TABLE_STEP_PATTERN:
         return step.end()
     level = len(step[0]) - len(step[0].lstrip("#")) or 6
     end = re.compile(rf"^#{{1,{level}}}[ \t]", re.MULTILINE).search(text, step.end())
@@ -242,7 +251,7 @@ def _find_last_step_end(text: str, step: re.Match[str], pattern: re.Pattern[str]
 def _find_programs(body: str) -> frozenset[str]:
     """Return the programs that the code in a step runs."""
     programs: set[str] = set()
-    for block, inline in _CODE_TEXT.findall(body):
+    for block, inline in _CODE_TEXT_PATTERN.findall(body):
         programs |= _list_programs(block or inline)
     return frozenset(programs)
 
@@ -277,7 +286,7 @@ def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillS
                 break
     for reply in facts.assistant_quotes:
         if reply.position.order >= last_order and (
-            step_numbers := _STEP_MENTION.findall(reply.text)
+            step_numbers := _STEP_MENTION_PATTERN.findall(reply.text)
         ):
             for index, step in enumerate(steps):
                 if step.number == int(step_numbers[-1]):
@@ -288,15 +297,15 @@ def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillS
 def _find_rules(body: str) -> Iterator[str]:
     """Yield the rules in a document: the items of lists of rules, then demanding sentences."""
     whole_rows = prose.join_wrapped_rows(prose.remove_code_blocks(body))
-    for part in _RULES_SECTION.findall(whole_rows):
+    for part in _RULES_SECTION_PATTERN.findall(whole_rows):
         yield from _list_rule_items(part)
-    yield from filter(_is_rule_sentence, prose.split_sentences(HEADING.sub("", whole_rows)))
+    yield from filter(_is_rule_sentence, prose.split_sentences(HEADING_PATTERN.sub("", whole_rows)))
 
 
 def _list_rule_items(part: str) -> Iterator[str]:
     """Yield the list items in a part of a document, except items that are too long to be quoted whole."""
     for row in part.split("\n"):
-        if prose.MARKUP.match(row) and len(row.split()) > MIN_RULE_WORDS:
+        if prose.MARKUP_PATTERN.match(row) and len(row.split()) > MIN_RULE_WORDS:
             item = " ".join(prose.split_sentences(row))
             if len(item) <= MAX_RULE_CHARACTERS and _is_complete_rule(item):
                 yield item
@@ -309,12 +318,15 @@ def _is_complete_rule(rule: str) -> bool:
 
 def _is_rule_sentence(sentence: str) -> bool:
     """Check whether a sentence in a document clearly demands or forbids something."""
-    significant_words = []
-    for word in _LONG_WORD.findall(sentence.lower()):
+    find_significant_words = []
+    for word in _LONG_WORD_PATTERN.findall(sentence.lower()):
         if word not in _MODAL_WORDS:
-            significant_words.append(word)
+            find_significant_words.append(word)
     is_long_enough = (
-        len(sentence.split()) >= MIN_RULE_WORDS and len(significant_words) >= MIN_SIGNIFICANT_WORDS
+        len(sentence.split()) >= MIN_RULE_WORDS
+        and len(find_significant_words) >= MIN_SIGNIFICANT_WORDS
     )
-    is_rule = _RULE_WORDS.search(sentence) is not None and not only_looks_like_demand(sentence)
+    is_rule = _RULE_WORD_PATTERN.search(sentence) is not None and not only_looks_like_demand(
+        sentence
+    )
     return is_long_enough and is_rule and _is_complete_rule(sentence)

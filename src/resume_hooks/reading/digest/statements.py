@@ -21,10 +21,10 @@ from resume_hooks.reading.digest.reversals import find_binding_statements
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-_FILLER_WORDS = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
+_FILLER_WORDS_PATTERN = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
 _DEMAND_PATTERN = compile_lazily(
-    rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER_WORDS})\b[ ,:.-]*)  # An imperative clause.
+    rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER_WORDS_PATTERN})\b[ ,:.-]*)  # An imperative clause.
       (?:(?:do\s+not|don'?t|never|always|avoid|stop|prefer|ensure|make\s+sure|be\s+sure|remember|keep|stick\s+to|use|leave|
            no\s+longer|let'?s\s+(?:not|use|keep|only|set|rename|cut|leave|stick|avoid|prefer|drop|skip|call|go\s+with))\s+\S
       | (?:add|write|run|follow|create|do|fix|put|call|commit|push|check|delete|remove)\b[^?]*
@@ -61,8 +61,8 @@ _NOT_SERIOUS_PATTERN = compile_lazily(
 """Words that show that a sentence is a joke, a doubt or a remark although it looks like a demand.
 """
 
-_QUESTION_START = compile_lazily(
-    rf"""\W*(?:(?:{_FILLER_WORDS}|sure|q|question)\b[,:.\s]*)*
+_QUESTION_START_PATTERN = compile_lazily(
+    rf"""\W*(?:(?:{_FILLER_WORDS_PATTERN}|sure|q|question)\b[,:.\s]*)*
     (?:(?:can|could|should|shall|would|will|do|does|did|are|is|was|were|have|has)(?:n'?t)?\s+
          (?:i|we|you|it|they|there|this|that|the|these|those)\b
       |(?:why|what|how|where|which|who|when)(?:'s)?\s+
@@ -73,7 +73,7 @@ _QUESTION_START = compile_lazily(
 )
 """The first words of questions that have no question mark."""
 
-_MACHINE_LINE = compile_lazily(
+_MACHINE_LINE_PATTERN = compile_lazily(
     r"""\s*(?://|/\*|(?:agent|assistant|user|human):|[\u00d7✗✓✖➜\u276f$>|│└├]|=>|\d+[.:]\d|\[[+\d]|"[\w-]+":
          |(?:error|warn|warning|npm)\b|[\w./-]{1,80}:\s(?:error|warning|fatal)\b|at\s\S+\()
     | .*(?:\bnpm\ err|[{;]\s*\Z) | .*(?:[,(\u2013\u2014]|\s(?:the|or|and|to|a|of|that))\s*\Z
@@ -101,14 +101,15 @@ MAX_SUMMARY_CHARACTERS = 60_000
 # The number of characters at the start of a message in a summary that are compared with the
 # prompts.
 MAX_COMPARED_CHARACTERS = 50
-# The number of characters at the start that two versions of the same demand have in common.
+# The number of characters at the start of two demands that are compared. If they are the same, the
+# demands are treated as versions of one demand.
 MAX_COMPARED_DEMAND_CHARACTERS = 80
-_USER_MESSAGES_SECTION = compile_lazily(
+_USER_MESSAGES_SECTION_PATTERN = compile_lazily(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)"
     r"(?=^(?:\d+\.[ \t]|#|</)|^[^\n]*\bconstraints\b[^\n]*:\**$|\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
-_SUMMARIZED_RULES = compile_lazily(
+_SUMMARIZED_RULES_PATTERN = compile_lazily(
     r"^[ \t]*(?![-*][ \t])[^\n]*\bconstraints\b[^\n]*:\**[ \t]*\n((?:[ \t]*[-*][ \t][^\n]+(?:\n|\Z))+)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -116,7 +117,7 @@ _SUMMARIZED_RULES = compile_lazily(
 from memory."""
 
 SUMMARIZED_NOTE = "from the client's summary"
-_QUOTED_MESSAGE = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
+_QUOTED_MESSAGE_PATTERN = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
 # The maximum number of characters in the last request that are searched for words.
 MAX_REQUEST_CHARACTERS = 2_000
@@ -148,8 +149,8 @@ _STYLE_PATTERN = compile_lazily(
 )
 """Wishes about the style of the work or of the answers."""
 
-_ONE_ANSWER_START = compile_lazily(
-    rf"\W*(?:(?:{_FILLER_WORDS})\b\W*)*(?:(?:can|could)\s+you\s+)?"
+_ONE_ANSWER_START_PATTERN = compile_lazily(
+    rf"\W*(?:(?:{_FILLER_WORDS_PATTERN})\b\W*)*(?:(?:can|could)\s+you\s+)?"
     r"(?:(?:explain|describe|list|summari[sz]e|show|tell|give|answer|rephrase|reformulate|outline|compare)\b|"
     r"(?:make|write|create)\s+(?:me\s+)?(?:an?|the)\s+(?:\w+\s+){0,3}(?:list|table|summary|overview|answer|text)\b|"
     r"(?:that|this|it)(?:'s|\s+(?:is|was|looks|seems))\s+(?:\w+\s+){0,3}too\s)",
@@ -157,13 +158,13 @@ _ONE_ANSWER_START = compile_lazily(
 )
 """The first words in a request that concerns the form of a single answer, or in a complaint about
 one."""
-_HABIT_WORD = compile_lazily(
+_HABIT_WORD_PATTERN = compile_lazily(
     r"\b(?:always|never|each|every|whenever|from\s+now\s+on|in\s+(?:the\s+)?future|answers|replies|responses|"
     r"explanations|summaries|when\s+you)\b",
     re.IGNORECASE,
 )
 
-_LASTING_WORD = compile_lazily(
+_LASTING_WORD_PATTERN = compile_lazily(
     r"\b(?:always|never|must(?:n'?t)?|do\s+not|don'?t|avoid|prefer|no\s+longer|from\s+now\s+on|instead\s+of|rather\s+than|"
     r"not\s+allowed|forbidden|required|mandatory|ensure|as\s+\w+\s+as\s+possible|without|too\s+(?:verbose|long|complex)|"
     r"focus\s+on|keep\s+(?:each|every)|let'?s\s+not\s+(?:leave|use|add|mix|touch|break|put|call)|"
@@ -172,7 +173,7 @@ _LASTING_WORD = compile_lazily(
 )
 """Words that show that a demand is valid beyond the next step."""
 
-_ONE_TIME_REQUEST = compile_lazily(
+_ONE_TIME_REQUEST_PATTERN = compile_lazily(
     r"""\A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b
         |let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
         |(?:while\s+)?i\s+(?:think|see|wonder|want\s+option)\b|because\b|go\s+with\s+option\b)
@@ -189,10 +190,11 @@ _ONE_TIME_REQUEST = compile_lazily(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Requests that concern only the next step, transitions, and sentences without a subject."""
+"""Signs that a sentence is not a lasting demand: it concerns only the next step, introduces
+something else, or has no subject."""
 
-_TASK_START = compile_lazily(
-    rf"\A\W*(?:(?:/\S+\W+)?(?:(?:{_FILLER_WORDS}|great|sure)\b\W*)*(?:(?:make|be)\s+sure\s+(?:that\s+)?(?:you|to)\s+)?"
+_TASK_START_PATTERN = compile_lazily(
+    rf"\A\W*(?:(?:/\S+\W+)?(?:(?:{_FILLER_WORDS_PATTERN}|great|sure)\b\W*)*(?:(?:make|be)\s+sure\s+(?:that\s+)?(?:you|to)\s+)?"
     r"(?:add|fix|review|research|merge|create|implement|update|check|find|investigate|rename|remove|delete|commit|push|"
     r"open|move|refactor|analy[sz]e|summari[sz]e|generate|draft|prepare|replace|verify|rebase|split|convert|build|install|"
     r"address|resolve|rewrite|compare|make\s+(?:an?|me)|write\s+(?:an?|me|the)|look\s+(?:at|into))\b)",
@@ -200,7 +202,7 @@ _TASK_START = compile_lazily(
 )
 """The first words in a request for a single task."""
 
-_STANDING_WORD = compile_lazily(
+_STANDING_WORD_PATTERN = compile_lazily(
     r"\b(?:always|never|each|every|only|must|should|shall|needs?|do\s+not|don'?t|not|no|avoid|without|instead|rather|keep|"
     r"prefer|whenever|when|if|once|one\s+(?:at\s+a\s+time|by\s+one)|after|before|often|frequently|regularly|as\s+(?:you|we)\s+go|from\s+now\s+on|at\s+(?:most|least))\b|[^\x00-\x7f]{3}",
     re.IGNORECASE,
@@ -208,30 +210,32 @@ _STANDING_WORD = compile_lazily(
 """Words that show that a demand may bind later work. The pattern also matches any word in a
 non-Latin script."""
 
-_LEADING_REPLY = compile_lazily(
+_LEADING_REPLY_PATTERN = compile_lazily(
     r"\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|great|no|nope|na|oh|hm+|ah|so|and|also)\b[,.!:\u2013\u2014-]+\s*|"
     r"(?:ok(?:ay)?|so|and|also)\s+)+",
     re.IGNORECASE,
 )
 """Words such as "yes" or "no" that come before a demand."""
 MIN_WORDS_AFTER_REPLY = 5  # The minimum number of words in a demand that follows a "yes" or "no".
-_REPLY_START = compile_lazily(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
+_REPLY_START_PATTERN = compile_lazily(
+    r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE
+)
 # The minimum number of characters in a prompt that may contain a document by somebody else.
 MIN_DOCUMENT_CHARACTERS = 800
-_MARKUP_LINE = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
-HEADING = compile_lazily(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
+_MARKUP_LINE_PATTERN = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
+HEADING_PATTERN = compile_lazily(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
 # The minimum number of characters in a template or in a prompt with a pasted review.
 MIN_TEMPLATE_CHARACTERS = 400
 # The maximum number of records between a command and the prompt that the command loads.
-MAX_RECORDS_BEFORE_TEXT = 2
-_ROLE_START = compile_lazily(
+MAX_RECORDS_BEFORE_COMMAND_TEXT = 2
+_ROLE_START_PATTERN = compile_lazily(
     r"\W*(?:you\s+are|you're|act\s+as|your\s+(?:role|task|job)\s+is)\s+(?:an?|the|now|to)\b",
     re.IGNORECASE,
 )
 """The start of a template that assigns a role, such as "You are a"."""
-_TAGGED_PART = compile_lazily(r"^[ \t]*<([a-z][\w-]{1,40})>[ \t]*$", re.MULTILINE)
+_TAGGED_PART_PATTERN = compile_lazily(r"^[ \t]*<([a-z][\w-]{1,40})>[ \t]*$", re.MULTILINE)
 MIN_TAGGED_PARTS = 2  # The minimum number of tagged parts in a template.
-_REVIEW_ROW = compile_lazily(
+_REVIEW_ROW_PATTERN = compile_lazily(
     r"^\W*(?:P[0-3]\b|(?:critical|major|minor|nit|high|medium|low|blocker|severity|suggestion|issue|finding)s?\b"
     r"[^\n:]{0,20}[:\])]|[\w./-]{1,200}\.\w{1,5}:\d+)",
     re.IGNORECASE | re.MULTILINE,
@@ -250,10 +254,10 @@ def is_demand(sentence: str) -> bool:
 
 def only_looks_like_demand(sentence: str) -> bool:
     """Check whether a sentence that looks like a demand is only a question, joke, doubt or log line."""
-    is_asking = is_question(sentence) or _QUESTION_START.match(sentence) is not None
+    is_asking = is_question(sentence) or _QUESTION_START_PATTERN.match(sentence) is not None
     return (
         is_asking
-        or _MACHINE_LINE.match(sentence) is not None
+        or _MACHINE_LINE_PATTERN.match(sentence) is not None
         or _NOT_SERIOUS_PATTERN.search(sentence) is not None
     )
 
@@ -277,13 +281,15 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
             or quote.position in chosen
         ):
             continue
-        sentences = list(prose.split_sentences(HEADING.sub("", _select_own_words(quote.text))))
+        sentences = list(
+            prose.split_sentences(HEADING_PATTERN.sub("", _select_own_words(quote.text)))
+        )
         binding_indexes = []
         for index, sentence in enumerate(sentences):
             if _is_binding(sentence) and not _only_adds_to_previous_sentence(sentences, index):
                 binding_indexes.append(index)
         for index in reversed(binding_indexes):
-            demands.append((_add_subject(sentences, index), quote.position))
+            demands.append((_prepend_subject_sentence(sentences, index), quote.position))
     beginnings: set[str] = set()
     for index in find_binding_statements([text for text, _ in demands]):
         text, position = demands[index]
@@ -299,7 +305,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
 
 
 def _find_positions_of_choices(facts: LineageFacts) -> frozenset[RecordPosition]:
-    """Return the positions of the records in which all of the user's answers are listed as choices.
+    """Return the positions of the records in which every answer of the user is listed as a choice.
 
     An answer is listed as a choice if it is short enough.
     """
@@ -320,10 +326,12 @@ def _find_summarized_messages(facts: LineageFacts) -> Iterator[Quote]:
         " ".join(quote.full_text.lower().split()) for quote in facts.prompts.quotes
     )
     for summary in reversed(facts.summaries):
-        section = _USER_MESSAGES_SECTION.search(summary.text[:MAX_SUMMARY_CHARACTERS])
+        section = _USER_MESSAGES_SECTION_PATTERN.search(summary.text[:MAX_SUMMARY_CHARACTERS])
         rows = section[1].split("\n") if section else []
         for row in rows:
-            for message_text in _QUOTED_MESSAGE.findall(row) or [prose.MARKUP.sub("", row)]:
+            for message_text in _QUOTED_MESSAGE_PATTERN.findall(row) or [
+                prose.MARKUP_PATTERN.sub("", row)
+            ]:
                 beginning = " ".join(message_text.lower().split())[:MAX_COMPARED_CHARACTERS]
                 if beginning not in known_text:
                     yield Quote(message_text, summary.position, summary.uuid)
@@ -332,42 +340,47 @@ def _find_summarized_messages(facts: LineageFacts) -> Iterator[Quote]:
 def _find_summarized_rules(facts: LineageFacts) -> Iterator[Quote]:
     """Yield the constraints that the client's latest summary lists."""
     for summary in reversed(facts.summaries):
-        rules = _SUMMARIZED_RULES.search(summary.text[:MAX_SUMMARY_CHARACTERS])
+        rules = _SUMMARIZED_RULES_PATTERN.search(summary.text[:MAX_SUMMARY_CHARACTERS])
         if rules is not None:
             for row in rules[1].splitlines():
-                yield Quote(prose.MARKUP.sub("", row), summary.position, summary.uuid)
+                yield Quote(prose.MARKUP_PATTERN.sub("", row), summary.position, summary.uuid)
             return
 
 
 def _is_binding(sentence: str) -> bool:
     """Check whether a sentence demands something from later work. A "yes" at its start is ignored."""
     lowered = sentence.lower()
-    is_standing_demand = is_demand(sentence) and _LASTING_WORD.search(lowered) is not None
+    is_standing_demand = is_demand(sentence) and _LASTING_WORD_PATTERN.search(lowered) is not None
     is_style = _STYLE_PATTERN.search(lowered) is not None
     if not is_standing_demand and not is_style and _PREFERENCE_PATTERN.search(lowered) is None:
         return False  # Most sentences end here, and the checks so far take half of the time.
     if only_looks_like_demand(sentence):
         return False
-    if sentence.startswith("/compact") or _is_task(sentence) or _is_for_one_answer(sentence):
+    if sentence.startswith("/compact") or _is_task(sentence) or _concerns_single_answer(sentence):
         return False
-    return is_style or _ONE_TIME_REQUEST.search(_remove_leading_reply(sentence)) is None
+    return is_style or _ONE_TIME_REQUEST_PATTERN.search(_remove_leading_reply(sentence)) is None
 
 
-def _is_for_one_answer(sentence: str) -> bool:
+def _concerns_single_answer(sentence: str) -> bool:
     """Check whether a sentence is about the style of a single answer and not of every answer."""
     is_style = _STYLE_PATTERN.search(sentence.lower()) is not None
-    is_about_answer = _ONE_ANSWER_START.match(prose.straighten_apostrophes(sentence)) is not None
-    return is_style and is_about_answer and _HABIT_WORD.search(sentence) is None
+    is_about_answer = (
+        _ONE_ANSWER_START_PATTERN.match(prose.straighten_apostrophes(sentence)) is not None
+    )
+    return is_style and is_about_answer and _HABIT_WORD_PATTERN.search(sentence) is None
 
 
 def _is_task(sentence: str) -> bool:
     """Check whether a sentence asks for a single task and contains no word such as "always"."""
-    return _TASK_START.match(sentence) is not None and _STANDING_WORD.search(sentence) is None
+    return (
+        _TASK_START_PATTERN.match(sentence) is not None
+        and _STANDING_WORD_PATTERN.search(sentence) is None
+    )
 
 
 def _remove_leading_reply(sentence: str) -> str:
     """Remove a "yes" or "no" from the start of a sentence if enough words follow."""
-    assent = _LEADING_REPLY.match(sentence)
+    assent = _LEADING_REPLY_PATTERN.match(sentence)
     if assent is None or len(sentence[assent.end() :].split()) < MIN_WORDS_AFTER_REPLY:
         return sentence
     return sentence[assent.end() :]
@@ -385,7 +398,7 @@ def _continues_reply(sentences: Sequence[str], index: int) -> bool:
     """
     if index == 0 or len(sentences[index].split()) >= MIN_DEMAND_WORDS:
         return False
-    return _REPLY_START.match(sentences[index - 1]) is not None
+    return _REPLY_START_PATTERN.match(sentences[index - 1]) is not None
 
 
 def _describes_task(sentences: Sequence[str], index: int) -> bool:
@@ -393,21 +406,24 @@ def _describes_task(sentences: Sequence[str], index: int) -> bool:
 
     For example, "As small as possible, please" follows "I'd like to add a log".
     """
-    if index == 0 or _AS_POSSIBLE_START.match(sentences[index]) is None:
+    if index == 0 or _AS_POSSIBLE_START_PATTERN.match(sentences[index]) is None:
         return False
     request = sentences[index - 1]
-    return _TASK_START.match(request) is not None or _WISH_START.match(request) is not None
+    return (
+        _TASK_START_PATTERN.match(request) is not None
+        or _WISH_START_PATTERN.match(request) is not None
+    )
 
 
-_AS_POSSIBLE_START = compile_lazily(r"\W*as\s+\w+\s+as\s+possible\b", re.IGNORECASE)
-_WISH_START = compile_lazily(
-    rf"\W*(?:(?:{_FILLER_WORDS})\b\W*)*(?:i(?:'d|\s+would)\s+like|i\s+want|we\s+(?:need|want)|let'?s)\s+(?:to\s+)?\w",
+_AS_POSSIBLE_START_PATTERN = compile_lazily(r"\W*as\s+\w+\s+as\s+possible\b", re.IGNORECASE)
+_WISH_START_PATTERN = compile_lazily(
+    rf"\W*(?:(?:{_FILLER_WORDS_PATTERN})\b\W*)*(?:i(?:'d|\s+would)\s+like|i\s+want|we\s+(?:need|want)|let'?s)\s+(?:to\s+)?\w",
     re.IGNORECASE,
 )
 """The first words in a wish such as "I'd like to"."""
 
 
-def _add_subject(sentences: Sequence[str], index: int) -> str:
+def _prepend_subject_sentence(sentences: Sequence[str], index: int) -> str:
     """Return a sentence, preceded by the previous sentence if it is short and needs a subject."""
     sentence = sentences[index]
     if (
@@ -439,12 +455,13 @@ def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPosition]:
             is_loaded = (
                 previous is not None
                 and previous.text.startswith("/")
-                and quote.position.order - previous.position.order <= MAX_RECORDS_BEFORE_TEXT
+                and quote.position.order - previous.position.order
+                <= MAX_RECORDS_BEFORE_COMMAND_TEXT
             )
             is_filled_in = (
                 beginnings[quote.text[:MIN_TEMPLATE_CHARACTERS]] > 1
-                or _ROLE_START.match(beginning) is not None
-                or len(_TAGGED_PART.findall(beginning)) >= MIN_TAGGED_PARTS
+                or _ROLE_START_PATTERN.match(beginning) is not None
+                or len(_TAGGED_PART_PATTERN.findall(beginning)) >= MIN_TAGGED_PARTS
             )
             if is_loaded or is_filled_in:
                 template_positions.add(quote.position)
@@ -459,15 +476,15 @@ def _select_own_words(text: str) -> str:
     the user's own. They are returned if they are short.
     """
     prompt_ends = _keep_prompt_ends(text)
-    if announced := _PASTE_ANNOUNCEMENT.match(prompt_ends):
+    if announced := _PASTE_ANNOUNCEMENT_PATTERN.match(prompt_ends):
         return announced[0]
     is_document = (
         len(text) >= MIN_DOCUMENT_CHARACTERS
-        and len(_MARKUP_LINE.findall(prompt_ends)) >= MIN_MARKUP_LINES
+        and len(_MARKUP_LINE_PATTERN.findall(prompt_ends)) >= MIN_MARKUP_LINES
     )
     is_review = (
         len(text) >= MIN_TEMPLATE_CHARACTERS
-        and len(_REVIEW_ROW.findall(prompt_ends)) >= MIN_REVIEW_ROWS
+        and len(_REVIEW_ROW_PATTERN.findall(prompt_ends)) >= MIN_REVIEW_ROWS
     )
     if not is_document and not is_review:
         return prompt_ends
@@ -477,11 +494,11 @@ def _select_own_words(text: str) -> str:
         if len(paragraph) <= MAX_SURROUNDING_CHARACTERS:
             own_paragraphs.append(paragraph)
     return "\n\n".join(
-        paragraph for paragraph in own_paragraphs if _MARKUP_LINE.search(paragraph) is None
+        paragraph for paragraph in own_paragraphs if _MARKUP_LINE_PATTERN.search(paragraph) is None
     )
 
 
-_PASTE_ANNOUNCEMENT = compile_lazily(
+_PASTE_ANNOUNCEMENT_PATTERN = compile_lazily(
     r"[^\n]*\b(?:below|(?:this|the following) (?:note|comment|review|feedback|report|message|error|log|output))\b"
     r"(?:[^\n]*\n(?!\s*\n)){0,3}[^\n]*(?::|\?|\.)[ \t]*\n[ \t]*\n",
     re.IGNORECASE,
@@ -507,7 +524,7 @@ def collect_request_words(facts: LineageFacts) -> frozenset[str]:
         texts.append(
             facts.unanswered_call.find_first_text("command", "file_path")[:MAX_REQUEST_CHARACTERS]
         )
-    return prose.significant_words(" ".join(texts))
+    return prose.find_significant_words(" ".join(texts))
 
 
 def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
@@ -534,19 +551,19 @@ def _describe_later_mention(facts: LineageFacts, answer: Quote) -> str:
 
     The later prompt may overrule the answer in different words.
     """
-    names = set(_DISTINCT_NAME.findall(answer.text))
+    names = set(_DISTINCT_NAME_PATTERN.findall(answer.text))
     answer_positions = {quote.position for quote in facts.answers}
     for prompt in reversed(facts.prompts.quotes):
         if prompt.position.order <= answer.position.order or not names:
             return ""
-        mentions = _DISTINCT_NAME.findall(prompt.text[:MAX_TYPED_CHARACTERS])
+        mentions = _DISTINCT_NAME_PATTERN.findall(prompt.text[:MAX_TYPED_CHARACTERS])
         shared_names = [name for name in mentions if name in names]
         if shared_names and prompt.position not in answer_positions:
             return f"{shared_names[0]} is mentioned again in USER :{prompt.position.record_number}"
     return ""
 
 
-_DISTINCT_NAME = compile_lazily(
+_DISTINCT_NAME_PATTERN = compile_lazily(
     r"(?<![\w#/])#\d{1,6}\b|\b[A-Z]{2,8}-\d{1,6}\b|`[^`\n]{4,60}`|"
     r"\b(?=\w{6,60}\b)[A-Za-z]\w*(?:_[A-Za-z]\w*|[a-z\d][A-Z]\w*)|\b[\w-]{2,40}\.(?:py|ts|tsx|js|go|rs|md|json|ya?ml|toml|sh|sql)\b"
 )
@@ -556,17 +573,19 @@ _DISTINCT_NAME = compile_lazily(
 def _is_counter_question(answer: str) -> bool:
     """Check whether the user answered a question with another question instead of choosing."""
     sentences = prose.split_sentences(answer)
-    return any(is_question(sentence) or _QUESTION_START.match(sentence) for sentence in sentences)
+    return any(
+        is_question(sentence) or _QUESTION_START_PATTERN.match(sentence) for sentence in sentences
+    )
 
 
-def find_turn_order(facts: LineageFacts, count: int) -> int:
-    """Return the sequence number of the prompt with which the last ``count`` turns begin.
+def find_start_order_of_last_turns(facts: LineageFacts, turn_count: int) -> int:
+    """Return the sequence number of the prompt with which the last ``turn_count`` turns begin.
 
-    Return 0 if there are not more than ``count`` prompts.
+    Return 0 if there are not more than ``turn_count`` prompts.
     """
     prompts = facts.prompts.quotes
-    if len(prompts) > count:
-        return prompts[-count].position.order
+    if len(prompts) > turn_count:
+        return prompts[-turn_count].position.order
     return 0
 
 
@@ -579,7 +598,7 @@ def list_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     yield from (make_entry(quote.text, quote.position) for quote in facts.questions)
     if quote := facts.words_since_prompt:
         sentences = prose.find_last_sentences(redact_and_collect(quote.text))
-        for sentence in sentences[-prose.QUESTION_SENTENCES :]:
+        for sentence in sentences[-prose.MAX_LAST_SENTENCES :]:
             if is_question(sentence):
                 yield make_entry(sentence, quote.position)
 

@@ -16,24 +16,26 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 _MERGING_COMMANDS = frozenset({"merge", "pull", "rebase", "cherry-pick", "revert", "am"})
 """Git subcommands that may stop with conflicts and that git refuses while a merge is stopped."""
 
-_CONFLICT_ROW = compile_lazily(
+_CONFLICT_ROW_PATTERN = compile_lazily(
     r"(?:\A|\n)CONFLICT \([^)\n]{1,40}\): (?:Merge conflict in ([^\n]+)|(\S+) (?:deleted|renamed|added)\b)"
 )
-_STOP_MESSAGES = (
+_CONFLICT_MESSAGES = (
     "Automatic merge failed; fix conflicts",
     "Resolve all conflicts manually",
     "after resolving the conflicts",
 )
-_FAILURE_ROW = compile_lazily(r"(?:\A|\n)(?:fatal|error): |needs merge|edit all merge conflicts")
+_FAILURE_ROW_PATTERN = compile_lazily(
+    r"(?:\A|\n)(?:fatal|error): |needs merge|edit all merge conflicts"
+)
 _ENDING_OPTIONS = frozenset({"--continue", "--skip", "--quit"})
 _ABORTING_OPTIONS = frozenset({"--abort", "--hard", "--merge"})
-_STATUS_HEAD = compile_lazily(r"(?:\A|\n)(?:On branch |HEAD detached )")
-_UNFINISHED_STATUS = compile_lazily(
+_STATUS_HEAD_PATTERN = compile_lazily(r"(?:\A|\n)(?:On branch |HEAD detached )")
+_UNFINISHED_STATUS_PATTERN = compile_lazily(
     r"unmerged paths|still merging|(?:rebase|am session|revert|cherry-pick) in progress|"
     r"currently (?:rebasing|cherry-picking|reverting)|middle of an am session",
 )
-_COMMIT_IN_REBASE = "[detached HEAD "
-_REBASE_END = "Successfully rebased"
+_REBASE_COMMIT_START = "[detached HEAD "
+_REBASE_END_MESSAGE = "Successfully rebased"
 
 
 class StoppedMerge(NamedTuple):
@@ -64,15 +66,15 @@ def update_stopped_merge(
     if was_aborted(words):
         return None
     is_merging = words[0] in _MERGING_COMMANDS
-    if is_merging and _has_stopped(words, run):
+    if is_merging and _has_stopped_with_conflicts(words, run):
         return _make_stopped_merge(stopped, words, run)
     if stopped is None:
         return None
-    has_failed = run.has_failed or _FAILURE_ROW.search(run.output) is not None
+    has_failed = run.has_failed or _FAILURE_ROW_PATTERN.search(run.output) is not None
     if is_merging:
         is_ended = not has_failed
     elif words[0] == "commit":
-        is_ended = not has_failed and _COMMIT_IN_REBASE not in run.output
+        is_ended = not has_failed and _REBASE_COMMIT_START not in run.output
     else:
         is_ended = words[0] == "status" and _shows_no_merge(run.output)
     if is_ended:
@@ -82,17 +84,17 @@ def update_stopped_merge(
     return stopped
 
 
-def _has_stopped(words: Sequence[str], run: ShellRun) -> bool:
+def _has_stopped_with_conflicts(words: Sequence[str], run: ShellRun) -> bool:
     """Check whether the output of a command says that the command stopped because of conflicts."""
-    if _continues_merge(words) and _REBASE_END in run.output:
+    if _continues_merge(words) and _REBASE_END_MESSAGE in run.output:
         return False
-    return _CONFLICT_ROW.search(run.output) is not None or any(
-        message in run.output for message in _STOP_MESSAGES
+    return _CONFLICT_ROW_PATTERN.search(run.output) is not None or any(
+        message in run.output for message in _CONFLICT_MESSAGES
     )
 
 
 def _continues_merge(words: Sequence[str]) -> bool:
-    """Check whether a command has an option that continues or ends a stopped merge."""
+    """Check whether a git command has an option that continues a stopped merge or ends it."""
     return not _ENDING_OPTIONS.isdisjoint(words)
 
 
@@ -105,7 +107,7 @@ def _make_stopped_merge(
     started the merge.
     """
     paths = []
-    for merged_path, other_path in _CONFLICT_ROW.findall(run.output):
+    for merged_path, other_path in _CONFLICT_ROW_PATTERN.findall(run.output):
         paths.append(merged_path.strip() or other_path)
     if former_stop is not None and _continues_merge(words):
         command = former_stop.command
@@ -116,4 +118,7 @@ def _make_stopped_merge(
 
 def _shows_no_merge(output: str) -> bool:
     """Check whether the output of a long ``git status`` shows that there is no unfinished merge."""
-    return _STATUS_HEAD.search(output) is not None and _UNFINISHED_STATUS.search(output) is None
+    return (
+        _STATUS_HEAD_PATTERN.search(output) is not None
+        and _UNFINISHED_STATUS_PATTERN.search(output) is None
+    )

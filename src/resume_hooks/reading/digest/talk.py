@@ -35,32 +35,35 @@ about 30,000 tokens, which is enough for the whole talk in 99 of 100 sessions.""
 MAX_TYPED_CHARACTERS = 4_000
 # The number of characters that are kept from a command's template to identify the command.
 MAX_TEMPLATE_CHARACTERS = 300
-# The maximum number of characters that are kept from the template if a request has no answer yet.
+# The maximum number of characters that are kept from a command's template if the request has no
+# answer yet.
 MAX_OPEN_TEMPLATE_CHARACTERS = 8_000
 # The numbers of characters that are kept at the start and at the end of a pasted text.
-PASTE_ENDS_CHARACTERS = (900, 500)
+KEPT_PASTE_CHARACTERS = (900, 500)
 MAX_MESSAGE_CHARACTERS = 12_000  # The maximum number of characters in one message.
-# The maximum number of characters shown of the assistant's words between two calls.
+# The maximum number of characters of the assistant's words between two calls that are shown.
 MAX_NARRATION_CHARACTERS = 1_500
 # The minimum number of characters in the words between two calls. Shorter words are left out,
 # because a text such as "All tests pass." does not help to continue the work.
 MIN_NARRATION_CHARACTERS = 60
 ANNOUNCEMENT_MARK = "[...]"  # The mark that replaces sentences that only announce the next step.
-MAX_SUMMARY_CHARACTERS = 16_000  # The maximum number of characters shown of a client's summary.
-_CODE_BLOCK = compile_lazily(
+MAX_SUMMARY_CHARACTERS = (
+    16_000  # The maximum number of characters of a client's summary that are shown.
+)
+_CODE_BLOCK_PATTERN = compile_lazily(
     r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
 )
 # The numbers of lines that are kept at the start and at the end of a code block.
-CODE_BLOCK_ENDS_LINES = (8, 4)
+KEPT_CODE_BLOCK_LINES = (8, 4)
 # The numbers of lines that are kept at the start and at the end of a table.
-TABLE_ENDS_LINES = (8, 2)
-_TABLE_ROW = compile_lazily(r"\s*\|.*\|\s*")
-_PASTED_TEXT = compile_lazily(
+KEPT_TABLE_LINES = (8, 2)
+_TABLE_ROW_PATTERN = compile_lazily(r"\s*\|.*\|\s*")
+_PASTED_TEXT_PATTERN = compile_lazily(
     re.escape(prose.PASTE_START) + r"\n(.*?)\n" + re.escape(prose.PASTE_END), re.DOTALL
 )
 # A directive that Codex writes for its own user interface.
-_CODEX_DIRECTIVE = compile_lazily(r"\s*::[a-z][a-z-]*\{.*\}\s*")
-_SENTENCE_BREAK = compile_lazily(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
+_CODEX_DIRECTIVE_PATTERN = compile_lazily(r"\s*::[a-z][a-z-]*\{.*\}\s*")
+_SENTENCE_BREAK_PATTERN = compile_lazily(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
 # The number of characters at the start of two messages that are compared. If they are the same, the
 # messages are treated as equal.
 MAX_COMPARED_CHARACTERS = 160
@@ -83,10 +86,11 @@ def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
     return tuple(_mark_former_plans(_mark_revoked_sentences(messages), facts.plans))
 
 
-def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
-    """Return the number of records with words of the talk that are not in ``messages``.
+def count_omitted_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
+    """Return the number of records in the talk that are not in ``messages``.
 
-    Words of the talk are those of the user, of the assistant and of the client's summaries.
+    The records in the talk are the user's prompts, the assistant's messages and the client's
+    summaries.
     """
     spoken_refs = {
         str(quote.position)
@@ -148,7 +152,7 @@ def join_talk(
 
 
 def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
-    """Return as many messages as a child stores.
+    """Return the messages of the talk that a child stores.
 
     Only these messages are redacted, because redaction takes most of the time.
     """
@@ -170,7 +174,7 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
         if (quote.position, quote.text) not in closing_keys
     )
 
-    def format_request(quote: Quote) -> str:
+    def format_request_message(quote: Quote) -> str:
         answer_texts = choices.get(quote.position)
         if answer_texts:
             return format_prompt("\n".join(answer_texts))
@@ -182,14 +186,14 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
 
     approved = _find_plans_in_prompts(facts)
 
-    def format_closing(quote: Quote) -> str:
+    def format_closing_message(quote: Quote) -> str:
         return format_text(_replace_approved_plans(quote, approved), MAX_MESSAGE_CHARACTERS)
 
     choice = _MessageChoice()
     later_prompts = LaterPrompts()
 
     def shorten_request(quote: Quote) -> str:
-        return later_prompts.shorten_prompt(format_request(quote), quote.position)
+        return later_prompts.shorten_prompt(format_request_message(quote), quote.position)
 
     choice.add_messages(reversed(facts.prompts.quotes), MessageKind.REQUEST, shorten_request)
     for call in find_open_calls(facts):
@@ -202,7 +206,7 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
         MessageKind.CLOSING,
         lambda quote: format_whole_text(quote.text, MAX_MESSAGE_CHARACTERS),
     )
-    choice.add_messages(reversed(closing_quotes[:-1]), MessageKind.CLOSING, format_closing)
+    choice.add_messages(reversed(closing_quotes[:-1]), MessageKind.CLOSING, format_closing_message)
     choice.add_messages(
         reversed(facts.summaries),
         MessageKind.SUMMARY,
@@ -261,7 +265,7 @@ def _mark_announcements(text: str) -> str:
     kept_characters = 0
     for row in text.split("\n"):
         sentences: list[str] = []
-        for sentence in _SENTENCE_BREAK.split(row):
+        for sentence in _SENTENCE_BREAK_PATTERN.split(row):
             if not prose.is_announcement(sentence):
                 sentences.append(sentence)
                 kept_characters += len(sentence) + 1
@@ -318,7 +322,7 @@ def _make_message_key(text: str, kind: MessageKind) -> str:
 
 
 def _mark_revoked_sentences(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
-    """Return the messages, and list in each of them the sentences that the user revoked later."""
+    """Add to each message a list of the sentences in it that the user revoked later."""
     user_sentences = _collect_sentences(messages, MessageKind.REQUEST)
     revocations: dict[int, list[tuple[str, str]]] = {}
     for old_index, new_index in find_revoked_statements(
@@ -398,7 +402,7 @@ def format_prompt(text: str, max_template_characters: int = MAX_TEMPLATE_CHARACT
     ``max_template_characters`` of the template are kept.
     """
     redacted = redact_and_collect(text)
-    template_match = prose.COMMAND_TEMPLATE.fullmatch(redacted)
+    template_match = prose.COMMAND_TEMPLATE_PATTERN.fullmatch(redacted)
     if template_match is None:
         return format_text(_mark_long_text(redacted), MAX_MESSAGE_CHARACTERS)
     template = template_match[2].strip()
@@ -420,12 +424,12 @@ def _mark_long_text(text: str) -> str:
 def shorten_pastes(text: str) -> str:
     """Return a user's message with only the start and the end of each long pasted text."""
     if prose.PASTE_START in text:
-        return _PASTED_TEXT.sub(lambda paste: _shorten_paste(paste[1]), text)
+        return _PASTED_TEXT_PATTERN.sub(lambda paste: _shorten_paste(paste[1]), text)
     return text
 
 
 def _shorten_paste(text: str) -> str:
-    max_head, max_tail = PASTE_ENDS_CHARACTERS
+    max_head, max_tail = KEPT_PASTE_CHARACTERS
     if len(text) <= max_head + max_tail + 200:
         return f"{prose.PASTE_START}\n{text}\n{prose.PASTE_END}"
     head, tail = keep_beginning(text, max_head), keep_ending(text, max_tail)
@@ -463,7 +467,7 @@ def _clean_text(text: str) -> str:
 def shorten_code_and_tables(text: str) -> str:
     """Return a text with only the start and the end of each long code block or table."""
     if "```" in text or "~~~" in text:
-        text = _CODE_BLOCK.sub(_shorten_code_block, text)
+        text = _CODE_BLOCK_PATTERN.sub(_shorten_code_block, text)
     if "|" in text:
         text = "\n".join(_shorten_tables(text.split("\n"))).rstrip("\n")
     return text
@@ -476,7 +480,7 @@ def _limit_text(text: str, max_characters: int) -> str:
         if row.strip():
             rows.append(row.rstrip())
     if "::" in text:
-        rows = [row for row in rows if _CODEX_DIRECTIVE.fullmatch(row) is None]
+        rows = [row for row in rows if _CODEX_DIRECTIVE_PATTERN.fullmatch(row) is None]
     shown_text = "\n".join(rows)
     if len(shown_text) <= max_characters:
         return shown_text
@@ -485,7 +489,7 @@ def _limit_text(text: str, max_characters: int) -> str:
 
 def _shorten_code_block(block: re.Match[str]) -> str:
     rows = block[0].rstrip("\n").split("\n")
-    head_lines, tail_lines = CODE_BLOCK_ENDS_LINES
+    head_lines, tail_lines = KEPT_CODE_BLOCK_LINES
     if len(rows) <= head_lines + tail_lines + 2:
         return block[0]
     return "\n".join(
@@ -500,10 +504,10 @@ def _shorten_code_block(block: re.Match[str]) -> str:
 def _shorten_tables(rows: Sequence[str]) -> Iterator[str]:
     table: list[str] = []
     for row in [*rows, ""]:
-        if _TABLE_ROW.fullmatch(row):
+        if _TABLE_ROW_PATTERN.fullmatch(row):
             table.append(row)
             continue
-        head_lines, tail_lines = TABLE_ENDS_LINES
+        head_lines, tail_lines = KEPT_TABLE_LINES
         if len(table) > head_lines + tail_lines + 2:
             yield from table[:head_lines]
             yield f"[... {len(table) - head_lines - tail_lines} rows ...]"
@@ -530,7 +534,7 @@ def shorten_text(text: str, max_characters: int) -> str:
     return text
 
 
-_SENTENCE_STOP = compile_lazily(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
+_SENTENCE_STOP_PATTERN = compile_lazily(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
 
 
 def keep_beginning(text: str, max_characters: int) -> str:
@@ -540,7 +544,9 @@ def keep_beginning(text: str, max_characters: int) -> str:
     """
     if len(text) <= max_characters:
         return text
-    sentence_ends = [stop.end() for stop in _SENTENCE_STOP.finditer(text, 0, max_characters)]
+    sentence_ends = [
+        stop.end() for stop in _SENTENCE_STOP_PATTERN.finditer(text, 0, max_characters)
+    ]
     if sentence_ends:
         return text[: sentence_ends[-1]].rstrip()
     return f"{text[: max(1, max_characters - 1)].rstrip()}…"
@@ -554,7 +560,7 @@ def keep_ending(text: str, max_characters: int) -> str:
     if len(text) <= max_characters:
         return text
     start = len(text) - max_characters
-    stop = _SENTENCE_STOP.search(text, start)
+    stop = _SENTENCE_STOP_PATTERN.search(text, start)
     if stop and stop.end() < len(text):
         return text[stop.end() :]
     return f"…{text[start + 1 :]}"

@@ -23,28 +23,29 @@ from itertools import accumulate
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import MessageKind, TalkMessage
 
-# The maximum number of answers, the latest ones, that are shown completely before older answers.
+# The number of latest answers that are shown completely before any older answer.
 MAX_RECENT_ANSWERS = 3
 # The number of turns is divided by this number to get the number of the latest turns whose last
 # words are shown completely. For the other turns, only the conclusions are shown.
 WHOLE_ANSWERS_DIVISOR = 3
-# The maximum number of characters shown of the words between two calls.
+# The maximum number of characters of the words between two calls that are shown.
 MAX_NARRATION_CHARACTERS = 600
-# The minimum number of available characters with which the whole talk is shown.
+# If fewer characters are available, the talk is not shown as a whole.
 MIN_WHOLE_TALK_CHARACTERS = 56_000
-# The minimum number of available characters with which older texts leave space for the calls.
+# If fewer characters are available, older texts leave no space for the calls.
 MIN_SHARED_CHARACTERS = 20_000
-# The maximum number of characters shown of a sub-agent's report that does not fit as a whole.
+# The maximum number of characters of a sub-agent's report that are shown if it does not fit as a
+# whole.
 MAX_REPORT_CHARACTERS = 4_000
-# The fraction of the space that is left for the latest calls if complete reports, complete older
+# The fraction of the space that is kept for the latest calls while complete reports, complete older
 # answers, and words between the calls in long turns are added.
 CALLS_FRACTION = 0.3
 # The fraction of the space for the words between the calls in a single turn. More words are only
 # added if enough space for the latest calls is left.
 TURN_NARRATION_FRACTION = 0.1
-# The maximum number of characters shown of a request that does not fit as a whole.
+# The maximum number of characters of a request that are shown if it does not fit as a whole.
 MAX_BEGINNING_CHARACTERS = 400
-CURRENT_FRACTION = 0.25  # The fraction of the space for messages after the last request.
+CURRENT_MESSAGES_FRACTION = 0.25  # The fraction of the space for messages after the last request.
 # The fraction of the space for the client's summary if messages do not fit.
 SUMMARY_FRACTION = 0.15
 MIN_MESSAGE_CHARACTERS = 60  # If fewer characters are available, no more messages are added.
@@ -70,15 +71,15 @@ def choose_talk(
     if is_whole:
         return {index: message.text for index, message in enumerate(messages)}
     choice = _TalkChoice(messages, max_characters, count_characters)
-    requests, closings = (
+    requests, closing_indexes = (
         choice.list_indexes_of_kind(MessageKind.REQUEST),
         choice.list_indexes_of_kind(MessageKind.CLOSING),
     )
     first_texts = {}
     for index in requests:
         first_texts[index] = talk.shorten_pastes(messages[index].text)
-    recent_closings = closings[:MAX_RECENT_ANSWERS]
-    for index in closings:
+    recent_closings = closing_indexes[:MAX_RECENT_ANSWERS]
+    for index in closing_indexes:
         first_texts[index] = (
             messages[index].text
             if index in recent_closings
@@ -91,17 +92,17 @@ def choose_talk(
     for index in requests:
         beginning = talk.keep_beginning(messages[index].text, MAX_BEGINNING_CHARACTERS)
         choice.show_longest_fitting_text(index, first_texts[index], beginning)
-    for index in closings:
+    for index in closing_indexes:
         conclusion = talk.find_conclusion(messages[index].text)
         choice.show_longest_fitting_text(index, first_texts[index], conclusion)
-    for index in (*closings[: -(-len(closings) // WHOLE_ANSWERS_DIVISOR)], *requests):
+    for index in (*closing_indexes[: -(-len(closing_indexes) // WHOLE_ANSWERS_DIVISOR)], *requests):
         choice.show_message(index, messages[index].text)
     _add_narration(choice, messages, max_characters)
     for index in choice.list_indexes_of_kind(MessageKind.REPORT):
         choice.show_message(
             index, talk.shorten_text(messages[index].text, MAX_NARRATION_CHARACTERS)
         )
-    _add_whole_texts(choice, messages, closings, max_characters)
+    _add_whole_texts(choice, messages, closing_indexes, max_characters)
     return choice.texts
 
 
@@ -140,14 +141,14 @@ def _count_calls_characters(max_characters: int) -> int:
 def _add_whole_texts(
     choice: _TalkChoice,
     messages: Sequence[TalkMessage],
-    closings: Sequence[int],
+    closing_indexes: Sequence[int],
     max_characters: int,
 ) -> None:
-    """Show more of the reports, then complete texts: answers, words between calls, and reports."""
+    """Show more of the reports, then complete answers and words between calls, then complete reports."""
     reports = choice.list_indexes_of_kind(MessageKind.REPORT)
     for index in reports:
         choice.show_message(index, talk.shorten_text(messages[index].text, MAX_REPORT_CHARACTERS))
-    whole_indexes = list(closings)
+    whole_indexes = list(closing_indexes)
     if max_characters >= MIN_WHOLE_TALK_CHARACTERS:
         whole_indexes += choice.list_indexes_of_kind(MessageKind.NARRATION)
     reserved_characters = _count_calls_characters(max_characters)
@@ -196,14 +197,14 @@ class _TalkChoice:
         These messages may use a fraction of the remaining space.
         """
         min_remaining = self._remaining_characters - round(
-            self._remaining_characters * CURRENT_FRACTION
+            self._remaining_characters * CURRENT_MESSAGES_FRACTION
         )
         for index in range(len(self._messages) - 1, first_current_index - 1, -1):
             if self._remaining_characters > min_remaining:
                 self.show_message(index, self._messages[index].text)
 
     def show_in_spare_space(self, index: int, text: str, reserved_characters: int) -> None:
-        """Show this text for a message if ``reserved_characters`` are then left for the latest calls."""
+        """Show this text for a message if at least ``reserved_characters`` then remain for the latest calls."""
         added_characters = len(text) - len(self.texts.get(index, ""))
         if added_characters + reserved_characters < self._remaining_characters:
             self.show_message(index, text)

@@ -17,7 +17,7 @@ from resume_hooks.reading.digest.facts import Quote, RecordPosition, Todo
 from resume_hooks.reading.digest.next_steps import ends_with_announcement
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.pull_requests import PullRequests
-from resume_hooks.reading.digest.statements import find_turn_order
+from resume_hooks.reading.digest.statements import find_start_order_of_last_turns
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
@@ -25,16 +25,16 @@ from resume_hooks.system.text import format_count
 # may be abandoned.
 MAX_PROMPTS_AFTER_LIST = 2
 # The number of characters at the start of an answer that are searched for words such as "all done".
-MAX_DONE_CHARACTERS = 200
+MAX_DONE_REPORT_CHARACTERS = 200
 # The maximum number of todos that are quoted from an overtaken list, and the maximum number of
 # characters in each of them.
 MAX_OVERTAKEN_TODOS, MAX_OVERTAKEN_CHARACTERS = 4, 100
-_ALL_DONE_STATEMENT = compile_lazily(
+_ALL_DONE_STATEMENT_PATTERN = compile_lazily(
     r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
     r"(?:now |all )?(?:complete|completed|done|finished)(?=[.!:]|\s*(?:\n|\Z))",
     re.IGNORECASE,
 )
-_DONE_REPORT = compile_lazily(
+_DONE_REPORT_PATTERN = compile_lazily(
     r"\W*(?:(?:perfect|great|excellent|all set)\b\W*)?(?:all |now |i(?:'ve| have)? )?(?:successfully )?"
     r"(?:done|implemented|completed?|finished|fixed|added|updated|"
     r"opened|addressed|pushed|shipped|created|merged|released|published|replaced|removed|refactored|migrated)\b",
@@ -64,7 +64,7 @@ def collect_todos(
     """
     list_order = facts.todo_list.last_update_order
     todos = list(_list_unfinished_todos(facts, pull_requests))
-    is_abandoned = last_commit_order > list_order and list_order < find_turn_order(
+    is_abandoned = last_commit_order > list_order and list_order < find_start_order_of_last_turns(
         facts, MAX_PROMPTS_AFTER_LIST
     )
     if not todos or is_abandoned:
@@ -139,7 +139,7 @@ def _list_unfinished_todos(facts: LineageFacts, pull_requests: PullRequests) -> 
     """
     done_order = 0
     for quote in _list_answers(facts):
-        if _ALL_DONE_STATEMENT.search(quote.text[:MAX_DONE_CHARACTERS]):
+        if _ALL_DONE_STATEMENT_PATTERN.search(quote.text[:MAX_DONE_REPORT_CHARACTERS]):
             done_order = max(done_order, quote.position.order)
     for todo in facts.todo_list.list_open_todos():
         is_over = todo.status == "in_progress" and todo.last_update_order < done_order
@@ -180,7 +180,7 @@ def _find_overtaking_answer(
 def _reports_finished_work(answer: Quote) -> bool:
     """Check whether an answer starts with a report of finished work and neither asks nor offers anything."""
     text = prose.straighten_apostrophes(answer.text)
-    return _DONE_REPORT.match(text) is not None and not _asks_or_offers(answer)
+    return _DONE_REPORT_PATTERN.match(text) is not None and not _asks_or_offers(answer)
 
 
 def _asks_or_offers(answer: Quote) -> bool:

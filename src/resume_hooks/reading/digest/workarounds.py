@@ -15,7 +15,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # Exit statuses that say that the shell could not start the program.
 NOT_EXECUTABLE_STATUSES = frozenset({126, 127})
-_INVOCATION_ERROR = compile_lazily(
+_INVOCATION_ERROR_PATTERN = compile_lazily(
     r"command not found|no module named|missing script|no rule to make target|not recognized as|"
     r"could not determine executable|no such (?:file or directory|command|option)|"
     r"unknown (?:command|flag|option|json field|shorthand flag)|unrecognized (?:arguments|option|subcommand)|"
@@ -31,52 +31,52 @@ _RESULT_PATTERN = compile_lazily(
 )
 """A result that a check prints."""
 
-_PURPOSES = (
+_PURPOSE_WORDS = (
     ("test", r"tests?|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|bats"),
     ("types", r"tsc|mypy|pyright|type-?check"),
     ("lint", r"lint|eslint|ruff|flake8|clippy|vet|golangci-lint"),
     ("build", r"build|compile"),
 )
 _PURPOSE_PATTERNS = tuple(
-    (name, compile_lazily(rf"\b(?:{words})\b", re.IGNORECASE)) for name, words in _PURPOSES
+    (name, compile_lazily(rf"\b(?:{words})\b", re.IGNORECASE)) for name, words in _PURPOSE_WORDS
 )
-_ALTERNATIVES = {
+_ALTERNATIVE_COMMANDS = {
     "git pull": (("git", "rebase"), ("git", "merge"), ("git", "reset")),
     "git push": (("gh", "pr", "create"),),
 }
-"""Maps a program to the first words of other commands that achieve the same."""
+"""Maps a program to the first words of other commands that have the same effect."""
 
 
-def was_worked_around(failed: ShellCommand, later_commands: Sequence[ShellCommand]) -> bool:
+def was_worked_around(failed_command: ShellCommand, later_commands: Sequence[ShellCommand]) -> bool:
     """Check whether a later successful command achieved what a failed command was meant to achieve."""
-    alternatives = _ALTERNATIVES.get(failed.program, ())
+    alternatives = _ALTERNATIVE_COMMANDS.get(failed_command.program, ())
     for command in later_commands:
         if any(_starts_with_any(part, alternatives) for part in command.parts):
             return True
-    if not _could_not_run(failed):
+    if not _could_not_run(failed_command):
         return False
-    purposes = _collect_purposes(failed)
+    purposes = _collect_purposes(failed_command)
     later_purposes: set[str] = set()
     for command in later_commands:
         later_purposes |= _collect_purposes(command)
     if purposes and purposes <= later_purposes:
         return True
-    name = failed.program.split()[0].replace("-", " ")
+    name = failed_command.program.split()[0].replace("-", " ")
     return any(f" {name} " in f" {_join_words(command)} " for command in later_commands)
 
 
-def _could_not_run(failed: ShellCommand) -> bool:
-    """Check whether a command failed before it did any work.
+def _could_not_run(command: ShellCommand) -> bool:
+    """Check whether a command command before it did any work.
 
     In this case, its output is short and contains no results.
     """
-    if failed.run.status in NOT_EXECUTABLE_STATUSES:
+    if command.run.status in NOT_EXECUTABLE_STATUSES:
         return True
-    output = failed.run.output
+    output = command.run.output
     is_short = len(output) <= MAX_INVOCATION_ERROR_CHARACTERS
     return (
         is_short
-        and _INVOCATION_ERROR.search(output) is not None
+        and _INVOCATION_ERROR_PATTERN.search(output) is not None
         and _RESULT_PATTERN.search(output) is None
     )
 

@@ -13,11 +13,13 @@ from resume_hooks.reading.digest.later_edits import list_edits
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.records import get_string
 
-MAX_PLAN_CHARACTERS = 200_000  # The maximum number of characters in a plan that is searched.
+MAX_PLAN_CHARACTERS = (
+    200_000  # The maximum number of characters in a plan. A longer plan is not searched.
+)
 PLAN_SUFFIXES = (".md", ".markdown")
 
-_TODO_COMMENT = compile_lazily(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
-_UNCHECKED_BOX = compile_lazily(r"(?:\A|\n)[ \t]*[-*][ \t]+\[ \][ \t]+(\S[^\n]*)")
+_TODO_COMMENT_PATTERN = compile_lazily(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
+_UNCHECKED_BOX_PATTERN = compile_lazily(r"(?:\A|\n)[ \t]*[-*][ \t]+\[ \][ \t]+(\S[^\n]*)")
 _TODO_WORDS = ("TODO", "FIXME", "XXX")
 
 
@@ -58,7 +60,7 @@ class WrittenOpenWork:
     ) -> None:
         """Process a call that wrote a whole file."""
         removed_comments = [
-            comment for comment in self._comments_in_file(path) if comment not in content
+            comment for comment in self._list_comments_in_file(path) if comment not in content
         ]
         self._drop_comments(path, removed_comments)
         if is_new:
@@ -67,14 +69,14 @@ class WrittenOpenWork:
     def _process_edit(self, call: PendingCall, path: str, old_text: str, new_text: str) -> None:
         """Process a call that replaced a text in a file."""
         touched_comments = [
-            comment for comment in self._comments_in_file(path) if comment in old_text
+            comment for comment in self._list_comments_in_file(path) if comment in old_text
         ]
         self._drop_comments(
             path, [comment for comment in touched_comments if comment not in new_text]
         )
         self._add_comments(call, path, new_text, old_text)
 
-    def _comments_in_file(self, path: str) -> list[str]:
+    def _list_comments_in_file(self, path: str) -> list[str]:
         """Return the texts of the known TODO comments in a file."""
         return [comment for file, comment in self._comments if file == path]
 
@@ -86,7 +88,7 @@ class WrittenOpenWork:
         if not any(word in text for word in _TODO_WORDS):
             return
         for row in text.split("\n"):
-            comment = _TODO_COMMENT.search(row)
+            comment = _TODO_COMMENT_PATTERN.search(row)
             if comment is not None and row not in old_text:
                 comment_text = comment[1].strip()
                 written_text = WrittenText(comment_text, path, call.folder, call.position)
@@ -112,7 +114,10 @@ class WrittenOpenWork:
     def list_open_steps(self) -> list[WrittenText]:
         """Return the unchecked boxes in the last plan that contains any."""
         for plan in reversed(self._plans.values()):
-            steps = [plan._replace(text=step.strip()) for step in _UNCHECKED_BOX.findall(plan.text)]
+            steps = [
+                plan._replace(text=step.strip())
+                for step in _UNCHECKED_BOX_PATTERN.findall(plan.text)
+            ]
             if steps:
                 return steps
         return []

@@ -34,7 +34,7 @@ from resume_hooks.parts.share.export.select_records import (
     select_conversation,
 )
 from resume_hooks.reading.passages import remove_reminders
-from resume_hooks.reading.render import block_text, record_text
+from resume_hooks.reading.render import render_block_text, render_record_text
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import (
@@ -176,19 +176,19 @@ class _ConversationBuilder:
             yield from self._build_system_parts(record)
         elif kind == records.ATTACHMENT:
             if attachment_kind(record) == QUEUED:
-                yield self._build_text_part(USER, record_text(record), record)
+                yield self._build_text_part(USER, render_record_text(record), record)
         elif not (message := records.get_message(record)):
             return
         elif kind == records.ASSISTANT:
             yield from self._build_assistant_parts(record)
         elif record.get("isCompactSummary"):
-            yield self._build_text_part(SUMMARY, record_text(record), record)
+            yield self._build_text_part(SUMMARY, render_record_text(record), record)
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._build_user_parts(record)
         elif kind not in records.CHAIN_KINDS:
             # A program that exports plain messages wrote the record.
             yield from self._build_note_parts(
-                get_string(message, "role") or kind, record_text(record)
+                get_string(message, "role") or kind, render_record_text(record)
             )
 
     def _build_assistant_parts(self, record: Record) -> Iterator[Part]:
@@ -208,7 +208,7 @@ class _ConversationBuilder:
                 if thinking and self._builder.with_thinking:
                     yield ThinkingPart(self._redactor.redact_and_cut_text(thinking))
             else:
-                yield from self._build_note_parts(kind or "block", block_text(block))
+                yield from self._build_note_parts(kind or "block", render_block_text(block))
 
     def _build_user_parts(self, record: Record) -> Iterator[Part]:
         is_prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
@@ -224,10 +224,10 @@ class _ConversationBuilder:
                 if is_command:
                     text = records.prompt_text(record)
                 else:
-                    text = block_text(block)
+                    text = render_block_text(block)
                 yield self._build_text_part(USER, remove_reminders(text), record)
             else:
-                yield from self._build_note_parts("from the client", block_text(block))
+                yield from self._build_note_parts("from the client", render_block_text(block))
 
     def _build_system_parts(self, record: Record) -> Iterator[Part]:
         subtype = get_string(record, "subtype")
@@ -276,14 +276,14 @@ class _ConversationBuilder:
         for inner_block in records.result_blocks(block):
             if get_string(inner_block, "type") in records.MEDIA_TYPES:
                 parts.append(self._build_picture_part(inner_block))
-            elif text := remove_reminders(block_text(inner_block)):
+            elif text := remove_reminders(render_block_text(inner_block)):
                 parts.append(self._redactor.redact_and_cut_text(text))
         return ResultPart(tuple(parts), is_failure=records.is_error(block))
 
     def _build_picture_part(self, block: Record) -> MediaPart:
-        description = block_text({**block, "type": get_string(block, "type")}).partition("\n")[0][
-            1:-1
-        ]
+        description = render_block_text({**block, "type": get_string(block, "type")}).partition(
+            "\n"
+        )[0][1:-1]
         source = records.get_mapping(block, "source")
         if source.get("type") == "base64":
             data = get_string(source, "data")
