@@ -101,9 +101,10 @@ def test_each_kind_of_passage_has_its_speaker(name: str) -> None:
 def test_the_speakers_in_a_sub_agents_file() -> None:
     """In a sub-agent's own file, the prompt has the speaker "user" and the answer "assistant"."""
     assert (
-        passage_of_record(user("look", uuid="u", isSidechain=True), subagent=True).speaker == "user"
+        passage_of_record(user("look", uuid="u", isSidechain=True), is_subagent=True).speaker
+        == "user"
     )
-    found = passage_of_record(assistant("seen", uuid="a", isSidechain=True), subagent=True)
+    found = passage_of_record(assistant("seen", uuid="a", isSidechain=True), is_subagent=True)
     assert (found.speaker, found.is_spoken) == ("assistant", True)
 
 

@@ -41,8 +41,8 @@ class TextPiece(NamedTuple):
     """A text of the output: a ``head`` without indentation, and an indented ``body``.
 
     ``command`` is the command that prints the whole text. ``is_spoken`` means that the text is a
-    message of the user or the model. A message has priority over tool output. ``cut_character_count`` is
-    the number of characters that ``cut_middle`` removed from the body.
+    message of the user or the model. A message has priority over tool output.
+    ``cut_character_count`` is the number of characters that ``cut_middle`` removed from the body.
     """
 
     head: str

@@ -50,7 +50,7 @@ TRIM_TRIGGER = "trim"  # The trigger of the compaction record that a trim in pla
 class Compaction(NamedTuple):
     """A compaction in or after the turn with the number ``turn_number``.
 
-    ``summary_line_number`` is the line number of its summary, or -1. ``is_abandoned`` means that the
+    ``summary_line_number`` is -1 if there is no summary. ``is_abandoned`` means that the
     conversation continued from a record before the compaction, so the client does not send its
     summary.
     """
@@ -192,11 +192,11 @@ def extract_first_words(record: Record) -> str:
 class OutlineTurn(NamedTuple):
     """A turn of a transcript.
 
-    ``line_number`` is the line number of the prompt. Turn 0 contains the records before the first prompt,
-    and its ``line_number`` is that of the first record. ``files`` are the files that tools read or wrote,
-    and ``edited_files`` are those that tools wrote. ``token_count`` is the size of the context at the
-    end of the turn, as counted by the API, or 0 if it is unknown. ``added_token_count`` is the number of
-    tokens that the turn added, or None if it is unknown.
+    Turn 0 contains the records before the first prompt. ``line_number`` is that of the prompt or,
+    in turn 0, of the first record. ``files`` are the files that tools read or wrote, and
+    ``edited_files`` are those that tools wrote. ``token_count`` is the size of the context at the
+    end of the turn, as counted by the API, or 0 if it is unknown. ``added_token_count`` is None if
+    it is unknown how many tokens the turn added.
     """
 
     number: int
@@ -213,7 +213,7 @@ class OutlineTurn(NamedTuple):
 
 
 class OutlineAgent(NamedTuple):
-    """A sub-agent. ``turn_number`` is the number of the turn that started it, or None if it is unknown."""
+    """A sub-agent. ``turn_number`` is that of the turn that started it, or None if it is unknown."""
 
     name: str
     kind: str
@@ -226,7 +226,7 @@ class OutlineAgent(NamedTuple):
 class Outline(NamedTuple):
     """The outline of a whole transcript.
 
-    ``line_count`` is the number of lines in the file, and ``byte_count`` is its size in bytes. ``turn_count``
+    ``line_count`` and ``byte_count`` are the numbers of lines and bytes in the file. ``turn_count``
     does not include turn 0, which contains the records before the first prompt.
     """
 

@@ -448,8 +448,8 @@ _EXIT_CODE_PATTERN = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
 class RecordRow(NamedTuple):
     """A record with content: its line number, position in the file and turn.
 
-    ``offset`` and ``byte_count`` are numbers of bytes. ``is_failure`` means that the record reports a
-    failure.
+    ``offset`` and ``byte_count`` are numbers of bytes. ``is_failure`` means that the record reports
+    a failure.
     """
 
     line_number: int
@@ -463,7 +463,7 @@ class ShellCall(NamedTuple):
     """A shell command of a transcript.
 
     ``state`` is ok, failed, interrupted, rejected, background or unanswered. ``exit_code`` is None
-    if the client did not record it. ``result_line_number`` is the line number of the result, or -1.
+    if the client did not record it. ``result_line_number`` is -1 if there is no result.
     """
 
     line_number: int

@@ -77,10 +77,10 @@ _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a"})
 class Claim(NamedTuple):
     """A text that is searched for in the records.
 
-    ``shown_text`` is the text in the form in which messages show it. A record can contain the claim only
-    if it contains one of ``words``. ``pattern`` must also match the record's text in lower case.
-    The pattern starts with plain letters, which makes the search fast. It is None if a word from
-    ``words`` is enough.
+    ``shown_text`` is the text in the form in which messages show it. A record can contain the claim
+    only if it contains one of ``words``. ``pattern`` must also match the record's text in lower
+    case. The pattern starts with plain letters, which makes the search fast. It is None if a word
+    from ``words`` is enough.
     """
 
     shown_text: str
@@ -247,8 +247,8 @@ _SEARCHED_START_CHARACTERS = 300
 class CheckedSummary(NamedTuple):
     """A summary with its marks and references.
 
-    ``sentence_count`` is the number of all sentences. ``tied_count`` is the number of sentences with a
-    reference, and ``marked_count`` is the number of sentences with a mark.
+    ``sentence_count`` is the number of all sentences. ``tied_count`` is the number of sentences
+    with a reference, and ``marked_count`` is the number of sentences with a mark.
     """
 
     text: str

@@ -170,7 +170,10 @@ def _find_run_with_other_path(
     """Return the next run of the same command with a different path to its program, or None."""
     key = _make_key_without_paths(failed_command)
     for command in later_commands:
-        if command.command_key != failed_command.command_key and _make_key_without_paths(command) == key:
+        if (
+            command.command_key != failed_command.command_key
+            and _make_key_without_paths(command) == key
+        ):
             return command
     return None
 

@@ -54,10 +54,10 @@ class RepositoryState(NamedTuple):
 
     ``dirty_paths`` are the paths with uncommitted changes, including new files, relative to
     ``root``. ``staged_paths``, ``untracked_paths`` and ``conflicting_paths`` are subsets of
-    ``dirty_paths``. ``branch`` is ``""`` if no branch is checked out. ``ahead_count`` and ``behind_count`` are
-    the numbers of commits by which the branch is ahead of and behind its upstream, or 0 if there is
-    no upstream. ``is_rewritten`` means that the tip of the upstream was once the tip of this branch
-    but is no longer its ancestor, so that a push must be forced.
+    ``dirty_paths``. ``branch`` is ``""`` if no branch is checked out. ``ahead_count`` and
+    ``behind_count`` are the numbers of commits by which the branch is ahead of and behind its
+    upstream, or 0 if there is no upstream. ``is_rewritten`` means that the tip of the upstream was
+    once the tip of this branch but is no longer its ancestor, so that a push must be forced.
     """
 
     description: str
@@ -75,8 +75,8 @@ class RepositoryState(NamedTuple):
 class _GitStatus(NamedTuple):
     """The parsed output of ``git status``.
 
-    ``ahead_count`` and ``behind_count`` are the numbers of commits by which the branch differs from its
-    upstream.
+    ``ahead_count`` and ``behind_count`` are the numbers of commits by which the branch differs from
+    its upstream.
     """
 
     ahead_count: int

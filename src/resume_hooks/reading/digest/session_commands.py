@@ -64,8 +64,8 @@ only the status of a search in the output."""
 class ShellCommand(NamedTuple):
     """A run of a shell command, with its simple commands.
 
-    ``command_key`` is equal for runs of the same command. ``program`` is its main program, followed by the
-    subcommand if it has one. ``error_line`` is an error message in the output, or ``""``.
+    ``command_key`` is equal for runs of the same command. ``program`` is its main program, followed
+    by the subcommand if it has one. ``error_line`` is an error message in the output, or ``""``.
     ``has_worked`` means that the run certainly succeeded. ``run_folder`` is the folder in which the
     command ran after its own ``cd``, or ``""`` if the folder is unknown.
     """

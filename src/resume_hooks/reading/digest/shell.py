@@ -124,8 +124,8 @@ _FOREIGN_GIT_COMMANDS = frozenset(
 class SimpleCommand(NamedTuple):
     """A command without operators.
 
-    ``words`` are the program and its unquoted arguments. ``output_paths`` are the files into which its
-    output is redirected.
+    ``words`` are the program and its unquoted arguments. ``output_paths`` are the files into which
+    its output is redirected.
     """
 
     words: tuple[str, ...]
