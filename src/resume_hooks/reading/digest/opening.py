@@ -116,7 +116,7 @@ class _SessionNames(NamedTuple):
     other_names: Mapping[str, str]
 
     def make_short_reference(self, ref: str) -> str:
-        """Return the short form of a reference that an opening shows, or ``""`` if ``ref`` is no reference."""
+        """Return the short form of a reference that openings show, or ``""`` if ``ref`` is not one."""
         session, colon, record = ref.rpartition(":")
         if session == self.main_session_id:
             session_name = ""
