@@ -275,7 +275,9 @@ def _make_sections(
         "errors": failed_commands.list_open_errors(
             facts,
             runs,
-            statements.find_turn_order(facts, failed_commands.MAX_TURNS_WITH_OPEN_ERRORS),
+            statements.find_start_order_of_last_turns(
+                facts, failed_commands.MAX_TURNS_WITH_OPEN_ERRORS
+            ),
             edited_files,
         ),
         "failures": failed_commands.list_replaced_commands(runs, edited_files),

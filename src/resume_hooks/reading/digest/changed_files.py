@@ -602,7 +602,10 @@ def list_todo_comments(
     """Yield the TODO comments that the session wrote and that still exist, the latest first."""
     for mark in facts.marks.list_comments():
         path = paths.make_relative_path(mark.path, mark.folder)
-        if TEMPORARY_PATH_PATTERN.search(path) or _find_last_touch(touches_by_path[path]).is_removed:
+        if (
+            TEMPORARY_PATH_PATTERN.search(path)
+            or _find_last_touch(touches_by_path[path]).is_removed
+        ):
             continue
         yield make_entry(f"{mark.text} ({_shorten_path(path)})", mark.position)
 
