@@ -68,15 +68,16 @@ def _make_outline_data(
             "session_id": session.session_id,
             "session_file": session.original_path,
             "turns": [
-                ValueWithFields(turn, {"reference": format_reference(turn.line)}) for turn in turns
+                ValueWithFields(turn, {"reference": format_reference(turn.line_number)})
+                for turn in turns
             ],
             "compactions": [
                 ValueWithFields(
                     compaction,
                     {
-                        "reference": format_reference(compaction.line),
-                        "summary": format_reference(compaction.summary_line)
-                        if compaction.summary_line >= 0
+                        "reference": format_reference(compaction.line_number),
+                        "summary": format_reference(compaction.summary_line_number)
+                        if compaction.summary_line_number >= 0
                         else None,
                     },
                 )

@@ -120,7 +120,10 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
 def _compute_call_characters(tokens: int, length: int) -> int:
     """Return the number of characters that an opening with ``length`` other characters has for calls."""
     # Imported here because a long session has no digest, and so does not need this module.
-    from resume_hooks.reading.digest.opening import MAX_CALLS_SPACE_FRACTION, convert_tokens_to_characters
+    from resume_hooks.reading.digest.opening import (
+        MAX_CALLS_SPACE_FRACTION,
+        convert_tokens_to_characters,
+    )
 
     available_characters = convert_tokens_to_characters(tokens)
     return min(
