@@ -209,7 +209,7 @@ def _make_sections(
 ) -> dict[str, tuple[DigestEntry, ...]]:
     """Return the entries of each section, from the facts of a lineage.
 
-    Paths in the entries are relative to ``folder``. ``session_id`` is the latest session.
+    Paths in the entries are relative to ``folder``. ``session_id`` is the id of the latest session.
     """
     runs = session_commands.list_commands(facts)
     parsed_runs = [(command.run, command.parts) for command in runs]

@@ -811,7 +811,7 @@ commits."""
 
 
 def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:
-    """Check whether the first program of a command, except ``cd``, is a search program."""
+    """Check whether the first program of a command is a search program, ignoring ``cd``."""
     programs = []
     for part in parts:
         if part.words and part.words[0] != "cd":

@@ -34,8 +34,9 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.reading.digest.workarounds import was_worked_around
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The maximum number of commands after a failed command that are searched for its replacement.
-MAX_COMMANDS_BEFORE_REPLACEMENT = 12
+# A similar command counts as a replacement only within this number of successive commands, beginning
+# with the failed one.
+REPLACEMENT_WINDOW_COMMANDS = 12
 # The number of latest turns whose errors may still be open.
 MAX_TURNS_WITH_OPEN_ERRORS = 3
 # The maximum number of characters shown of a failed command, before its output.
@@ -147,7 +148,7 @@ def _find_replacement(
 
     This is a similar command, or the same command with a different path to its program.
     """
-    for other in later_commands[: MAX_COMMANDS_BEFORE_REPLACEMENT - 1]:
+    for other in later_commands[: REPLACEMENT_WINDOW_COMMANDS - 1]:
         has_ended_well = other.has_worked or (
             failed_command.run.status is None and other.may_have_worked
         )

@@ -76,7 +76,7 @@ def find_removed_text(inputs: Record) -> str:
 
 
 def find_removed_lines(inputs: Record) -> str:
-    """Return the lines that a call removed in those edits that did not write new lines, or ``""``."""
+    """Return the lines that a call removed by edits that only removed lines, or ``""``."""
     removed: list[str] = []
     for edit in list_edits(inputs):
         written_lines = get_string(edit, "new_string").splitlines()
