@@ -55,7 +55,7 @@ def test_a_transcript_is_read_once(config_home: ConfigHome) -> None:
         stream.write(line(user("more", uuid="u", ts=50)) + b"\n")
     again = gather_counts(config_home.where)
     assert again.read_count == 1
-    assert statistics_of_all_projects(again).months[0].turns == 4
+    assert statistics_of_all_projects(again).months[0].turn_count == 4
 
 
 def test_deleted_sessions_still_count(config_home: ConfigHome) -> None:
@@ -64,7 +64,7 @@ def test_deleted_sessions_still_count(config_home: ConfigHome) -> None:
     before = statistics_of_all_projects(gather_counts(config_home.where))
     os.unlink(path)
     after = statistics_of_all_projects(gather_counts(config_home.where))
-    assert (after.months, after.sessions, after.deleted_count) == (before.months, 1, 1)
+    assert (after.months, after.session_count, after.deleted_count) == (before.months, 1, 1)
     assert before.deleted_count == 0
 
 
@@ -93,7 +93,7 @@ def test_only_one_copy_of_a_session_counts(config_home: ConfigHome) -> None:
     """Of several copies of a session, only the newest is counted."""
     write_session(config_home.project(), SESSION, conversation(1), mtime=1_000_000_000)
     write_session(config_home.project("/other"), SESSION, conversation(3))
-    assert statistics_of_all_projects(gather_counts(config_home.where)).months[0].turns == 3
+    assert statistics_of_all_projects(gather_counts(config_home.where)).months[0].turn_count == 3
 
 
 def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
@@ -108,7 +108,12 @@ def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
     (folder / f"{OTHER_ID}.jsonl").unlink()
     found = gather_counts(config_home.where)
     told = statistics_of_all_projects(found)
-    assert (told.sessions, told.subagent_count, told.months[0].turns, told.months[0].requests) == (
+    assert (
+        told.session_count,
+        told.subagent_count,
+        told.months[0].turn_count,
+        told.months[0].request_count,
+    ) == (
         1,
         1,
         1,
@@ -202,7 +207,7 @@ def test_damaged_counts_are_renewed(config_home: ConfigHome, kept: bytes) -> Non
     state.mkdir()
     (state / "stats.json").write_bytes(kept)
     write_session(config_home.project(), SESSION, conversation(1))
-    assert statistics_of_all_projects(gather_counts(config_home.where)).months[0].turns == 1
+    assert statistics_of_all_projects(gather_counts(config_home.where)).months[0].turn_count == 1
     assert gather_counts(config_home.where).read_count == 0
 
 
@@ -285,7 +290,7 @@ def test_since_limits_the_counted_hooks_and_children() -> None:
         )
         rows.append(
             TranscriptCounts(
-                session_id(number), "", "p", 1, exists=True, counts=counts, program="claude"
+                session_id(number), "", "p", 1, exists=True, totals=counts, program="claude"
             )
         )
     found = make_statistics(rows, "2026-01-02")

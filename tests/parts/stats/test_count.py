@@ -67,7 +67,13 @@ def test_turns_and_tokens_are_counted_by_day(tmp_path: Path) -> None:
     """Turns, requests and tokens are counted by day."""
     found = count_records(tmp_path, *conversation(2))
     assert found.days == {
-        DAY: DayCounts(turns=2, requests=2, sent=1_090 + 1_290, cached=1_085 + 1_285, answered=20)
+        DAY: DayCounts(
+            turn_count=2,
+            request_count=2,
+            sent_tokens=1_090 + 1_290,
+            cached_tokens=1_085 + 1_285,
+            answer_tokens=20,
+        )
     }
     assert found.folders == ("/home/user/proj",)
     assert found.child is None
@@ -226,7 +232,7 @@ def test_durations_are_rounded_to_two_digits(duration: float, kept: int) -> None
 
 def counted_turns(path: str) -> int:
     """Return the number of turns in the counts of a transcript."""
-    return sum(day.turns for day in count_transcript(path).days.values())
+    return sum(day.turn_count for day in count_transcript(path).days.values())
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])

@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
 from resume_hooks.parts.stats.count import ApiRequest, read_requests
-from resume_hooks.parts.stats.threshold import THRESHOLD_TOKENS, Price, price_thresholds
+from resume_hooks.parts.stats.threshold import TOKEN_THRESHOLDS, Price, price_thresholds
 from resume_hooks.transcripts.api_usage import DEFAULT_CACHE_SECONDS, LONG_CACHE_SECONDS
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.cli.conftest import Cli, Document
@@ -40,7 +40,7 @@ def test_without_a_threshold_the_price_is_the_actual_one() -> None:
         (paid, *rest) = price_thresholds([requests_of_turns(3, lifetime=lifetime), []], "")
         assert paid == Price(0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500))
         assert {row.cost for row in rest} == {paid.cost}
-    assert [row.cost for row in price_thresholds([], "")] == [0] * (1 + 2 * len(THRESHOLD_TOKENS))
+    assert [row.cost for row in price_thresholds([], "")] == [0] * (1 + 2 * len(TOKEN_THRESHOLDS))
 
 
 def test_a_simulated_trim_halves_the_growth_of_the_context() -> None:
@@ -84,7 +84,8 @@ def test_simulated_compactions_are_five_turns_apart(first: int, times: int) -> N
 def test_savings_start_again_after_a_compaction() -> None:
     """After a compaction of the client, the simulation starts with the actual requests again."""
     after = [
-        request._replace(turn=request.turn + 9) for request in requests_of_turns(3, first=40_000)
+        request._replace(prompt_count=request.prompt_count + 9)
+        for request in requests_of_turns(3, first=40_000)
     ]
     alone = price_thresholds([after], "")[0]
     both, before = (
@@ -113,7 +114,7 @@ def test_stats_print_the_threshold_table(
         assistant("e", uuid="a2", parent="u2", ts=5, tokens=60_000),
     ]
     path = write_session(config_home.project(), SESSION, rows)
-    assert [request.turn for request in read_requests(path)] == [1, 2]
+    assert [request.prompt_count for request in read_requests(path)] == [1, 2]
     text = cli("stats", "--all", "--threshold").stdout.decode()
     assert "trim@150k" in text
     assert "Assumptions: " in text

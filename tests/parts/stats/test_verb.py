@@ -75,7 +75,7 @@ def test_stats_print_tables_that_fit_a_terminal(cli: Cli) -> None:
     assert "MONTH    SESSIONS  TURNS  REQUESTS" in text
     assert "Stop  ours       1   12 ms  12 ms" in text
     assert "SAVED" not in text
-    assert "Our folder: " in text
+    assert "The plugin's folder: " in text
     assert max(map(len, text.split("\n"))) <= 100
 
 

@@ -42,23 +42,23 @@ CACHE_VERSION = 1  # The version of the cache. A cache with a different version 
 MAX_CACHE_BYTES = 256 * 1024 * 1024  # Maximum number of bytes of the cache.
 MAX_DELETED_TRANSCRIPTS = 20_000  # Maximum number of deleted transcripts whose counts are kept.
 
-Progress = Callable[[int, int], None]
+ProgressReporter = Callable[[int, int], None]
 
 
 class TranscriptCounts(NamedTuple):
     """The counts of a transcript.
 
-    ``exists`` is false if the transcript was deleted. ``agent`` is the id of a sub-agent, or
+    ``exists`` is false if the transcript was deleted. ``agent_id`` is the id of a sub-agent, or
     ``""``. ``folder`` is the name of the project folder, ``program`` is the agent that wrote the
     transcript, and ``path`` is its current or last path.
     """
 
     session_id: str
-    agent: str
+    agent_id: str
     folder: str
     size: int
     exists: bool
-    counts: TranscriptTotals
+    totals: TranscriptTotals
     program: str
     path: str = ""
 
@@ -72,10 +72,12 @@ class AllCounts(NamedTuple):
 
 class _CachedCounts(NamedTuple):
     stamp: tuple[str, int, int]
-    counts: TranscriptTotals
+    totals: TranscriptTotals
 
 
-def gather_counts(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
+def gather_counts(
+    where: Where, progress: ProgressReporter = lambda _done, _total: None
+) -> AllCounts:
     """Return the counts of all transcripts.
 
     ``progress`` is called with the number of bytes that were read and the total number of bytes to
@@ -86,11 +88,11 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
     # Counts that an older version cached contain no stretches, so they are computed again.
     current_keys = set()
     for key, row in cached_counts.items():
-        if row.counts.stretches is not None:
+        if row.totals.stretches is not None:
             current_keys.add(key)
     outdated_files = {}
     for key, file in files.items():
-        if key not in current_keys or cached_counts[key].stamp != _build_stamp(file):
+        if key not in current_keys or cached_counts[key].stamp != _build_file_stamp(file):
             outdated_files[key] = file
     total, done_bytes, updated_counts = (
         sum(file.size for file in outdated_files.values()),
@@ -109,7 +111,7 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
                     linked_parent=None if file.agent else lineage_finder.find_parent(file.path),
                 )
             updated_counts[key] = _CachedCounts(
-                _build_stamp(file), _add_parent_size(counts, file, lineage_finder)
+                _build_file_stamp(file), _add_parent_size(counts, file, lineage_finder)
             )
     if outdated_files:
         _save_cache(updated_counts, files.keys(), where)
@@ -137,7 +139,7 @@ def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
     return files
 
 
-def _build_stamp(file: TranscriptFile) -> tuple[str, int, int]:
+def _build_file_stamp(file: TranscriptFile) -> tuple[str, int, int]:
     return (file.path, file.size, file.mtime)
 
 
@@ -184,25 +186,25 @@ def _build_transcript_counts(
     program = agent_name_of_path(path, where)
     folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
     if program != CLAUDE_NAME:
-        folder = next(map(project_key, cached_counts.counts.folders), "")
+        folder = next(map(project_key, cached_counts.totals.folders), "")
     is_superseded = (
-        exists and cached_counts.counts.child is not None and lineage_finder.is_superseded(path)
+        exists and cached_counts.totals.child is not None and lineage_finder.is_superseded(path)
     )
     if is_superseded:
-        counts = cached_counts.counts._replace(child=None)
+        counts = cached_counts.totals._replace(child=None)
     else:
-        counts = cached_counts.counts
+        counts = cached_counts.totals
     return TranscriptCounts(session_id, agent, folder, size, exists, counts, program, path)
 
 
-def _cache_path(where: Where) -> str:
+def _build_cache_path(where: Where) -> str:
     return os.path.join(where.state, CACHE_FILE)
 
 
 def _read_cache(where: Where) -> dict[str, _CachedCounts]:
     """Return the cached counts. Invalid rows are skipped, so that their transcripts are counted again."""
     try:
-        document: Any = orjson.loads(read_regular_file(_cache_path(where), MAX_CACHE_BYTES))
+        document: Any = orjson.loads(read_regular_file(_build_cache_path(where), MAX_CACHE_BYTES))
         if document["version"] == CACHE_VERSION:
             rows = document["transcripts"].items()
         else:
@@ -228,11 +230,11 @@ def _save_cache(
     deleted_keys.sort(key=lambda key: cached_counts[key].stamp[2])
     rows = {}
     for key in [*deleted_keys[-MAX_DELETED_TRANSCRIPTS:], *existing_set & cached_counts.keys()]:
-        counts = serialise_counts(cached_counts[key].counts)
+        counts = serialise_counts(cached_counts[key].totals)
         rows[replace_surrogates(key)] = [*cached_counts[key].stamp, *counts]
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
-            _cache_path(where),
+            _build_cache_path(where),
             orjson.dumps(
                 {"version": CACHE_VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS
             ),

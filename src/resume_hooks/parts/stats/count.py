@@ -44,7 +44,7 @@ NO_EDIT_CALLS = -1
 # Maximum number of calls in a tally. A larger number is replaced with this number.
 MAX_COUNTED_CALLS = 10_000
 
-Tallies = dict[str, dict[str, dict[int, int]]]
+TalliesByName = dict[str, dict[str, dict[int, int]]]
 """Maps a name and a day to a tally, which maps each number to its frequency."""
 
 
@@ -52,8 +52,8 @@ class ApiRequest(NamedTuple):
     """A request to the API, with the numbers of tokens that the API has counted.
 
     ``cached_tokens`` and ``written_tokens`` are parts of ``sent_tokens``: the tokens that were read
-    from the cache, and the tokens that were written to it. ``lifetime`` is the number of seconds
-    for which the cache keeps the written tokens. ``turn`` is the number of prompts before the
+    from the cache, and the tokens that were written to it. ``cache_seconds`` is the number of seconds
+    for which the cache keeps the written tokens. ``prompt_count`` is the number of prompts before the
     request. ``is_side_request`` is true if a sub-agent made the request, but the request is in the
     session's own file.
     """
@@ -63,8 +63,8 @@ class ApiRequest(NamedTuple):
     cached_tokens: int
     answer_tokens: int
     written_tokens: int
-    lifetime: int
-    turn: int
+    cache_seconds: int
+    prompt_count: int
     is_side_request: bool
 
 
@@ -132,8 +132,8 @@ class _TranscriptCounter:
         self._folders: dict[str, None] = {}
         self._turns: dict[str, int] = {}
         self.requests: dict[str, ApiRequest] = {}
-        self._hooks: Tallies = {}
-        self._stretches: Tallies = {}
+        self._hooks: TalliesByName = {}
+        self._stretches: TalliesByName = {}
         if parent:
             self._stretch_kind = replace_surrogates(parent.kind[:MAX_KIND_CHARACTERS])
         else:
@@ -143,7 +143,7 @@ class _TranscriptCounter:
         self._first_request_tokens = 0
 
     def add_record(self, record: Record, *, is_subagent: bool) -> None:
-        """Count a record, except if it was copied from a parent."""
+        """Count a record, unless it was copied from a parent."""
         timestamp = get_string(record, "timestamp")
         timestamp = (
             timestamp
@@ -218,15 +218,17 @@ class _TranscriptCounter:
             cached_tokens=cached if cached <= sent_tokens else 0,
             answer_tokens=answer_tokens - sent_tokens,
             written_tokens=written,
-            lifetime=LONG_CACHE_SECONDS if hourly_tokens else DEFAULT_CACHE_SECONDS,
-            turn=sum(self._turns.values()),
+            cache_seconds=LONG_CACHE_SECONDS if hourly_tokens else DEFAULT_CACHE_SECONDS,
+            prompt_count=sum(self._turns.values()),
             is_side_request=record.get("isSidechain") is True,
         )
         if earlier_request is None or request.answer_tokens > earlier_request.answer_tokens:
             self.requests[name] = (
                 request
                 if earlier_request is None
-                else request._replace(day=earlier_request.day, turn=earlier_request.turn)
+                else request._replace(
+                    day=earlier_request.day, prompt_count=earlier_request.prompt_count
+                )
             )
         if not self._first_request_tokens and not record.get("isSidechain"):
             self._first_request_tokens = sent_tokens
@@ -234,7 +236,7 @@ class _TranscriptCounter:
     def make_counts(self, parent_size: int) -> TranscriptTotals:
         """Return the counts of the transcript. ``parent_size`` is the context size of its parent, or 0."""
         self._finish_stretch(NO_EDIT_CALLS)
-        days = {day: DayCounts(turns=turns) for day, turns in self._turns.items()}
+        days = {day: DayCounts(turn_count=turns) for day, turns in self._turns.items()}
         for request in self.requests.values():
             added_day = DayCounts(
                 0, 1, request.sent_tokens, request.cached_tokens, request.answer_tokens
@@ -253,13 +255,16 @@ class _TranscriptCounter:
         )
 
 
-def _add_to_tally(tallies: Tallies, name: str, day: str, number: int) -> None:
+def _add_to_tally(tallies: TalliesByName, name: str, day: str, number: int) -> None:
     numbers = tallies.setdefault(name, {}).setdefault(day, {})
     numbers[number] = numbers.get(number, 0) + 1
 
 
 def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
-    """Yield the event, whether the hook is part of this plugin, and the milliseconds of each hook."""
+    """Yield a tuple for each hook: its event, whether the hook is part of this plugin, and its duration.
+
+    The duration is in milliseconds.
+    """
     if get_string(record, "subtype") == "stop_hook_summary":
         hooks = []
         for info in records.list_objects(record.get("hookInfos")):
@@ -286,15 +291,15 @@ def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
 class DayCounts(NamedTuple):
     """The counts of one day: the user's turns, the answered requests, and tokens.
 
-    ``sent`` is the number of all tokens in requests. ``cached`` is the number of these tokens that
-    were read from the cache. ``answered`` is the number of tokens in answers.
+    ``sent_tokens`` is the number of all tokens in requests, and ``cached_tokens`` the number of
+    these tokens that were read from the cache.
     """
 
-    turns: int = 0
-    requests: int = 0
-    sent: int = 0
-    cached: int = 0
-    answered: int = 0
+    turn_count: int = 0
+    request_count: int = 0
+    sent_tokens: int = 0
+    cached_tokens: int = 0
+    answer_tokens: int = 0
 
     def add_day(self, other: DayCounts) -> DayCounts:
         """Return the sum of these counts and the counts of another day."""
@@ -323,17 +328,19 @@ class ChildCounts(NamedTuple):
 class TranscriptTotals(NamedTuple):
     """The counts of a transcript.
 
-    ``folders`` are the first working directories in its records. ``hooks`` counts durations in
-    milliseconds by event and owner, for example ``Stop|ours``. For each kind of stretch,
-    ``stretches`` counts the numbers of calls before the first edit, or ``NO_EDIT_CALLS``. It is
-    None in a row that an older version cached.
+    ``folders`` are the first working directories in its records. ``hooks`` counts how often a hook
+    ran for a number of milliseconds, by event and owner, for example ``Stop|ours``. A stretch is a
+    part of the transcript from which the calls before the first edit are counted. ``stretches``
+    counts, for each kind of stretch, how often there were a number of such calls. If a stretch has
+    no edit, this number is ``NO_EDIT_CALLS``. In a row that an older version cached, ``stretches``
+    is None.
     """
 
     folders: tuple[str, ...]
     days: Mapping[str, DayCounts]
-    hooks: Tallies
+    hooks: TalliesByName
     child: ChildCounts | None = None
-    stretches: Tallies | None = None
+    stretches: TalliesByName | None = None
 
 
 def round_duration(duration: float) -> int:
@@ -362,7 +369,7 @@ def serialise_counts(counts: TranscriptTotals) -> list[Any]:
 
 
 def parse_counts(row: Any) -> TranscriptTotals:
-    """Return the counts from a row that ``serialise_counts`` of this or an older version returned.
+    """Return the counts from a row that this or an older version of ``serialise_counts`` made.
 
     Raise TypeError, ValueError or AttributeError if ``row`` contains other values.
     """
@@ -378,15 +385,17 @@ def parse_counts(row: Any) -> TranscriptTotals:
     )
 
 
-def _serialise_tallies(tallies_by_name: Tallies) -> dict[str, dict[str, list[tuple[int, int]]]]:
+def _serialise_tallies(
+    tallies_by_name: TalliesByName,
+) -> dict[str, dict[str, list[tuple[int, int]]]]:
     tallies = {}
     for name, by_day in tallies_by_name.items():
         tallies[name] = {day: sorted(rows.items()) for day, rows in by_day.items()}
     return tallies
 
 
-def _parse_tallies(rows: Any) -> Tallies:
-    tallies: Tallies = {}
+def _parse_tallies(rows: Any) -> TalliesByName:
+    tallies: TalliesByName = {}
     for name, by_day in rows.items():
         days = tallies[str(name)] = {}
         for day, pairs in by_day.items():

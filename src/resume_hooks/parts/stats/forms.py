@@ -7,7 +7,7 @@ from pydantic import Field
 from resume_hooks.cli.schema.base import FieldDeclarer, StrictModel
 from resume_hooks.parts.stats import threshold, totals
 
-month_field = FieldDeclarer[totals.MonthSummary]()
+declare_month_field = FieldDeclarer[totals.MonthSummary]()
 
 
 class MonthSummary(StrictModel):
@@ -16,22 +16,23 @@ class MonthSummary(StrictModel):
     ``sessions`` is the number of sessions with a turn or an answer.
     """
 
-    month: str = month_field(lambda month: month.month)
-    sessions: int = month_field(
-        lambda month: month.sessions, "with a turn or an answer in this month"
+    month: str = declare_month_field(lambda month: month.month)
+    sessions: int = declare_month_field(
+        lambda month: month.session_count, "with a turn or an answer in this month"
     )
-    turns: int = month_field(lambda month: month.turns)
-    requests: int = month_field(lambda month: month.requests)
-    sent: int = month_field(
+    turns: int = declare_month_field(lambda month: month.turn_count)
+    requests: int = declare_month_field(lambda month: month.request_count)
+    sent: int = declare_month_field(
         lambda month: month.sent_tokens, "tokens of all requests, including cached ones"
     )
-    cached: int = month_field(
-        lambda month: month.cached_tokens, "the number of cached tokens among these"
+    cached: int = declare_month_field(
+        lambda month: month.cached_tokens,
+        "the number of tokens in requests that came from the cache",
     )
-    answered: int = month_field(lambda month: month.answer_tokens)
+    answered: int = declare_month_field(lambda month: month.answer_tokens)
 
 
-saving_field = FieldDeclarer[totals.SavingSummary]()
+declare_saving_field = FieldDeclarer[totals.SavingSummary]()
 
 
 class SavingSummary(StrictModel):
@@ -43,24 +44,27 @@ class SavingSummary(StrictModel):
     and ``saved`` is their difference.
     """
 
-    month: str = saving_field(lambda saving: saving.month)
-    kind: str = saving_field(lambda saving: saving.kind)
-    made: int = saving_field(lambda saving: saving.made_count)
-    used: int = saving_field(lambda saving: saving.continued_count, "the number of continued ones")
-    measured: int = saving_field(
+    month: str = declare_saving_field(lambda saving: saving.month)
+    kind: str = declare_saving_field(lambda saving: saving.kind)
+    made: int = declare_saving_field(lambda saving: saving.made_count)
+    used: int = declare_saving_field(
+        lambda saving: saving.continued_count, "the number of children that were continued"
+    )
+    measured: int = declare_saving_field(
         lambda saving: saving.measured_count,
-        "the number with both sizes known; the sums cover these",
+        "the number of children of which both sizes are known; the sums cover only these",
     )
-    before: int = saving_field(
-        lambda saving: saving.tokens_before, "tokens of the parents' contexts when they were left"
+    before: int = declare_saving_field(
+        lambda saving: saving.tokens_before,
+        "tokens in the parents' contexts when the children were made",
     )
-    after: int = saving_field(
+    after: int = declare_saving_field(
         lambda saving: saving.tokens_after, "tokens of the children's own first requests"
     )
-    saved: int = saving_field(lambda saving: saving.saved_tokens)
+    saved: int = declare_saving_field(lambda saving: saving.saved_tokens)
 
 
-stretch_field = FieldDeclarer[totals.StretchSummary]()
+declare_stretch_field = FieldDeclarer[totals.StretchSummary]()
 
 
 class StretchSummary(StrictModel):
@@ -71,19 +75,24 @@ class StretchSummary(StrictModel):
     an edit. ``median`` and ``p75`` are computed from the numbers of calls before the edit.
     """
 
-    kind: str = stretch_field(
-        lambda stretch: stretch.kind, "its beginning: start, compaction, or the kind of a child"
+    kind: str = declare_stretch_field(
+        lambda stretch: stretch.kind,
+        "what the stretch begins with: start, compaction, or the kind of a child",
     )
-    times: int = stretch_field(lambda stretch: stretch.stretch_count, "stretches with a tool call")
-    edited: int = stretch_field(
-        lambda stretch: stretch.edited_count,
-        "the number with an edit; the other figures cover these",
+    times: int = declare_stretch_field(
+        lambda stretch: stretch.stretch_count, "the number of stretches with a tool call"
     )
-    median: int = stretch_field(lambda stretch: stretch.median, "calls before the first edit")
-    p75: int = stretch_field(lambda stretch: stretch.p75)
+    edited: int = declare_stretch_field(
+        lambda stretch: stretch.stretch_count_with_edit,
+        "the number of stretches with an edit; median and p75 cover only these",
+    )
+    median: int = declare_stretch_field(
+        lambda stretch: stretch.median_calls, "calls before the first edit"
+    )
+    p75: int = declare_stretch_field(lambda stretch: stretch.p75_calls)
 
 
-hook_field = FieldDeclarer[totals.HookSummary]()
+declare_hook_field = FieldDeclarer[totals.HookSummary]()
 
 
 class HookSummary(StrictModel):
@@ -92,25 +101,25 @@ class HookSummary(StrictModel):
     The hooks are either those of this plugin (``ours``) or all other hooks.
     """
 
-    event: str = hook_field(lambda hook: hook.event)
-    ours: bool = hook_field(lambda hook: hook.ours)
-    times: int = hook_field(lambda hook: hook.times)
-    median_ms: int = hook_field(lambda hook: hook.median)
-    p95_ms: int = hook_field(lambda hook: hook.p95_ms)
+    event: str = declare_hook_field(lambda hook: hook.event)
+    ours: bool = declare_hook_field(lambda hook: hook.is_own)
+    times: int = declare_hook_field(lambda hook: hook.run_count)
+    median_ms: int = declare_hook_field(lambda hook: hook.median_ms)
+    p95_ms: int = declare_hook_field(lambda hook: hook.p95_ms)
 
 
-entry_field = FieldDeclarer[totals.FolderSize]()
+declare_entry_field = FieldDeclarer[totals.FolderSize]()
 
 
 class FolderSize(StrictModel):
     """A file or folder in the state folder, with its number of files and its number of bytes."""
 
-    name: str = entry_field(lambda entry: entry.name)
-    files: int = entry_field(lambda entry: entry.files)
-    size: int = entry_field(lambda entry: entry.size, "bytes")
+    name: str = declare_entry_field(lambda entry: entry.name)
+    files: int = declare_entry_field(lambda entry: entry.files)
+    size: int = declare_entry_field(lambda entry: entry.size, "bytes")
 
 
-price_field = FieldDeclarer[threshold.Price]()
+declare_price_field = FieldDeclarer[threshold.Price]()
 
 
 class Price(StrictModel):
@@ -120,17 +129,20 @@ class Price(StrictModel):
     threshold was reduced. This happened ``times`` times, and on average ``left`` tokens remained.
     """
 
-    line: int = price_field(
-        lambda price: price.threshold_tokens, "tokens; 0 for no threshold, the actual cost"
+    line: int = declare_price_field(
+        lambda price: price.threshold_tokens,
+        "the threshold in tokens; 0 in the row with the actual cost, which has no threshold",
     )
-    way: str = price_field(lambda price: price.strategy, "trim, or handoff")
-    times: int = price_field(
+    way: str = declare_price_field(lambda price: price.strategy, "trim, or handoff")
+    times: int = declare_price_field(
         lambda price: price.reduction_count, "the number of reductions at the threshold"
     )
-    left: int = price_field(lambda price: price.remaining_tokens, "tokens after that, on average")
-    read: int = price_field(lambda price: price.read_tokens)
-    written: int = price_field(lambda price: price.written_tokens)
-    cost: int = price_field(lambda price: price.cost, "in input tokens, including answers")
+    left: int = declare_price_field(
+        lambda price: price.remaining_tokens, "the average number of tokens after a reduction"
+    )
+    read: int = declare_price_field(lambda price: price.read_tokens)
+    written: int = declare_price_field(lambda price: price.written_tokens)
+    cost: int = declare_price_field(lambda price: price.cost, "in input tokens, including answers")
 
 
 class StatsSchema(StrictModel):
@@ -142,7 +154,7 @@ class StatsSchema(StrictModel):
         description="the number of transcripts that were read because they were new or changed"
     )
     sessions: int
-    gone: int = Field(description="the number of deleted transcripts among these")
+    gone: int = Field(description="the number of these sessions whose transcripts were deleted")
     agents: int = Field(description="transcripts of sub-agents")
     months: list[MonthSummary]
     savings: list[SavingSummary]

@@ -23,7 +23,7 @@ from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
 from resume_hooks.transcripts.tokens import USUAL_CACHED_TOKENS
 
 HANDOFF_TOKENS = convert_size_to_tokens(DEFAULT_HANDOFF_SIZE)
-THRESHOLD_TOKENS = (200_000, 150_000, 100_000)
+TOKEN_THRESHOLDS = (200_000, 150_000, 100_000)
 TRIMMED_FRACTION = 0.5
 """The fraction of a session's growth that a trim removes. According to docs/figures.md, a trim
 removes 44,000 of 83,000 tokens."""
@@ -32,8 +32,8 @@ ASSUMPTIONS = (
     "Assumptions: a trim frees half of the growth since the last one; a handoff leaves the first "
     f"request, 12,000 tokens and up to {DEFAULT_KEEP_RECENT} turns; the next request writes everything "
     "again except the part that sessions share; nothing is read again; work and the client's own "
-    "compactions do not change; sub-agents are left out. Cost is in input tokens: 0.1 read, 1.25 "
-    "written (2 for an hour), 5 answered."
+    "compactions do not change; sub-agents are left out. The cost of a token, in input tokens: 0.1 if read, 1.25 "
+    "if written to the cache (2 if kept for an hour), 5 in an answer."
 )
 
 
@@ -61,7 +61,7 @@ def price_thresholds(sessions: Iterable[Sequence[ApiRequest]], first_day: str) -
     """
     requests_by_session = [session for session in sessions if session]
     strategies = [(0, "")]
-    for threshold_tokens in THRESHOLD_TOKENS:
+    for threshold_tokens in TOKEN_THRESHOLDS:
         strategies += [(threshold_tokens, TRIM_VALUE), (threshold_tokens, DEFAULT_HANDOFF_SIZE)]
     prices = []
     for threshold_tokens, strategy in strategies:
@@ -110,18 +110,21 @@ class _ReplayedSession:
         self.read_tokens = self.written_tokens = self.cost = 0.0
         self._add_request_cost(requests[0], is_after_reduction=False)
         for before, request in pairwise(requests):
-            is_after_reduction = request.turn != before.turn and self._reduce_if_needed(before)
+            is_after_reduction = (
+                request.prompt_count != before.prompt_count
+                and self._shrink_session_if_needed(before)
+            )
             # If the request is smaller than the first request, the client has compacted the
             # session.
             if request.sent_tokens - self.removed_tokens < self.first_request_tokens:
                 self.removed_tokens, self.min_tokens = 0, min(self.min_tokens, request.sent_tokens)
-            if request.turn != before.turn:
+            if request.prompt_count != before.prompt_count:
                 self.turn_start_tokens.append(
                     before.sent_tokens + before.answer_tokens - self.removed_tokens
                 )
             self._add_request_cost(request, is_after_reduction=is_after_reduction)
 
-    def _reduce_if_needed(self, last_request: ApiRequest) -> bool:
+    def _shrink_session_if_needed(self, last_request: ApiRequest) -> bool:
         """Reduce the session after ``last_request`` if the session has reached the threshold.
 
         Return whether the session was reduced.
@@ -130,12 +133,12 @@ class _ReplayedSession:
         if (
             not self.threshold_tokens
             or context_tokens < self.next_attempt_tokens
-            or last_request.turn - self.last_attempt_turn < MIN_TURNS_BETWEEN_COMPACTIONS
+            or last_request.prompt_count - self.last_attempt_turn < MIN_TURNS_BETWEEN_COMPACTIONS
         ):
             return False
         remaining_tokens, self.last_attempt_turn = (
             self._estimate_remaining_tokens(context_tokens),
-            last_request.turn,
+            last_request.prompt_count,
         )
         if remaining_tokens > context_tokens * MAX_RESULT_FRACTION:
             self.next_attempt_tokens = round(context_tokens / MAX_RESULT_FRACTION)
@@ -188,7 +191,7 @@ class _ReplayedSession:
         unread_tokens = sent_tokens - read_tokens - written_tokens
         self.cost += (
             read_tokens * CACHE_READ_RATE
-            + written_tokens * CACHE_WRITE_RATES[request.lifetime]
+            + written_tokens * CACHE_WRITE_RATES[request.cache_seconds]
             + unread_tokens
             + request.answer_tokens * OUTPUT_RATE
         )

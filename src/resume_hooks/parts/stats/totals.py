@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks.parts.stats.cache import TranscriptCounts
-from resume_hooks.parts.stats.count import NO_EDIT_CALLS, OUR_HOOKS, DayCounts, Tallies
+from resume_hooks.parts.stats.count import NO_EDIT_CALLS, OUR_HOOKS, DayCounts, TalliesByName
 from resume_hooks.paths import Where
 
 # Maximum number of files and folders to count. If there are more, the reported size is too small.
@@ -21,13 +21,13 @@ HIGH_PERCENTILE = 95  # The percentile of durations that is shown next to the me
 class MonthSummary(NamedTuple):
     """The counts of a month in UTC, for example ``2026-01``.
 
-    ``sessions`` is the number of sessions with a turn or an answer.
+    ``session_count`` is the number of sessions with a turn or an answer.
     """
 
     month: str
-    sessions: int
-    turns: int
-    requests: int
+    session_count: int
+    turn_count: int
+    request_count: int
     sent_tokens: int
     cached_tokens: int
     answer_tokens: int
@@ -57,15 +57,16 @@ class SavingSummary(NamedTuple):
 
 
 class HookSummary(NamedTuple):
-    """The durations, in milliseconds, of the hooks for an event in transcripts.
+    """How long the hooks for one kind of event ran, in milliseconds.
 
-    The hooks are either those of this plugin (``ours``) or all other hooks.
+    The hooks are either those of this plugin (``is_own``) or all other hooks. ``run_count`` is the number
+    of runs, and ``median_ms`` and ``p95_ms`` are percentiles of their durations.
     """
 
     event: str
-    ours: bool
-    times: int
-    median: int
+    is_own: bool
+    run_count: int
+    median_ms: int
     p95_ms: int
 
 
@@ -73,26 +74,26 @@ class StretchSummary(NamedTuple):
     """The numbers of tool calls before the first edit, for one kind of stretch.
 
     A stretch begins at the start of a session, at a compaction or at the creation of a child, and
-    ends at the first edit. Only stretches with a tool call are counted. ``edited_count`` of them
-    contain an edit. ``median`` and ``p75`` are computed from the numbers of calls before the edit.
+    ends at the first edit. Only stretches with a tool call are counted. ``stretch_count_with_edit`` of them
+    contain an edit. ``median_calls`` and ``p75_calls`` are computed from the numbers of calls before the edit.
     """
 
     kind: str
     stretch_count: int
-    edited_count: int
-    median: int
-    p75: int
+    stretch_count_with_edit: int
+    median_calls: int
+    p75_calls: int
 
 
 class Statistics(NamedTuple):
     """All statistics.
 
-    ``sessions`` is the number of sessions since the first day, and ``deleted_count`` is the number
+    ``session_count`` is the number of sessions since the first day, and ``deleted_count`` is the number
     of these sessions that were deleted. ``subagent_count`` is the number of sub-agents'
     transcripts.
     """
 
-    sessions: int
+    session_count: int
     deleted_count: int
     subagent_count: int
     months: list[MonthSummary]
@@ -107,17 +108,17 @@ def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Stat
         transcript for transcript in transcripts if _select_days(transcript, first_day)
     ]
     return Statistics(
-        sessions=len(
-            {transcript.session_id for transcript in active_transcripts if not transcript.agent}
+        session_count=len(
+            {transcript.session_id for transcript in active_transcripts if not transcript.agent_id}
         ),
         deleted_count=len(
             {
                 transcript.session_id
                 for transcript in active_transcripts
-                if not transcript.agent and not transcript.exists
+                if not transcript.agent_id and not transcript.exists
             }
         ),
-        subagent_count=sum(bool(transcript.agent) for transcript in active_transcripts),
+        subagent_count=sum(bool(transcript.agent_id) for transcript in active_transcripts),
         months=_sum_months(active_transcripts, first_day),
         savings=_sum_savings(transcripts, first_day),
         stretches=_sum_stretches(transcripts, first_day),
@@ -139,7 +140,7 @@ def compute_percentile(counts: Mapping[int, int], percent: int) -> int:
 
 
 def _select_days(transcript: TranscriptCounts, since: str) -> dict[str, DayCounts]:
-    return {day: counts for day, counts in transcript.counts.days.items() if day >= since}
+    return {day: counts for day, counts in transcript.totals.days.items() if day >= since}
 
 
 def _sum_months(transcripts: list[TranscriptCounts], since: str) -> list[MonthSummary]:
@@ -155,8 +156,8 @@ def _sum_months(transcripts: list[TranscriptCounts], since: str) -> list[MonthSu
 def _sum_savings(transcripts: list[TranscriptCounts], since: str) -> list[SavingSummary]:
     rows: dict[tuple[str, str], SavingSummary] = {}
     for transcript in transcripts:
-        child = transcript.counts.child
-        if child is None or transcript.agent or child.created_at[:10] < since:
+        child = transcript.totals.child
+        if child is None or transcript.agent_id or child.created_at[:10] < since:
             continue
         key = (child.created_at[:7], child.kind)
         row = rows.get(key, SavingSummary(*key, 0, 0, 0, 0, 0))
@@ -175,7 +176,7 @@ def _sum_stretches(transcripts: list[TranscriptCounts], since: str) -> list[Stre
     rows = []
     for kind, calls_counts in sorted(
         _sum_tallies(
-            (transcript.counts.stretches or {} for transcript in transcripts), since
+            (transcript.totals.stretches or {} for transcript in transcripts), since
         ).items()
     ):
         edited_calls = {}
@@ -194,18 +195,20 @@ def _sum_stretches(transcripts: list[TranscriptCounts], since: str) -> list[Stre
 def _sum_hooks(transcripts: list[TranscriptCounts], since: str) -> list[HookSummary]:
     rows = []
     for key, durations in sorted(
-        _sum_tallies((transcript.counts.hooks for transcript in transcripts), since).items()
+        _sum_tallies((transcript.totals.hooks for transcript in transcripts), since).items()
     ):
         event, _, owner = key.partition("|")
-        median, p95_ms = (
+        median_ms, p95_ms = (
             compute_percentile(durations, 50),
             compute_percentile(durations, HIGH_PERCENTILE),
         )
-        rows.append(HookSummary(event, owner == OUR_HOOKS, sum(durations.values()), median, p95_ms))
+        rows.append(
+            HookSummary(event, owner == OUR_HOOKS, sum(durations.values()), median_ms, p95_ms)
+        )
     return rows
 
 
-def _sum_tallies(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, int]]:
+def _sum_tallies(tallies: Iterable[TalliesByName], since: str) -> dict[str, dict[int, int]]:
     sums: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for tally in tallies:
         for name, by_day in tally.items():

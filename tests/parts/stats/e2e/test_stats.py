@@ -34,9 +34,13 @@ def test_stats_count_the_hooks_of_a_real_session(
         extra_env=ENGINE_ENV,
     )
     found = make_statistics(gather_counts(Where(home.env())).transcripts, "")
-    stops = {row.ours: row for row in found.hooks if row.event == "Stop"}
-    assert {whose: row.times for whose, row in stops.items()} == {True: 1, False: 1}
-    assert stops[False].median >= 200
-    assert stops[True].median < 2_000
-    assert (found.sessions, found.months[0].turns, found.months[0].requests) == (1, 1, 1)
+    stops = {row.is_own: row for row in found.hooks if row.event == "Stop"}
+    assert {whose: row.run_count for whose, row in stops.items()} == {True: 1, False: 1}
+    assert stops[False].median_ms >= 200
+    assert stops[True].median_ms < 2_000
+    assert (found.session_count, found.months[0].turn_count, found.months[0].request_count) == (
+        1,
+        1,
+        1,
+    )
     assert found.months[0].sent_tokens == api.usage.input_tokens + api.usage.cache_read_input_tokens

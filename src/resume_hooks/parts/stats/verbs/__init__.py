@@ -6,7 +6,7 @@ from resume_hooks.cli.options import AGENT_OPTION, VerbOptions, flag, option
 
 
 class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:print_stats"):
-    """Show turns and tokens by month, savings by children, hook durations, and the size of our own folder.
+    """Show turns and tokens by month, savings by children, hook durations, and the size of this plugin's folder.
 
     The API has counted the tokens, which include those of sub-agents. SENT is the number of tokens
     in requests, and CACHED the part that came from the cache. If the client made a copy with
@@ -38,9 +38,9 @@ class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:p
     month: bool = flag(help="Since the first day of this month.")
     everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
     project: str | None = option(
-        metavar="DIR", help="The project of another folder, which may be gone."
+        metavar="DIR", help="The project of another folder. The folder need not exist any more."
     )
     agent: str = AGENT_OPTION
     threshold: bool = flag(
-        help="Compare the cost of thresholds at 100k, 150k and 200k tokens, and of none."
+        help="Compare the costs with thresholds of 100k, 150k and 200k tokens, and without a threshold."
     )

@@ -33,7 +33,7 @@ MAX_SHOWN_FOLDERS = 6  # Maximum number of files and folders in the state folder
 
 
 def print_stats(options: StatsOptions) -> None:
-    """Print the statistics or, with ``--threshold``, the cost of thresholds."""
+    """Print the statistics or, with ``--threshold``, what the requests would have cost at each threshold."""
     options.refuse_combination("since", "month")
     options.refuse_combination("everywhere", "project")
     # The empty string selects all days.
@@ -51,7 +51,7 @@ def print_stats(options: StatsOptions) -> None:
     for transcript in all_counts.transcripts:
         if options.agent in {ALL_AGENTS, transcript.program} and (
             project is None
-            or project.contains_session(transcript.counts.folders, transcript.folder)
+            or project.contains_session(transcript.totals.folders, transcript.folder)
         ):
             selected_transcripts.append(transcript)
     statistics = make_statistics(selected_transcripts, day)
@@ -60,7 +60,7 @@ def print_stats(options: StatsOptions) -> None:
     if options.threshold:
         request_lists = []
         for transcript in selected_transcripts:
-            if transcript.exists and not transcript.agent and transcript.program == CLAUDE_NAME:
+            if transcript.exists and not transcript.agent_id and transcript.program == CLAUDE_NAME:
                 with contextlib.suppress(SessionNotFound):
                     request_lists.append(read_requests(transcript.path))
         prices = price_thresholds(request_lists, day)
@@ -68,7 +68,7 @@ def print_stats(options: StatsOptions) -> None:
         "scope": "all" if options.everywhere else folder,
         "since": day,
         "read": all_counts.read_count,
-        "sessions": statistics.sessions,
+        "sessions": statistics.session_count,
         "gone": statistics.deleted_count,
         "agents": statistics.subagent_count,
         "months": statistics.months,
@@ -140,7 +140,7 @@ def _format_heading(data: dict[str, Any]) -> str:
 
 
 def _format_numbers(*numbers: int) -> list[str]:
-    """Return the numbers as texts with a comma between the thousands."""
+    """Return the numbers as texts, with commas that separate thousands."""
     return [f"{number:,}" for number in numbers]
 
 
@@ -159,7 +159,9 @@ def _format_stats(statistics: Statistics, state: Sequence[FolderSize], heading: 
 def _format_months(statistics: Statistics) -> str:
     cells = []
     for row in statistics.months:
-        numbers = _format_numbers(row.sessions, row.turns, row.requests, row.sent_tokens)
+        numbers = _format_numbers(
+            row.session_count, row.turn_count, row.request_count, row.sent_tokens
+        )
         cached_share = (
             f"{round(100 * row.cached_tokens / row.sent_tokens)} %" if row.sent_tokens else "-"
         )
@@ -187,7 +189,9 @@ def _format_stretches(statistics: Statistics) -> str:
         cells.append(
             (
                 plain_line(row.kind),
-                *_format_numbers(row.stretch_count, row.edited_count, row.median, row.p75),
+                *_format_numbers(
+                    row.stretch_count, row.stretch_count_with_edit, row.median_calls, row.p75_calls
+                ),
             )
         )
     return column_table(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), cells)
@@ -196,9 +200,9 @@ def _format_stretches(statistics: Statistics) -> str:
 def _format_hooks(statistics: Statistics) -> str:
     cells = []
     for row in statistics.hooks:
-        owner = "ours" if row.ours else "others"
+        owner = "ours" if row.is_own else "others"
         cells.append(
-            (row.event, owner, f"{row.times:,}", f"{row.median:,} ms", f"{row.p95_ms:,} ms")
+            (row.event, owner, f"{row.run_count:,}", f"{row.median_ms:,} ms", f"{row.p95_ms:,} ms")
         )
     headings = ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH_PERCENTILE} %")
     return column_table(headings, cells, left_aligned_count=2)
@@ -214,5 +218,5 @@ def _format_state_folder(state: Sequence[FolderSize]) -> str:
         if part.size:
             sizes.append(f"{plain_line(part.name)} {format_bytes(part.size)}")
     if sizes:
-        return f"Our folder: {total} ({', '.join(sizes)})"
-    return f"Our folder: {total}"
+        return f"The plugin's folder: {total} ({', '.join(sizes)})"
+    return f"The plugin's folder: {total}"
