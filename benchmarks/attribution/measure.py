@@ -119,7 +119,7 @@ class AnswerCounter:
             folder.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join([*lines, ""]), encoding="utf-8", newline="")
         asked = parse_requested_line(f"{path}:1", "/", self._where)
-        if asked is None or asked.lines != lines:
+        if asked is None or asked.file_lines != lines:
             raise ValueError(path)
         scope = Scope(file=asked.relative_path, include_helpers=True)
         entered = find_files_in_scope(self._index.db, scope, self._where)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from resume_hooks.parts.attribution.edits import EditHunk, FileChange, read_call_changes
 from resume_hooks.parts.attribution.match_edits import (
+    LINE_REMOVED_REASON,
     NO_EDIT_REASON,
     OTHER_NEIGHBOURS_REASON,
-    TEXT_GONE_REASON,
     FileEdit,
     find_writing_edit,
 )
@@ -152,9 +152,9 @@ def test_a_session_that_restores_its_deleted_line_did_not_write_it() -> None:
         == 2
     )
     gone = file_edit(1, "", CLASS), file_edit(2, PARSE_TEXT, PARSE_TEXT + FORMAT_TEXT)
-    assert find_writing_edit(CLASS.split("\n"), 1, gone) == (None, TEXT_GONE_REASON)
+    assert find_writing_edit(CLASS.split("\n"), 1, gone) == (None, LINE_REMOVED_REASON)
     removed = file_edit(1, "", CLASS), file_edit(2, CLASS, "", whole=False)
-    assert find_writing_edit(CLASS.split("\n"), 1, removed) == (None, TEXT_GONE_REASON)
+    assert find_writing_edit(CLASS.split("\n"), 1, removed) == (None, LINE_REMOVED_REASON)
 
 
 def test_a_checkout_without_the_line_does_not_count() -> None:

@@ -113,7 +113,9 @@ def test_no_session_is_named_for_lines_of_people(
     ]
     done = cli("search", "--file", "a.py:5", cwd=repo.root)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert "Nothing found (no edit of a session wrote a line of this text)." in done.stdout.decode()
+    assert (
+        "Nothing found (no edit of a session wrote a line with this text)." in done.stdout.decode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -299,7 +301,7 @@ def test_a_line_of_a_large_file_is_found(repo: Repository, find_writer: FindWrit
         ("a.py:1", "", "a.py has no line 1"),
         ("b.py:1", FIRST_VERSION, "b.py can't be read: No such file or directory"),
         (".:1", FIRST_VERSION, "is a folder, which has no lines"),
-        ("a.py:1", b"\x89PNG\0\0", "a.py is binary, which has no lines"),
+        ("a.py:1", b"\x89PNG\0\0", "a.py is a binary file, which has no lines"),
         ("a.py:2", b"first line\nd\xe9j\xe0 vu\n", "Line 2 of "),
     ],
 )

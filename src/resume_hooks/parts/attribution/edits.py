@@ -1,4 +1,4 @@
-"""Read the changes that a call made to files: the text before and after the change.
+"""Read how a call changed files: the text of each file before and after the change.
 
 The text before the change is known only if the records contain it. A failed call changes nothing.
 The client's field ``structuredPatch`` is not used, because the client replaces tabs in it with
@@ -34,7 +34,7 @@ Other commands are ignored, because the text that they write is uncertain.
 
 _SHELL_EXPANSION_PATTERN = re.compile(r"[$`\\]")
 # The client's result of a Write contains this text if the Write replaced an existing file.
-_UPDATE_RESULT_TEXT = "has been updated"
+_UPDATED_FILE_PHRASE = "has been updated"
 
 
 class EditHunk(NamedTuple):
@@ -79,7 +79,7 @@ def read_call_changes(call: Record, result: Record, details: Record) -> Iterator
         yield from _read_heredoc_changes(get_string(inputs, "command"))
     elif name == "Write":
         yield _read_write_change(
-            inputs, details, was_update=_UPDATE_RESULT_TEXT in records.result_text(result)
+            inputs, details, was_update=_UPDATED_FILE_PHRASE in records.result_text(result)
         )
     elif name in {"Edit", "MultiEdit"}:
         yield FileChange(records.file_from_input(inputs), tuple(_read_edit_hunks(inputs, details)))
@@ -122,11 +122,13 @@ def _read_edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
 
 
 def _parse_replacement(step: Record) -> tuple[str, str, int]:
-    old, new = (get_string(step, snake) or get_string(step, camel) for snake, camel in _TEXT_KEYS)
+    old, new = (
+        get_string(step, snake) or get_string(step, camel) for snake, camel in _TEXT_KEY_PAIRS
+    )
     return old, new, -1 if step.get("replace_all") is True or step.get("replaceAll") is True else 1
 
 
-_TEXT_KEYS = (("old_string", "oldString"), ("new_string", "newString"))
+_TEXT_KEY_PAIRS = (("old_string", "oldString"), ("new_string", "newString"))
 
 
 def _read_heredoc_changes(command: str) -> Iterator[FileChange]:

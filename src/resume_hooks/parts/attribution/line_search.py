@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 # The fraction of correct answers, as measured by benchmarks/attribution.
 LINE_SEARCH_CONFIDENCE = 0.99
-MAX_READ_CALLS = 5_000
+MAX_CALLS_TO_READ = 5_000
 """Maximum number of calls to read, newest first. A file with more calls is not written by hand."""
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -73,7 +73,7 @@ _LINE_REMEDY = "To see who read or wrote the file, omit the line."
 
 
 class RequestedLine(NamedTuple):
-    """A line of a file. ``line_number`` counts from 1, and ``lines`` are all lines without line ends.
+    """A line of a file. ``line_number`` counts from 1, and ``file_lines`` are all lines without line ends.
 
     ``path`` is the path without links. ``relative_path`` is the path of the file in each checkout
     of its project, and ``folders`` are these checkouts.
@@ -82,15 +82,15 @@ class RequestedLine(NamedTuple):
     path: str
     relative_path: str
     folders: frozenset[str]
-    lines: list[str]
+    file_lines: list[str]
     line_number: int
 
-    def matches_path(self, recorded: str, cwd: str) -> bool:
+    def matches_path(self, recorded_path: str, cwd: str) -> bool:
         """Check whether a path that a session recorded in the folder ``cwd`` is the path of this file.
 
         The path of the file may have changed because its checkout was moved.
         """
-        full_path = os.path.normpath(os.path.join(cwd, recorded))
+        full_path = os.path.normpath(os.path.join(cwd, recorded_path))
         if not os.path.isabs(full_path) or canonical_path(full_path) == self.path:
             return os.path.isabs(full_path)
         repository = full_path.removesuffix(f"{os.sep}{self.relative_path}")
@@ -114,7 +114,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     shown_path = plain_line(path)
     # A model may search without permission, but it must not be able to read any file through a
     # search.
-    if is_model_shell() and not _is_session_file(path, where):
+    if is_model_shell() and not _has_session_in_checkouts(path, where):
         raise UsageError(
             f"No session worked in a folder of {shown_path}",
             f"Name a file of a project. {_LINE_REMEDY}",
@@ -141,8 +141,8 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     )
 
 
-def _is_session_file(path: str, where: Where) -> bool:
-    """Check whether a session ran in a folder that contains the file, or in another of its checkouts."""
+def _has_session_in_checkouts(path: str, where: Where) -> bool:
+    """Check whether a session ran in a folder above the file, or in another checkout of its repository."""
     folder = os.path.dirname(canonical_path(path))
     folders = {folder}
     while (parent := os.path.dirname(folder)) != folder:
@@ -168,7 +168,7 @@ def _read_file_lines(path: str) -> list[str]:
             f"Name an existing file. {_LINE_REMEDY}",
         ) from error
     if b"\0" in raw:
-        raise UsageError(f"{shown_path} is binary, which has no lines", _LINE_REMEDY)
+        raise UsageError(f"{shown_path} is a binary file, which has no lines", _LINE_REMEDY)
     return split_lines(raw.decode("utf-8-sig", "replace"))
 
 
@@ -186,10 +186,10 @@ def answer_line_search(
     if options.words or options.also or scope.tool or scope.role:
         raise UsageError(
             "Words, --or, --tool and --role have no meaning for a line",
-            "Omit these options, or the line.",
+            "Omit these options, or omit the line number.",
         )
-    # Also search the current turn and runs without a screen. A text search leaves them out, but
-    # they also write files.
+    # Also search the session of the current turn, and sessions of runs without a screen. A text
+    # search leaves them out, but they may contain the edit that wrote the line.
     scope = scope._replace(
         file=requested_line.relative_path, include_helpers=True, asking_session=""
     )
@@ -212,7 +212,7 @@ def _search_edits_of_line(
     sources = Sources(index, files_in_scope.files, where)
     candidates = EditFinder(index, scope, files_in_scope, sources)
     verdict = find_writing_edit(
-        requested_line.lines, requested_line.line_number, candidates.find_edits(requested_line)
+        requested_line.file_lines, requested_line.line_number, candidates.find_edits(requested_line)
     )
     if verdict.record:
         hits = _make_hits(verdict.record, requested_line, query, sources)
@@ -243,14 +243,15 @@ def _search_edits_of_line(
 def _make_hits(
     record: Posting, requested_line: RequestedLine, query: Query, sources: Sources
 ) -> list[Hit]:
-    """Return the record of the edit as a hit whose snippet is the line.
+    """Return a list with one hit: the record of the edit, with the requested line as its snippet.
 
     Return [] if the record no longer exists.
     """
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
     hits = HitMaker(sources, [Wording(query, [])]).best_hits([[WordingTurn(0, turn)]], 1).hits
     text = collapse_line(
-        plain_line(requested_line.lines[requested_line.line_number - 1]), MAX_SNIPPET_CHARACTERS
+        plain_line(requested_line.file_lines[requested_line.line_number - 1]),
+        MAX_SNIPPET_CHARACTERS,
     )
     highlights = ((0, len(text)),)
     return [
@@ -333,7 +334,7 @@ class EditFinder:
             self._files_in_scope.file_count,
         )
         ranking = Ranking(self._index.postings, search_limits, (), None)
-        postings = ranking.matching_records(MAX_READ_CALLS, lookups)
+        postings = ranking.matching_records(MAX_CALLS_TO_READ, lookups)
         self.has_too_many_calls = self.has_too_many_calls or ranking.has_unread_records
         return postings
 
@@ -341,9 +342,10 @@ class EditFinder:
 def _read_changes(
     path: str, postings: Mapping[int, Posting]
 ) -> Iterator[tuple[Posting, Record, FileChange]]:
-    """Yield the changes by the calls in a transcript, each with its posting and the record of the call.
+    """Yield the changes that the calls in a transcript made.
 
-    ``postings`` maps offsets in the transcript to postings. A call without a result is skipped.
+    Each change comes with the posting and the record of its call. ``postings`` maps offsets in the
+    transcript to postings. A call without a result is skipped.
     """
     open_calls: dict[str, tuple[Posting, Record, Record]] = {}
     last_offset = max(postings)

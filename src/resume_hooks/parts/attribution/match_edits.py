@@ -19,18 +19,20 @@ from resume_hooks.parts.attribution.edits import EditHunk, split_lines
 MAX_NEIGHBOUR_LINES = 4
 """Maximum number of lines to compare on each side of the line.
 
-If more lines would have to be compared, the text is repeated or generated.
+If these lines do not show which edit wrote the line, the text is probably repeated or generated.
 """
 
 # Minimum number of letters and digits in a distinctive line. The line `return None` has fewer.
 MIN_DISTINCTIVE_LETTERS = 12
 MAX_COMPARED_LINES = 2_000
-"""Maximum number of lines of a change that are compared. In a larger change, the lines around a
-line are no evidence."""
+"""Maximum number of lines of a change that are compared. If a change has more lines, the lines
+around a line do not count as evidence."""
 
-NO_EDIT_REASON = "no edit of a session wrote a line of this text"
-OTHER_NEIGHBOURS_REASON = "sessions wrote lines of this text, but none between these neighbours"
-TEXT_GONE_REASON = "a session wrote a line of this text, but the file was seen without it since"
+NO_EDIT_REASON = "no edit of a session wrote a line with this text"
+OTHER_NEIGHBOURS_REASON = "sessions wrote lines with this text, but none between these neighbours"
+LINE_REMOVED_REASON = (
+    "a session wrote a line with this text, but the file was later seen without it"
+)
 
 EditRecord = TypeVar("EditRecord")
 
@@ -44,7 +46,7 @@ class FileEdit(NamedTuple, Generic[EditRecord]):
     """
 
     record: EditRecord
-    session: str
+    session_id: str
     path: str
     branch: str
     time: str
@@ -53,7 +55,7 @@ class FileEdit(NamedTuple, Generic[EditRecord]):
 
 
 class Verdict(NamedTuple, Generic[EditRecord]):
-    """The answer to the question which edit wrote a line.
+    """The result of the search for the edit that wrote a line.
 
     ``record`` identifies the edit, and is None if nothing proves which edit wrote the line.
     ``reason`` is an explanation for the user.
@@ -66,7 +68,7 @@ class Verdict(NamedTuple, Generic[EditRecord]):
 class _EditEffect(NamedTuple, Generic[EditRecord]):
     """The effect of an edit on the lines with a given text.
 
-    ``added_copies`` is the number of these lines after the edit minus their number before it.
+    ``added_line_count`` is the number of these lines after the edit minus their number before it.
     ``removes_text`` is true if the file certainly contained no line with this text before the edit,
     or contains none after it. ``has_other_lines`` is true if the file contained a line with this
     text before the edit. ``fits_neighbours`` is true if the edit wrote a line with this text
@@ -74,7 +76,7 @@ class _EditEffect(NamedTuple, Generic[EditRecord]):
     """
 
     edit: FileEdit[EditRecord]
-    added_copies: int
+    added_line_count: int
     removes_text: bool
     has_other_lines: bool
     fits_neighbours: bool
@@ -83,14 +85,14 @@ class _EditEffect(NamedTuple, Generic[EditRecord]):
 class _LineInContext(NamedTuple):
     """A line of the current file, and the lines around it.
 
-    ``block`` is a block of lines that occurs only once in the file. It is empty if there is no
+    ``unique_block`` is a block of lines that occurs only once in the file. It is empty if there is no
     block of this kind. None in the block stands for the start or the end of the file.
     ``line_index`` is the index of the line in the block.
     """
 
     text: str
     is_unique: bool
-    block: Sequence[str | None]
+    unique_block: Sequence[str | None]
     line_index: int
 
 
@@ -105,7 +107,7 @@ def find_writing_edit(
     effects = sorted(
         (_measure_effect(edit, line) for edit in edits), key=lambda effect: effect.edit.time
     )
-    writing_indexes = [index for index, effect in enumerate(effects) if effect.added_copies > 0]
+    writing_indexes = [index for index, effect in enumerate(effects) if effect.added_line_count > 0]
     reason = OTHER_NEIGHBOURS_REASON if writing_indexes else NO_EDIT_REASON
     for index in reversed(writing_indexes):
         effect = effects[index]
@@ -117,7 +119,7 @@ def find_writing_edit(
             if later_effect.removes_text and later_effect.edit.path == effect.edit.path:
                 lost_branches.add(later_effect.edit.branch)
         if effect.edit.branch in lost_branches:
-            reason = TEXT_GONE_REASON
+            reason = LINE_REMOVED_REASON
         elif (
             effect.fits_neighbours or not lost_branches
             # The neighbouring lines are weaker evidence, because a merge may copy them from another
@@ -138,7 +140,7 @@ def _describe_line(lines: Sequence[str], index: int) -> _LineInContext:
         block = framed_lines[start : index + 2 + reach]
         if (
             any(map(_is_distinctive, filter(None, block)))
-            and len(list(_find_block(block, framed_lines))) == 1
+            and len(list(_find_block_positions(block, framed_lines))) == 1
         ):
             return _LineInContext(text, is_unique, block, index + 1 - start)
     return _LineInContext(text, is_unique, [], 0)
@@ -148,7 +150,9 @@ def _is_distinctive(line: str) -> bool:
     return sum(map(str.isalnum, line)) >= MIN_DISTINCTIVE_LETTERS
 
 
-def _find_block(block: Sequence[str | None], lines: Sequence[str | None]) -> Iterator[int]:
+def _find_block_positions(
+    block: Sequence[str | None], lines: Sequence[str | None]
+) -> Iterator[int]:
     index = -1
     with contextlib.suppress(ValueError):
         while True:
@@ -168,17 +172,19 @@ def _measure_effect(edit: FileEdit[EditRecord], line: _LineInContext) -> _EditEf
         is_gone = not (count_after and (count_before or edit.is_content_unknown))
     else:
         is_gone = count_after < count_before
-    fits = count_after > count_before and any(_fits_neighbours(*texts, line) for texts in hunks)
+    fits = count_after > count_before and any(
+        _is_between_neighbours(*texts, line) for texts in hunks
+    )
     return _EditEffect(edit, count_after - count_before, is_gone, count_before > 0, fits)
 
 
-def _fits_neighbours(
+def _is_between_neighbours(
     old_lines: list[str], new_lines: list[str], is_whole_file: bool, line: _LineInContext
 ) -> bool:
     framed_lines = [None, *new_lines, None] if is_whole_file else new_lines
-    if line.block:
+    if line.unique_block:
         indexes = []
-        for index in _find_block(line.block, framed_lines):
+        for index in _find_block_positions(line.unique_block, framed_lines):
             indexes.append(index + line.line_index - is_whole_file)
     else:
         indexes = []
@@ -227,8 +233,9 @@ def _may_predate_edit(
     if effect.edit.is_content_unknown and earlier_effects:
         return True
     own_changes = (
-        earlier_effect.added_copies
+        earlier_effect.added_line_count
         for earlier_effect in earlier_effects
-        if earlier_effect.edit.session == effect.edit.session and earlier_effect.added_copies
+        if earlier_effect.edit.session_id == effect.edit.session_id
+        and earlier_effect.added_line_count
     )
     return next(own_changes, 0) < 0
