@@ -26,7 +26,7 @@ def documents(home: ConfigHome) -> TryCase:
         what = draws.pick((CONVERSATION, ALL_RECORDS, LIVE_ONLY))
         choice = DocumentOptions(
             form,
-            redact=draws.flip_coin(),
+            must_redact=draws.flip_coin(),
             with_thinking=draws.flip_coin(),
             record_range=what,
             max_text_characters=draws.pick((0, 7, 1_000)),
@@ -34,7 +34,7 @@ def documents(home: ConfigHome) -> TryCase:
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
         try:
             document = Document([session], choice, home.where)
-            text = b"".join(document.chunks()).decode()
+            text = b"".join(document.build_chunks()).decode()
         except ResumeHooksError:
             return
         assert "/" not in document.name

@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.parts.share.export import FORMATS as DOCUMENTS
+from resume_hooks.parts.share.export import DOCUMENT_FORMATS as DOCUMENTS
 from resume_hooks.parts.share.export import JSON, MAX_TEXT_CHARACTERS
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.select_records import CONVERSATION
@@ -166,11 +166,11 @@ def outputs_of_session(config_home: ConfigHome, path: str) -> dict[str, str]:
         document = Document(
             [session], DocumentOptions(kind, True, True, CONVERSATION, MAX_TEXT_CHARACTERS), where
         )
-        made[kind] = b"".join(document.chunks()).decode()
+        made[kind] = b"".join(document.build_chunks()).decode()
         made[f"name of {kind}"] = document.name
     page = Document([session], PAGE_OPTIONS, where)
     with pack_bundle(page, where) as bundle:
-        shared = b"".join(bundle.chunks(page)).decode()
+        shared = b"".join(bundle.build_chunks(page)).decode()
         bundle.stream.seek(0)
         made["bundle in the page"] = zlib.decompress(bundle.stream.read(), 31).decode()
     made["shared page"] = re.sub(r"(?s)<script type=.application/x-resume.*?</script>", "", shared)
@@ -247,7 +247,7 @@ def test_a_secret_on_the_line_after_its_name_is_redacted_in_a_title(
         DocumentOptions("html", True, True, CONVERSATION, MAX_TEXT_CHARACTERS),
         config_home.where,
     )
-    assert value not in b"".join(document.chunks()).decode()
+    assert value not in b"".join(document.build_chunks()).decode()
     assert value[:3].lower() not in document.name
     child = write_child(
         agents.plan_fresh(session_file(path), config_home.where, kind="handoff"), config_home.where
@@ -266,7 +266,7 @@ def test_a_file_named_like_a_secret_is_not_bundled(config_home: ConfigHome) -> N
     document = Document(
         [session_file(path)], DocumentOptions(JSON, True, True, CONVERSATION, 0), config_home.where
     )
-    bundle = b"".join(document.chunks()).decode()
+    bundle = b"".join(document.build_chunks()).decode()
     assert "xho9" not in bundle
     assert "other.txt" in bundle
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.cli.main import run
-from resume_hooks.parts.share.export.shared_page import BUNDLE_END, BUNDLE_START
+from resume_hooks.parts.share.export.shared_page import BUNDLE_END_TEXT, BUNDLE_START_TEXT
 from resume_hooks.paths import project_key
 from tests.builders import (
     SESSION,
@@ -28,7 +28,7 @@ from tests.hooks.test_trim import turns_with_large_files
 from tests.parts.share.export.conftest import GITHUB_TOKEN, IMAGE
 from tests.screens import Screen
 
-HOSTILE_PROMPT = f"see </script><b> and {BUNDLE_START}{'0' * 64} and {BUNDLE_END}"
+HOSTILE_PROMPT = f"see </script><b> and {BUNDLE_START_TEXT}{'0' * 64} and {BUNDLE_END_TEXT}"
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_shared_page_can_be_continued(
     assert sum(data["redacted"].values()) == 2
     assert (data["folders"], data["images"], data["written"]) == (10, 1, True)
     page = path.read_text()
-    assert (data["size"], page.count(BUNDLE_START)) == (len(page.encode()), 1)
+    assert (data["size"], page.count(BUNDLE_START_TEXT)) == (len(page.encode()), 1)
     assert page.index("2 secrets removed") < page.index('class="turn')
     assert not re.search(r"(?:src|href)=\"(?!#|data:image/)", page)
     for words in (GITHUB_TOKEN, home):
@@ -196,12 +196,12 @@ def test_share_asks_on_a_terminal(
 
 def truncated_page(page: str) -> str:
     """Return the page without its end, cut within the session data."""
-    return page[: page.index(BUNDLE_START) + 200]
+    return page[: page.index(BUNDLE_START_TEXT) + 200]
 
 
 def change_one_letter(page: str) -> str:
     """Return the page with one letter of its session data changed."""
-    at = page.index(BUNDLE_START) + len(BUNDLE_START) + 64 + 100
+    at = page.index(BUNDLE_START_TEXT) + len(BUNDLE_START_TEXT) + 64 + 100
     return page[:at] + ("A" if page[at] != "A" else "B") + page[at + 1 :]
 
 
@@ -227,7 +227,7 @@ BROKEN_PAGES: dict[str, tuple[Callable[[str], str], bytes]] = {
     "before what it carries": (lambda page: page[: page.index("<main") + 2_000], b"truncated"),
     "a letter": (change_one_letter, b"is not the shared one"),
     "its digest": (
-        lambda page: page.replace(BUNDLE_START, f"{BUNDLE_START}x"),
+        lambda page: page.replace(BUNDLE_START_TEXT, f"{BUNDLE_START_TEXT}x"),
         b"truncated or changed",
     ),
     "a foreign page": (lambda _: "<!doctype html><p>hello", b"is a web page"),

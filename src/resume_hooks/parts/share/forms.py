@@ -37,22 +37,26 @@ class ShareSchema(ExportSchema):
     packed: int = Field(description="bytes of the bundle, packed")
 
 
-import_field = FieldDeclarer[ImportPlan]()
-session_field = FieldDeclarer[ImportedSession]()
+declare_import_field = FieldDeclarer[ImportPlan]()
+declare_session_field = FieldDeclarer[ImportedSession]()
 
 
 class ImportFacts(StrictModel):
     """The imported file, and the numbers of its lines and records."""
 
-    source: str = import_field(lambda plan: plan.source.name, "the path, or: the standard input")
-    bytes: int = import_field(lambda plan: plan.source.size_bytes, "unpacked")
-    sha256: str = import_field(lambda plan: plan.source.sha256)
-    lines: int = import_field(lambda plan: plan.line_count)
-    damaged: int = import_field(lambda plan: plan.damaged_line_count, "lines without a record")
-    records: int = import_field(
+    source: str = declare_import_field(
+        lambda plan: plan.source.name, "the path of the file, or the words: the standard input"
+    )
+    bytes: int = declare_import_field(lambda plan: plan.source.size_bytes, "unpacked")
+    sha256: str = declare_import_field(lambda plan: plan.source.sha256)
+    lines: int = declare_import_field(lambda plan: plan.line_count)
+    damaged: int = declare_import_field(
+        lambda plan: plan.damaged_line_count, "lines without a record"
+    )
+    records: int = declare_import_field(
         lambda plan: plan.record_count, "imported records of the conversation"
     )
-    hidden: int = import_field(
+    hidden: int = declare_import_field(
         lambda plan: plan.hidden_record_count,
         "the imported records that the model reads and the screen does not show",
     )
@@ -64,18 +68,18 @@ class ImportFacts(StrictModel):
 class BundleRow(StrictModel):
     """A session that was imported from a bundle."""
 
-    session_id: str = session_field(
+    session_id: str = declare_session_field(
         lambda each: each.session_id, "the session's id here; empty in a dry run"
     )
-    was: str = session_field(lambda each: each.head.session_id, "its original id")
-    title: str = session_field(lambda each: each.receipt.title)
-    parent_was: str = session_field(
+    was: str = declare_session_field(lambda each: each.head.session_id, "its original id")
+    title: str = declare_session_field(lambda each: each.receipt.title)
+    parent_was: str = declare_session_field(
         lambda each: each.head.parent_session_id, 'the original id of its parent, "" for none'
     )
-    existing: bool = session_field(
+    existing: bool = declare_session_field(
         lambda each: each.existed_before, "the same session existed already, so none was created"
     )
-    files: int = session_field(
+    files: int = declare_session_field(
         lambda each: each.file_count, "imported files of large outputs and sub-agents"
     )
 

@@ -164,7 +164,7 @@ def document_of_session(
     """
     fields = {
         "format": form,
-        "redact": True,
+        "must_redact": True,
         "with_thinking": True,
         "record_range": CONVERSATION,
         "max_text_characters": 100_000,
@@ -178,6 +178,8 @@ def export_text(config_home: ConfigHome) -> ExportText:
     """Return a function that exports a session and returns the text of the document."""
 
     def export(path: str | os.PathLike[str], form: str = HTML, **choice: object) -> str:
-        return b"".join(document_of_session(path, config_home, form, **choice).chunks()).decode()
+        return b"".join(
+            document_of_session(path, config_home, form, **choice).build_chunks()
+        ).decode()
 
     return export

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
 
-from resume_hooks.parts.share.export.shared_page import BUNDLE_START, pack_bundle
+from resume_hooks.parts.share.export.shared_page import BUNDLE_START_TEXT, pack_bundle
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.needs import corpus_sessions, require_for_test
 from tests.parts.share.export.conftest import ExportText, document_of_session, records_of_every_kind
@@ -269,13 +269,13 @@ def test_a_shared_page_says_that_it_contains_the_session(
     """
     told = document_of_session(session_of_every_kind, config_home)
     with pack_bundle(told, config_home.where) as bundle:
-        (tmp_path / "shared.html").write_bytes(b"".join(bundle.chunks(told)))
+        (tmp_path / "shared.html").write_bytes(b"".join(bundle.build_chunks(told)))
     page, troubles = open_page(tmp_path / "shared.html", java_script_enabled=scripts)
     assert (
         page.locator("main > aside").inner_text().startswith("This file also contains the session.")
     )
     assert page.locator("text=Fixed: it waits now.").is_visible()
-    assert BUNDLE_START.split('"')[1] not in page.locator("body").inner_text()
+    assert BUNDLE_START_TEXT.split('"')[1] not in page.locator("body").inner_text()
     if scripts:
         assert (
             page.evaluate("() => document.querySelector('script[data-sha256]').textContent.length")

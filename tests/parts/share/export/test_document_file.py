@@ -16,7 +16,7 @@ import pytest
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.parts.share.export import document_file
 from resume_hooks.parts.share.export.document import format_file_name
-from resume_hooks.parts.share.export.document_file import check_replaceable, write_document
+from resume_hooks.parts.share.export.document_file import check_file_can_be_replaced, write_document
 from resume_hooks.storage import atomic
 
 
@@ -36,7 +36,7 @@ def test_an_unusable_path_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for place in ("link", "nowhere/a.html", "folder"):
         with pytest.raises(WriteFailed):
-            check_replaceable(str(tmp_path / place), force=True)
+            check_file_can_be_replaced(str(tmp_path / place), force=True)
     assert not (tmp_path / "target").exists()
 
 
@@ -46,7 +46,7 @@ def test_a_file_created_or_changed_meanwhile_is_kept(tmp_path: Path) -> None:
     path.write_bytes(b"theirs")
     with pytest.raises(WriteFailed):
         write_document(str(path), iter([b"new"]), None)
-    over = check_replaceable(str(path), force=True)
+    over = check_file_can_be_replaced(str(path), force=True)
     path.write_bytes(b"theirs, longer")
     with pytest.raises(WriteFailed, match="meanwhile"):
         write_document(str(path), iter([b"new"]), over)
@@ -63,12 +63,12 @@ def test_a_failed_write_keeps_the_existing_file(
     path = tmp_path / "a.html"
     if there:
         path.write_bytes(b"mine")
-    over = check_replaceable(str(path), force=True)
+    over = check_file_can_be_replaced(str(path), force=True)
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    def chunks() -> Iterator[bytes]:
+    def build_chunks() -> Iterator[bytes]:
         yield b"one"
         if step == "chunk":
             fail()
@@ -86,7 +86,7 @@ def test_a_failed_write_keeps_the_existing_file(
         }[step]
         monkeypatch.setattr(owner, name, fail)
     with pytest.raises((WriteFailed, CheckFailed)):
-        write_document(str(path), chunks(), over)
+        write_document(str(path), build_chunks(), over)
     monkeypatch.undo()
     assert os.listdir(tmp_path) == (["a.html"] if there else [])
     assert not there or path.read_bytes() == b"mine"

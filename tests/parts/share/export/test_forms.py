@@ -137,7 +137,7 @@ def test_secrets_are_redacted_in_every_field(
     text = export_text(path, MARKDOWN)
     assert GITHUB_TOKEN not in text
     assert re.search(r"5 secrets removed", text.replace("\\", ""))
-    assert GITHUB_TOKEN in export_text(path, MARKDOWN, redact=False)
+    assert GITHUB_TOKEN in export_text(path, MARKDOWN, must_redact=False)
 
 
 @pytest.mark.parametrize(

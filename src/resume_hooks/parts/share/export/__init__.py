@@ -11,7 +11,7 @@ from __future__ import annotations
 
 HTML, MARKDOWN, JSON = "html", "md", "json"
 # The formats of a document, which are also the file extensions of documents.
-FORMATS = (
+DOCUMENT_FORMATS = (
     HTML,
     MARKDOWN,
     JSON,

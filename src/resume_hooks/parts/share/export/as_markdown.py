@@ -96,7 +96,8 @@ def _format_text(part: parts.TextPart) -> str:
         return f"{heading}\n\n{restrict_markdown(part.text)}"
     if part.speaker == SUMMARY:
         return _format_details_element(SPEAKERS[part.speaker], restrict_markdown(part.text))
-    # A tab stop in a quote is at a different column, so text with tabs could become a fence.
+    # The marks before a quote would shift its tab stops, and a shifted line could become a fence.
+    # Tabs are therefore replaced with spaces.
     quoted_lines = restrict_markdown(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{heading}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted_lines)
 

@@ -82,7 +82,7 @@ class PartBuilder:
             number=turn.number,
             time=clock.normalize_timestamp(turn.time),
             first_words=self.redactor.redact_line(turn.first_words),
-            place=conversation.states_by_line[line_number],
+            state=conversation.states_by_line[line_number],
             tokens=turn.tokens,
             tools={
                 self.shorten_name(tool): count
@@ -144,7 +144,7 @@ class PartBuilder:
 class _ConversationBuilder:
     """Builds the parts of one conversation.
 
-    ``agents`` maps ids to sub-agents. A sub-agent is removed from it when its call has been found.
+    ``agents`` maps ids to the sub-agents whose calls have not been found yet.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
-WRITE_CHARACTERS = 64 * 1024  # Number of characters to write in one step.
+CHARACTERS_PER_WRITE = 64 * 1024  # Number of characters to write in one step.
 MAX_FILE_NAME_CHARACTERS = 60  # Maximum number of characters of the title in a file name.
 # The maximum number of characters of a folder's path, and the maximum number of models, in the
 # header of a session.
@@ -45,7 +45,7 @@ class DocumentOptions(NamedTuple):
     """The format of a document, the records that it contains, and how much of each text it shows."""
 
     format: str
-    redact: bool
+    must_redact: bool
     with_thinking: bool
     record_range: str
     max_text_characters: int
@@ -70,7 +70,7 @@ class Document:
         self.options = options
         self.turns = 0
         self._where = where
-        self.redactor = find_secrets_in_sessions(sessions) if options.redact else None
+        self.redactor = find_secrets_in_sessions(sessions) if options.must_redact else None
         self._bundle_redactor = BundleRedactor(self.redactor) if self.redactor else None
         session_ends = [HeadTail(session.path) for session in sessions]
         self.folders = [home_folder(ends, where) for ends in session_ends]
@@ -108,8 +108,8 @@ class Document:
             title=self._clean_title(ends),
             project=self._export_redactor.redact_line(plain_line(folder[:MAX_FOLDER_CHARACTERS])),
             branch=shorten_name(ends.branch),
-            created=ends.created,
-            ended=ends.ended,
+            created_at=ends.created,
+            ended_at=ends.ended,
             kind=shorten_name(parent.kind) if parent else "",
             parent=shorten_name(parent.session_id) if parent else "",
             tokens=conversation.tokens,
@@ -149,11 +149,11 @@ class Document:
         """The number of texts that were too long and were therefore cut. Each of them ends with a notice."""
         return self._export_redactor.cut_text_count
 
-    def chunks(self, embedded_session: EmbeddedSession | None = None) -> Iterator[bytes]:
+    def build_chunks(self, embedded_session: EmbeddedSession | None = None) -> Iterator[bytes]:
         """Yield the bytes of the document.
 
-        If ``embedded_session`` is given, the page ends with this bundle for import. Raise
-        SessionNotFound if a file has changed since its records were selected.
+        ``embedded_session`` is a bundle of the sessions for ``import``. If it is given, the page
+        ends with it. Raise SessionNotFound if a file has changed since its records were selected.
         """
         if self.options.format == JSON:
             yield from bundle(self.sessions, self._where, self._bundle_redactor)
@@ -170,7 +170,7 @@ class Document:
         ):
             batch.append(text_chunk)
             batch_characters += len(text_chunk)
-            if batch_characters >= WRITE_CHARACTERS:
+            if batch_characters >= CHARACTERS_PER_WRITE:
                 yield replace_surrogates("".join(batch)).encode()
                 batch, batch_characters = [], 0
         yield replace_surrogates("".join(batch)).encode()

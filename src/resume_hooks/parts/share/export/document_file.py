@@ -51,7 +51,7 @@ def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
     return counter.written_file
 
 
-def check_replaceable(path: str, *, force: bool) -> os.stat_result | None:
+def check_file_can_be_replaced(path: str, *, force: bool) -> os.stat_result | None:
     """Return the state of the file at ``path``, or None if no file exists.
 
     Raise WriteFailed if the file exists and ``force`` is false, if the file is a link, or if its
@@ -75,8 +75,8 @@ def write_document(
 ) -> WrittenFile:
     """Write a document to ``path``, and return the size and digest of the file.
 
-    ``replaced_status`` is the state of the file to replace, or None if no file may exist yet. After
-    WriteFailed or CheckFailed, an existing file is unchanged, and no new file remains.
+    ``replaced_status`` is the state of the file to replace. If it is None, the file must not exist
+    yet. After WriteFailed or CheckFailed, an existing file is unchanged, and no new file remains.
     """
     counter = ChunkCounter()
 

@@ -1,7 +1,7 @@
 """Define the parts of a document, such as messages and calls. Their texts are already redacted.
 
 All formats use the same parts and the same phrases, for example those in ``header_phrases``. The
-texts in the parts are not escaped, because the module of each format escapes them.
+texts in the parts are not escaped. The module that writes a format escapes them for this format.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 is ``SUMMARY``."""
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
-PLACE_DESCRIPTIONS = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
+DESCRIPTIONS_BY_STATE = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
 # Maps the state of a to-do item to the character in its checkbox.
 CHECKBOX_CHARACTERS = {"completed": "x", "in_progress": "~"}
 MAX_NAMED_TOOLS = 6  # Maximum number of tools whose names are shown per turn.
@@ -28,14 +28,14 @@ MAX_NAMED_TOOLS = 6  # Maximum number of tools whose names are shown per turn.
 class TurnHeader(NamedTuple):
     """The header of a turn.
 
-    ``place`` says where the turn is: ``live``, ``compacted`` or ``branch``. ``tokens`` is the size
+    ``state`` says where the turn is: ``live``, ``compacted`` or ``branch``. ``tokens`` is the size
     of the context after the turn, or 0 if it is unknown.
     """
 
     number: int
     time: str
     first_words: str
-    place: str
+    state: str
     tokens: int
     tools: dict[str, int]
     failed_call_count: int
@@ -52,7 +52,7 @@ class TurnHeader(NamedTuple):
             ", ".join([*tool_texts, f"{unnamed_count} more"] if unnamed_count > 0 else tool_texts),
             f"{self.failed_call_count:,} failed" if self.failed_call_count else "",
             format_count(self.tokens, "token") if self.tokens else "",
-            PLACE_DESCRIPTIONS.get(self.place, ""),
+            DESCRIPTIONS_BY_STATE.get(self.state, ""),
         )
         return [fact for fact in candidate_facts if fact]
 
@@ -68,8 +68,8 @@ class SessionPart(NamedTuple):
     title: str
     project: str
     branch: str
-    created: str
-    ended: str
+    created_at: str
+    ended_at: str
     kind: str
     parent: str
     tokens: int
@@ -86,7 +86,7 @@ class SessionPart(NamedTuple):
             ("Session", self.session_id),
             ("Project", self.project),
             ("Branch", self.branch),
-            ("Time", f"{format_minute(self.created)} to {format_minute(self.ended)} UTC"),
+            ("Time", f"{format_minute(self.created_at)} to {format_minute(self.ended_at)} UTC"),
             ("Turns", f"{len(self.turns):,}"),
             ("Context", format_count(self.tokens, "token") if self.tokens else ""),
             ("Models", ", ".join(self.models)),

@@ -16,8 +16,8 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
 
 LOOKAHEAD_CHARACTERS = 16_384
-"""The number of characters after a cut that are also searched for secrets. Private keys are not
-longer."""
+"""The number of characters after a cut that are also searched for secrets. No private key is longer
+than this number."""
 
 # The maximum depth at which nested values in a tool's input keep their structure. A deeper value is
 # shown as text.
@@ -57,9 +57,9 @@ class ExportRedactor:
         clean_text = self._clean_text(
             text[: self._max_characters + LOOKAHEAD_CHARACTERS], self.removed_secrets
         )
-        # The last characters of the searched text may be the beginning of a secret, which is only
-        # partly in that text. These characters are therefore never shown, not even if redaction has
-        # made the text before them shorter.
+        # The last characters of the searched text may be the first part of a secret that continues
+        # after it. These characters are therefore never shown, not even if redaction has made the
+        # text before them shorter.
         if text_length > self._max_characters + LOOKAHEAD_CHARACTERS:
             end_position = min(self._max_characters, len(clean_text) - LOOKAHEAD_CHARACTERS)
         else:
@@ -102,7 +102,7 @@ class ExportRedactor:
         if isinstance(value, (dict, list)) and depth > MAX_NESTING_DEPTH:
             return self.redact_and_cut_text(format_fields({"": value}))
         if isinstance(value, dict):
-            # The value is the data of an image. The module of the format checks that the data is
+            # The value is the data of an image. Whoever writes the document checks that the data is
             # really base64.
             if value.get("type") == "base64":
                 return value

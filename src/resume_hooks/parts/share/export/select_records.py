@@ -26,8 +26,8 @@ CONVERSATION, LIVE_ONLY, ALL_RECORDS = "whole", "live", "all"
 """The values for selecting the records of a document. In this order: those that led to the
 session's end, only those that a resume would send, or the records of all branches."""
 
-# The maximum number of compactions whose earlier records are shown. Each compaction takes time, and
-# only a forged file has more of them.
+# The maximum number of compactions for which the compacted records are shown. Finding these records
+# takes time for each compaction, and only a forged file has more compactions.
 MAX_SHOWN_COMPACTIONS = 200
 
 
@@ -74,11 +74,11 @@ def select_conversation(
     new_nodes: list[Node] = []
     states_by_line: dict[int, str] = {}
     for node in nodes_to_show:
-        if known_ids & record_scan.record_ids(node.number):
+        if known_ids & record_scan.get_record_ids(node.number):
             continue
         new_nodes.append(node)
-        # If there are no live lines, the records have no links or form a separate chain. All of
-        # them are then live.
+        # If there are no live lines, the records have no links or form a separate chain. In both
+        # cases, all records count as live.
         if node.number in live_lines or not live_lines:
             states_by_line[node.number] = LIVE
         elif node.number in earlier_lines:
@@ -86,7 +86,7 @@ def select_conversation(
         else:
             states_by_line[node.number] = BRANCH
     for node in new_nodes:
-        known_ids |= record_scan.record_ids(node.number)
+        known_ids |= record_scan.get_record_ids(node.number)
     return ExportConversation(
         path=session.path,
         nodes=tuple(new_nodes),
@@ -149,9 +149,9 @@ class _RecordIdCollector:
             return
         self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))
 
-    def record_ids(self, number: int) -> frozenset[str]:
+    def get_record_ids(self, line_number: int) -> frozenset[str]:
         """Return the uuid of the record in a line. For a copied record, also return the original's uuid."""
-        return self._ids.get(number, frozenset())
+        return self._ids.get(line_number, frozenset())
 
 
 def _find_compacted_nodes(transcript: Transcript) -> Iterator[tuple[Node, ...]]:

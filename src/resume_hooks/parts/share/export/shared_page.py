@@ -34,25 +34,25 @@ from resume_hooks.storage.staging import CHUNK_BYTES, StagedFile, stage_chunks
 
 PAGE_OPTIONS = DocumentOptions(
     HTML,
-    redact=True,
+    must_redact=True,
     with_thinking=True,
     record_range=CONVERSATION,
     max_text_characters=MAX_TEXT_CHARACTERS,
 )
 """The options for the page: it shows all records that led to the session's end."""
 
-BUNDLE_START = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
+BUNDLE_START_TEXT = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
 """The text before the digest of the bundle.
 
 The conversation on the page cannot contain this text, because all text on the page is escaped.
 """
 
-BUNDLE_DATA_START = '">'
-BUNDLE_END = "</script>"
-RESEND_REMEDY = "Ask for the file again, sent unchanged."
+BUNDLE_DATA_START_TEXT = '">'
+BUNDLE_END_TEXT = "</script>"
+RESEND_REMEDY = "Ask the sender for an unchanged copy of the file."
 
 _SHA256_DIGEST_PATTERN = re.compile(rb"[0-9a-f]{64}")
-_ROW_BYTES = 3 * 1024  # The number of bytes that are encoded in each line of base64.
+_BYTES_PER_LINE = 3 * 1024  # The number of bytes that are encoded in each line of base64.
 _GZIP_WINDOW_BITS = 31  # The value of zlib's ``wbits`` for the gzip format.
 
 
@@ -67,7 +67,7 @@ class PackedBundle(NamedTuple):
     byte_count: int
     redactor: BundleRedactor
 
-    def chunks(self, document: Document) -> Iterator[bytes]:
+    def build_chunks(self, document: Document) -> Iterator[bytes]:
         """Yield the page of a document, with the bundle at its end.
 
         Raise SessionNotFound if a session's file has changed since its records were selected.
@@ -78,14 +78,14 @@ class PackedBundle(NamedTuple):
             0,
             self.redactor.folder_count,
         )
-        return document.chunks(EmbeddedSession(end_part, self._encode_rows()))
+        return document.build_chunks(EmbeddedSession(end_part, self._encode_rows()))
 
     def _encode_rows(self) -> Iterator[str]:
-        yield f"{BUNDLE_START}{self.sha256}{BUNDLE_DATA_START}\n"
+        yield f"{BUNDLE_START_TEXT}{self.sha256}{BUNDLE_DATA_START_TEXT}\n"
         self.stream.seek(0)
-        while row_bytes := self.stream.read(_ROW_BYTES):
+        while row_bytes := self.stream.read(_BYTES_PER_LINE):
             yield f"{base64.b64encode(row_bytes).decode()}\n"
-        yield f"{BUNDLE_END}\n"
+        yield f"{BUNDLE_END_TEXT}\n"
 
 
 @contextlib.contextmanager
@@ -136,25 +136,25 @@ def unpack_embedded_bundle(
         open(staged.path, "rb") as stream,
         mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as page,
     ):
-        start = page.rfind(BUNDLE_START.encode())
+        start = page.rfind(BUNDLE_START_TEXT.encode())
         if start < 0:
             if page.find(EMBEDDED_SESSION_NOTICE.encode()) >= 0:
                 raise ImportFailed("This page was truncated: its session is missing", RESEND_REMEDY)
             yield staged
             return
         with stage_chunks(
-            _read_packed_chunks(page, start + len(BUNDLE_START)), max_bytes, where
+            _read_packed_chunks(page, start + len(BUNDLE_START_TEXT)), max_bytes, where
         ) as inner_file:
             yield inner_file
 
 
 def _read_packed_chunks(page: mmap.mmap, start: int) -> Iterator[bytes]:
     """Yield the compressed bundle in a page. Raise ImportFailed if its digest does not match."""
-    sha256, position = page[start : start + 64], start + 64 + len(BUNDLE_DATA_START)
-    end = page.find(BUNDLE_END.encode(), position)
+    sha256, position = page[start : start + 64], start + 64 + len(BUNDLE_DATA_START_TEXT)
+    end = page.find(BUNDLE_END_TEXT.encode(), position)
     if (
         not _SHA256_DIGEST_PATTERN.fullmatch(sha256)
-        or page[start + 64 : position] != BUNDLE_DATA_START.encode()
+        or page[start + 64 : position] != BUNDLE_DATA_START_TEXT.encode()
         or end < 0
     ):
         raise ImportFailed(
@@ -168,7 +168,7 @@ def _read_packed_chunks(page: mmap.mmap, start: int) -> Iterator[bytes]:
 
 
 def _decode_rows(page: mmap.mmap, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes that base64 lines between two offsets encode. Raise ImportFailed.
+    """Decode the lines of base64 between two offsets of a page. Raise ImportFailed if they are invalid.
 
     The line ends are ignored, because a mail program may have changed them.
     """

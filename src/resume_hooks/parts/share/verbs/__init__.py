@@ -13,7 +13,7 @@ from resume_hooks.cli.options import (
     flag,
     option,
 )
-from resume_hooks.parts.share.export import FORMATS, MAX_TEXT_CHARACTERS
+from resume_hooks.parts.share.export import DOCUMENT_FORMATS, MAX_TEXT_CHARACTERS
 from resume_hooks.storage.staging import MAX_IMPORT_BYTES
 
 
@@ -36,7 +36,7 @@ class ExportOptions(
 
     form: str | None = option(
         "--format",
-        type=click.Choice(FORMATS),
+        type=click.Choice(DOCUMENT_FORMATS),
         help="By default from -o's file extension, else html.",
     )
     output: str | None = option(

@@ -9,7 +9,7 @@ from typing import Any
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table, print_text, show_scan_progress
 from resume_hooks.errors import OutputFailed, UsageError
-from resume_hooks.parts.share.export import FORMATS, HTML, JSON
+from resume_hooks.parts.share.export import DOCUMENT_FORMATS, HTML, JSON
 from resume_hooks.parts.share.export.document import (
     Document,
     DocumentOptions,
@@ -17,7 +17,7 @@ from resume_hooks.parts.share.export.document import (
 )
 from resume_hooks.parts.share.export.document_file import (
     WrittenFile,
-    check_replaceable,
+    check_file_can_be_replaced,
     measure_chunks,
     write_document,
 )
@@ -45,17 +45,17 @@ def export_session(options: ExportOptions) -> None:
     sessions, warnings = select_sessions(session, options)
     with show_scan_progress(session.path, quiet=options.as_json) as progress_observers:
         document = Document(sessions, document_options, options.where, progress_observers)
-    if not document_options.redact:
+    if not document_options.must_redact:
         warnings.append("Nothing was removed: check for secrets before you share the file.")
     if options.output == STDOUT_NAME and not options.dry_run:
         _print_document(document, warnings)
         return
     path = resolve_output_path(options.output, document.name)
-    replaced_status = check_replaceable(path, force=options.force)
+    replaced_status = check_file_can_be_replaced(path, force=options.force)
     if options.dry_run:
-        written_file = measure_chunks(document.chunks())
+        written_file = measure_chunks(document.build_chunks())
     else:
-        written_file = write_document(path, document.chunks(), replaced_status)
+        written_file = write_document(path, document.build_chunks(), replaced_status)
     receipt_data = build_receipt(document, path, written_file, is_written=not options.dry_run)
     options.print_answer(receipt_data, lambda: _format_receipt(receipt_data), warnings)
 
@@ -69,7 +69,7 @@ def _build_document_options(options: ExportOptions) -> DocumentOptions:
             "Name a file with -o, or leave --json out.",
         )
     file_extension = os.path.splitext(options.output or "")[1][1:].lower()
-    format_name = options.form or (file_extension if file_extension in FORMATS else HTML)
+    format_name = options.form or (file_extension if file_extension in DOCUMENT_FORMATS else HTML)
     if format_name == JSON and (options.everything or options.live or not options.thinking):
         raise UsageError(
             "A bundle contains complete sessions", "Leave --all, --live and --no-thinking out."
@@ -113,7 +113,7 @@ def resolve_output_path(output: str | None, file_name: str) -> str:
 def _print_document(document: Document, warnings: list[str]) -> None:
     """Print the document to standard output, and the notes to standard error."""
     try:
-        for chunk in document.chunks():
+        for chunk in document.build_chunks():
             sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
     except BrokenPipeError:

@@ -210,7 +210,7 @@ def _format_bundle(
     if is_whole:
         extent_phrase = "complete, with their files"
     else:
-        extent_phrase = "only their conversations (--whole for your own bundles)"
+        extent_phrase = "only the conversations (add --whole if the bundle is your own)"
     check_count = sum(len(session.receipt.checks) for session in imported_sessions)
     checks = f"{check_count} passed" if last_receipt.written else "not run: nothing was written"
     facts += [

@@ -11,7 +11,7 @@ from resume_hooks.cli.output import facts_table, print_text, show_scan_progress
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.document_file import (
-    check_replaceable,
+    check_file_can_be_replaced,
     measure_chunks,
     write_document,
 )
@@ -52,15 +52,15 @@ def share_session(options: ShareOptions) -> None:
     with show_scan_progress(session.path, quiet=options.as_json) as progress_observers:
         document = Document(sessions, PAGE_OPTIONS, options.where, progress_observers)
     path = resolve_output_path(options.output, document.name)
-    replaced_status = check_replaceable(path, force=options.force)
+    replaced_status = check_file_can_be_replaced(path, force=options.force)
     with pack_bundle(document, options.where) as bundle:
         if is_asking:
             print_text(facts_table(_count_removed_content(bundle)))
         is_confirmed = options.confirm_write(f"Write that to {path}?", is_asking=is_asking)
         if is_confirmed:
-            written_file = write_document(path, bundle.chunks(document), replaced_status)
+            written_file = write_document(path, bundle.build_chunks(document), replaced_status)
         else:
-            written_file = measure_chunks(bundle.chunks(document))
+            written_file = measure_chunks(bundle.build_chunks(document))
     if is_confirmed and (repository := repository_root(os.path.dirname(path))):
         warnings = [*warnings, REPOSITORY_NOTE.format(root=repository)]
     receipt_data = build_receipt(document, path, written_file, is_written=is_confirmed) | {
@@ -73,7 +73,10 @@ def share_session(options: ShareOptions) -> None:
         ("file" if is_confirmed else "would be", path),
         (
             "size",
-            f"{format_bytes(written_file.byte_count)}, of it {format_bytes(bundle.byte_count)} the session, packed",
+            (
+                f"{format_bytes(written_file.byte_count)}, including the compressed session of "
+                f"{format_bytes(bundle.byte_count)}"
+            ),
         ),
         *([] if is_asking else _count_removed_content(bundle)),
         ("to read it", "open it in a browser"),

@@ -56,10 +56,10 @@ from resume_hooks.transcripts.records import (
     list_objects,
 )
 
-SHELL_TOOLS = frozenset({"Bash", "PowerShell"})
+SHELL_TOOL_NAMES = frozenset({"Bash", "PowerShell"})
 # The tool inputs that contain prose, such as a plan or a sub-agent's task.
-PROSE_KEYS = ("plan", "prompt")
-MAX_UNFOLDED_LINES = 60  # An edit is unfolded if it has fewer changed lines.
+PROSE_INPUT_NAMES = ("plan", "prompt")
+MIN_FOLDED_LINES = 60  # An edit with fewer removed and added lines is shown unfolded.
 # The text of a note is on the same line as its heading if it has fewer characters.
 MAX_UNFOLDED_NOTE_CHARACTERS = 200
 MAX_UNFOLDED_TURNS = 3  # If a page has no more than this number of turns, all turns are unfolded.
@@ -96,14 +96,14 @@ def build_page(
     yield from _build_document_markup(
         document, is_unfolded=sum(len(head.turns) for head in session_heads) <= MAX_UNFOLDED_TURNS
     )
-    yield Html(f"</main>\n{build_element('script', _read_own_file('page.js'))}\n")
+    yield Html(f"</main>\n{build_element('script', _read_page_file('page.js'))}\n")
     yield from embedded_session.markup_rows if embedded_session else ()
     yield "</body>\n</html>\n"
 
 
 def _build_page_head(session_heads: list[SessionPart]) -> Iterator[str]:
     title = session_heads[-1].title if session_heads else "Session"
-    style, script = _read_own_file("page.css"), _read_own_file("page.js")
+    style, script = _read_page_file("page.css"), _read_page_file("page.js")
     digests = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)
@@ -179,7 +179,7 @@ def _build_turn_list(session_heads: list[SessionPart]) -> Html:
                 href=f"#{_format_turn_anchor(index, turn)}",
                 dir="auto",
             )
-            rows.append(build_element("li", link, class_=turn.place))
+            rows.append(build_element("li", link, class_=turn.state))
         if len(session_heads) > 1:
             name = build_element("p", head.title, class_="session", dir="auto")
         else:
@@ -262,7 +262,7 @@ def _build_turn_markup(turn: TurnHeader, anchor: str, *, is_unfolded: bool) -> H
             class_="head",
         ),
     )
-    classes = f"turn {turn.place}"
+    classes = f"turn {turn.state}"
     details_tag = build_start_tag("details", class_=classes, id=anchor, open=is_unfolded)
     return Html(f"{details_tag}{head}{build_start_tag('div', class_='body')}")
 
@@ -329,7 +329,7 @@ def _build_call_markup(call: CallPart) -> Iterator[str]:
     line_count = sum(
         old_text.count("\n") + new_text.count("\n") for old_text, new_text in _read_edits(call)
     )
-    is_unfolded = bool(call.tasks) or (bool(_read_edits(call)) and line_count < MAX_UNFOLDED_LINES)
+    is_unfolded = bool(call.tasks) or (bool(_read_edits(call)) and line_count < MIN_FOLDED_LINES)
     yield build_start_tag("details", class_=f"{classes} unit", open=is_unfolded)
     yield f"{_build_call_summary(call)}{_build_input_markup(call)}"
     if call.agent is not None:
@@ -372,7 +372,7 @@ def _build_call_summary(call: CallPart) -> Html:
         else "",
         build_element("span", call.state, class_="failed") if call.state else "",
     )
-    if call.tool in SHELL_TOOLS:
+    if call.tool in SHELL_TOOL_NAMES:
         description = get_string(call.arguments, "description")
     else:
         description = ""
@@ -403,14 +403,14 @@ def _build_input_markup(call: CallPart) -> Html:
 def _build_plain_inputs(call: CallPart) -> Iterator[Html]:
     remaining_inputs: Record = dict(call.arguments)
     command = get_string(remaining_inputs, "command")
-    if call.tool in SHELL_TOOLS and command:
+    if call.tool in SHELL_TOOL_NAMES and command:
         yield build_code_markup(command, "bash", "command")
         remaining_inputs = {
             key: value
             for key, value in remaining_inputs.items()
             if key not in {"command", "description"}
         }
-    for key in PROSE_KEYS:
+    for key in PROSE_INPUT_NAMES:
         if input_text := get_string(remaining_inputs, key):
             yield build_prose_markup(input_text)
             remaining_inputs.pop(key)
@@ -460,6 +460,6 @@ def _build_agent_markup(agent: AgentPart) -> Iterator[str]:
 
 
 @cache
-def _read_own_file(name: str) -> Html:
+def _read_page_file(name: str) -> Html:
     with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as stream:
         return Html(stream.read())

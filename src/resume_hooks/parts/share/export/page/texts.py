@@ -71,7 +71,7 @@ _BASE64_PATTERN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 # The maximum number of lines of a text that is compared line by line. If one of two texts is
 # longer, all lines are shown as changed.
 MAX_COMPARED_LINES = 400
-CONTEXT_LINES = 3  # The number of unchanged lines that are shown before and after a change.
+CONTEXT_LINE_COUNT = 3  # The number of unchanged lines that are shown before and after a change.
 DIFFERENCE_SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 
 # A text with more characters is shown as it was typed, not as Markdown.
@@ -159,7 +159,7 @@ def count_changed_lines(old_text: str, new_text: str) -> tuple[int, int]:
     return kinds.count("del"), kinds.count("ins")
 
 
-# Cached because the page first needs the counts for a call and then the lines.
+# Cached because the page first needs the counts of changed lines and then the lines themselves.
 @lru_cache(maxsize=8)
 def _compare_lines(old_text: str, new_text: str) -> tuple[tuple[str, str], ...]:
     return tuple(
@@ -177,7 +177,7 @@ def _compute_difference_rows(
         yield from (("ins", line) for line in new_lines)
         return
     matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
-    for index, group in enumerate(matcher.get_grouped_opcodes(CONTEXT_LINES)):
+    for index, group in enumerate(matcher.get_grouped_opcodes(CONTEXT_LINE_COUNT)):
         if index:
             yield "gap", "⋯"
         for operation, a, b, c, d in group:
