@@ -146,7 +146,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
 """Maps the name of each agent of a part to the part and the other fields of ``part.Agent``."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {
-    "codex": ("codex", ("turn_id", "model"), "host:CODEX")
+    "codex": ("codex", ("turn_id", "model"), "host:CODEX_ANSWERS")
 }
 """Maps each client of a part to the part, the fields of its events, and its ``hook_replies.Host``."""
 
@@ -274,7 +274,7 @@ ANSWER_FUNCTIONS: Dict[str, List[Tuple[str, str]]] = {
     "push_after_turn": [("team", "background:main")],
     "needs_driver": [("team", "team_file:read_team")],
     "session_store": [("team", "sdk_store:PostgresSessionStore")],
-    "note_on_lost_sessions": [("lost", "strategy:note_on_earlier_losses")],
+    "note_on_lost_sessions": [("lost", "strategy:build_note_on_lost_sessions")],
     "files_with_handoff": [("documents", "requested_files:plan_requested_files")],
     "folder_of_documents": [("documents", "document_folders:find_document_folder_and_suffix")],
     "note_on_written_files": [("documents", "document_folders:note_on_written_files")],

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.codex.transcripts.history import History, Item
+from resume_hooks.parts.codex.transcripts.history import Item, ThreadHistory
 from resume_hooks.parts.codex.transcripts.lines import RolloutLine
 from resume_hooks.parts.codex.transcripts.meta import format_rollout_name, parse_rollout_name
 from tests.needs import corpus_folder
@@ -182,7 +182,7 @@ def write_rollout(
 
 def effective_items(lines: Iterable[RolloutLine]) -> list[Item]:
     """Return the items that Codex sends to the model for the lines of a thread."""
-    history = History()
+    history = ThreadHistory()
     for one in lines:
         history.add_line(one)
     return history.items

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.history import History, Item
+from resume_hooks.parts.codex.transcripts.history import Item, ThreadHistory
 from resume_hooks.parts.codex.transcripts.lines import (
     MAX_LINE_BYTES,
     META_LINE,
@@ -25,46 +25,50 @@ from resume_hooks.parts.codex.transcripts.segments import (
 )
 from resume_hooks.transcripts.records import get_string, parse_record
 
-FOREIGN_FIRST_LINE = DefectKind(
+FOREIGN_FIRST_LINE_DEFECT = DefectKind(
     "first-line-foreign",
     "error",
     "Codex from 0.150 on refuses the session, because its first line is not Codex's own.",
 )
-MISSING_FIELDS = DefectKind(
+MISSING_FIELDS_DEFECT = DefectKind(
     "first-line-short", "error", "Every version of Codex refuses the session."
 )
-MISSING_BASE = DefectKind(
+MISSING_BASE_DEFECT = DefectKind(
     "base-gone",
     "error",
     "Codex refuses the session, which contains only the newer part of the conversation.",
 )
-UNREADABLE_LINE = DefectKind("line-unreadable", "warning", "Codex skips the line.")
-PARTLY_WRITTEN_LINE = DefectKind(
+UNREADABLE_LINE_DEFECT = DefectKind("line-unreadable", "warning", "Codex skips the line.")
+PARTLY_WRITTEN_LINE_DEFECT = DefectKind(
     "line-torn", "warning", "Codex skips the line, which was only partly written."
 )
-INVALID_UTF8 = DefectKind(
+INVALID_UTF8_DEFECT = DefectKind(
     "utf8-bad", "error", "Codex up to 0.150 refuses the session; later versions load it."
 )
-LONG_LINE = DefectKind(
+LONG_LINE_DEFECT = DefectKind(
     "line-long", "note", "Codex reads the line; resume-hooks does not.", repairable=False
 )
-FOREIGN_LINE = DefectKind(
+FOREIGN_LINE_DEFECT = DefectKind(
     "line-foreign", "note", "Codex skips the line: it has no type, time or payload."
 )
-ORPHAN_OUTPUT = DefectKind(
+ORPHAN_OUTPUT_DEFECT = DefectKind(
     "tool-result-orphan",
     "warning",
     "Codex from 0.77 on omits the result; 0.42 sends the result in the wrong place.",
 )
-UNANSWERED_CALL = DefectKind(
+UNANSWERED_CALL_DEFECT = DefectKind(
     "tool-call-unanswered", "note", "Codex answers the call with 'aborted'."
 )
-FOREIGN_ID = DefectKind("session-id-foreign", "note", "Codex uses the id in the file's name.")
-ENCRYPTED_SUMMARY = DefectKind(
+FOREIGN_ID_DEFECT = DefectKind(
+    "session-id-foreign", "note", "Codex uses the id in the file's name."
+)
+ENCRYPTED_SUMMARY_DEFECT = DefectKind(
     "summary-encrypted", "note", "Only the model's provider can read the summary.", repairable=False
 )
 
-_CONTENT_LOSS_DEFECTS = frozenset({MISSING_BASE, UNREADABLE_LINE, PARTLY_WRITTEN_LINE, LONG_LINE})
+_CONTENT_LOSS_DEFECTS = frozenset(
+    {MISSING_BASE_DEFECT, UNREADABLE_LINE_DEFECT, PARTLY_WRITTEN_LINE_DEFECT, LONG_LINE_DEFECT}
+)
 """The kinds of defects that mean a loss of content. A repair cannot restore the lost content."""
 
 
@@ -80,14 +84,16 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
         if not get_string(meta.payload, field):
             missing_fields.append(field)
     if missing_fields:
-        yield Defect(MISSING_FIELDS, f"missing: {', '.join(missing_fields)}", 0)
+        yield Defect(MISSING_FIELDS_DEFECT, f"missing: {', '.join(missing_fields)}", 0)
     if name and get_string(meta.payload, "id") not in {"", name.thread_id}:
-        yield Defect(FOREIGN_ID, f"the first line contains {get_string(meta.payload, 'id')}", 0)
+        yield Defect(
+            FOREIGN_ID_DEFECT, f"the first line contains {get_string(meta.payload, 'id')}", 0
+        )
     yield from _find_line_defects(path)
     segments, missing_reason = find_readable_segments(path, find_rollout)
     if missing_reason:
-        yield Defect(MISSING_BASE, missing_reason, 0)
-    history = History()
+        yield Defect(MISSING_BASE_DEFECT, missing_reason, 0)
+    history = ThreadHistory()
     for segment in segments:
         for line in read_segment_lines(segment):
             history.add_line(line)
@@ -103,20 +109,20 @@ def _find_line_defects(path: str) -> Iterator[Defect]:
     for number, offset, raw in read_raw_lines(path):
         line = parse_line(raw, path, number, offset)
         if number == 0 and (line is None or line.kind != META_LINE):
-            yield Defect(FOREIGN_FIRST_LINE, "the first line does not describe a session", 0)
+            yield Defect(FOREIGN_FIRST_LINE_DEFECT, "the first line does not describe a session", 0)
         # The line is not valid UTF-8.
         elif not raw.isascii() and raw.decode(errors="replace").encode() != raw:
-            yield Defect(INVALID_UTF8, f"{len(raw):,} bytes", number)
+            yield Defect(INVALID_UTF8_DEFECT, f"{len(raw):,} bytes", number)
         elif line is None and raw.strip():
             is_complete = raw.endswith(b"\n")
             if len(raw) == MAX_LINE_BYTES and not is_complete:
-                kind = LONG_LINE
+                kind = LONG_LINE_DEFECT
             elif parse_record(raw) is not None:
-                kind = FOREIGN_LINE
+                kind = FOREIGN_LINE_DEFECT
             elif is_complete:
-                kind = UNREADABLE_LINE
+                kind = UNREADABLE_LINE_DEFECT
             else:
-                kind = PARTLY_WRITTEN_LINE
+                kind = PARTLY_WRITTEN_LINE_DEFECT
             yield Defect(kind, f"{len(raw):,} bytes", number)
 
 
@@ -130,8 +136,8 @@ def _find_item_defects(items: list[Item], path: str) -> Iterator[Defect]:
     orphan_indexes = codex_items.find_orphan_indexes(payloads)
     unanswered_calls = set()
     for pair in call_pairs.values():
-        if pair.output < 0:
-            unanswered_calls.add(pair.call)
+        if pair.output_index < 0:
+            unanswered_calls.add(pair.call_index)
     for index, item in enumerate(items):
         kind, record = (
             codex_items.item_type(item.payload),
@@ -139,21 +145,21 @@ def _find_item_defects(items: list[Item], path: str) -> Iterator[Defect]:
         )
         if index in orphan_indexes:
             yield Defect(
-                ORPHAN_OUTPUT,
+                ORPHAN_OUTPUT_DEFECT,
                 f"its call {codex_items.call_id(item.payload)} is missing",
                 record,
                 item.uuid,
             )
         elif index in unanswered_calls:
             yield Defect(
-                UNANSWERED_CALL,
+                UNANSWERED_CALL_DEFECT,
                 f"{get_string(item.payload, 'name') or kind} has no output",
                 record,
                 item.uuid,
             )
         elif kind in codex_items.ENCRYPTED_TYPES:
             yield Defect(
-                ENCRYPTED_SUMMARY,
+                ENCRYPTED_SUMMARY_DEFECT,
                 "the conversation before it is still in the session",
                 record,
                 item.uuid,

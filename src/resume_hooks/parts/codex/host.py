@@ -21,6 +21,6 @@ def _format_card(text: str) -> str:
     return card
 
 
-CODEX = Host("codex", {}, _format_card, empties_input=True)
+CODEX_ANSWERS = Host("codex", {}, _format_card, empties_input=True)
 """The format of answers to Codex. It adds no keys to an answer. If an answer had a key that Codex
 does not know, Codex would reject the answer and send the prompt to the model."""

@@ -2,8 +2,8 @@
 
 The run has no shell, no MCP servers, no hooks and no web access, and it saves no session. As in
 ``ClaudeHeadless``, the model must have no tool that runs or writes anything. In measurements, Codex
-0.104 to 0.169 rejected calls of these tools as unsupported. If a run used a tool nevertheless, its
-answer is discarded.
+0.104 to 0.169 rejected every call of such a tool as unsupported. If a run used a tool nevertheless,
+its answer is discarded.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CodexExec:
 
     @property
     def name(self) -> str:
-        """The name of the model in messages."""
+        """What messages call the model: its name or, without the option, the name of the agent."""
         return self.model_option or AGENT_NAME
 
     @property
@@ -88,7 +88,7 @@ class CodexExec:
             )
         start_time = time.monotonic()
         prompt = port.make_fenced_prompt(instructions, text).encode("utf-8", "replace")
-        output = self._run(program, prompt, form.model_json_schema(), max_seconds)
+        output = self._run_codex(program, prompt, form.model_json_schema(), max_seconds)
         if output.timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {max_seconds:.0f} s",
@@ -105,7 +105,7 @@ class CodexExec:
             self.name,
         )
 
-    def _run(
+    def _run_codex(
         self, program: str, prompt: bytes, schema: dict[str, Any], max_seconds: float
     ) -> CapturedOutput:
         """Run Codex in an empty folder, with this plugin's instructions instead of Codex's own."""
@@ -127,7 +127,7 @@ class CodexExec:
                 for name, content in files.items():
                     with open(os.path.join(folder, name), "x", encoding="utf-8") as stream:
                         stream.write(content)
-                command = [program, *self._build_arguments(folder), "-"]
+                command = [program, *self._build_exec_arguments(folder), "-"]
                 return capture_output.run_and_capture_output(
                     command,
                     prompt,
@@ -140,7 +140,7 @@ class CodexExec:
                 f"codex could not be started: {error.strerror or error}"
             ) from error
 
-    def _build_arguments(self, folder: str) -> list[str]:
+    def _build_exec_arguments(self, folder: str) -> list[str]:
         system_prompt_path = json.dumps(os.path.join(folder, "system.md"))
         model_arguments = ["--model", self.model_option] if self.model_option else []
         setting_values = [
@@ -196,8 +196,8 @@ def make_strict_schema(schema: Any) -> Any:
 def _read_server_names(where: Where) -> list[str]:
     """Return the names of the MCP servers in the user's Codex settings.
 
-    The run disables these servers on the command line. Raise HeadlessFailed if the name of a server
-    cannot be passed there.
+    The run disables these servers with options on the command line. Raise HeadlessFailed if the
+    name of a server cannot be part of such an option.
     """
     codex_home = where.environ.get("CODEX_HOME") or os.path.join(
         where.environ.get("HOME", "/"), ".codex"

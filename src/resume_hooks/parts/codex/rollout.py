@@ -22,7 +22,7 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write_child import ChildBody, ChildPlan
 from resume_hooks.derive.fresh_child import FreshOpening
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.history import ORIGINAL_ID_KEY, History
+from resume_hooks.parts.codex.transcripts.history import ORIGINAL_ID_KEY, ThreadHistory
 from resume_hooks.parts.codex.transcripts.lines import (
     EVENT_LINE,
     ITEM_LINE,
@@ -93,7 +93,7 @@ class RolloutBody(ChildBody):
 
         One of the checks requires that the model receives exactly the planned items.
         """
-        history, kinds, next_line_number, ordinals = History(), [], 0, 0
+        history, kinds, next_line_number, ordinals = ThreadHistory(), [], 0, 0
         for line in read_rollout_lines(path):
             history.add_line(line)
             kinds.append(line.kind)

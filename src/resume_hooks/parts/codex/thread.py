@@ -38,11 +38,11 @@ from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.rollout import RolloutBody, build_body, build_item_record
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.goal import COMPLETE_STATUS, GoalTracker
-from resume_hooks.parts.codex.transcripts.history import History, Item
+from resume_hooks.parts.codex.transcripts.history import Item, ThreadHistory
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTION_LINE,
     ITEM_LINE,
-    SETTINGS_EVENT,
+    SETTINGS_EVENT_TYPE,
     TURN_CONTEXT_LINE,
     WORLD_STATE_LINE,
     RolloutLine,
@@ -90,7 +90,7 @@ Each output is stored with its limit, which is therefore copied to a child.
 
 IMAGE_TOKENS = 1_600  # The maximum number of tokens of an image, whatever its size.
 
-_TARGET_ARGUMENTS = ("cmd", "command", "path", "file_path", "query", "url", "input")
+_TARGET_ARGUMENT_NAMES = ("cmd", "command", "path", "file_path", "query", "url", "input")
 _FAILURE_EXIT_CODE_PATTERN = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
 # The number of characters at the beginning of an output in which the exit code is searched for.
 _EXIT_CODE_SEARCH_CHARACTERS = 400
@@ -267,7 +267,7 @@ def _build_tool_call(item: Record, index: int) -> ToolCall:
     """
     arguments = codex_items.call_arguments(item)
     name = get_string(item, "name") or codex_items.item_type(item)
-    for key in _TARGET_ARGUMENTS:
+    for key in _TARGET_ARGUMENT_NAMES:
         value = arguments.get(key)
         command_words = value if isinstance(value, list) else [value]
         target = " ".join(
@@ -407,7 +407,7 @@ def read_partial_thread(session: SessionFile, find_rollout: RolloutFinder) -> Co
 
 def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
     history, metadata, goal_state, window_setting = (
-        History(session.original_path),
+        ThreadHistory(session.original_path),
         _ItemMetadataReader(),
         GoalTracker(),
         settings.read_number("context_window"),
@@ -425,7 +425,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         goal_state.add_line(line)
         if line.kind == TURN_CONTEXT_LINE:
             turn_context_lines = [line]
-        elif line.event_type() == SETTINGS_EVENT:
+        elif line.event_type() == SETTINGS_EVENT_TYPE:
             settings_lines = [line]
         elif line.kind == WORLD_STATE_LINE:
             if line.payload.get("full"):
@@ -443,7 +443,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         ),
         environment_lines=(*world_state_lines, *turn_context_lines, *settings_lines),
         context=ContextSize(
-            history.tokens,
+            history.token_count,
             window_setting or history.window or DEFAULT_WINDOW_TOKENS,
             MEASURED if history.has_client_count else ESTIMATED,
             reason="" if history.has_client_count else NEVER_COUNTED_REASON,

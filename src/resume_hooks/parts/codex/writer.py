@@ -45,7 +45,7 @@ from resume_hooks.parts.codex.sessions.files import SESSIONS_FOLDER, Rollouts
 from resume_hooks.parts.codex.sessions.strategy import AGENT_NAME
 from resume_hooks.parts.codex.thread import CodexThread, read_partial_thread, read_thread
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.history import History
+from resume_hooks.parts.codex.transcripts.history import ThreadHistory
 from resume_hooks.parts.codex.transcripts.lines import COMPACTION_LINE, OPENING_KEY
 from resume_hooks.parts.codex.transcripts.meta import format_rollout_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import read_thread_lines
@@ -74,7 +74,7 @@ class CleanedChildPlan(ChildPlan):
     clean: Callable[[bytes], bytes]
 
     def run_checks(self, path: str) -> list[Check]:
-        """Return the results of a child's usual checks, and of a search for secrets in the written file."""
+        """Run a child's usual checks and search the written file for secrets. Return the results."""
         with open(path, "rb") as stream:
             has_secret = any(self.clean(raw_line) != raw_line for raw_line in stream)
         return [
@@ -164,7 +164,7 @@ class CodexWriter:
         draft = self._draft_child_in_codex(session, "fork", output_dir)
         if cut is not None:
             conversation_cut = cut_point.cut_conversation(
-                scan_transcript(self._update_copy(session)), cut
+                scan_transcript(self._update_transcript_copy(session)), cut
             )
         else:
             conversation_cut = None
@@ -259,7 +259,7 @@ class CodexWriter:
     def scan_for_trim(self, session: SessionFile) -> CodexThread:
         """Return the thread of a session for trimming, with the line numbers of its items."""
         line_numbers = {}
-        for node in scan_transcript(self._update_copy(session)).nodes:
+        for node in scan_transcript(self._update_transcript_copy(session)).nodes:
             line_numbers[node.uuid] = node.number
         return replace(self._read_thread(session), line_numbers=line_numbers)
 
@@ -292,7 +292,7 @@ class CodexWriter:
         for index in item_indexes:
             item, origin = parent.items[index], trimmed_origins[index]
             original = originals.get((origin.session_id, origin.uuid))
-            if original is None or _read_untrimmed_fields(original) != _read_untrimmed_fields(
+            if original is None or _read_untrimmable_fields(original) != _read_untrimmable_fields(
                 item.payload
             ):
                 if original is None:
@@ -352,7 +352,7 @@ class CodexWriter:
     def _read_thread(self, session: SessionFile) -> CodexThread:
         return read_thread(session, Rollouts(self._home).find_path)
 
-    def _update_copy(self, session: SessionFile) -> str:
+    def _update_transcript_copy(self, session: SessionFile) -> str:
         return agent_of_session(session, self._where).to_common_format(session).path
 
 
@@ -414,7 +414,7 @@ def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple
         ids_by_thread[origin.session_id].add(origin.uuid)
     originals: dict[tuple[str, str], Record] = {}
     for session_id, uuids in ids_by_thread.items():
-        newest_rollout, history = rollouts.threads.get(session_id), History()
+        newest_rollout, history = rollouts.threads.get(session_id), ThreadHistory()
         with contextlib.suppress(SessionNotFound, NotATranscript):
             for line in (
                 read_thread_lines(newest_rollout.path, rollouts.find_path) if newest_rollout else ()
@@ -426,6 +426,6 @@ def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple
     return originals
 
 
-def _read_untrimmed_fields(item: Record) -> tuple[str, object, str]:
-    """Return the type, role and call id of an item, which a trim does not change."""
+def _read_untrimmable_fields(item: Record) -> tuple[str, object, str]:
+    """Return the fields of an item that a trim never changes: its type, its role and its call id."""
     return codex_items.item_type(item), item.get("role"), codex_items.call_id(item)

@@ -16,7 +16,7 @@ import pytest
 from resume_hooks.errors import NotATranscript, ResumeHooksError, SessionNotFound
 from resume_hooks.parts.codex.transcripts import items
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED_SUMMARY_TEXT, convert_lines
-from resume_hooks.parts.codex.transcripts.history import History
+from resume_hooks.parts.codex.transcripts.history import ThreadHistory
 from resume_hooks.parts.codex.transcripts.lines import RolloutLine, read_rollout_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import RolloutFinder, read_thread_lines
@@ -69,8 +69,8 @@ def convert_rollout(path: Path, target: Path) -> Transcript:
     return scan_transcript(str(target))
 
 
-def _read_history(path: Path, find: RolloutFinder = find_in_corpus) -> History:
-    history = History(str(path))
+def _read_history(path: Path, find: RolloutFinder = find_in_corpus) -> ThreadHistory:
+    history = ThreadHistory(str(path))
     for one in read_thread_lines(str(path), find):
         history.add_line(one)
     return history
@@ -113,12 +113,12 @@ def test_live_records_match_the_request(rollout: Path, tmp_path: Path) -> None:
     pairs = items.pair_calls([one.payload for one in history.items])
     own = {name: answer for name, (_, answer) in transcript.call_results.items() if name in pairs}
     assert own.keys() == pairs.keys()
-    assert [name for name, pair in pairs.items() if pair.output < 0] == [
+    assert [name for name, pair in pairs.items() if pair.output_index < 0] == [
         n for n, answer in own.items() if not answer
     ]
     assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
     context, _ = measure_chain(transcript.path, transcript.chain)
-    assert not context.is_measured or context.tokens - context.added_tokens == history.tokens
+    assert not context.is_measured or context.tokens - context.added_tokens == history.token_count
     assert context.is_measured or any(node.is_boundary for node in transcript.nodes)
     answers = [record["uuid"] for record in live if record["type"] == "assistant"]
     assert answers == [one.uuid for one in history.items if one.uuid in set(answers)]
@@ -459,9 +459,13 @@ def test_items_match_the_reference(rollout: Path) -> None:
         one["payload"].get("info") for one in lines if one["payload"].get("type") == "token_count"
     ]
     assert history.has_client_count
-    assert history.tokens == [one["last_token_usage"]["total_tokens"] for one in infos if one][-1]
+    assert (
+        history.token_count == [one["last_token_usage"]["total_tokens"] for one in infos if one][-1]
+    )
     found = items.pair_calls([one.payload for one in history.items])
-    assert all(pair.call < pair.output for pair in found.values() if pair.output >= 0)
+    assert all(
+        pair.call_index < pair.output_index for pair in found.values() if pair.output_index >= 0
+    )
 
 
 def test_an_old_compaction_keeps_prompts_and_its_summary(tmp_path: Path) -> None:
@@ -635,10 +639,11 @@ def test_a_large_rollout_is_read_with_little_memory(tmp_path: Path) -> None:
     script = (
         "import resource, sys\n"
         "from resume_hooks.parts.codex.transcripts.as_records import convert_lines\n"
-        "from resume_hooks.parts.codex.transcripts.history import History\n"
+        "from resume_hooks.parts.codex.transcripts.history import ThreadHistory\n"
         "from resume_hooks.parts.codex.transcripts.lines import read_rollout_lines\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
-        "before = peak(); history = History(); [history.add_line(line) for line in read_rollout_lines(sys.argv[1])]\n"
+        "before = peak(); history = ThreadHistory()\n"
+        "[history.add_line(line) for line in read_rollout_lines(sys.argv[1])]\n"
         "print(len(history.items))\n"
         "print(sum(1 for _ in convert_lines(read_rollout_lines(sys.argv[1]), 'x')), peak() - before)"
     )

@@ -106,7 +106,7 @@ class RolloutEnds(HeadTail):
         first_fields = build_first_record(self.meta, self._first_line, self._agent)
         if self.window:
             first_fields["context_window"] = self.window
-        return [first_fields, *self._convert_region(self.head)]
+        return [first_fields, *self._convert_bytes(self.head)]
 
     def _iterate_head_records(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - the head is already converted
         return iter(self.first_records)
@@ -117,7 +117,7 @@ class RolloutEnds(HeadTail):
         if self.is_whole_file or not self.first_records:
             return self.first_records
         self._usage_comes_first = bool(self._usage_comes_first)
-        return self._convert_region(self.tail)
+        return self._convert_bytes(self.tail)
 
     @property
     def all_records(self) -> list[Record] | None:
@@ -210,7 +210,7 @@ class RolloutEnds(HeadTail):
             return self._name or get_string(self._first_line, TITLE_KEY)
         return ""
 
-    def _convert_region(self, region: bytes) -> list[Record]:
+    def _convert_bytes(self, region: bytes) -> list[Record]:
         return list(self._convert_lines(_parse_lines(region, self.path)))
 
     def _convert_lines(self, lines: Iterable[RolloutLine]) -> Iterator[Record]:

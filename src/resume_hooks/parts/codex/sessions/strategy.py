@@ -83,7 +83,7 @@ class Codex:
         return ThreadStore(self._scan_rollouts())
 
     def read_ends(self, path: str) -> RolloutEnds:
-        """Return the fields of a thread for lists. ``path`` is its rollout or its copy."""
+        """Return the fields of a thread that lists show. ``path`` is the thread's rollout or its copy."""
         rollout = self.original_path(path)
         parsed_name = parse_rollout_name(rollout)
         return RolloutEnds(
@@ -116,7 +116,7 @@ class Codex:
     def to_common_format(self, session: SessionFile) -> SessionFile:
         """Return the session with the path and size of its copy. Create or update the copy first."""
         rollout = session.source or self.original_path(session.path)
-        path = self._update_copy(rollout)
+        path = self._update_transcript_copy(rollout)
         return session._replace(path=path, size=os.stat(path).st_size, source=rollout)
 
     @contextlib.contextmanager
@@ -128,7 +128,7 @@ class Codex:
         copy_existed = os.path.lexists(
             self._copies.build_copy_path(read_thread_cwd(path), _parse_thread_id(path))
         )
-        copy_path = self._update_copy(path)
+        copy_path = self._update_transcript_copy(path)
         try:
             yield copy_path
         finally:
@@ -166,7 +166,7 @@ class Codex:
         return [  # A negative inode tells the caller to read the file through a copy.
             TranscriptFile(
                 path,
-                _project_name(path),
+                _read_project_name(path),
                 name.thread_id,
                 "",
                 -1 - status.st_ino,
@@ -262,7 +262,9 @@ class Codex:
 
         Raise ResumeHooksError if the thread is archived, because Codex cannot open it.
         """
-        from resume_hooks.system import programs  # Imported here because it is rarely needed.
+        from resume_hooks.system import (
+            programs,
+        )  # Imported here because this module is rarely needed.
 
         rollout = self.rollouts.threads.get(session_id)
         if rollout and is_archived(rollout.path):
@@ -276,7 +278,7 @@ class Codex:
             ("resume", session_id),
         )
 
-    def _update_copy(self, rollout: str) -> str:
+    def _update_transcript_copy(self, rollout: str) -> str:
         return self._copies.update_copy(
             rollout, self.find_file, self._thread_names.get(_parse_thread_id(rollout), "")
         )
@@ -293,7 +295,7 @@ class ThreadStore(SessionStore):
 
     def projects(self) -> list[str]:
         """Return the names of the projects in which threads were started."""
-        return sorted(set(self._projects.values()) - {""})
+        return sorted(set(self._project_names_by_thread.values()) - {""})
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
@@ -307,7 +309,7 @@ class ThreadStore(SessionStore):
         return sort_newest_first(
             _build_session_file(rollout)
             for thread_id, rollout in sessions_by_id.items()
-            if project_names is None or self._projects[thread_id] in project_names
+            if project_names is None or self._project_names_by_thread[thread_id] in project_names
         )
 
     def find(self, session_id: str) -> SessionFile | None:
@@ -321,14 +323,14 @@ class ThreadStore(SessionStore):
         return None
 
     @cached_property
-    def _projects(self) -> dict[str, str]:
+    def _project_names_by_thread(self) -> dict[str, str]:
         projects = {}
         for thread_id, rollout in self._threads.items():
-            projects[thread_id] = _project_name(rollout.path)
+            projects[thread_id] = _read_project_name(rollout.path)
         return projects
 
 
-def _project_name(path: str) -> str:
+def _read_project_name(path: str) -> str:
     folder = read_thread_cwd(path)
     if folder:
         return project_key(folder)

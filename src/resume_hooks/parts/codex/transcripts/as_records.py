@@ -22,7 +22,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     ITEM_LINE,
     META_LINE,
     OPENING_KEY,
-    PLUGIN_LINE,
+    PLUGIN_LINE_TYPE,
     TURN_CONTEXT_LINE,
     RolloutLine,
 )
@@ -39,7 +39,7 @@ TRANSCRIPT_TYPE = "agent-session"  # The type of the first line in a converted t
 # The entrypoint of a run without a screen. Claude Code uses the same name.
 HEADLESS_ENTRYPOINT = "sdk-exec"
 # The text that records an interruption by the user. Claude Code uses the same text.
-INTERRUPTED = "[Request interrupted by user]"
+INTERRUPTION_TEXT = "[Request interrupted by user]"
 READ_ONLY_SANDBOX = "read-only"  # The mode of a sandbox that allows no changes.
 UNKNOWN_MODEL = "unknown"  # The model's name if the rollout does not contain a name.
 
@@ -151,8 +151,8 @@ class RecordConverter:
             return [*self.finish_response(), *self._convert_compaction(line)]
         if line.kind == EVENT_LINE:
             return self._convert_event(line)
-        if line.kind == PLUGIN_LINE:
-            return [*self.finish_response(), {"type": PLUGIN_LINE, **payload}]
+        if line.kind == PLUGIN_LINE_TYPE:
+            return [*self.finish_response(), {"type": PLUGIN_LINE_TYPE, **payload}]
         if line.kind == META_LINE:
             self._ids.add_meta_line(line)
             self.apply_meta(parse_meta(payload))
@@ -190,7 +190,7 @@ class RecordConverter:
     def _convert_item(self, line: RolloutLine, item: Record) -> Iterator[Record]:
         kind, uuid = (
             codex_items.item_type(item),
-            self._ids.next_id(item, line.record.get(ORIGINAL_ID_KEY)),
+            self._ids.assign_next_id(item, line.record.get(ORIGINAL_ID_KEY)),
         )
         if kind == codex_items.MESSAGE_TYPE and get_string(item, "role") != "assistant":
             yield from self.finish_response()
@@ -238,7 +238,7 @@ class RecordConverter:
             yield self._build_message_record(line, uuid, records.USER, _format_goal_command(item))
         elif codex_items.is_interruption(item):
             self._is_interrupted = True
-            yield self._build_message_record(line, uuid, records.USER, INTERRUPTED)
+            yield self._build_message_record(line, uuid, records.USER, INTERRUPTION_TEXT)
         elif not codex_items.is_prompt(item):
             flags = _build_harness_fields(item)
             yield self._build_message_record(line, uuid, records.USER, blocks, **flags)
@@ -286,7 +286,7 @@ class RecordConverter:
             self._use_counts[call_id] = len(tool_uses)
         blocks = []
         for index, tool_use in enumerate(tool_uses):
-            use_id = _format_use_id(call_id, index)
+            use_id = _format_tool_use_id(call_id, index)
             arguments = tool_use.arguments
             if tool_use.name == records.POLL_TOOL and (
                 command := self._tasks.get(get_string(arguments, records.POLLED_TASK_FIELD))
@@ -312,7 +312,7 @@ class RecordConverter:
         outputs = read_use_outputs(item, use_count)
         results: list[Record] = []
         for index, output in enumerate(outputs):
-            use_id = _format_use_id(call_id, index)
+            use_id = _format_tool_use_id(call_id, index)
             command = self._commands.pop(use_id, "")
             if task := get_string(output.extra_fields, records.TASK_FIELD):
                 self._tasks[task] = command
@@ -346,7 +346,7 @@ class RecordConverter:
         )
         summary_blocks: list[Record] = []
         for item in compacted:
-            uuid = self._ids.next_id(item)
+            uuid = self._ids.assign_next_id(item)
             self._begin_turn(item)
             if codex_items.item_type(item) in codex_items.ENCRYPTED_TYPES:
                 summary_blocks.append({"type": records.TEXT, "text": ENCRYPTED_SUMMARY_TEXT})
@@ -398,7 +398,7 @@ class RecordConverter:
         """Yield a record of the user's interruption, unless a message to the model has already reported it."""
         if not self._is_interrupted:
             uuid = self._ids.derive_id(f"interruption {line.timestamp}")
-            yield self._build_message_record(line, uuid, records.USER, INTERRUPTED)
+            yield self._build_message_record(line, uuid, records.USER, INTERRUPTION_TEXT)
         self._is_interrupted = False
 
     def _build_message_record(
@@ -497,8 +497,8 @@ def _build_harness_fields(item: Record) -> dict[str, bool | str]:
 def _format_goal_command(goal_notice: Record) -> str:
     """Return Codex's notice about the user's goal in the form of Claude Code's ``/goal`` command.
 
-    If the user set a goal, the model starts to work. The text then begins with a
-    ``command-message``.
+    If the notice sets a goal, a ``command-message`` precedes the command, because the model then
+    starts to work.
     """
     objective, status = parse_goal_notice(goal_notice)
     command = (
@@ -509,7 +509,7 @@ def _format_goal_command(goal_notice: Record) -> str:
     return command
 
 
-def _format_use_id(call_id: str, index: int) -> str:
+def _format_tool_use_id(call_id: str, index: int) -> str:
     if index:
         return f"{call_id}.{index + 1}"
     return call_id
@@ -662,7 +662,9 @@ def read_output(item: Record) -> ToolOutput:
     is_failure = is_failure or text.startswith(
         (_SCRIPT_FAILURE_PREFIX, *_CALL_FAILURE_PREFIXES, *_REJECTION_PREFIXES)
     )
-    extra_fields |= _parse_output_fields(text, get_string(blocks[-1], "text") if blocks else "")
+    extra_fields |= _parse_exit_code_or_task_id(
+        text, get_string(blocks[-1], "text") if blocks else ""
+    )
     if len(blocks) == 2 and "text" in blocks[1]:
         printed_text, printed_fields = _unwrap_command_output(get_string(blocks[1], "text"))
         extra_fields |= printed_fields
@@ -698,7 +700,7 @@ def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
     return [{"type": records.TEXT, "text": text}, *output_body]
 
 
-def _parse_output_fields(first_text: str, last_text: str) -> Record:
+def _parse_exit_code_or_task_id(first_text: str, last_text: str) -> Record:
     """Return the task id or exit code that an output contains, as fields of a result block.
 
     ``first_text`` and ``last_text`` are the texts of the first and the last part of the output.

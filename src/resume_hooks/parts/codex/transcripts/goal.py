@@ -18,7 +18,7 @@ from resume_hooks.parts.codex.transcripts.lines import ITEM_LINE, RolloutLine
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
 # The type of the event that Codex writes after the user has set a goal or changed its status.
-GOAL_EVENT = "thread_goal_updated"
+GOAL_EVENT_TYPE = "thread_goal_updated"
 # The tools with which the model changes the status of a goal or creates one. Their output contains
 # the goal.
 UPDATE_GOAL_TOOL, CREATE_GOAL_TOOL = "update_goal", "create_goal"
@@ -41,7 +41,7 @@ class Goal(NamedTuple):
 
 
 class GoalTracker:
-    """Keeps track of a thread's goal while the lines are added. ``goal`` is None while no goal is set."""
+    """Finds out a thread's current goal (``goal``) from the lines that are given to ``add_line``."""
 
     def __init__(self) -> None:
         self.goal: Goal | None = None
@@ -50,7 +50,7 @@ class GoalTracker:
     def add_line(self, line: RolloutLine) -> bool:
         """Process the next line. Return whether the line has changed the goal."""
         previous_goal = self.goal
-        if line.event_type() == GOAL_EVENT:
+        if line.event_type() == GOAL_EVENT_TYPE:
             self._set_goal(get_mapping(line.payload, "goal"))
         elif line.kind == ITEM_LINE:
             self._apply_item(line.payload)

@@ -31,8 +31,8 @@ from resume_hooks.transcripts.records import (
 
 # The median number of characters per token in 720 complete requests of public rollouts.
 CHARACTERS_PER_TOKEN = 2.84
-# The key for the id that an item had in the parent, in a line that this plugin wrote. The key is in
-# the same object as ``type``, outside the item.
+# The key in a line's JSON object for an item's original id, which is the id that the item had in
+# the parent. This plugin writes the key next to ``type``, outside the item.
 ORIGINAL_ID_KEY = "uuid"
 
 
@@ -72,7 +72,7 @@ class ItemIds:
         if not self._has_begun:
             self._state = parse_meta(meta.payload).thread_id.encode()
 
-    def next_id(self, payload: Record, line_id: object = None) -> str:
+    def assign_next_id(self, payload: Record, line_id: object = None) -> str:
         """Return the id of the next item. If its line contains a valid id (``line_id``), return that id."""
         self._has_begun = True
         self._state = hashlib.blake2b(
@@ -90,7 +90,7 @@ class ItemIds:
         return _format_uuid(hashlib.blake2b(self._state + kind.encode(), digest_size=16).digest())
 
 
-class History:
+class ThreadHistory:
     """The history that Codex sends to the model when it resumes a thread, built line by line.
 
     ``items`` are the items of the history, and ``window`` is the size of the model's context window
@@ -130,7 +130,7 @@ class History:
         return self._client_count > 0
 
     @property
-    def tokens(self) -> int:
+    def token_count(self) -> int:
         """The size of the history in tokens.
 
         This is the client's last token count or, without a count since the last compaction, an
@@ -142,10 +142,10 @@ class History:
         )
 
     def _add_item(self, payload: Record, line: RolloutLine, part_index: int = -1) -> None:
-        uuid = self._ids.next_id(
+        uuid = self._ids.assign_next_id(
             payload, line.record.get(ORIGINAL_ID_KEY) if part_index < 0 else None
         )
-        if codex_items.item_type(payload) != codex_items.UNSENT_TYPE:
+        if codex_items.item_type(payload) != codex_items.UNSENT_ITEM_TYPE:
             self.items.append(
                 Item(payload, line.timestamp, uuid, line.file, line.line_number, part_index)
             )
@@ -175,8 +175,8 @@ class History:
 def apply_compaction(compaction: Record, previous_items: Sequence[Record]) -> list[Record]:
     """Return the items of the history after a compaction.
 
-    Old clients recorded only a summary and continued with the earlier prompts and the summary. For
-    their compactions, these are the items.
+    An old client's compaction contains only a summary. After it, the history consists of the
+    earlier prompts and the summary.
     """
     replacement_items = compaction.get("replacement_history")
     if isinstance(replacement_items, list):

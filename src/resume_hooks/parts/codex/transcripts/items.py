@@ -35,7 +35,7 @@ HOSTED_CALL_TYPES = frozenset({"web_search_call", "image_generation_call"})
 ENCRYPTED_TYPES = frozenset({"compaction", "context_compaction", "compaction_summary"})
 """The types of summaries that only the model's provider can read."""
 
-UNSENT_TYPE = "ghost_snapshot"
+UNSENT_ITEM_TYPE = "ghost_snapshot"
 
 SUMMARY_PREFIX = "Another language model started to solve this problem"
 """The beginning of the summary of a compaction if the summary is not encrypted."""
@@ -78,11 +78,11 @@ _USER_KIND_PREFIX = "user."
 class CallPair(NamedTuple):
     """The indexes of a call and its output in a list of items.
 
-    ``output`` is -1 if no output follows the call.
+    ``output_index`` is -1 if no output follows the call.
     """
 
-    call: int
-    output: int
+    call_index: int
+    output_index: int
 
 
 def item_type(item: Record) -> str:
@@ -97,7 +97,7 @@ def content_parts(item: Record) -> list[Record]:
     else:
         content = item.get("content")
     if item_type(item) == "tool_search_output" and content is None:
-        content = _format_text(item.get("tools"))
+        content = _format_value_as_text(item.get("tools"))
     if isinstance(content, dict):  # Old clients write {"content": ..., "success": ...}.
         content = content.get("content_items") or content.get("content")
     if isinstance(content, str):
@@ -262,7 +262,7 @@ def call_arguments(item: Record) -> Record:
             return {"input": arguments}
     if isinstance(arguments, dict):
         return arguments
-    return {"input": _format_text(arguments)}
+    return {"input": _format_value_as_text(arguments)}
 
 
 def pair_calls(items: list[Record]) -> dict[str, CallPair]:
@@ -275,8 +275,8 @@ def pair_calls(items: list[Record]) -> dict[str, CallPair]:
         call = call_id(item)
         if call and item_type(item) in CALL_TYPES:
             pairs[call] = CallPair(index, -1)
-        elif item_type(item) in OUTPUT_TYPES and call in pairs and pairs[call].output < 0:
-            pairs[call] = CallPair(pairs[call].call, index)
+        elif item_type(item) in OUTPUT_TYPES and call in pairs and pairs[call].output_index < 0:
+            pairs[call] = CallPair(pairs[call].call_index, index)
     return pairs
 
 
@@ -285,7 +285,7 @@ def find_orphan_indexes(items: list[Record]) -> set[int]:
 
     Outputs without a call id are not included.
     """
-    answered_indexes = {pair.output for pair in pair_calls(items).values()}
+    answered_indexes = {pair.output_index for pair in pair_calls(items).values()}
     orphans = set()
     for index, item in enumerate(items):
         if item_type(item) in OUTPUT_TYPES and call_id(item):
@@ -295,7 +295,7 @@ def find_orphan_indexes(items: list[Record]) -> set[int]:
 
 def count_item_characters(item: Record) -> int:
     """Return the number of characters that an item adds to the model's context."""
-    return len(_format_text(item))
+    return len(_format_value_as_text(item))
 
 
 def dump_json(value: object) -> bytes:
@@ -313,7 +313,7 @@ def dump_json(value: object) -> bytes:
             return b'"..."'
 
 
-def _format_text(value: object) -> str:
+def _format_value_as_text(value: object) -> str:
     if isinstance(value, str):
         return value
     if value is None:

@@ -30,10 +30,10 @@ META_LINE, ITEM_LINE, COMPACTION_LINE, TURN_CONTEXT_LINE, EVENT_LINE = (
 WORLD_STATE_LINE = "world_state"
 # The type of the event that contains the thread's settings. When newer clients resume the thread,
 # they use these settings.
-SETTINGS_EVENT = "thread_settings_applied"
+SETTINGS_EVENT_TYPE = "thread_settings_applied"
 
 # The type of a line that this plugin adds to a rollout for its own data. Codex ignores the line.
-PLUGIN_LINE = "resume-hooks-digest"
+PLUGIN_LINE_TYPE = "resume-hooks-digest"
 TITLE_KEY, OPENING_KEY = "title", "isCompactSummary"  # The keys that this plugin adds to a line.
 
 ROLLOUT_SUFFIX, COMPRESSED_SUFFIX = ".jsonl", ".jsonl.zst"
@@ -164,7 +164,7 @@ def open_rollout(path: str, buffer_bytes: int = -1) -> Iterator[BinaryIO]:
 
 @functools.cache
 def can_decompress() -> bool:
-    """Check whether compressed rollouts can be read, which needs the optional package ``zstandard``."""
+    """Check whether compressed rollouts can be read. This needs the optional package ``zstandard``."""
     from importlib.util import find_spec  # Imported here because it is rarely needed.
 
     return find_spec("zstandard") is not None

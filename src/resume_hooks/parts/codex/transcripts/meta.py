@@ -24,8 +24,8 @@ _ROLLOUT_NAME_PATTERN = re.compile(
 )
 
 REQUIRED_FIELDS = ("id", "timestamp", "cwd", "originator", "cli_version")
-"""The fields that a first line must contain. No version of Codex accepts a file without one of
-them."""
+"""The fields that a first line must contain. No version of Codex accepts a file in which one of
+them is missing."""
 
 
 class RolloutName(NamedTuple):

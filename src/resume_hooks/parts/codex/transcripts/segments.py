@@ -31,14 +31,14 @@ RolloutFinder = Callable[[str], str | None]
 
 
 class ThreadSegment(NamedTuple):
-    """A file of a thread. Only the part up to ``end`` belongs to the thread.
+    """A file of a thread. Only the part up to ``branch_point`` belongs to the thread.
 
-    If ``end`` is None, the whole file belongs to the thread.
+    If ``branch_point`` is None, the whole file belongs to the thread.
     """
 
     path: str
     meta: ThreadMeta
-    end: HistoryBase | None
+    branch_point: HistoryBase | None
 
 
 def find_segments(path: str, find_rollout: RolloutFinder) -> list[ThreadSegment]:
@@ -95,7 +95,7 @@ def read_thread_lines(path: str, find_rollout: RolloutFinder) -> Iterator[Rollou
 
 def read_segment_lines(segment: ThreadSegment) -> Iterator[RolloutLine]:
     """Yield the lines of a file that belong to the thread."""
-    end = segment.end
+    end = segment.branch_point
     for line in read_rollout_lines(segment.path):
         if end is not None and _is_past_end(line, end):
             return
@@ -110,7 +110,7 @@ def _is_past_end(line: RolloutLine, end: HistoryBase) -> bool:
 
 def _check_file_length(path: str, base: HistoryBase) -> None:
     if path.endswith(COMPRESSED_SUFFIX):
-        return  # The length of a compressed file is known only after uncompressing it.
+        return  # The length of a compressed file is only known after it has been uncompressed.
     try:
         is_too_short = os.path.getsize(path) < base.end_offset
     except OSError as error:

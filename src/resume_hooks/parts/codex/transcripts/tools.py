@@ -3,8 +3,8 @@
 A command becomes ``Bash``, and a plan becomes ``TodoWrite``. A patch becomes an ``Edit``,
 ``MultiEdit`` or ``Write`` for each file. A request for the output of a running command contains the
 id of the command's task. In code mode, Codex runs a script that calls tools. If all inputs of these
-tools are literals, each call in the script is converted. Otherwise, the script becomes ``exec``
-with the script as ``code``. Other tools keep their names.
+tools are literals, each call in the script is converted. Otherwise, the whole script becomes one
+call of the tool ``exec``, whose input ``code`` is the script. Other tools keep their names.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from resume_hooks.transcripts.records import (
     list_objects,
 )
 
-SHELL_TOOLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
-SCRIPT_TOOL = "exec"  # The tool that runs a script. The script can call other tools.
-PLAN_TOOL = "update_plan"
+SHELL_TOOL_NAMES = frozenset(
+    {"exec_command", "shell", "shell_command", "local_shell", "container.exec"}
+)
+SCRIPT_TOOL_NAME = "exec"  # The tool that runs a script. The script can call other tools.
+PLAN_TOOL_NAME = "update_plan"
 PATCH_HEADER = "*** Begin Patch"
 MAX_PATCH_FILES = 200  # Maximum number of files in a patch.
 
@@ -74,22 +76,22 @@ def read_tool_uses(item: Record) -> list[ToolUse]:
         else:
             name = get_string(item, "name")
     arguments = call_arguments(item)
-    if name == SCRIPT_TOOL and "input" in arguments:
+    if name == SCRIPT_TOOL_NAME and "input" in arguments:
         return _convert_script(get_string(arguments, "input"))
     return _convert_call(name, arguments)
 
 
 def _convert_call(name: str, arguments: Record) -> list[ToolUse]:
     """Return the tool uses into which a call of the Codex tool ``name`` is converted."""
-    if name in SHELL_TOOLS:
+    if name in SHELL_TOOL_NAMES:
         name, arguments = _convert_shell_call(arguments)
     if name == "apply_patch":
         patch = get_string(arguments, "input") or get_string(arguments, "patch")
         uses = []
         for use in _convert_patch(patch):
-            uses.append(ToolUse(use.name, {**use.arguments, **_read_working_directory(arguments)}))
+            uses.append(ToolUse(use.name, {**use.arguments, **_build_workdir_input(arguments)}))
         return uses or [ToolUse(name, arguments)]
-    if name == PLAN_TOOL:
+    if name == PLAN_TOOL_NAME:
         rows = []
         for row in list_objects(arguments.get("plan")):
             rows.append({"content": get_string(row, "step"), "status": get_string(row, "status")})
@@ -119,12 +121,12 @@ def _convert_script(code: str) -> list[ToolUse]:
             "exec_command": len(commands),
             POLL_TOOL: len(polls),
             "apply_patch": len(patches),
-            PLAN_TOOL: 1 if plan else 0,
+            PLAN_TOOL_NAME: 1 if plan else 0,
         }
     )
     call_counts = Counter(_TOOL_CALL_PATTERN.findall(code))
     if not call_counts or call_counts != literal_counts or "" in patches:
-        return [ToolUse(SCRIPT_TOOL, {"code": code})]
+        return [ToolUse(SCRIPT_TOOL_NAME, {"code": code})]
     uses: list[ToolUse] = []
     for command in commands:
         uses += _convert_call("exec_command", command)
@@ -132,7 +134,7 @@ def _convert_script(code: str) -> list[ToolUse]:
         uses += _convert_call("apply_patch", {"input": patch})
     uses += [ToolUse(POLL_TOOL, poll) for poll in polls]
     if plan:
-        uses += _convert_call(PLAN_TOOL, {"plan": plan})
+        uses += _convert_call(PLAN_TOOL_NAME, {"plan": plan})
     return uses
 
 
@@ -172,7 +174,7 @@ def _parse_polls(code: str) -> list[Record]:
 
 def _parse_plan(code: str) -> list[Record]:
     """Return the steps of the plan that a script sets, each with its status."""
-    plan_call = code.partition(f"tools.{PLAN_TOOL}")[2]
+    plan_call = code.partition(f"tools.{PLAN_TOOL_NAME}")[2]
     steps = []
     for step, status in _PLAN_STEP_PATTERN.findall(plan_call):
         steps.append({"step": _parse_literal(step), "status": _parse_literal(status)})
@@ -200,7 +202,7 @@ def _convert_shell_call(arguments: Record) -> ToolUse:
         command_words = [word for word in command if isinstance(word, str)]
         if command_words[:1] == ["apply_patch"] and len(command_words) == 2:
             return ToolUse(
-                "apply_patch", {"input": command_words[1], **_read_working_directory(arguments)}
+                "apply_patch", {"input": command_words[1], **_build_workdir_input(arguments)}
             )
         command = _find_shell_line(command_words) or shlex.join(command_words)
     elif isinstance(command, str) and _SHELL_CALL_PATTERN.match(command):
@@ -210,7 +212,7 @@ def _convert_shell_call(arguments: Record) -> ToolUse:
     before, header, patch = command.partition(PATCH_HEADER)
     applied = _PATCH_COMMAND_PATTERN.fullmatch(before)
     if header and applied is not None:
-        folder = _read_working_directory(arguments)
+        folder = _build_workdir_input(arguments)
         if applied[1]:
             folder = {"workdir": posixpath.join(folder.get("workdir", ""), applied[1])}
         return ToolUse("apply_patch", {"input": f"{header}{patch}", **folder})
@@ -221,7 +223,7 @@ def _convert_shell_call(arguments: Record) -> ToolUse:
     return ToolUse("Bash", {"command": command, **options})
 
 
-def _read_working_directory(arguments: Record) -> dict[str, str]:
+def _build_workdir_input(arguments: Record) -> dict[str, str]:
     """Return a call's working directory as an input for its tool uses, or {} if the call has none."""
     folder = get_string(arguments, "workdir")
     if folder:
