@@ -36,7 +36,7 @@ from resume_hooks.parts.team.pushing import push_session
 from resume_hooks.parts.team.rows import Database, parse_text
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
-from resume_hooks.parts.team.team_file import Team, read_failure, team_folder_path
+from resume_hooks.parts.team.team_file import Team, find_team_folder, read_failure
 from resume_hooks.parts.team.verbs import PushOptions
 from resume_hooks.parts.team.verbs import team as team_verb
 from resume_hooks.sessions.locate import session_file
@@ -383,7 +383,7 @@ def test_no_value_of_a_server_is_used_as_a_path(
         "select gone from team.expire": [value],
         "\nselect s.id::text": [value, value, *GOOD_ROWS["\nselect s.id::text"][2:]],
     }
-    pulled = Path(team_folder_path(member_home.where)) / "pulled"
+    pulled = Path(find_team_folder(member_home.where)) / "pulled"
     pulled.mkdir(parents=True)
     (pulled / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
 
@@ -416,8 +416,8 @@ def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
         row = good_row(query)
         return [row] if row else []
 
-    kept = Path(team_folder_path(member_home.where)) / "sessions" / other
-    copy = Path(team_folder_path(member_home.where)) / "pulled" / "9"
+    kept = Path(find_team_folder(member_home.where)) / "sessions" / other
+    copy = Path(find_team_folder(member_home.where)) / "pulled" / "9"
     copy.mkdir(parents=True)
     (copy.parent / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
     with connection_with_answers(member_home, answer) as db:
@@ -464,7 +464,7 @@ def test_fetching_a_session_has_limits(
         connection_with_answers(member_home, lambda query: filter(None, [good_row(query)])) as db,
     ):
         fetching.pull_session(find_team_session(SESSION, db), db, member_home.where)
-    assert not list(Path(team_folder_path(member_home.where)).rglob("*.tmp"))
+    assert not list(Path(find_team_folder(member_home.where)).rglob("*.tmp"))
 
 
 def test_the_sdk_store_has_a_time_limit(
@@ -509,7 +509,7 @@ def test_a_late_answer_ends_the_connection(
 
     with connection_with_answers(member_home, silent) as db:
         monkeypatch.setattr(connect, "_MAX_ANSWER_SECONDS", 0.2)
-        queue = Path(team_folder_path(member_home.where)) / "forget"
+        queue = Path(find_team_folder(member_home.where)) / "forget"
         queue.mkdir(parents=True)
         for number in (3, 4):
             (queue / session_id(number)).touch()
@@ -555,7 +555,7 @@ def test_a_push_has_a_limit(
             )
             options.where = member_home.where
             with pytest.raises(
-                TeamFailed, match=r"for 11111111-.*; pushed before it: 0 of 1 session$"
+                TeamFailed, match=r"for 11111111-.*; sessions pushed before that: 0 of 1$"
             ):
                 team_verb.push_sessions(options)
     finally:

@@ -178,7 +178,7 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
         (1, True),
     ]
     path.write_bytes(whole)
-    assert sharing.queue_replacement(SESSION, alice.where)
+    assert sharing.queue_replacement_push(SESSION, alice.where)
     assert push_from_machine(alice, path).result == "replaced"
     assert root.execute("select generation from team.session").fetchall() == [(2,)]
 
@@ -327,7 +327,7 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
     assert first
     write_cursor(elsewhere, cursor.Cursor(0, first[0]), desk.where)
     push_from_machine(desk, other)
-    assert sharing.queue_replacement(SESSION, alice.where)
+    assert sharing.queue_replacement_push(SESSION, alice.where)
     here.write_bytes(here.read_bytes().replace(b"prompt 2", b"[removed]"))
     assert push_from_machine(alice, here).result in {"sent", "replaced"}
     assert server_state(root) == {"laptop": expected_file(here)}
@@ -336,7 +336,7 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
         "a copy under another id has it, too"
     )
     there.write_bytes(there.read_bytes().replace(b"prompt 2", b"[removed]"))
-    assert sharing.queue_replacement(SESSION, desk.where)
+    assert sharing.queue_replacement_push(SESSION, desk.where)
     assert push_from_machine(desk, there).result in {"sent", "replaced"}
     assert push_from_machine(alice, here).result == "unchanged", "the first one's stays"
     assert server_state(root) == {"laptop": expected_file(here), "desk": expected_file(there)}
@@ -370,7 +370,7 @@ def test_an_expired_session_expires_on_the_server(
     assert push_from_machine(alice, path).result == "sent"
     # If a scrubbed session has no file on this machine, the copy on the server is removed.
     path.unlink()
-    assert sharing.queue_replacement(SESSION, alice.where)
+    assert sharing.queue_replacement_push(SESSION, alice.where)
     with connect_to_team("alice") as db:
         assert sharing.remove_queued_and_expired_sessions(db, alice.where) == [SESSION]
 

@@ -62,12 +62,12 @@ def new_and_upgraded_database(
         with patch.context() as first:
             if request.param == "upgraded":
                 first.setattr(connect, "SCHEMA_VERSION", 1)
-            with connect_to_team("admin", any_version=True) as db:
+            with connect_to_team("admin", allows_any_version=True) as db:
                 db.connection.execute(connect.read_schema_sql().encode())
-        with connect_to_team("alice", any_version=True) as db:
+        with connect_to_team("alice", allows_any_version=True) as db:
             db.connection.execute("select team.enter(gen_random_uuid(), 'laptop')")
         if request.param == "upgraded":
-            with connect_to_team("admin", any_version=True) as db:
+            with connect_to_team("admin", allows_any_version=True) as db:
                 db.connection.execute(connect.read_schema_sql(1).encode())
         with connect_to_team("mallory") as db:
             db.connection.execute("select team.enter(gen_random_uuid(), 'dark')")

@@ -26,7 +26,7 @@ from resume_hooks.parts.team.fetching import read_pulled_sessions
 from resume_hooks.parts.team.membership import read_project_name
 from resume_hooks.parts.team.pushing import PushResult
 from resume_hooks.parts.team.sessions import TeamSession, choose_team_session
-from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, read_team, team_folder_path
+from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, find_team_folder, read_team
 from resume_hooks.parts.team.verbs.team_answer import format_push_results
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import LineageFinder
@@ -185,7 +185,7 @@ def test_a_push_that_fails_is_reported(
     laptop.team("join", "alice")
     session_with_child(laptop, git)
     laptop.team("projects", "add")
-    mark = Path(team_folder_path(laptop.where)) / PUSH_MARK_FILE
+    mark = Path(find_team_folder(laptop.where)) / PUSH_MARK_FILE
     # The driver is missing, as in a venv that was rebuilt without the driver.
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "psycopg", None)
@@ -250,7 +250,7 @@ def test_a_session_moves_between_the_machines_of_a_user(
     session_with_child(laptop, git)
     assert read_project_name(str(laptop.here)) == "example.com/acme/parser"
     assert laptop.team("projects")["projects"] == []
-    assert not (Path(team_folder_path(laptop.where)) / PUSH_MARK_FILE).exists()
+    assert not (Path(find_team_folder(laptop.where)) / PUSH_MARK_FILE).exists()
     assert laptop.team("projects", "add")["projects"] == ["example.com/acme/parser"]
     assert laptop.team("status")["behind"] == 2
     would = laptop.team("push", "--all", "--dry-run")
@@ -259,7 +259,7 @@ def test_a_session_moves_between_the_machines_of_a_user(
     background.push_unsent(laptop.where, lambda: False)
     status = laptop.team("status")
     assert (status["behind"], status["service"], status["failing"]) == (0, "alice", "")
-    os.unlink(Path(team_folder_path(laptop.where)) / "last")
+    os.unlink(Path(find_team_folder(laptop.where)) / "last")
     assert "last push  never" in laptop.run("team", "status")
     assert laptop.team("push", "--all")["pushed"][0]["result"] == "unchanged"
     assert re.search(r"last push  20\d\d-.* UTC", laptop.run("team", "status"))
@@ -562,7 +562,7 @@ def test_upgrade_updates_an_old_schema_once(
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     with monkeypatch.context() as patch:
         patch.setattr(connect, "SCHEMA_VERSION", 1)
-        with connect.connect_to_team("admin", any_version=True) as old:
+        with connect.connect_to_team("admin", allows_any_version=True) as old:
             old.run_statement(connect.read_schema_sql())
     bob = Person(tmp_path / "other", "bob", fork_server)
     refused = bob.team("join", "bob", code=1)

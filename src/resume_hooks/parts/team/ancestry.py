@@ -42,7 +42,7 @@ def add_missing_ancestors(ancestors: list[Ancestor], db: Database, where: Where)
 
 
 def fetch_server_lineage(session: TeamSession, db: Database) -> list[Ancestor]:
-    """Return the lineage of a session that exists only on the server, oldest first."""
+    """Return the ancestors and the session itself, oldest first, for a session that is only on the server."""
     return [
         *_fetch_ancestors(session.parent, session.owner, db, {session.session_id}),
         _build_ancestor(session),

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from resume_hooks.parts.team import team_file
-from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, read_team, team_folder_path
+from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, find_team_folder, read_team
 from resume_hooks.paths import Where
 from resume_hooks.system.text import format_count
 
@@ -35,12 +35,12 @@ def queue_scrubbed_sessions(sessions: Iterable[str], where: Where) -> list[str]:
     """
     if read_team(where) is None:
         return []
-    from resume_hooks.parts.team.sharing import queue_replacement
+    from resume_hooks.parts.team.sharing import queue_replacement_push
 
     return [
         note
         for session_id in dict.fromkeys(sessions)
-        if session_id and (note := queue_replacement(session_id, where))
+        if session_id and (note := queue_replacement_push(session_id, where))
     ]
 
 
@@ -50,7 +50,7 @@ def push_unsent_sessions(where: Where, is_over: Callable[[], bool]) -> None:
     Turns remain unsent if they ended less than a minute after a push, or if the server was
     unreachable.
     """
-    if not os.path.exists(os.path.join(team_folder_path(where), PUSH_MARK_FILE)):
+    if not os.path.exists(os.path.join(find_team_folder(where), PUSH_MARK_FILE)):
         return
     from resume_hooks.parts.team.background import push_unsent
 
@@ -69,7 +69,7 @@ def check_pushes(_: str) -> Finding:
         return problem_finding(failure.sentence, failure.remedy, "failing")
     if find_spec(DRIVER_PACKAGE) is None:
         return problem_finding(
-            f"{DRIVER_PACKAGE}, which speaks to the server of {team.service}, is missing",
+            f"{DRIVER_PACKAGE}, which connects to the server of {team.service}, is missing",
             format_driver_remedy(),
             "driver",
         )

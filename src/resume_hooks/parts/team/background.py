@@ -33,10 +33,10 @@ from resume_hooks.parts.team.sharing import (
 from resume_hooks.parts.team.team_file import (
     PUSH_MARK_FILE,
     Team,
+    find_team_folder,
     read_team,
     record_failure,
     record_push,
-    team_folder_path,
 )
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
@@ -120,18 +120,18 @@ def build_unsupported_agent_notes(team: Team, where: Where) -> list[str]:
 
 def push_unsent(
     where: Where,
-    is_over: Callable[[], bool],
+    is_time_over: Callable[[], bool],
     only_session_id: str = "",
     *,
     pause_seconds: int = PUSH_PAUSE_SECONDS,
 ) -> None:
-    """Push all unsent sessions, or only the session ``only_session_id``, and record a failure.
+    """Push all unsent sessions, or only the session ``only_session_id``. If a push fails, record that.
 
     Do nothing if the last attempt was less than ``pause_seconds`` seconds ago, or if the last
     attempt failed less than ``RETRY_PAUSE_SECONDS`` ago. To push without checking the last attempt,
     pass ``-RETRY_PAUSE_SECONDS`` as ``pause_seconds``.
     """
-    team, push_mark = read_team(where), os.path.join(team_folder_path(where), PUSH_MARK_FILE)
+    team, push_mark = read_team(where), os.path.join(find_team_folder(where), PUSH_MARK_FILE)
     with contextlib.suppress(ResumeHooksError, OSError):
         if (
             team is None
@@ -160,7 +160,7 @@ def push_unsent(
                 db.set_deadline(MAX_PUSH_SECONDS)
                 remove_queued_and_expired_sessions(db, where)
                 remove_unreadable_copies(db, where)
-                _push_sessions(sessions, team, db, where, is_over)
+                _push_sessions(sessions, team, db, where, is_time_over)
             record_push(where)
         except Exception as error:  # noqa: BLE001 - a bug of ours, too: the scanner's stops a push, and nobody would know
             retry_time = time.time() + RETRY_PAUSE_SECONDS
@@ -178,12 +178,16 @@ def push_unsent(
 
 
 def _push_sessions(
-    sessions: list[SessionFile], team: Team, db: Database, where: Where, is_over: Callable[[], bool]
+    sessions: list[SessionFile],
+    team: Team,
+    db: Database,
+    where: Where,
+    is_time_over: Callable[[], bool],
 ) -> None:
     """Push each session. If pushing one session fails, push the others before raising its error."""
     last_error: Exception | None = None
     for session in sessions:
-        if is_over():
+        if is_time_over():
             break
         db.set_deadline(MAX_PUSH_SECONDS)
         try:
@@ -247,11 +251,11 @@ def main() -> None:
                 pause_seconds=-RETRY_PAUSE_SECONDS,
             )
         return
-    waiting_mark = os.path.join(team_file.team_folder_path(where), "waiting", str(session_id))
+    waiting_mark = os.path.join(team_file.find_team_folder(where), "waiting", str(session_id))
     pause = 0.0  # After a failed push, the mark's time is in the future, and ``push_unsent`` does nothing until then.
     with contextlib.suppress(OSError):
         elapsed = (
-            time.time() - os.stat(os.path.join(team_folder_path(where), PUSH_MARK_FILE)).st_mtime
+            time.time() - os.stat(os.path.join(find_team_folder(where), PUSH_MARK_FILE)).st_mtime
         )
         pause = PUSH_PAUSE_SECONDS - elapsed if 0 <= elapsed < PUSH_PAUSE_SECONDS else 0.0
     # If another process is already waiting to push this session, that process will also push this

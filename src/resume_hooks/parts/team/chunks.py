@@ -62,20 +62,20 @@ class CleanRecord(NamedTuple):
 
 
 class TurnWords(NamedTuple):
-    """The words of a turn in a chunk. ``first_line`` is the number of the first line that contains words."""
+    """The words of a turn in a chunk. ``first_line_number`` is the number of the first line that contains words."""
 
-    first_line: int
+    first_line_number: int
     start_time: datetime
     words: str
 
 
 class LineChunk(NamedTuple):
-    """A sequence of complete lines from a file, starting with line ``first_line``.
+    """A sequence of complete lines from a file, starting with line ``first_line_number``.
 
     ``end_offset`` is the offset in the local file at which the last line ends.
     """
 
-    first_line: int
+    first_line_number: int
     record_count: int
     raw_bytes: int
     sha256: bytes
@@ -94,7 +94,7 @@ def read_clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterat
     yielded. Raise OSError if the file cannot be read.
     """
     if not path.endswith(".jsonl"):
-        yield from _read_text_record(path, redactor) if not offset else ()
+        yield from _read_text_file(path, redactor) if not offset else ()
         return
     with open_regular(path, follow=False) as stream:
         starts_at_line = read_bytes_before(stream, offset)[-1:] in {b"", b"\n"}
@@ -121,25 +121,25 @@ def clean_line(line: bytes, redactor: Redactor) -> tuple[RedactedBytes, list[Sec
 
 
 def cut_chunks(
-    path: str, redactor: Redactor, first_line: int = 0, offset: int = 0
+    path: str, redactor: Redactor, first_line_number: int = 0, offset: int = 0
 ) -> Iterator[LineChunk]:
-    """Yield the chunks of a file, starting with line ``first_line``, which begins at the byte ``offset``.
+    """Yield the chunks of a file, starting with line ``first_line_number``, which begins at the byte ``offset``.
 
     Raise OSError if the file cannot be read.
     """
     word_collector, body, secrets, line_number, end_offset = (
-        _WordCollector(path, first_line),
+        _WordCollector(path, first_line_number),
         bytearray(),
         Counter[str](),
-        first_line,
+        first_line_number,
         offset,
     )
 
     def make_chunk() -> LineChunk:
         sha256, compressed = hashlib.sha256(body).digest(), zlib.compress(body)
         return LineChunk(
-            first_line,
-            line_number - first_line,
+            first_line_number,
+            line_number - first_line_number,
             len(body),
             sha256,
             compressed,
@@ -155,12 +155,12 @@ def cut_chunks(
         line_number, end_offset = line_number + 1, record.end_offset
         if len(body) >= MAX_CHUNK_BYTES:
             yield make_chunk()
-            first_line, body, secrets = line_number, bytearray(), Counter()
+            first_line_number, body, secrets = line_number, bytearray(), Counter()
     if body:
         yield make_chunk()
 
 
-def _read_text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
+def _read_text_file(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
     raw = read_regular_file(path, MAX_FILE_BYTES)
     try:
         text = raw.decode()
@@ -219,14 +219,14 @@ def _build_media_placeholder(key: object, inner_value: object, container: object
 class _WordCollector:
     """Collects the words in the cleaned lines of a file, separately for each turn."""
 
-    def __init__(self, path: str, first_line: int) -> None:
+    def __init__(self, path: str, first_line_number: int) -> None:
         self._is_subagent = "/subagents/" in path.replace("\\", "/")
         self._is_transcript = path.endswith(".jsonl")
         self._extractor = TextExtractor(subagent=self._is_subagent)
         self._finished_turns: list[TurnWords] = []
         self._positions_by_word: dict[str, list[str]] = {}
         self._word_bytes = 0
-        self._start_line = first_line
+        self._start_line = first_line_number
         self._start_time: datetime | None = None
         self._last_time = _UNKNOWN_TIME
 

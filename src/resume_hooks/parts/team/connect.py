@@ -50,9 +50,10 @@ NO_RIGHT_STATE, OTHER_ROLE_STATE, NO_SUCH_OBJECT_STATE, OTHER_GENERATION_STATE, 
 SCRUBBED_STATE, EXPIRED_STATE = "RH411", "RH412"
 """The SQLSTATEs that the database's functions return when they refuse a request.
 
-Their meanings, in this order: you lack the rights; your role has the name of an earlier member; the
-object does not exist; another generation of the session is active; the session was forgotten; the
-session was scrubbed on another machine; the session ended before the start of the retention period.
+The first five states mean that you lack the rights, that your role has the name of an earlier
+member, that the object does not exist, that another generation of the session is active, or that
+the session was forgotten. ``SCRUBBED_STATE`` means that the session was scrubbed on another
+machine, and ``EXPIRED_STATE`` that it ended before the start of the retention period.
 """
 
 _REMEDIES_BY_ERROR_TEXT = {
@@ -128,7 +129,7 @@ def validate_service(text: str) -> str:
     """
     if not _SERVICE_NAME_PATTERN.fullmatch(text):
         raise UsageError(
-            "A team is named by a service of libpq, never by an address or a password",
+            "The name of a team is the name of a libpq service, never an address or a password",
             (
                 "Describe it in ~/.pg_service.conf ([NAME], host=, dbname=, user=), the "
                 "password in ~/.pgpass."
@@ -138,11 +139,11 @@ def validate_service(text: str) -> str:
 
 
 @contextlib.contextmanager
-def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Database]:
+def connect_to_team(service: str, *, allows_any_version: bool = False) -> Iterator[Database]:
     """Open a connection in autocommit mode for the duration of the block.
 
     Database errors inside the block are raised as TeamFailed. TeamFailed is also raised if the
-    database has an unsupported schema version, unless ``any_version`` is true.
+    database has an unsupported schema version, unless ``allows_any_version`` is true.
     """
     driver = _import_driver()
     with translate_errors():
@@ -158,7 +159,7 @@ def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Data
                     "Use a newer server for the team's sessions.",
                 )
             db = connection.database = Database(connection)
-            if not any_version:
+            if not allows_any_version:
                 _check_schema_version(db)
             yield db
 
@@ -221,15 +222,15 @@ def _build_bounded_connection_class(driver: Any) -> Any:
     return BoundedConnection
 
 
-def _run_until_deadline(steps: Any, deadline: float) -> Any:
+def _run_until_deadline(answer_steps: Any, deadline: float) -> Any:
     """Wait for an answer until the deadline. Raise TeamFailed if the deadline passes."""
     try:
-        event = next(steps)
+        event = next(answer_steps)
         while True:
             readiness = yield event
             if time.monotonic() > deadline:
                 raise _build_timeout_error()
-            event = steps.send(readiness)
+            event = answer_steps.send(readiness)
     except StopIteration as ended:
         return ended.value
 
@@ -240,7 +241,7 @@ def _build_timeout_error() -> TeamFailed:
 
 @contextlib.asynccontextmanager
 async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
-    """Open an asyncio connection, and raise TeamFailed after ``_MAX_ANSWER_SECONDS``."""
+    """Open an asyncio connection. Raise TeamFailed if it is still in use after ``_MAX_ANSWER_SECONDS``."""
     import asyncio  # Imported here because the import takes 30 ms and only the asyncio connection needs it.
 
     driver = _import_driver()
@@ -278,7 +279,8 @@ def translate_errors() -> Iterator[None]:
 def read_schema_version(db: Database) -> int:
     """Return the version of the team schema in the database.
 
-    Raise TeamFailed if the database has no team schema or if our role may not read the version.
+    Raise TeamFailed if the database has no team schema or if the user's role may not read the
+    version.
     """
     return db.fetch_value("select version::text from team.about", (), _parse_version) or 0
 
@@ -338,7 +340,7 @@ def _build_connection_options(service: str) -> dict[str, Any]:
     return options
 
 
-_FILE_VARIABLES = frozenset(
+_FILE_VARIABLE_NAMES = frozenset(
     {
         "PGSERVICEFILE",
         "PGSYSCONFDIR",
@@ -366,7 +368,7 @@ def _hide_project_variables() -> Iterator[None]:
         if (
             name.startswith("PG")
             and name != "PGPASSWORD"
-            and not (name in _FILE_VARIABLES and is_outside_projects(value, project_folders))
+            and not (name in _FILE_VARIABLE_NAMES and is_outside_projects(value, project_folders))
         ):
             hidden_variables[name] = value
     for name in hidden_variables:
@@ -459,7 +461,10 @@ def _translate_error(error: Exception) -> TeamFailed:
             "The team's admin must record who you are: resume-hooks team member keep LOGIN, or "
             "retire LOGIN"
         ),
-        NO_SUCH_OBJECT_STATE: "A member must have joined, and a session must be pushed: resume-hooks team sessions",
+        NO_SUCH_OBJECT_STATE: (
+            "The member must have joined and the session must have been pushed. See: "
+            "resume-hooks team sessions"
+        ),
         FORGOTTEN_STATE: "A forgotten session is not sent again.",
         "": "Check the service in ~/.pg_service.conf, the network and the certificate.",
         "55P03": "An open transaction holds a lock that this command needs. Try again.",

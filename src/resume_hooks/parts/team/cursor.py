@@ -12,13 +12,13 @@ import zlib
 from typing import NamedTuple
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.team.team_file import team_folder_path
+from resume_hooks.parts.team.team_file import find_team_folder
 from resume_hooks.paths import Where, is_session_id, open_regular, read_json_object
 from resume_hooks.storage import removal, state_file
 from resume_hooks.transcripts.lines import read_bytes_before
 
 _CURSOR_VERSION = 1
-_CURSOR_FILE = "cursor.json"
+_CURSOR_FILE_NAME = "cursor.json"
 
 
 class FileProgress(NamedTuple):
@@ -50,23 +50,23 @@ class Cursor(NamedTuple):
     progress_by_file: dict[str, FileProgress] = {}  # noqa: RUF012 - this dictionary is never changed
 
 
-def cursor_folder(session_id: str, where: Where) -> str:
-    """Return the folder that contains the upload progress of a session.
+def find_cursor_folder(session_id: str, where: Where) -> str:
+    """Return the path of the folder that contains the upload progress of a session.
 
     Raise ValueError if the session id is invalid.
     """
     if not is_session_id(session_id):
         raise ValueError(f"{session_id!r} is not a session id")
-    return os.path.join(_cursors_folder(where), session_id)
+    return os.path.join(_build_cursors_path(where), session_id)
 
 
-def _cursors_folder(where: Where) -> str:
-    return os.path.join(team_folder_path(where), "sessions")
+def _build_cursors_path(where: Where) -> str:
+    return os.path.join(find_team_folder(where), "sessions")
 
 
 def read_cursor(session_id: str, where: Where) -> Cursor:
     """Return the recorded upload progress of a session, or an empty cursor if none is recorded."""
-    row = read_json_object(os.path.join(cursor_folder(session_id, where), _CURSOR_FILE))
+    row = read_json_object(os.path.join(find_cursor_folder(session_id, where), _CURSOR_FILE_NAME))
     try:
         if row["version"] != _CURSOR_VERSION:
             return Cursor()
@@ -81,14 +81,14 @@ def read_cursor(session_id: str, where: Where) -> Cursor:
 def read_pushed_ids(where: Where) -> set[str]:
     """Return the ids of all sessions that this machine has pushed at least in part."""
     try:
-        return {name for name in os.listdir(_cursors_folder(where)) if is_session_id(name)}
+        return {name for name in os.listdir(_build_cursors_path(where)) if is_session_id(name)}
     except OSError:
         return set()
 
 
 def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
     """Record the upload progress of a session. Raise WriteFailed if this is impossible."""
-    path = os.path.join(cursor_folder(session_id, where), _CURSOR_FILE)
+    path = os.path.join(find_cursor_folder(session_id, where), _CURSOR_FILE_NAME)
     try:
         fields = {
             "version": _CURSOR_VERSION,
@@ -107,18 +107,18 @@ def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
 
 def record_forgotten_session(session_id: str, where: Where) -> None:
     """Record that the server refuses a session permanently because its owner made the server forget it."""
-    removal.remove_if_possible(cursor_folder(session_id, where), where.state)
+    removal.remove_if_possible(find_cursor_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
-        state_file.replace_state_file(_forgotten_mark_path(session_id, where), b"", where)
+        state_file.replace_state_file(_build_forgotten_mark_path(session_id, where), b"", where)
 
 
 def is_forgotten(session_id: str, where: Where) -> bool:
     """Check whether this machine has recorded that the server permanently refuses a session."""
-    return os.path.exists(_forgotten_mark_path(session_id, where))
+    return os.path.exists(_build_forgotten_mark_path(session_id, where))
 
 
-def _forgotten_mark_path(session_id: str, where: Where) -> str:
-    return os.path.join(team_folder_path(where), "forgotten", session_id)
+def _build_forgotten_mark_path(session_id: str, where: Where) -> str:
+    return os.path.join(find_team_folder(where), "forgotten", session_id)
 
 
 def measure_progress(
@@ -132,7 +132,7 @@ def measure_progress(
         )
 
 
-def begins_with_uploaded_part(progress: FileProgress, path: str) -> bool:
+def is_uploaded_part_unchanged(progress: FileProgress, path: str) -> bool:
     """Check whether the uploaded part of a file is unchanged. Raise OSError if the file cannot be read.
 
     If the last uploaded line had no line feed, the line must not have become longer.

@@ -28,7 +28,7 @@ from resume_hooks.parts.team.cursor import Cursor, measure_progress, write_curso
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_id
 from resume_hooks.parts.team.stored_chunks import (
-    STORED_CHUNK_FORMAT,
+    STORED_CHUNK_ROW_FORMAT,
     StoredChunk,
     batch_chunks,
     build_damage_error,
@@ -37,7 +37,7 @@ from resume_hooks.parts.team.stored_chunks import (
     parse_part_name,
     unpack_lines,
 )
-from resume_hooks.parts.team.team_file import team_folder_path
+from resume_hooks.parts.team.team_file import find_team_folder
 from resume_hooks.paths import Where, is_session_id, make_private_folder, read_json_object
 from resume_hooks.reading.bundle import MAX_FILES, BundleHead, BundleSums
 from resume_hooks.sessions.lineage import LineageFinder
@@ -61,7 +61,7 @@ answers could delay the fetch indefinitely."""
 
 _CHUNKS_PER_QUERY = 1_000
 _PULLED_FOLDER = "pulled"
-_ROWS_FILE = "rows.json"
+_ROWS_FILE_NAME = "rows.json"
 
 
 class _FetchedFile(NamedTuple):
@@ -87,7 +87,7 @@ class _ServerFile(NamedTuple):
     chain_digest: bytes
 
 
-_SERVER_FILE_FORMAT = RowFormat(
+_SERVER_FILE_ROW_FORMAT = RowFormat(
     _ServerFile, (rows.parse_row_number, parse_part_name, rows.parse_count, rows.parse_chain_digest)
 )
 
@@ -173,7 +173,7 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
 
     Raise ImportFailed, WriteFailed or TeamFailed.
     """
-    folder = os.path.join(team_folder_path(where), _PULLED_FOLDER, str(team_session.row))
+    folder = os.path.join(find_team_folder(where), _PULLED_FOLDER, str(team_session.row))
     path = os.path.join(folder, f"{team_session.session_id}.jsonl")
     with _unpack_session(team_session, db, where) as (bundled_session, _):
         try:
@@ -181,7 +181,7 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
             os.replace(bundled_session.path, path)
             pulled_rows = {**read_pulled_sessions(where), team_session.row: team_session.session_id}
             state_file.replace_state_file(
-                os.path.join(team_folder_path(where), _PULLED_FOLDER, _ROWS_FILE),
+                os.path.join(find_team_folder(where), _PULLED_FOLDER, _ROWS_FILE_NAME),
                 json.dumps(pulled_rows).encode(),
                 where,
             )
@@ -197,7 +197,7 @@ def read_pulled_sessions(where: Where) -> dict[int, str]:
 
     The result maps the id of each session's row on the server to the session id.
     """
-    rows = read_json_object(os.path.join(team_folder_path(where), _PULLED_FOLDER, _ROWS_FILE))
+    rows = read_json_object(os.path.join(find_team_folder(where), _PULLED_FOLDER, _ROWS_FILE_NAME))
     return {int(row): name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
 
 
@@ -218,7 +218,7 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
     removed_rows = sorted({row for row in unreadable_rows if row in pulled_rows})
     removed_ids = []
     for row in removed_rows:
-        folder = os.path.join(team_folder_path(where), _PULLED_FOLDER, str(row))
+        folder = os.path.join(find_team_folder(where), _PULLED_FOLDER, str(row))
         if os.path.lexists(folder):  # If the folder does not exist, the user has removed it.
             removed_ids.append(pulled_rows[row])
         removal.remove_if_possible(folder, where.state)
@@ -228,7 +228,7 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
             if row not in removed_rows:
                 remaining_rows[row] = name
         state_file.replace_state_file(
-            os.path.join(team_folder_path(where), _PULLED_FOLDER, _ROWS_FILE),
+            os.path.join(find_team_folder(where), _PULLED_FOLDER, _ROWS_FILE_NAME),
             json.dumps(remaining_rows).encode(),
             where,
         )
@@ -335,7 +335,7 @@ class _FetchBudget:
         self._remaining_bytes = _MAX_SESSION_BYTES
         self._deadline = time.monotonic() + _MAX_FETCH_SECONDS
 
-    def subtract(self, byte_count: int) -> None:
+    def use_bytes(self, byte_count: int) -> None:
         """Subtract ``byte_count`` downloaded bytes from the number of remaining bytes.
 
         Raise TeamFailed if no bytes or no time remain.
@@ -354,14 +354,14 @@ class _FetchBudget:
 
 
 def _fetch_files(
-    session: TeamSession, db: Database, where: Where, paths: list[str]
+    session: TeamSession, db: Database, where: Where, created_paths: list[str]
 ) -> list[_FetchedFile]:
     """Download the files of a session, verify their digests, and return the valid files.
 
     If the transcript is damaged, raise ImportFailed. Any other damaged file is omitted. The paths
-    of all created files are added to ``paths``. Raise OSError if a file cannot be written.
+    of all created files are added to ``created_paths``. Raise OSError if a file cannot be written.
     """
-    folder = make_private_folder(team_folder_path(where), where)
+    folder = make_private_folder(find_team_folder(where), where)
     state_file.remove_stale_temporaries(folder)
     query = (
         "select id::text, name, records::text, head from team.part where session = %s order "
@@ -369,9 +369,9 @@ def _fetch_files(
     )
     files: list[_FetchedFile] = []
     budget = _FetchBudget()
-    for server_file in db.fetch_rows(query, (session.row, MAX_FILES), _SERVER_FILE_FORMAT):
+    for server_file in db.fetch_rows(query, (session.row, MAX_FILES), _SERVER_FILE_ROW_FORMAT):
         path = state_file.temporary_path(folder)
-        paths.append(path)
+        created_paths.append(path)
         try:
             part = _fetch_file(server_file, path, budget, db)
         except ImportFailed:
@@ -395,7 +395,7 @@ def _fetch_file(
     ) as stream:
         for chunk, slices in _fetch_chunks(server_file, db):
             if (
-                chunk.first_record != record_count
+                chunk.first_record_number != record_count
                 or byte_count + chunk.raw_bytes > MAX_IMPORT_BYTES
             ):
                 raise build_damage_error()
@@ -406,7 +406,7 @@ def _fetch_file(
                 )
             line_count = 0
             for body in unpack_lines(slices, chunk.raw_bytes, chunk.sha256):
-                budget.subtract(len(body))
+                budget.use_bytes(len(body))
                 byte_count += stream.write(body)
                 file_hash.update(body)
                 line_count += body.count(b"\n")
@@ -429,12 +429,12 @@ def _fetch_chunks(
         "select first::text, records::text, raw::text, sha, octet_length(data)::text from team.chunk"
         " where part = %s and first >= %s and first < %s order by first limit %s"
     )
-    first_record = 0
-    while first_record < server_file.record_count:
+    first_record_number = 0
+    while first_record_number < server_file.record_count:
         chunks = db.fetch_rows(
             query,
-            (server_file.row, first_record, server_file.record_count, _CHUNKS_PER_QUERY),
-            STORED_CHUNK_FORMAT,
+            (server_file.row, first_record_number, server_file.record_count, _CHUNKS_PER_QUERY),
+            STORED_CHUNK_ROW_FORMAT,
         )
         if not chunks:
             return
@@ -442,14 +442,19 @@ def _fetch_chunks(
             if len(batch) == 1:
                 yield (
                     batch[0],
-                    fetch_slices(server_file.row, batch[0].first_record, batch[0].stored_bytes, db),
+                    fetch_slices(
+                        server_file.row, batch[0].first_record_number, batch[0].stored_bytes, db
+                    ),
                 )
                 continue
             packed_by_address = fetch_small_chunks(
-                [(server_file.row, chunk.first_record) for chunk in batch], db
+                [(server_file.row, chunk.first_record_number) for chunk in batch], db
             )
             for chunk in batch:
-                yield chunk, [packed_by_address.get((server_file.row, chunk.first_record), b"")]
-        if chunks[-1].first_record + chunks[-1].record_count <= first_record:
+                yield (
+                    chunk,
+                    [packed_by_address.get((server_file.row, chunk.first_record_number), b"")],
+                )
+        if chunks[-1].first_record_number + chunks[-1].record_count <= first_record_number:
             return  # The server sent the same chunks again.
-        first_record = chunks[-1].first_record + chunks[-1].record_count
+        first_record_number = chunks[-1].first_record_number + chunks[-1].record_count

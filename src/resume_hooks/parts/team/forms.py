@@ -9,7 +9,7 @@ from pydantic import Field
 from resume_hooks.cli.schema.base import ByteCount, FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.parts.team import pushing, read_turns, sessions
 
-session_field = FieldDeclarer[sessions.TeamSession]()
+declare_session_field = FieldDeclarer[sessions.TeamSession]()
 
 
 class TeamSession(StrictModel):
@@ -21,37 +21,37 @@ class TeamSession(StrictModel):
     session is unverified. ``pushed`` is the time of the last push.
     """
 
-    row: int = session_field(
+    row: int = declare_session_field(
         lambda session: session.row, "the number of the session's row on the server"
     )
-    session_id: str = session_field(lambda session: session.session_id)
-    owner: str = session_field(lambda session: session.owner)
-    machine: str = session_field(lambda session: session.machine)
-    title: str = session_field(lambda session: session.title)
-    folder: str = session_field(lambda session: session.folder)
-    project: str = session_field(lambda session: session.project)
-    created: str = session_field(lambda session: session.created)
-    ended: str = session_field(lambda session: session.ended)
-    parent: str = session_field(lambda session: session.parent)
-    kind: str = session_field(lambda session: session.kind)
-    visible: str = session_field(
+    session_id: str = declare_session_field(lambda session: session.session_id)
+    owner: str = declare_session_field(lambda session: session.owner)
+    machine: str = declare_session_field(lambda session: session.machine)
+    title: str = declare_session_field(lambda session: session.title)
+    folder: str = declare_session_field(lambda session: session.folder)
+    project: str = declare_session_field(lambda session: session.project)
+    created: str = declare_session_field(lambda session: session.created)
+    ended: str = declare_session_field(lambda session: session.ended)
+    parent: str = declare_session_field(lambda session: session.parent)
+    kind: str = declare_session_field(lambda session: session.kind)
+    visible: str = declare_session_field(
         lambda session: session.visibility,
         "private, project or team; shared_with lists further members",
     )
-    records: int = session_field(lambda session: session.record_count)
-    raw: ByteCount = session_field(lambda session: session.raw_bytes)
-    mine: bool = session_field(lambda session: session.is_own)
-    given: bool = session_field(
+    records: int = declare_session_field(lambda session: session.record_count)
+    raw: ByteCount = declare_session_field(lambda session: session.raw_bytes)
+    mine: bool = declare_session_field(lambda session: session.is_own)
+    given: bool = declare_session_field(
         lambda session: session.is_transferred,
         "true: transferred to you from a former member; its words are unverified",
     )
-    shared_with: tuple[str, ...] = session_field(lambda session: session.shared_with)
-    pushed: str = session_field(
+    shared_with: tuple[str, ...] = declare_session_field(lambda session: session.shared_with)
+    pushed: str = declare_session_field(
         lambda session: session.pushed, "the time of the machine's last push"
     )
 
 
-push_field = FieldDeclarer[pushing.PushResult]()
+declare_push_field = FieldDeclarer[pushing.PushResult]()
 
 
 class PushResult(StrictModel):
@@ -62,22 +62,22 @@ class PushResult(StrictModel):
     maps each kind of secret to the number of secrets that were removed.
     """
 
-    session_id: str = push_field(lambda push: push.session_id)
-    title: str = push_field(lambda push: push.title)
+    session_id: str = declare_push_field(lambda push: push.session_id)
+    title: str = declare_push_field(lambda push: push.title)
     result: Literal[
         "sent", "unchanged", "replaced", "shorter", "forgotten", "scrubbed", "expired", "busy"
-    ] = push_field(
+    ] = declare_push_field(
         lambda push: push.result,
         "sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), expired or busy",
     )
-    pieces: int = push_field(lambda push: push.piece_count)
-    records: int = push_field(lambda push: push.record_count)
-    raw: ByteCount = push_field(lambda push: push.raw_bytes)
-    stored: ByteCount = push_field(lambda push: push.stored_bytes)
-    secrets: dict[str, int] = push_field(lambda push: push.secrets, "left out, by kind")
+    pieces: int = declare_push_field(lambda push: push.piece_count)
+    records: int = declare_push_field(lambda push: push.record_count)
+    raw: ByteCount = declare_push_field(lambda push: push.raw_bytes)
+    stored: ByteCount = declare_push_field(lambda push: push.stored_bytes)
+    secrets: dict[str, int] = declare_push_field(lambda push: push.secrets, "left out, by kind")
 
 
-hit_field = FieldDeclarer[read_turns.TeamHit]()
+declare_hit_field = FieldDeclarer[read_turns.TeamHit]()
 
 
 class TeamHit(StrictModel):
@@ -87,22 +87,22 @@ class TeamHit(StrictModel):
     is your own. The text of another member's session is unverified.
     """
 
-    reference: str = hit_field(
+    reference: str = declare_hit_field(
         lambda hit: hit.reference, "<owner>:<session id>[/agent-<id>]:<0-based line>"
     )
-    session_id: str = hit_field(lambda hit: hit.session_id)
-    owner: str = hit_field(lambda hit: hit.owner)
-    machine: str = hit_field(lambda hit: hit.machine)
-    title: str = hit_field(lambda hit: hit.title)
-    project: str = hit_field(lambda hit: hit.project)
-    time: str = hit_field(lambda hit: hit.time)
-    snippet: str = hit_field(lambda hit: hit.snippet)
-    words: tuple[str, ...] = hit_field(lambda hit: hit.words)
-    missing: tuple[str, ...] = hit_field(
+    session_id: str = declare_hit_field(lambda hit: hit.session_id)
+    owner: str = declare_hit_field(lambda hit: hit.owner)
+    machine: str = declare_hit_field(lambda hit: hit.machine)
+    title: str = declare_hit_field(lambda hit: hit.title)
+    project: str = declare_hit_field(lambda hit: hit.project)
+    time: str = declare_hit_field(lambda hit: hit.time)
+    snippet: str = declare_hit_field(lambda hit: hit.snippet)
+    words: tuple[str, ...] = declare_hit_field(lambda hit: hit.words)
+    missing: tuple[str, ...] = declare_hit_field(
         lambda hit: hit.missing_words, "words of the query that the turn lacks"
     )
-    score: float = hit_field(lambda hit: hit.score)
-    mine: bool = hit_field(
+    score: float = declare_hit_field(lambda hit: hit.score)
+    mine: bool = declare_hit_field(
         lambda hit: hit.is_own, "false: another member's words, which are unverified"
     )
 

@@ -24,8 +24,8 @@ from resume_hooks.parts.team.team_file import (
     TEAM_FILE,
     TEAM_FILE_VERSION,
     Team,
+    find_team_folder,
     read_team,
-    team_folder_path,
 )
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.redaction.texts import redact
@@ -85,11 +85,11 @@ def record_team(team: Team, where: Where) -> None:
     row = {"version": TEAM_FILE_VERSION, **team._asdict()}
     try:
         state_file.replace_state_file(
-            os.path.join(team_folder_path(where), TEAM_FILE),
+            os.path.join(find_team_folder(where), TEAM_FILE),
             json.dumps(row, indent=2).encode() + b"\n",
             where,
         )
-        push_mark = os.path.join(team_folder_path(where), PUSH_MARK_FILE)
+        push_mark = os.path.join(find_team_folder(where), PUSH_MARK_FILE)
         if team.projects and not os.path.exists(push_mark):
             state_file.replace_state_file(push_mark, b"", where)
             os.utime(push_mark, (0, 0))
@@ -107,7 +107,7 @@ def leave_team(where: Where) -> None:
 
     The data on the server is not removed.
     """
-    removal.remove_if_possible(team_folder_path(where), where.state)
+    removal.remove_if_possible(find_team_folder(where), where.state)
 
 
 def read_project_name(cwd: str) -> str:

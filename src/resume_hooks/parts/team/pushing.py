@@ -38,9 +38,9 @@ from resume_hooks.parts.team.connect import (
 from resume_hooks.parts.team.cursor import (
     Cursor,
     FileProgress,
-    begins_with_uploaded_part,
-    cursor_folder,
+    find_cursor_folder,
     is_forgotten,
+    is_uploaded_part_unchanged,
     measure_progress,
     read_cursor,
     record_forgotten_session,
@@ -76,7 +76,7 @@ _APPEND_QUERY = (
 _RESULTS_BY_SQLSTATE: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
     FORGOTTEN_STATE: "forgotten", SCRUBBED_STATE: "scrubbed", EXPIRED_STATE: "expired"
 }  # fmt: skip
-"""Maps an SQLSTATE with which the server refuses a session to the result of the push.
+"""Maps an SQLSTATE to the result of a push that the server refuses with this SQLSTATE.
 
 The server refuses a session that was forgotten, that was scrubbed on another machine, or that ended
 before the start of the retention period.
@@ -113,14 +113,14 @@ class _ServerState(NamedTuple):
 class _ServerChunk(NamedTuple):
     """A chunk of a file, as listed by the server."""
 
-    first_line: int
+    first_line_number: int
     record_count: int
     sha256: bytes
     chain_digest: bytes
 
 
-_STATE_FORMAT = RowFormat(_ServerState, (rows.parse_count, rows.parse_chain_digest))
-_CHUNK_FORMAT = RowFormat(
+_STATE_ROW_FORMAT = RowFormat(_ServerState, (rows.parse_count, rows.parse_chain_digest))
+_CHUNK_ROW_FORMAT = RowFormat(
     _ServerChunk,
     (rows.parse_count, rows.make_whole_number_parser(1), rows.parse_digest, rows.parse_digest),
 )
@@ -146,7 +146,7 @@ def push_session(
         raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
     title = build_session_metadata(session, LineageFinder(where), where)["title"]
     try:
-        folder = cursor_folder(session.session_id, where)
+        folder = find_cursor_folder(session.session_id, where)
         with translate_errors(), lock_folder(folder, where, _BUSY_MESSAGE, "Could not write to"):
             return _SessionPush(session, team, db, where, rescan=rescan).push()
     except TeamFailed as error:
@@ -176,7 +176,7 @@ def preview_push(session: SessionFile, where: Where) -> PushResult:
 
 
 def list_files_to_push(session: SessionFile) -> list[tuple[str, str]]:
-    """Return the name on the server and the local path of each file of a session to push.
+    """Return the files of a session that are to be pushed: each one's name on the server and local path.
 
     The transcript has the name ``""``. A file in the session's folder is omitted if its name is
     unknown or contains a secret.
@@ -218,7 +218,7 @@ def build_session_metadata(
 
 
 def has_unsent_data(session: SessionFile, where: Where) -> bool:
-    """Check whether this machine's records show that data of a session is not on the server yet."""
+    """Check, without the server, whether a session has data that this machine has not sent yet."""
     if is_forgotten(session.session_id, where):
         return False
     cursor = read_cursor(session.session_id, where)
@@ -227,7 +227,7 @@ def has_unsent_data(session: SessionFile, where: Where) -> bool:
     for name, path in list_files_to_push(session):
         progress = cursor.progress_by_file.get(name)
         with contextlib.suppress(OSError):
-            if (progress and not begins_with_uploaded_part(progress, path)) or any(
+            if (progress and not is_uploaded_part_unchanged(progress, path)) or any(
                 True
                 for _ in read_clean_records(path, Redactor(), progress.offset if progress else 0)
             ):
@@ -243,7 +243,7 @@ class _PushCounter:
         self.secrets: Counter[str] = Counter()
 
     def add_chunk(self, chunk: LineChunk) -> None:
-        """Add the numbers of a chunk to the counts."""
+        """Add the chunk and its records, bytes and secrets to the counts."""
         self.chunk_count += 1
         self.record_count += chunk.record_count
         self.raw_bytes += chunk.raw_bytes
@@ -276,13 +276,13 @@ class _SessionPush:
         self._where = where
         self._rescan = rescan
         self._cursor = read_cursor(session.session_id, where)
-        self._redactor = self._find_secrets()
+        self._redactor = self._build_session_redactor()
         self._metadata = build_session_metadata(
             session, LineageFinder(where), where, self._redactor
         )
         self._counter = _PushCounter()
 
-    def _find_secrets(self) -> Redactor:
+    def _build_session_redactor(self) -> Redactor:
         """Return a redactor that knows the secrets in the unsent data and at both ends of the transcript."""
         redactor = find_secrets_in_ends(HeadTail(self._session.path))
         for name, path in list_files_to_push(self._session):
@@ -290,7 +290,7 @@ class _SessionPush:
             learn_secrets_in_file(
                 redactor,
                 path,
-                progress.offset if progress and begins_with_uploaded_part(progress, path) else 0,
+                progress.offset if progress and is_uploaded_part_unchanged(progress, path) else 0,
             )
         return redactor
 
@@ -301,7 +301,7 @@ class _SessionPush:
             self._db.run_statement(
                 "select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine)
             )
-        row = self._begin_push(0, must_replace=False)
+        row = self._begin_session_row(0, must_replace=False)
         if cursor.row in {0, row} and not (self._rescan or cursor.must_replace):
             progress_by_file = cursor.progress_by_file
         else:
@@ -310,7 +310,7 @@ class _SessionPush:
             progress_by_file = self._send_files(row, progress_by_file)
         except _ContentDiffersError:
             result, self._counter = "replaced", _PushCounter()
-            row = self._begin_push(row, must_replace=self._rescan or cursor.must_replace)
+            row = self._begin_session_row(row, must_replace=self._rescan or cursor.must_replace)
             try:
                 progress_by_file = self._send_files(row, {})
             except _ContentDiffersError as error:
@@ -327,7 +327,7 @@ class _SessionPush:
             result = "unchanged"
         return self._counter.build_result(self._session.session_id, self._metadata["title"], result)
 
-    def _begin_push(self, previous_row: int, *, must_replace: bool) -> int:
+    def _begin_session_row(self, previous_row: int, *, must_replace: bool) -> int:
         continued_row = self._cursor.base_row if not previous_row else 0
         values = (
             self._session.session_id,
@@ -359,7 +359,7 @@ class _SessionPush:
         for name, path in list_files_to_push(self._session):
             try:
                 progress = progress_by_file.get(name)
-                if progress is None or not begins_with_uploaded_part(progress, path):
+                if progress is None or not is_uploaded_part_unchanged(progress, path):
                     progress = self._compare_with_server(row, name, path)
                 new_progress[name] = self._send_file(row, name, path, progress)
             except OSError as error:
@@ -400,20 +400,20 @@ class _SessionPush:
         else:
             turn_lines, turn_times, turn_words = ((), (), ())
         values = (
-            row, name, chunk.first_line, chain_digest, chunk.record_count, chunk.raw_bytes,
+            row, name, chunk.first_line_number, chain_digest, chunk.record_count, chunk.raw_bytes,
             chunk.sha256, chunk.compressed, token_rules().version,
             json.dumps(chunk.secrets), list(turn_lines), list(turn_times), list(turn_words),
         )  # fmt: skip
-        state = self._db.fetch_row(_APPEND_QUERY, values, _STATE_FORMAT)
+        state = self._db.fetch_row(_APPEND_QUERY, values, _STATE_ROW_FORMAT)
         if state is None:
             raise _ContentDiffersError
         return state
 
     def _compare_with_server(self, row: int, name: str, path: str) -> FileProgress:
-        """Return the progress up to which a file has the same content as the copy on the server.
+        """Return how much of a file's beginning is already on the server, as the progress of its upload.
 
         Raise _ContentDiffersError if the contents differ, and _ShorterFileError if the file is
-        shorter than the copy.
+        shorter than the copy on the server.
         """
         query = (
             "select c.first::text, c.records::text, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
@@ -426,19 +426,21 @@ class _SessionPush:
             0,
             b"",
         )
-        for server_chunk in self._db.fetch_rows(query, (row, name), _CHUNK_FORMAT):
+        for server_chunk in self._db.fetch_rows(query, (row, name), _CHUNK_ROW_FORMAT):
             body, line_count, end_offset = bytearray(), 0, offset
             for record in islice(local_records, server_chunk.record_count):
-                # A push ends each chunk when it reaches this size. A chunk that claims to have more
-                # lines is therefore not a chunk of this file.
+                # A push ends each chunk when it reaches this size. If the server's chunk would have
+                # more lines, it does not come from this file.
                 if len(body) >= MAX_CHUNK_BYTES:
                     raise _ContentDiffersError
                 body += record.body
                 line_count, end_offset = line_count + 1, record.end_offset
             if line_count < server_chunk.record_count:
-                self._raise_shorter_file_error(row, name, server_chunk.first_line, bytes(body))
+                self._raise_shorter_file_error(
+                    row, name, server_chunk.first_line_number, bytes(body)
+                )
             if (
-                server_chunk.first_line != line_number
+                server_chunk.first_line_number != line_number
                 or hashlib.sha256(body).digest() != server_chunk.sha256
             ):
                 raise _ContentDiffersError
@@ -449,7 +451,9 @@ class _SessionPush:
             )
         return FileProgress(0, offset, line_number, 0, chain_digest.hex())
 
-    def _raise_shorter_file_error(self, row: int, name: str, first_line: int, body: bytes) -> None:
+    def _raise_shorter_file_error(
+        self, row: int, name: str, first_line_number: int, body: bytes
+    ) -> None:
         """Raise the error for a file that has fewer lines than the copy on the server.
 
         Raise _ShorterFileError if the copy begins with the content of the file and need not be
@@ -459,17 +463,23 @@ class _SessionPush:
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s and c.first = %s"
         )
-        part_row = self._db.fetch_value(query, (row, name, first_line), rows.parse_row_number)
-        if part_row is None or not self._server_chunk_begins_with(body, part_row, first_line):
+        part_row = self._db.fetch_value(
+            query, (row, name, first_line_number), rows.parse_row_number
+        )
+        if part_row is None or not self._server_chunk_begins_with(
+            body, part_row, first_line_number
+        ):
             raise _ContentDiffersError
         if self._rescan or self._cursor.must_replace:
             raise _ContentDiffersError
         raise _ShorterFileError
 
-    def _server_chunk_begins_with(self, body: bytes, part_row: int, first_line: int) -> bool:
+    def _server_chunk_begins_with(self, body: bytes, part_row: int, first_line_number: int) -> bool:
         decompressor, content = zlib.decompressobj(), b""
         with contextlib.suppress(zlib.error, ImportFailed):
-            for packed_slice in fetch_slices(part_row, first_line, MAX_STORED_BYTES, self._db):
+            for packed_slice in fetch_slices(
+                part_row, first_line_number, MAX_STORED_BYTES, self._db
+            ):
                 content += decompressor.decompress(packed_slice, len(body) - len(content) or 1)
                 if len(content) >= len(body):
                     break

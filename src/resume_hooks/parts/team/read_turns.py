@@ -17,7 +17,7 @@ from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_row
 from resume_hooks.parts.team.stored_chunks import (
-    SLICE_BYTES,
+    MAX_SLICE_BYTES,
     batch_chunks,
     fetch_slices,
     fetch_small_chunks,
@@ -40,9 +40,9 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 
 MAX_SNIPPET_CHARACTERS = 260
-HITS_PER_READ = 20
-"""The number of turns whose texts are read together. Their hits are sorted so that turns in which
-the words are close together come first."""
+TURNS_PER_READ = 20
+"""The number of turns whose texts are read together. Among the hits in these turns, those with the
+words close together come first."""
 
 _MAX_CHUNK_BYTES = 8 * 1024 * 1024
 """The maximum size of a chunk after decompression. Only a chunk with a very long line is larger,
@@ -53,8 +53,9 @@ _MAX_BYTES_PER_MEMBER = 64 * 1024 * 1024
 time for the chunks of other members."""
 
 _MIN_AVERAGE_LINE_BYTES = 200
-"""The number of bytes that is counted for a shorter line. Without this minimum, a chunk with
-millions of empty lines would stay below the limit per member but take minutes to read."""
+"""A line with fewer bytes is counted as if it had this number of bytes. Without this minimum, a
+chunk with millions of empty lines would stay below the limit per member but take minutes to read.
+"""
 
 _LOCATION_QUERY = (
     "select q.part::text, q.record::text, p.name, c.first::text, c.records::text, c.raw::text, c.sha,"
@@ -98,23 +99,23 @@ class MatchingTurn(NamedTuple):
 
 
 class _TurnLocation(NamedTuple):
-    """The chunk that contains the beginning of a turn.
+    """The location of a turn's first record on the server.
 
-    The fields are the file's row and name, the number of the turn's first record, and the chunk's
-    first record, size and digest.
+    The record has the number ``record_number`` in the file ``file_name``, whose row has the id
+    ``part_row``. The other fields describe the chunk that contains the record.
     """
 
     part_row: int
     record_number: int
     file_name: str
-    first_record: int
+    first_record_number: int
     record_count: int
     raw_bytes: int
     sha256: bytes
     stored_bytes: int
 
 
-_LOCATION_FORMAT = RowFormat(
+_LOCATION_ROW_FORMAT = RowFormat(
     _TurnLocation,
     (
         columns.parse_row_number, columns.parse_count, parse_part_name, columns.parse_count,
@@ -143,7 +144,7 @@ OwnedItem = TypeVar("OwnedItem", bound=_OwnedItem)
 def balance_items_by_member(sorted_items: Iterable[OwnedItem], max_items: int) -> list[OwnedItem]:
     """Return all items, reordered so that no member's items fill the beginning of the list.
 
-    Up to ``maximum_per_member`` items of each member come first, beginning with your own. The
+    Up to ``compute_max_per_member`` items of each member come first, beginning with your own. The
     remaining items follow. Within each of these groups, the order of ``sorted_items`` (best first)
     is kept.
     """
@@ -151,14 +152,14 @@ def balance_items_by_member(sorted_items: Iterable[OwnedItem], max_items: int) -
     preferred_items, other_items = list[OwnedItem](), list[OwnedItem]()
     for item in sorted_items:
         counts_by_owner[item.owner] += 1
-        if counts_by_owner[item.owner] <= maximum_per_member(max_items):
+        if counts_by_owner[item.owner] <= compute_max_per_member(max_items):
             preferred_items.append(item)
         else:
             other_items.append(item)
     return [*sorted(preferred_items, key=lambda item: not item.is_own), *other_items]
 
 
-def maximum_per_member(max_items: int) -> int:
+def compute_max_per_member(max_items: int) -> int:
     """Return how many of the first ``max_items`` results may come from one member."""
     return max(1, max_items // 2)
 
@@ -185,7 +186,7 @@ class TurnReader:
         hits: list[TeamHit] = []
         remaining_rows = [row for row in rows if row.session_row in sessions]
         while remaining_rows and len(hits) < max_hits:
-            chunk, remaining_rows = remaining_rows[:HITS_PER_READ], remaining_rows[HITS_PER_READ:]
+            chunk, remaining_rows = remaining_rows[:TURNS_PER_READ], remaining_rows[TURNS_PER_READ:]
             refused_before = self._db.refused_row_count
             chunk_hits = self._read_hits(chunk, sessions)
             if is_exact:
@@ -202,17 +203,17 @@ class TurnReader:
         values = [turn.part_row for turn in rows], [turn.record_number for turn in rows]
         turns_by_location = {turn[1:3]: turn for turn in rows}
         turns_by_chunk: dict[tuple[int, int], list[_TurnLocation]] = {}
-        for location in self._db.fetch_rows(_LOCATION_QUERY, values, _LOCATION_FORMAT):
+        for location in self._db.fetch_rows(_LOCATION_QUERY, values, _LOCATION_ROW_FORMAT):
             turn = turns_by_location.get(location[:2])
             if (
                 turn is not None
-                and location.first_record
+                and location.first_record_number
                 <= location.record_number
-                < location.first_record + location.record_count
+                < location.first_record_number + location.record_count
             ):
-                turns_by_chunk.setdefault((location.part_row, location.first_record), []).append(
-                    location
-                )
+                turns_by_chunk.setdefault(
+                    (location.part_row, location.first_record_number), []
+                ).append(location)
         readable_chunks = [
             turns[0]
             for turns in turns_by_chunk.values()
@@ -224,19 +225,21 @@ class TurnReader:
         for batch in batch_chunks(readable_chunks):
             packed_by_address = fetch_small_chunks(
                 [
-                    (chunk.part_row, chunk.first_record)
+                    (chunk.part_row, chunk.first_record_number)
                     for chunk in batch
-                    if chunk.stored_bytes <= SLICE_BYTES
+                    if chunk.stored_bytes <= MAX_SLICE_BYTES
                 ],
                 self._db,
             )
             for chunk in batch:
                 turns, packed_chunk = (
-                    turns_by_chunk[chunk.part_row, chunk.first_record],
-                    packed_by_address.get((chunk.part_row, chunk.first_record)),
+                    turns_by_chunk[chunk.part_row, chunk.first_record_number],
+                    packed_by_address.get((chunk.part_row, chunk.first_record_number)),
                 )
                 slices = (
-                    fetch_slices(chunk.part_row, chunk.first_record, chunk.stored_bytes, self._db)
+                    fetch_slices(
+                        chunk.part_row, chunk.first_record_number, chunk.stored_bytes, self._db
+                    )
                     if packed_chunk is None
                     else [packed_chunk]
                 )
@@ -273,7 +276,7 @@ class TurnReader:
         return is_within_limits
 
     def _are_lines_within_limit(self, body: bytes, session: TeamSession) -> bool:
-        """Add the short lines of a chunk to its owner's bytes, and check the limit of bytes per member.
+        """Check the limit of bytes per member, after short lines in a chunk were counted at the minimum size.
 
         A line with fewer than ``_MIN_AVERAGE_LINE_BYTES`` bytes counts as that number of bytes.
         """
@@ -293,10 +296,13 @@ def _split_turns(
     lines, turn_starts = body.split(b"\n"), sorted({location.record_number for location in turns})
     turn_ends = dict(itertools.pairwise(turn_starts))
     for location in turns:
-        end = turn_ends.get(location.record_number, location.first_record + len(lines))
+        end = turn_ends.get(location.record_number, location.first_record_number + len(lines))
         yield (
             location,
-            lines[location.record_number - location.first_record : end - location.first_record],
+            lines[
+                location.record_number - location.first_record_number : end
+                - location.first_record_number
+            ],
         )
 
 
@@ -373,9 +379,9 @@ class _HitBuilder:
     def _read_texts(
         self, lines: list[bytes], line_number: int, *, is_subagent: bool
     ) -> list[tuple[int, Snippet, str]]:
-        """Return the line number, snippet and lower-case text of each record of a turn that has text.
+        """Return the line number, snippet and lower-case text of each record that contains text.
 
-        The lines after the turn are ignored.
+        ``lines`` begin with the records of a turn. The lines after the turn are ignored.
         """
         extractor, texts = TextExtractor(subagent=is_subagent), []
         for index, line in enumerate(lines):

@@ -33,7 +33,7 @@ The largest expected answer has 10 MB.
 """
 
 MAX_ANSWER_ROWS = 50_000
-"""The maximum number of rows in an answer. A row takes several times its size in memory.
+"""The maximum number of rows in an answer. In memory, a row is several times as large as its data.
 
 For comparison, a file of 10 GB has 40,000 chunks, and each chunk is one row.
 """
@@ -41,7 +41,7 @@ For comparison, a file of 10 GB has 40,000 chunks, and each chunk is one row.
 MAX_TEXT_BYTES = 64 * 1024
 """The maximum number of bytes in a text value. This program never sends a longer text."""
 
-MAX_NUMBER = 2**63 - 1
+MAX_WHOLE_NUMBER = 2**63 - 1
 SHA256_BYTES = 32
 """The number of bytes in a SHA-256 digest."""
 
@@ -138,7 +138,7 @@ class Database:
         self, query: str, values: Sequence[object], parse: Callable[[bytes | None], Row]
     ) -> Row | None:
         """Return the only value in a query's first row, or None if there is no row or the value is invalid."""
-        return self.fetch_row(query, values, RowFormat(_return_value, (parse,)))
+        return self.fetch_row(query, values, RowFormat(_return_unchanged, (parse,)))
 
     @property
     def notes(self) -> list[str]:
@@ -183,7 +183,7 @@ def _parse_result(result: Any, row_format: RowFormat[Row]) -> tuple[list[Row], i
 
 
 def make_whole_number_parser(
-    minimum: int, maximum: int = MAX_NUMBER
+    minimum: int, maximum: int = MAX_WHOLE_NUMBER
 ) -> Callable[[bytes | None], int]:
     """Return a parser for whole numbers from ``minimum`` to ``maximum``."""
 
@@ -236,7 +236,7 @@ def parse_session_id(raw: bytes | None) -> str:
     return text
 
 
-def parse_session_id_or_none(raw: bytes | None) -> str:
+def parse_session_id_or_empty(raw: bytes | None) -> str:
     """Parse a session id. Return ``""`` for any other value."""
     text = _decode_text(raw)
     if is_session_id(text):
@@ -256,7 +256,7 @@ def parse_login(raw: bytes | None) -> str:
     return text
 
 
-def parse_login_or_none(raw: bytes | None) -> str:
+def parse_login_or_empty(raw: bytes | None) -> str:
     """Parse a role name. Return ``""`` for SQL's null."""
     if raw:
         return parse_login(raw)
@@ -277,10 +277,10 @@ def make_line_parser(max_characters: int) -> Callable[[bytes | None], str]:
     The parsed line has at most ``max_characters`` characters and no control characters.
     """
 
-    def parse(raw: bytes | None) -> str:
+    def parse_line(raw: bytes | None) -> str:
         return collapse_line(plain_line(_decode_text(raw)), max_characters)
 
-    return parse
+    return parse_line
 
 
 def parse_folder(raw: bytes | None) -> str:
@@ -304,24 +304,24 @@ def parse_epoch(raw: bytes | None) -> datetime:
 def make_keyword_parser(meanings: Mapping[str, str]) -> Callable[[bytes | None], str]:
     """Return a parser that maps each key of ``meanings`` to its value and accepts no other text."""
 
-    def parse(raw: bytes | None) -> str:
+    def parse_keyword(raw: bytes | None) -> str:
         meaning = meanings.get(_decode_text(raw))
         if meaning is None:
             raise ValueError
         return meaning
 
-    return parse
+    return parse_keyword
 
 
 def make_bytes_parser(max_bytes: int, min_bytes: int = 0) -> Callable[[bytes | None], bytes]:
     """Return a parser for bytes of a limited length."""
 
-    def parse(raw: bytes | None) -> bytes:
+    def parse_bytes(raw: bytes | None) -> bytes:
         if raw is None or not min_bytes <= len(raw) <= max_bytes:
             raise ValueError
         return raw
 
-    return parse
+    return parse_bytes
 
 
 parse_digest = make_bytes_parser(SHA256_BYTES, SHA256_BYTES)
@@ -340,7 +340,7 @@ def _decode_text(raw: bytes | None) -> str:
     return raw.decode()  # UnicodeDecodeError is a ValueError.
 
 
-def _return_value(value: Row) -> Row:
+def _return_unchanged(value: Row) -> Row:
     return value
 
 

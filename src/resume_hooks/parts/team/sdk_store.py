@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import psycopg
 
 Entry = dict[str, Any]
-Key = dict[str, Any]
+SessionKey = dict[str, Any]
 Row = TypeVar("Row")
 
 MAX_LOADED_BYTES = 1024 * 1024 * 1024
@@ -52,13 +52,13 @@ def _parse_optional_bytes(raw: bytes | None) -> bytes:
     return raw or b""
 
 
-_PART_FORMAT = RowFormat(
+_PART_ROW_FORMAT = RowFormat(
     _StoredPart, (rows.parse_row_number, rows.parse_count, _parse_optional_bytes)
 )
-_TRANSCRIPT_FORMAT = RowFormat(_ListedTranscript, (rows.parse_text, rows.parse_count))
-_SUMMARY_FORMAT = RowFormat(_StoredSummary, (_parse_bytes, rows.parse_count))
-_BYTES_FORMAT = RowFormat(bytes, (_parse_bytes,))
-_TEXT_FORMAT = RowFormat(str, (rows.parse_text,))
+_TRANSCRIPT_ROW_FORMAT = RowFormat(_ListedTranscript, (rows.parse_text, rows.parse_count))
+_SUMMARY_ROW_FORMAT = RowFormat(_StoredSummary, (_parse_bytes, rows.parse_count))
+_BYTES_ROW_FORMAT = RowFormat(bytes, (_parse_bytes,))
+_TEXT_ROW_FORMAT = RowFormat(str, (rows.parse_text,))
 
 
 class PostgresSessionStore:
@@ -70,7 +70,7 @@ class PostgresSessionStore:
     def __init__(self, service: str) -> None:
         self._service = validate_service(service)
 
-    async def append(self, key: Key, entries: Sequence[Entry]) -> None:
+    async def append(self, key: SessionKey, entries: Sequence[Entry]) -> None:
         """Append entries to a transcript in one transaction.
 
         An entry is skipped if the transcript already contains an entry with its uuid.
@@ -78,7 +78,7 @@ class PostgresSessionStore:
         if not entries:
             return
         async with connect_async(self._service) as db, db.transaction():
-            values = (*_parse_main_key(key), key.get("subpath") or "")
+            values = (*_parse_session_key(key), key.get("subpath") or "")
             await db.execute(
                 (
                     "insert into team.sdk_part(project_key, session_id, subpath) values(%s, "
@@ -86,12 +86,12 @@ class PostgresSessionStore:
                 ),
                 values,
             )
-            parts = await _fetch_strict_rows(
+            parts = await _fetch_only_valid_rows(
                 db,
                 "select id::text, entries::text, summary from team.sdk_part"
                 " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s for update",
                 values,
-                _PART_FORMAT,
+                _PART_ROW_FORMAT,
             )
             if not parts:
                 raise UsageError(
@@ -102,7 +102,7 @@ class PostgresSessionStore:
             for entry in entries:
                 if isinstance(entry.get("uuid"), str) and entry["uuid"]:
                     uuids.append(entry["uuid"])
-            answer = await _fetch_strict_rows(
+            answer = await _fetch_only_valid_rows(
                 db,
                 "insert into team.sdk_seen select %s, u from unnest(%s::bytea[]) u"
                 " on conflict do nothing returning uuid",
@@ -110,7 +110,7 @@ class PostgresSessionStore:
                     part_row,
                     [uuid.encode("utf-8", "surrogatepass") for uuid in dict.fromkeys(uuids)],
                 ),
-                _BYTES_FORMAT,
+                _BYTES_ROW_FORMAT,
             )
             new_uuids = {uuid.decode("utf-8", "surrogatepass") for uuid in answer}
             new_entries = []
@@ -140,67 +140,73 @@ class PostgresSessionStore:
                 (len(new_entries), folded_summary, part_row),
             )
 
-    async def load(self, key: Key) -> list[Entry] | None:
+    async def load(self, key: SessionKey) -> list[Entry] | None:
         """Return all entries in the order in which they were appended, or None if there are none."""
         chunks = await self._fetch_rows(
             "select c.data from team.sdk_chunk c join team.sdk_part p on p.id = c.part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s"
             " order by c.first",
-            (*_parse_main_key(key), key.get("subpath") or ""),
-            _BYTES_FORMAT,
+            (*_parse_session_key(key), key.get("subpath") or ""),
+            _BYTES_ROW_FORMAT,
         )
         if chunks:
             return _unpack_entries(chunks)
         return None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
-        """Return the id and the modification time, in milliseconds, of each session of a project."""
+        """Return the sessions of a project as dictionaries with the keys ``session_id`` and ``mtime``.
+
+        ``mtime`` is the time of the session's last change, in milliseconds.
+        """
         query = (
             "select session_id, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = ''"
         )
-        rows = await self._fetch_rows(query, (project_key,), _TRANSCRIPT_FORMAT)
+        rows = await self._fetch_rows(query, (project_key,), _TRANSCRIPT_ROW_FORMAT)
         sessions = []
         for row in rows:
             sessions.append({"session_id": row.name, "mtime": row.mtime})
         return sessions
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
-        """Return a dictionary with the folded summary and the modification time of each session of a project."""
+        """Return the summaries of a project's sessions.
+
+        Each summary is a dictionary. Its key ``mtime`` is the time of the session's last change.
+        """
         query = (
             "select summary, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = '' and summary is not null"
         )
-        rows = await self._fetch_rows(query, (project_key,), _SUMMARY_FORMAT)
+        rows = await self._fetch_rows(query, (project_key,), _SUMMARY_ROW_FORMAT)
         summaries = []
         for row in rows:
             summaries.append({**json.loads(row.summary), "mtime": row.mtime})
         return summaries
 
-    async def delete(self, key: Key) -> None:
+    async def delete(self, key: SessionKey) -> None:
         """Delete a transcript. If it is a session's main transcript, also delete those of its sub-agents."""
         subpath = key.get("subpath")
         async with connect_async(self._service) as db:
             await db.execute(
-                "select team.sdk_delete(%s, %s, %s)", (*_parse_main_key(key), subpath or None)
+                "select team.sdk_delete(%s, %s, %s)", (*_parse_session_key(key), subpath or None)
             )
 
-    async def list_subkeys(self, key: Key) -> list[str]:
+    async def list_subkeys(self, key: SessionKey) -> list[str]:
         """Return the subpaths of a session's sub-agent transcripts."""
         query = (
             "select subpath from team.sdk_part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath <> ''"
         )
-        return await self._fetch_rows(query, _parse_main_key(key), _TEXT_FORMAT)
+        return await self._fetch_rows(query, _parse_session_key(key), _TEXT_ROW_FORMAT)
 
     async def _fetch_rows(
         self, query: str, values: Sequence[object], row_format: RowFormat[Row]
     ) -> list[Row]:
         async with connect_async(self._service) as db:
-            return await _fetch_strict_rows(db, query, values, row_format)
+            return await _fetch_only_valid_rows(db, query, values, row_format)
 
 
-async def _fetch_strict_rows(
+async def _fetch_only_valid_rows(
     db: psycopg.AsyncConnection[Any],
     query: str,
     values: Sequence[object],
@@ -244,5 +250,5 @@ def _build_damage_error() -> TeamFailed:
     )
 
 
-def _parse_main_key(key: Key) -> tuple[str, str]:
+def _parse_session_key(key: SessionKey) -> tuple[str, str]:
     return str(key["project_key"]), str(key["session_id"])

@@ -23,12 +23,12 @@ only the owner, the members of the session's project, or the whole team. A sessi
 shared with individual members."""
 
 MAX_LISTED_SESSIONS = 10_000
-"""The maximum number of your own sessions in a list. The list contains at most as many sessions of
-other members."""
+"""The maximum number of your own sessions in a list. The same maximum applies to the sessions of
+all other members together."""
 
-_MAX_CANDIDATES = 1_000
-"""The maximum number of your own sessions to query for a locator. At most as many sessions of other
-members are queried."""
+_MAX_CANDIDATE_SESSIONS = 1_000
+"""The maximum number of your own sessions to query for a locator. The same maximum applies to the
+sessions of all other members together."""
 
 _SESSIONS_QUERY = """
 select s.id::text, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent,
@@ -41,22 +41,22 @@ from team.session s join team.member m on m.id = s.owner join team.machine a on 
       and (x.until is null or x.until > now())) g on true
 where s.live
 """
-_OWN_CONDITION = " and s.owner = (select team.me())"
-_OTHERS_CONDITION = " and s.owner <> (select team.me())"
-_OWNER_CONDITION = " and m.login = %(owner)s"
-_ROWS_CONDITION = " and s.id = any(%(rows)s::bigint[])"
-_IDS_CONDITION = " and s.session_id = any(%(ids)s::text[])"
-_LOCATOR_CONDITION = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
+_OWN_CONDITION_SQL = " and s.owner = (select team.me())"
+_OTHERS_CONDITION_SQL = " and s.owner <> (select team.me())"
+_OWNER_CONDITION_SQL = " and m.login = %(owner)s"
+_ROWS_CONDITION_SQL = " and s.id = any(%(rows)s::bigint[])"
+_IDS_CONDITION_SQL = " and s.session_id = any(%(ids)s::text[])"
+_LOCATOR_CONDITION_SQL = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
   or starts_with(s.session_id, %(first)s) or strpos(lower(s.title), lower(%(last)s)) > 0
   or strpos(lower(s.title), lower(%(first)s)) > 0)"""
-_ORDER_BY_MATCH = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::text[]) desc,
+_ORDER_BY_MATCH_SQL = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::text[]) desc,
   s.title = any(%(words)s::text[]) desc, s.pushed desc limit %(most)s"""
-_ORDER_BY_TIME = " order by s.pushed desc limit %(most)s"
-"""Sorts by the time of the server's clock. If a client's time were used, a client with a false time
-could move its sessions to the front."""
+_ORDER_BY_TIME_SQL = " order by s.pushed desc limit %(most)s"
+"""Sorts by the time at which the server received the session. If sessions were sorted by a client's
+time, a client whose clock is wrong could move its sessions to the front."""
 
 
-_LISTED_ID_CHARACTERS = 8
+_LISTED_ID_LENGTH = 8
 """The number of characters of a session id in lists. A shorter word in a locator is not taken for
 the beginning of an id, because it may be part of a title."""
 
@@ -96,12 +96,12 @@ def _parse_push_time(raw: bytes | None) -> str:
     return clock.timestamp_from_epoch(rows.parse_finite_number(raw))
 
 
-_SESSION_FORMAT = RowFormat(
+_SESSION_ROW_FORMAT = RowFormat(
     TeamSession,
     (
         rows.parse_row_number, rows.parse_session_id, rows.parse_login, rows.make_line_parser(100),
         rows.make_line_parser(MAX_TITLE_CHARACTERS), rows.parse_folder,
-        rows.make_line_parser(300), rows.parse_timestamp, rows.parse_timestamp, rows.parse_session_id_or_none,
+        rows.make_line_parser(300), rows.parse_timestamp, rows.parse_timestamp, rows.parse_session_id_or_empty,
         rows.make_line_parser(40), rows.make_keyword_parser(VISIBILITY_BY_AUDIENCE),
         rows.parse_count, rows.parse_count, rows.parse_boolean, rows.parse_boolean, rows.parse_logins, _parse_push_time,
     ),
@@ -114,16 +114,16 @@ def list_team_sessions(db: Database, *, only_own: bool = False) -> list[TeamSess
     If there are more than ``MAX_LISTED_SESSIONS``, return those that were pushed last.
     """
     return _query_sessions(
-        db, _ORDER_BY_TIME, {}, only_own=only_own, max_sessions=MAX_LISTED_SESSIONS
+        db, _ORDER_BY_TIME_SQL, {}, only_own=only_own, max_sessions=MAX_LISTED_SESSIONS
     )
 
 
 def fetch_sessions_by_row(db: Database, row_ids: list[int]) -> list[TeamSession]:
     """Return the sessions with these row ids. Sessions that you may not see are omitted."""
     return db.fetch_rows(
-        _SESSIONS_QUERY + _ROWS_CONDITION + _ORDER_BY_TIME,
+        _SESSIONS_QUERY + _ROWS_CONDITION_SQL + _ORDER_BY_TIME_SQL,
         {"rows": row_ids, "most": len(row_ids)},
-        _SESSION_FORMAT,
+        _SESSION_ROW_FORMAT,
     )
 
 
@@ -135,13 +135,13 @@ def fetch_sessions_by_id(
     With ``owner``, return only the sessions of this member. The result can contain several sessions
     with the same id, because several machines or members can push a session under that id.
     """
-    conditions = _IDS_CONDITION + (_OWNER_CONDITION if owner else "") + _ORDER_BY_TIME
+    conditions = _IDS_CONDITION_SQL + (_OWNER_CONDITION_SQL if owner else "") + _ORDER_BY_TIME_SQL
     matches = _query_sessions(
         db,
         conditions,
         {"ids": session_ids, "owner": owner},
         only_own=only_own,
-        max_sessions=_MAX_CANDIDATES,
+        max_sessions=_MAX_CANDIDATE_SESSIONS,
     )
     return [session for session in matches if owner in {"", session.owner}]
 
@@ -163,10 +163,10 @@ def find_team_session(locator: str, db: Database, *, only_own: bool = False) -> 
         locator,
         _query_sessions(
             db,
-            _LOCATOR_CONDITION + _ORDER_BY_MATCH,
+            _LOCATOR_CONDITION_SQL + _ORDER_BY_MATCH_SQL,
             values,
             only_own=only_own,
-            max_sessions=_MAX_CANDIDATES,
+            max_sessions=_MAX_CANDIDATE_SESSIONS,
         ),
     )
 
@@ -180,11 +180,13 @@ def _query_sessions(
     max_sessions: int,
 ) -> list[TeamSession]:
     matches: list[TeamSession] = []
-    for owner_condition in [_OWN_CONDITION] if only_own else [_OWN_CONDITION, _OTHERS_CONDITION]:
+    for owner_condition in (
+        [_OWN_CONDITION_SQL] if only_own else [_OWN_CONDITION_SQL, _OTHERS_CONDITION_SQL]
+    ):
         matches += db.fetch_rows(
             _SESSIONS_QUERY + owner_condition + conditions,
             {**values, "most": max_sessions},
-            _SESSION_FORMAT,
+            _SESSION_ROW_FORMAT,
         )
     return sorted(matches, key=lambda session: (session.ended, session.pushed), reverse=True)
 
@@ -267,7 +269,7 @@ def _select_best_matches(locator_text: str, sessions: list[TeamSession]) -> list
 def _is_id_or_prefix(locator_text: str) -> bool:
     """Check whether a text is a session id or the beginning of one, optionally after ``owner:``."""
     owner, _, name = locator_text.rpartition(":")
-    min_characters = MIN_ID_PREFIX_CHARACTERS if owner else _LISTED_ID_CHARACTERS
+    min_characters = MIN_ID_PREFIX_CHARACTERS if owner else _LISTED_ID_LENGTH
     return len(name) >= min_characters and is_session_id(name + _ID_PADDING[len(name) :])
 
 

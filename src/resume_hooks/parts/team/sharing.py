@@ -13,7 +13,7 @@ from typing import NamedTuple
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.connect import TeamFailed, translate_errors
 from resume_hooks.parts.team.cursor import (
-    cursor_folder,
+    find_cursor_folder,
     read_cursor,
     read_pushed_ids,
     record_forgotten_session,
@@ -22,7 +22,7 @@ from resume_hooks.parts.team.cursor import (
 from resume_hooks.parts.team.membership import get_joined_team
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession
-from resume_hooks.parts.team.team_file import read_team, team_folder_path
+from resume_hooks.parts.team.team_file import find_team_folder, read_team
 from resume_hooks.paths import Where, find_session, is_session_id, read_regular_file
 from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.sessions.locate import all_sessions
@@ -61,7 +61,7 @@ def fetch_project_readers(project: str, db: Database) -> ProjectReaders | None:
 def share_session(
     session: TeamSession, audience: str, until: datetime | None, db: Database
 ) -> None:
-    """Share a session with the team, with its project or with one member. ``until`` may limit the time.
+    """Share a session with the team, with its project or with one member. Access can end at ``until``.
 
     ``audience`` is ``"team"``, ``"project"`` or the login of a member. Raise TeamFailed.
     """
@@ -100,12 +100,15 @@ def queue_deletion(session_id: str, where: Where) -> str:
         return ""
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
-            os.path.join(team_folder_path(where), _REMOVAL_QUEUE_FOLDER, session_id), b"", where
+            os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER, session_id), b"", where
         )
-    return f"The team's server keeps the session until the next push, or until: resume-hooks team forget {session_id}"
+    return (
+        "The team's server keeps the session until the next push. To remove it now: resume-hooks "
+        f"team forget {session_id}"
+    )
 
 
-def queue_replacement(session_id: str, where: Where) -> str:
+def queue_replacement_push(session_id: str, where: Where) -> str:
     """Queue a scrubbed session, so that the next push replaces the server's copy.
 
     If the session was deleted and only its archived copy was scrubbed, the next push removes the
@@ -117,7 +120,7 @@ def queue_replacement(session_id: str, where: Where) -> str:
     if find_session(session_id, where) is None:
         with contextlib.suppress(OSError):
             state_file.replace_state_file(
-                os.path.join(team_folder_path(where), _REMOVAL_QUEUE_FOLDER, session_id),
+                os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER, session_id),
                 _ONLY_THIS_MACHINE_MARK,
                 where,
             )
@@ -132,13 +135,13 @@ def queue_replacement(session_id: str, where: Where) -> str:
 def has_queued_deletions(where: Where) -> bool:
     """Check whether the queue contains sessions that must be removed from the server."""
     return os.path.isdir(
-        queue := os.path.join(team_folder_path(where), _REMOVAL_QUEUE_FOLDER)
+        queue := os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER)
     ) and bool(os.listdir(queue))
 
 
 def forget_queued_sessions(db: Database, where: Where) -> list[str]:
     """Remove the queued sessions from the server, and return their ids."""
-    queue = os.path.join(team_folder_path(where), _REMOVAL_QUEUE_FOLDER)
+    queue = os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER)
     try:
         session_ids = []
         for name in sorted(os.listdir(queue)):
@@ -181,23 +184,25 @@ def find_expired_sessions(where: Where) -> tuple[list[str], int]:
     An expired session is a pushed session that is no longer on this machine. The employer sets the
     retention period in the client's managed settings. If none is set, return no ids and 0.
     """
-    days = read_managed_retention()[1]
-    if not days:
+    retention_days = read_managed_retention()[1]
+    if not retention_days:
         return [], 0
     local_ids = {session.session_id for session in all_sessions(where)} | {
         session.session_id for session in list_archived(where)
     }
-    return sorted(read_pushed_ids(where) - local_ids), days
+    return sorted(read_pushed_ids(where) - local_ids), retention_days
 
 
-def _remove_from_server(sessions: list[str], days: int, db: Database, where: Where) -> list[str]:
-    """Remove the copies of ``sessions`` that this machine pushed, if they are older than ``days`` days.
+def _remove_from_server(
+    sessions: list[str], retention_days: int, db: Database, where: Where
+) -> list[str]:
+    """Remove the copies of ``sessions`` that this machine pushed, if they are older than ``retention_days`` days.
 
     Return the ids of the sessions whose copies were removed.
     """
     if not sessions:
         return []
-    values = (sessions, get_joined_team(where).machine, days)
+    values = (sessions, get_joined_team(where).machine, retention_days)
     expired_ids = db.fetch_rows(
         "select gone from team.expire(%s, %s, %s) gone",
         values,
@@ -206,5 +211,5 @@ def _remove_from_server(sessions: list[str], days: int, db: Database, where: Whe
     # Ignore sessions that were not requested.
     removed_ids = [session_id for session_id in expired_ids if session_id in sessions]
     for session_id in removed_ids:
-        removal.remove_if_possible(cursor_folder(session_id, where), where.state)
+        removal.remove_if_possible(find_cursor_folder(session_id, where), where.state)
     return removed_ids

@@ -1,6 +1,6 @@
 """Fetch the chunks of session files from the server, decompress them and verify their digests.
 
-A chunk is fetched in slices, so that at most ``SLICE_BYTES`` of its bytes are in memory at a time,
+A chunk is fetched in slices, so that at most ``MAX_SLICE_BYTES`` of its bytes are in memory at a time,
 no matter which size the server states.
 """
 
@@ -17,7 +17,7 @@ from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.chunks import MAX_CHUNK_BYTES, MAX_LINE_BYTES
 from resume_hooks.parts.team.rows import Database, RowFormat
 
-SLICE_BYTES = 1024 * 1024
+MAX_SLICE_BYTES = 1024 * 1024
 """The maximum number of bytes to fetch or decompress in one step."""
 
 MAX_STORED_BYTES = MAX_LINE_BYTES + MAX_LINE_BYTES // 1000 + MAX_CHUNK_BYTES
@@ -32,7 +32,7 @@ class StoredChunk(NamedTuple):
     ``sha256`` is the digest of the lines.
     """
 
-    first_record: int
+    first_record_number: int
     record_count: int
     raw_bytes: int
     sha256: bytes
@@ -50,7 +50,7 @@ def parse_part_name(raw: bytes | None) -> str:
     return name
 
 
-STORED_CHUNK_FORMAT = RowFormat(
+STORED_CHUNK_ROW_FORMAT = RowFormat(
     StoredChunk,
     (
         rows.parse_count,
@@ -74,14 +74,14 @@ SizedChunk = TypeVar("SizedChunk", bound=_SizedChunk)
 
 
 def batch_chunks(chunks: Iterable[SizedChunk]) -> Iterator[list[SizedChunk]]:
-    """Yield the chunks in order, in batches whose compressed sizes add up to at most ``SLICE_BYTES``.
+    """Yield the chunks in order, in batches whose compressed sizes add up to at most ``MAX_SLICE_BYTES``.
 
     A larger chunk is a batch of its own.
     """
     batch: list[SizedChunk] = []
     batch_bytes = 0
     for chunk in chunks:
-        if batch and batch_bytes + chunk.stored_bytes > SLICE_BYTES:
+        if batch and batch_bytes + chunk.stored_bytes > MAX_SLICE_BYTES:
             yield batch
             batch, batch_bytes = [], 0
         batch.append(chunk)
@@ -93,7 +93,7 @@ def batch_chunks(chunks: Iterable[SizedChunk]) -> Iterator[list[SizedChunk]]:
 def fetch_small_chunks(
     addresses: list[tuple[int, int]], db: Database
 ) -> dict[tuple[int, int], bytes]:
-    """Return the compressed bytes of several chunks with at most ``SLICE_BYTES`` bytes each, by address.
+    """Return the compressed bytes of several chunks with at most ``MAX_SLICE_BYTES`` bytes each, by address.
 
     A chunk's address consists of the row id of its file and the number of its first record.
     """
@@ -103,40 +103,43 @@ def fetch_small_chunks(
         " join team.chunk c on c.part = q.part and c.first = q.first"
     )
     values = (
-        SLICE_BYTES,
+        MAX_SLICE_BYTES,
         [part_row for part_row, _ in addresses],
-        [first_record for _, first_record in addresses],
+        [first_record_number for _, first_record_number in addresses],
     )
     rows_of_pieces = db.fetch_rows(
         query,
         values,
         RowFormat(
             _PackedChunk,
-            (rows.parse_row_number, rows.parse_count, rows.make_bytes_parser(SLICE_BYTES)),
+            (rows.parse_row_number, rows.parse_count, rows.make_bytes_parser(MAX_SLICE_BYTES)),
         ),
     )
-    return {(part_row, first_record): data for part_row, first_record, data in rows_of_pieces}
+    return {
+        (part_row, first_record_number): data
+        for part_row, first_record_number, data in rows_of_pieces
+    }
 
 
 class _PackedChunk(NamedTuple):
     part_row: int
-    first_record: int
+    first_record_number: int
     data: bytes
 
 
 def fetch_slices(
-    part_row: int, first_record: int, stored_bytes: int, db: Database
+    part_row: int, first_record_number: int, stored_bytes: int, db: Database
 ) -> Iterator[bytes]:
-    """Yield the compressed bytes of a chunk of any size, ``SLICE_BYTES`` bytes at a time.
+    """Yield the compressed bytes of a chunk of any size, ``MAX_SLICE_BYTES`` bytes at a time.
 
     Raise ImportFailed if the server sends fewer than ``stored_bytes`` bytes.
     """
     query = "select substring(data from %s for %s) from team.chunk where part = %s and first = %s"
-    for start in range(0, stored_bytes, SLICE_BYTES):
+    for start in range(0, stored_bytes, MAX_SLICE_BYTES):
         data = db.fetch_value(
             query,
-            (start + 1, SLICE_BYTES, part_row, first_record),
-            rows.make_bytes_parser(SLICE_BYTES, 1),
+            (start + 1, MAX_SLICE_BYTES, part_row, first_record_number),
+            rows.make_bytes_parser(MAX_SLICE_BYTES, 1),
         )
         if data is None:
             raise build_damage_error()
@@ -155,7 +158,7 @@ def unpack_lines(slices: Iterable[bytes], raw_bytes: int, sha256: bytes) -> Iter
         remaining_bytes = packed_slice
         while remaining_bytes:
             try:
-                body = decompressor.decompress(remaining_bytes, SLICE_BYTES)
+                body = decompressor.decompress(remaining_bytes, MAX_SLICE_BYTES)
             except zlib.error as error:
                 raise build_damage_error() from error
             byte_count += len(body)

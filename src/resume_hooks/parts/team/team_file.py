@@ -26,7 +26,7 @@ The file's modification time is the time of the last attempt to push. To find ou
 turn, a hook only checks whether this file exists.
 """
 
-_LAST_PUSH_FILE = "last"
+_LAST_PUSH_FILE_NAME = "last"
 """The name of an empty file whose modification time is the time of the last successful push."""
 
 FAILURE_FILE, UNREPORTED_FILE = "failing.json", "untold"
@@ -36,7 +36,7 @@ The first file contains the reason for the failure. The second file is empty. It
 session start has reported the failure, and the hook's shell script checks for it.
 """
 
-LONG_FAILURE_SECONDS = 24 * 60 * 60
+MIN_REPORTED_FAILURE_SECONDS = 24 * 60 * 60
 """The number of seconds for which the server must be unreachable before a session start reports it.
 """
 
@@ -81,7 +81,7 @@ class PushFailure(NamedTuple):
         return f"{waiting_text} to be pushed to the team since {start_text} UTC: {self.reason}"
 
 
-def team_folder_path(where: Where) -> str:
+def find_team_folder(where: Where) -> str:
     """Return the path of the folder with the files of the team."""
     return os.path.join(where.state, TEAM_FOLDER)
 
@@ -92,7 +92,7 @@ def read_team(where: Where) -> Optional[Team]:
     Also return None if the state folder is in the project, because the project's own settings may
     have chosen this folder.
     """
-    row = read_json_object(os.path.join(team_folder_path(where), TEAM_FILE))
+    row = read_json_object(os.path.join(find_team_folder(where), TEAM_FILE))
     service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
     if row.get("version") != TEAM_FILE_VERSION or not all(
         isinstance(text, str) and text for text in (service, login, machine)
@@ -111,7 +111,7 @@ def read_team(where: Where) -> Optional[Team]:
 
 def read_failure(where: Where) -> Optional[PushFailure]:
     """Return the recorded failure of pushes, or None if no failure is recorded."""
-    row = read_json_object(os.path.join(team_folder_path(where), FAILURE_FILE))
+    row = read_json_object(os.path.join(find_team_folder(where), FAILURE_FILE))
     try:
         start_time, sessions = int(row["since"]), int(row["sessions"])
         datetime.fromtimestamp(start_time, timezone.utc)
@@ -123,26 +123,27 @@ def read_failure(where: Where) -> Optional[PushFailure]:
 
 
 def record_failure(
-    error: Tuple[str, str], sessions: int, where: Where, *, report_at_once: bool
+    error: Tuple[str, str], unsent_count: int, where: Where, *, report_at_once: bool
 ) -> None:
     """Record the reason for a failed push, and what the user can do about it. Raise OSError.
 
-    ``error`` consists of these two texts. If ``report_at_once`` is true, the next session start
-    reports the failure. Otherwise, session starts report it only if pushes have failed for
-    ``LONG_FAILURE_SECONDS``. Each failure is reported only once.
+    ``error`` consists of these two texts, and ``unsent_count`` is the number of unsent sessions. If
+    ``report_at_once`` is true, the next session start reports the failure. Otherwise, session
+    starts report it only if pushes have failed for ``MIN_REPORTED_FAILURE_SECONDS``. Each failure
+    is reported only once.
     """
     previous_failure, now = read_failure(where), int(time.time())
     failure = PushFailure(
         min(previous_failure.start_time, now) if previous_failure else now,
-        sessions,
+        unsent_count,
         *error,
         is_reported=bool(previous_failure and previous_failure.is_reported),
     )
     if not failure.is_reported and (
-        report_at_once or now - failure.start_time >= LONG_FAILURE_SECONDS
+        report_at_once or now - failure.start_time >= MIN_REPORTED_FAILURE_SECONDS
     ):
         state_file.replace_state_file(
-            os.path.join(team_folder_path(where), UNREPORTED_FILE), b"", where
+            os.path.join(find_team_folder(where), UNREPORTED_FILE), b"", where
         )
         failure = failure._replace(is_reported=True)
     fields = {
@@ -153,7 +154,7 @@ def record_failure(
         "told": failure.is_reported,
     }
     state_file.replace_state_file(
-        os.path.join(team_folder_path(where), FAILURE_FILE),
+        os.path.join(find_team_folder(where), FAILURE_FILE),
         json.dumps(fields).encode() + b"\n",
         where,
     )
@@ -163,16 +164,16 @@ def record_push(where: Where) -> None:
     """Record the time of a successful push, and remove the record of a failure."""
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
-            os.path.join(team_folder_path(where), _LAST_PUSH_FILE), b"", where
+            os.path.join(find_team_folder(where), _LAST_PUSH_FILE_NAME), b"", where
         )
     for name in (UNREPORTED_FILE, FAILURE_FILE):
-        removal.remove_if_possible(os.path.join(team_folder_path(where), name), where.state)
+        removal.remove_if_possible(os.path.join(find_team_folder(where), name), where.state)
 
 
 def format_last_push(where: Where) -> str:
     """Return the time of the last successful push, or ``"never"``."""
     try:
-        timestamp = os.stat(os.path.join(team_folder_path(where), _LAST_PUSH_FILE)).st_mtime
+        timestamp = os.stat(os.path.join(find_team_folder(where), _LAST_PUSH_FILE_NAME)).st_mtime
     except OSError:
         return "never"
     return f"{datetime.fromtimestamp(timestamp, timezone.utc):%Y-%m-%d %H:%M} UTC"
@@ -184,7 +185,7 @@ def report_push_failure(where: Where) -> str:
     Later session starts will not report the failure again.
     """
     try:
-        removal.remove_file(os.path.join(team_folder_path(where), UNREPORTED_FILE), where.state)
+        removal.remove_file(os.path.join(find_team_folder(where), UNREPORTED_FILE), where.state)
     except OSError:
         return ""
     failure = read_failure(where)

@@ -18,12 +18,12 @@ from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.chunks import quote_word
 from resume_hooks.parts.team.connect import suppress_answer_timeout
 from resume_hooks.parts.team.read_turns import (
-    HITS_PER_READ,
+    TURNS_PER_READ,
     MatchingTurn,
     TeamHit,
     TurnReader,
     balance_items_by_member,
-    maximum_per_member,
+    compute_max_per_member,
 )
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.search.index.tokenize import stem_word
@@ -50,7 +50,7 @@ _FIND_TURNS_QUERY = (
     "select session::text, part::text, record::text, extract(epoch from at)::float8::text, rank::text, said_by::text,"
     " mine::text from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s, %s::timestamptz, %s::name[])"
 )
-_TURN_FORMAT = RowFormat(
+_TURN_ROW_FORMAT = RowFormat(
     MatchingTurn,
     (
         columns.parse_row_number, columns.parse_row_number, columns.parse_count,
@@ -83,16 +83,16 @@ class SearchScope(NamedTuple):
     project: str = ""
 
 
-ALL_TURNS = SearchScope()
+ALL_TURNS_SCOPE = SearchScope()
 
 
 def search_team(
-    words: Sequence[str], db: Database, scope: SearchScope = ALL_TURNS, *, max_hits: int
+    words: Sequence[str], db: Database, scope: SearchScope = ALL_TURNS_SCOPE, *, max_hits: int
 ) -> SearchResult:
     """Return the best ``max_hits`` hits. Raise UsageError if the query has no searchable words."""
     query = parse_query(words)
     queries = build_queries(query)
-    search = _Search(query, db, scope, max_hits)
+    search = _TeamSearch(query, db, scope, max_hits)
     result = search.run(queries)
     others_fill_result = len(result.hits) >= max_hits and not any(hit.is_own for hit in result.hits)
     if (
@@ -102,13 +102,13 @@ def search_team(
     ):
         return result
     # Turns of other members may have displaced your own, so search only your own turns.
-    own_result = _Search(query, db, scope._replace(only_own=True), max_hits).run(
+    own_result = _TeamSearch(query, db, scope._replace(only_own=True), max_hits).run(
         queries[: search.query_count]
     )
     return result._replace(hits=_select_best_hits([*result.hits, *own_result.hits], max_hits))
 
 
-class _Search:
+class _TeamSearch:
     """Requests turns until there are enough hits from several members.
 
     ``query_count`` is the number of queries that were sent. ``stopped_early`` is true if the search
@@ -144,7 +144,7 @@ class _Search:
                 self._add_hits(query, query_hits)
             hits = [*hits, *_select_best_hits(query_hits, self._max_hits - len(hits))]
             if len(hits) >= self._max_hits or (
-                not self._has_phrases and self._read_turn_count >= self._max_hits
+                not self._has_phrases and self._searched_turn_count >= self._max_hits
             ):
                 break
         return SearchResult(
@@ -153,7 +153,7 @@ class _Search:
         )
 
     @property
-    def _read_turn_count(self) -> int:
+    def _searched_turn_count(self) -> int:
         """The number of turns that were read.
 
         Turns whose text lacks the words are counted only if the search contains a phrase.
@@ -174,7 +174,7 @@ class _Search:
                 or self._db.has_passed_deadline()
             ):
                 break
-            earlier_turns, is_full_page = self._fetch_page(
+            earlier_turns, is_full_page = self._fetch_turns_before(
                 query,
                 end_time,
                 [
@@ -190,14 +190,14 @@ class _Search:
                 if turn[1:3] not in self._seen_turns
             ]
             self._seen_turns.update(turn[1:3] for turn in new_turns)
-            read_limit = max(HITS_PER_READ, self._max_hits)
+            read_limit = max(TURNS_PER_READ, self._max_hits)
             hits += self._reader.read_hits(
                 balance_items_by_member(new_turns, read_limit),
                 read_limit,
                 is_exact=not self._has_phrases,
             )
             is_last_page = not (is_full_page and earlier_turns)
-            has_read_enough = self._read_turn_count >= _MAX_READ_TURNS or page == _MAX_PAGES
+            has_read_enough = self._searched_turn_count >= _MAX_READ_TURNS or page == _MAX_PAGES
             self.stopped_early = self.stopped_early or (has_read_enough and not is_last_page)
             self._has_unread_turns = self._has_phrases and not is_last_page and has_read_enough
             if is_last_page or has_read_enough:
@@ -211,7 +211,7 @@ class _Search:
                     _MIN_TIME_STEP
                 )
 
-    def _fetch_page(
+    def _fetch_turns_before(
         self, query: str, end_time: datetime, excluded_owners: list[str]
     ) -> tuple[list[MatchingTurn], bool]:
         """Return a page of turns before ``end_time``, and whether there may be older turns that match."""
@@ -226,7 +226,7 @@ class _Search:
             end_time,
             excluded_owners,
         )
-        turns = self._db.fetch_rows(_FIND_TURNS_QUERY, values, _TURN_FORMAT)
+        turns = self._db.fetch_rows(_FIND_TURNS_QUERY, values, _TURN_ROW_FORMAT)
         earlier_turns = [turn for turn in turns if turn.start_time < end_time]
         self._db.refused_row_count += len(turns) - len(earlier_turns)
         return earlier_turns, len(
@@ -249,7 +249,7 @@ def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
 
 
 def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
-    """Count the hits: all your own, and at most ``maximum_per_member`` of each other member."""
+    """Count the hits: all your own, and at most ``compute_max_per_member`` of each other member."""
     own_references = {hit.reference for hit in hits if hit.is_own}
     turns = set()
     for hit in hits:
@@ -257,7 +257,7 @@ def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
             turns.add((hit.owner, hit.reference))
     owner_counts = Counter(owner for owner, _ in turns)
     return len(own_references) + sum(
-        min(count, maximum_per_member(max_hits)) for count in owner_counts.values()
+        min(count, compute_max_per_member(max_hits)) for count in owner_counts.values()
     )
 
 

@@ -48,7 +48,7 @@ from resume_hooks.system.text import format_count
 if TYPE_CHECKING:  # Not imported at run time because the import takes 80 ms.
     from resume_hooks.parts.team.pushing import PushResult
 
-_MORE_SESSIONS_NOTES = [
+_OLDER_SESSIONS_NOTES = [
     (
         "Only the latest sessions are listed. There may be more. Every action also accepts the id or title of an "
         "older session."
@@ -126,10 +126,12 @@ def _push_sessions(
     return results
 
 
-def _make_slow_push_error(session: SessionFile, done_count: int, count: int) -> TeamFailed:
+def _make_slow_push_error(
+    session: SessionFile, pushed_count: int, session_count: int
+) -> TeamFailed:
     return TeamFailed(
         f"The team's server took more than {MAX_PUSH_SECONDS:.0f} seconds for {session.session_id}; "
-        f"pushed before it: {done_count:,} of {format_count(count, 'session')}",
+        f"sessions pushed before that: {pushed_count:,} of {session_count:,}",
         "Check the network and the server, and run the command again: it continues where it stopped.",
     )
 
@@ -171,7 +173,7 @@ def print_sessions(options: SessionsOptions) -> None:
         team_sessions = list_team_sessions(db, only_own=options.mine)
     notes = [
         *db.notes,
-        *(_MORE_SESSIONS_NOTES if len(team_sessions) >= MAX_LISTED_SESSIONS else []),
+        *(_OLDER_SESSIONS_NOTES if len(team_sessions) >= MAX_LISTED_SESSIONS else []),
     ]
     print_team_answer(
         options, {"sessions": team_sessions}, lambda: format_sessions(team_sessions), notes
@@ -238,7 +240,8 @@ def share_own_session(options: ShareOptions) -> None:
     """Share one of your sessions with the team, its project or a member."""
     if options.until and options.whom in {"project", "team"}:
         raise UsageError(
-            "--until is for a single member", "Unshare the session to end access for all."
+            "--until works only when sharing with a single member",
+            "Unshare the session to end access for all.",
         )
     until = parse_time_option(options.until) if options.until else None
     _change_own_session(

@@ -36,11 +36,11 @@ def create_schema(options: InitOptions) -> None:
     """Create or upgrade the team's database schema, or print the SQL that would do so."""
     service, version = validate_service(options.service), 0
     if options.upgrade:
-        with connect_to_team(service, any_version=True) as db:
+        with connect_to_team(service, allows_any_version=True) as db:
             version = read_schema_version(db)
     sql = read_schema_sql(version)
     if sql and not options.sql:
-        with connect_to_team(service, any_version=True) as db, db.transaction():
+        with connect_to_team(service, allows_any_version=True) as db, db.transaction():
             if not version and db.fetch_value(
                 "select (to_regclass('team.about') is not null)::text", (), rows.parse_boolean
             ):
@@ -52,7 +52,7 @@ def create_schema(options: InitOptions) -> None:
             db.run_statement(sql)
     if options.upgrade:
         # This raises an error if the schema version of the database is too new.
-        with connect_to_team(service, any_version=options.sql):
+        with connect_to_team(service, allows_any_version=options.sql):
             if sql:
                 text = f"The database has schema version {SCHEMA_VERSION} now."
             else:
@@ -102,7 +102,7 @@ def print_or_change_projects(options: ProjectsOptions) -> None:
         if change == "add":
             with connect_to_team(team.service) as db:
                 first_owner = db.fetch_value(
-                    "select team.project_add(%s)::text", (key,), rows.parse_login_or_none
+                    "select team.project_add(%s)::text", (key,), rows.parse_login_or_empty
                 )
                 is_member = bool(first_owner) and sharing.fetch_project_readers(key, db) is not None
             if is_member:
@@ -177,7 +177,7 @@ class _LockedSessions(NamedTuple):
 def _describe_unfinished_transaction(locked_sessions: _LockedSessions) -> str:
     session_count = format_count(locked_sessions.session_count, "session")
     return (
-        f"\nAn open transaction locks {session_count}: end it, and repeat this for "
+        f"\nAn open transaction locks {session_count}. End the transaction, and repeat this command for "
         f"'{locked_sessions.login}'."
     )
 
