@@ -95,7 +95,9 @@ if TYPE_CHECKING:
         resume_hooks.parts.moved.rehome.format_start_line_after_search
     )
     fits(questions.needs_driver)(resume_hooks.parts.team.team_file.read_team)
-    fits(questions.note_on_lost_sessions)(resume_hooks.parts.lost.strategy.note_on_earlier_losses)
+    fits(questions.note_on_lost_sessions)(
+        resume_hooks.parts.lost.strategy.build_note_on_lost_sessions
+    )
     fits(questions.note_on_other_sessions)(
         resume_hooks.parts.moved.rehome.format_other_sessions_note
     )

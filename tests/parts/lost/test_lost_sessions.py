@@ -16,7 +16,7 @@ import pytest
 
 from resume_hooks.archive.vault import permission
 from resume_hooks.parts.lost import history
-from resume_hooks.parts.lost.strategy import describe_lost_prompts, note_on_earlier_losses
+from resume_hooks.parts.lost.strategy import build_note_on_lost_sessions, describe_lost_prompts
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import list_all_transcripts, store_of_agents
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
@@ -216,7 +216,7 @@ def test_a_start_hook_does_not_read_a_large_history(
         describe_lost_prompts(config_home.where, is_user_waiting=True)
         == "2 prompts of 1 lost session still exist"
     )
-    assert note_on_earlier_losses(config_home.where).startswith(
+    assert build_note_on_lost_sessions(config_home.where).startswith(
         "2 prompts of 1 lost session still exist; list them: "
     )
 

@@ -23,5 +23,5 @@ PART = Part(
         ),
     ),
     checks=(Check("prompts", "strategy:check_lost_prompts", insert_before="giants"),),
-    answers=(Answer(questions.note_on_lost_sessions, "strategy:note_on_earlier_losses"),),
+    answers=(Answer(questions.note_on_lost_sessions, "strategy:build_note_on_lost_sessions"),),
 )

@@ -19,7 +19,7 @@ from resume_hooks.paths import Where, is_session_id, open_regular, read_bytes_at
 from resume_hooks.storage import state_file
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
-HISTORY_FILE = "history.jsonl"
+HISTORY_FILE_NAME = "history.jsonl"
 # The client's folder for long pasted texts, which the client deletes after its retention period.
 PASTES_FOLDER = "paste-cache"
 
@@ -32,7 +32,7 @@ read again the next time."""
 
 # Number of bytes before the end of the last reading that are included in a checksum. If the
 # checksum is unchanged, the file was only appended to.
-_CHECKSUM_BYTES = 4_096
+_CHECKSUM_BYTE_COUNT = 4_096
 _NOTE_VERSION = 2
 _MAX_TIME_MILLISECONDS = 253_402_300_799_000  # The last millisecond that a date can represent.
 _COMMAND_ENTRY_PATTERN = re.compile(
@@ -93,8 +93,8 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
     was rewritten, the result may not contain earlier sessions. Raise OSError if the history cannot
     be read.
     """
-    with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
-        inode, start_offset, checksum, sessions = _read_note(note_path)
+    with open_regular(os.path.join(where.config, HISTORY_FILE_NAME)) as stream:
+        inode, start_offset, checksum, sessions = _read_progress_note(note_path)
         has_only_grown = inode == os.fstat(
             stream.fileno()
         ).st_ino and checksum == _compute_checksum(stream, start_offset)
@@ -134,15 +134,15 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
         return sessions, has_only_grown
 
 
-def read_entries(sessions: Container[str], where: Where) -> Iterator[HistoryEntry]:
+def read_entries(session_ids: Container[str], where: Where) -> Iterator[HistoryEntry]:
     """Yield the entries of the given sessions in order. Raise OSError if the history cannot be read."""
-    with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
+    with open_regular(os.path.join(where.config, HISTORY_FILE_NAME)) as stream:
         for line in stream:
             # This check takes a tenth of the time of parsing.
             match = _SESSION_FIELD_PATTERN.search(line)
-            if match and match[1].decode() in sessions and line.endswith(b"\n"):
+            if match and match[1].decode() in session_ids and line.endswith(b"\n"):
                 entry = _parse_entry(parse_record(line) or {})
-                if entry is not None and entry.session_id in sessions:
+                if entry is not None and entry.session_id in session_ids:
                     yield entry
 
 
@@ -192,7 +192,7 @@ def _read_paste(paste: Record, where: Where) -> str:
         return ""
 
 
-def _read_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
+def _read_progress_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
     """Return the inode, the end offset, the checksum and the sessions that the last reading recorded.
 
     Return zeros and no sessions if there was no earlier reading.
@@ -210,8 +210,8 @@ def _read_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
 
 
 def _compute_checksum(stream: BinaryIO, end_offset: int) -> int:
-    """Return a checksum of the last ``_CHECKSUM_BYTES`` bytes before ``end_offset``."""
-    start = max(0, end_offset - _CHECKSUM_BYTES)
+    """Return a checksum of the last ``_CHECKSUM_BYTE_COUNT`` bytes before ``end_offset``."""
+    start = max(0, end_offset - _CHECKSUM_BYTE_COUNT)
     return zlib.crc32(
         read_bytes_at(stream.fileno(), end_offset - start, start), end_offset & 0xFFFFFFFF
     )

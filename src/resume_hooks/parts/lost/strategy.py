@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.parts.lost.history import HISTORY_FILE as HISTORY
+from resume_hooks.parts.lost.history import HISTORY_FILE_NAME as HISTORY
 from resume_hooks.parts.lost.history import HistoryEntry, SessionPrompts, read_entries, read_history
 from resume_hooks.paths import (
     TRANSCRIPT_SUFFIX,
@@ -75,7 +75,7 @@ class LostPrompts(Claude):
 
     @cached_property
     def store(self) -> SessionStore:
-        """The sessions, grouped by the project of their prompts."""
+        """The lost sessions, grouped by the project in which their prompts were typed."""
         return LostSessions(self)
 
     @cached_property
@@ -334,7 +334,7 @@ def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str
     return ""
 
 
-def note_on_earlier_losses(where: Where) -> str:
+def build_note_on_lost_sessions(where: Where) -> str:
     """Return a note about lost sessions, which is shown once at the start of a session.
 
     Return ``""`` if there are no lost sessions.
@@ -356,4 +356,4 @@ def check_lost_prompts(_: str) -> Finding:
         return ok_finding(
             f"{description}, in history.jsonl; search finds them, {lists} lists them", "found"
         )
-    return ok_finding("no lost session has prompts left")
+    return ok_finding("no prompts of lost sessions were found")

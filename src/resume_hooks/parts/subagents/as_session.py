@@ -42,16 +42,17 @@ from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import get_string, parse_record, prompt_text
 from resume_hooks.transcripts.turns import opens_turn
 
-NAME_PATTERN = re.compile(r"agent-[\w.-]{1,200}")
+SUBAGENT_NAME_PATTERN = re.compile(r"agent-[\w.-]{1,200}")
 """Matches the names of sub-agents that clients use."""
 
-SUBAGENT_FIELDS = frozenset({"agentId", "agentName", "teamName"})
+SUBAGENT_FIELD_NAMES = frozenset({"agentId", "agentName", "teamName"})
 """The fields by which a client recognises a record of a sub-agent or of a team member."""
 
 _SIDECHAIN_FIELD = b'"isSidechain":true'
 _INVALID_ID_CHARACTERS_PATTERN = re.compile(r"[^A-Za-z0-9-]")
 _MAX_ID_CHARACTERS = 100
-# If a sub-agent has no id, its id consists of this number of characters from its first record's id.
+# The client gave some sub-agents no id. Their id is made of this number of characters from the
+# beginning of their first record's id.
 _SHORT_ID_CHARACTERS = 8
 
 
@@ -82,7 +83,7 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
             if record is None or record.get("isSidechain") is not True:
                 continue
             uuid, begins_turn = get_string(record, "uuid"), opens_turn(record, is_subagent=True)
-            # A sub-agent's records may continue after records of the session.
+            # The session's own records can stand between the records of a sub-agent.
             known_name = owner_names.get(get_string(record, "parentUuid")) or (
                 "" if begins_turn else name
             )
@@ -149,7 +150,7 @@ def _find_named_subagent(
             raise
         return inline_match[0], inline_match[1].name, inline_match[1].line_numbers
     name = subagent_name(session.path)
-    if name and NAME_PATTERN.fullmatch(name) and HeadTail(session.path).is_sidechain:
+    if name and SUBAGENT_NAME_PATTERN.fullmatch(name) and HeadTail(session.path).is_sidechain:
         return (session, name, None)
     return None
 
@@ -212,7 +213,7 @@ def _copy_subagent(
 
 
 def _convert_subagent_lines(path: str, line_numbers: Container[int] | None) -> Iterator[bytes]:
-    """Yield the lines of a sub-agent as lines of a session, with a blank line for every other line.
+    """Yield the lines of a sub-agent as lines of a session, and any other line as a blank line.
 
     ``line_numbers`` are the numbers of the sub-agent's lines, or None for all lines. Raise
     SessionNotFound if the file was deleted.
@@ -226,7 +227,7 @@ def _convert_subagent_lines(path: str, line_numbers: Container[int] | None) -> I
             if record is not None and record.get("isSidechain"):
                 fields = {}
                 for key, value in record.items():
-                    if key not in SUBAGENT_FIELDS:
+                    if key not in SUBAGENT_FIELD_NAMES:
                         fields[key] = value
                 yield encode_record({**fields, "isSidechain": False}) + b"\n"
             else:
