@@ -311,7 +311,7 @@ def test_import_prints_how_to_continue_a_bundle(cli: Cli, bundle_of_two_sessions
     done = cli("import", str(bundle_of_two_sessions))
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
-    for part in ("brought in", "only their conversations", "in Claude Code", "/resume "):
+    for part in ("brought in", "only the conversations", "in Claude Code", "/resume "):
         assert part in text
     again = cli("import", str(bundle_of_two_sessions))
     assert again.stdout.count(b"known") == 2
