@@ -404,7 +404,7 @@ def test_a_missing_setting_of_the_connection_is_named(said: str, way: str) -> No
 def test_join_accepts_only_a_service_name(given: str, tmp_path: Path) -> None:
     """``join`` refuses an address or a password before it connects."""
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
-    with pytest.raises(UsageError, match="never by an address or a password"):
+    with pytest.raises(UsageError, match="never an address or a password"):
         join_team(given, home.where)
 
 
