@@ -70,5 +70,5 @@ def test_the_store_returns_any_text_unchanged(alice: Machine, mallory: Machine) 
 
 def test_the_store_accepts_only_a_service_name() -> None:
     """The store refuses an address with a password."""
-    with pytest.raises(Exception, match="never by an address or a password"):
+    with pytest.raises(Exception, match="never an address or a password"):
         PostgresSessionStore("host=x password=y")

@@ -438,7 +438,7 @@ def test_sessions_in_an_open_transaction_are_reported(
         db.run_statement("select team.share(%s, 't', '', null)", (CHILD_ID,))
         said = admins.run("team", "member", "remove", "bob", "--yes")
     held = re.fullmatch(
-        r"bob is removed. Sessions: 1.\nAn open transaction locks 1 session: .* for '(bob \(left, \d+\))'.\n",
+        r"bob is removed. Sessions: 1.\nAn open transaction locks 1 session\. .* for '(bob \(left, \d+\))'.\n",
         said,
     )
     assert held
