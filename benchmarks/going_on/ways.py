@@ -110,7 +110,7 @@ def result_of_file(path: Path, before: Remainder | None, parent: Path) -> Remain
     parsed = [
         record
         for node in transcript.chain
-        if (record := records.parse_record(raw[node.number])) is not None
+        if (record := records.parse_record(raw[node.line_number])) is not None
     ]
     text = collapse_spaces(
         "\n".join(

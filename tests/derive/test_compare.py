@@ -300,11 +300,11 @@ def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> No
     """The percentage uses the window that the user set, like the notice above the prompt."""
     (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
     found = compare_at(config_home, bulky_session(), 200)
-    assert (found.context.percent, found.context.limit) == (92, 120_000)
+    assert (found.context.percent, found.context.usable_tokens) == (92, 120_000)
     context_notice.store_window(SESSION, 200_000)
     assert (
         context_notice.band_reply(SESSION, found.ends.path, 110_300)["window"]
-        == found.context.limit
+        == found.context.usable_tokens
     )
     assert found.context.compacts_at_once
     assert found.recommendation == TRIM
@@ -354,7 +354,7 @@ def test_every_session_of_the_corpus_is_compared(
             compare_strategies(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
         return
     cold = compare_strategies(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
-    answered = cold.traffic.last_ms
+    answered = cold.traffic.last_time_ms
     warm = compare_strategies(
         SessionFile(SESSION, file, 0, 0),
         config_home.where,

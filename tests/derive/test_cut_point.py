@@ -357,7 +357,7 @@ def test_no_cut_splits_a_call_from_its_result(
     """No cut separates a call from its result, and a cut at a record always keeps the record."""
     transcript = scan_records(tmp_path_factory.mktemp("cut"), rows)
     place = data.draw(st.integers(0, len(rows) - 1))
-    answered = {answer for node in transcript.chain for answer in node.results}
+    answered = {answer for node in transcript.chain for answer in node.answered_call_ids}
     selectors: list[CutSelector] = [
         CutAtRecord(place),
         CutAtRecord(f"n{place}"),
@@ -375,4 +375,4 @@ def test_no_cut_splits_a_call_from_its_result(
         if found.move_direction >= 0 and not isinstance(selector, CutBeforeInstant):
             assert f"n{place}" in {node.uuid for node in found.nodes}
         if isinstance(selector, CutBeforeInstant):
-            assert all(node.number < place for node in found.nodes)
+            assert all(node.line_number < place for node in found.nodes)

@@ -486,7 +486,7 @@ def test_every_case_can_be_forked_at_every_record(config_home: ConfigHome, case:
     """Each case of the test data can be forked at each record with valid checks, or the fork is refused."""
     path = write_lines(config_home, case.records)
     for node in scan_transcript(path).nodes:
-        made = fork_at_line(path, node.number)
+        made = fork_at_line(path, node.line_number)
         if made is not None:
             assert all(check.ok for check in made.checks)
             assert (
@@ -515,7 +515,7 @@ def test_every_session_of_the_corpus_can_be_forked(
     assert fork_contents(again.file, own) == fork_contents(whole.file, own)
     chance = random.Random(real_session.name)
     for node in chance.sample(row.nodes, min(3, len(row.nodes))):
-        if not (made := fork_at_line(str(path), node.number)):
+        if not (made := fork_at_line(str(path), node.line_number)):
             continue
         assert defects_of_file(made.file) <= known
         assert node.uuid in {one.uuid for one in scan_transcript(made.file).chain} or made.warnings

@@ -132,7 +132,7 @@ class SimulatedClient:
         scanned = plan.scan_session(session_file(str(self.path)))
         nodes = [node for node in scanned.transcript.chain if node.is_message]
         shown = [
-            ShownMessage(node.uuid, node.kind, tuple(node.calls), tuple(node.results))
+            ShownMessage(node.uuid, node.kind, tuple(node.call_ids), tuple(node.answered_call_ids))
             for node in nodes
         ]
         decided = in_client.plan_trim_in_client(scanned, shown, Options(), self.where)
@@ -169,8 +169,8 @@ class SimulatedClient:
         """Go back to before the last prompt, if there is a prompt, and append a turn."""
         chain = scan_transcript(str(self.path)).chain
         last = next((node for node in reversed(chain) if node.is_prompt), None)
-        if last is not None and last.parent is not None:
-            self.parent = last.parent
+        if last is not None and last.parent_uuid is not None:
+            self.parent = last.parent_uuid
         self.prompt()
 
     def open_child(self, path: str) -> None:

@@ -269,7 +269,7 @@ def test_a_notice_of_another_tool_leads_to_the_original(
         == f"{parent}:0"
     )
     written = assistant([call("c1", "Write", content=notice.format(parent))], uuid="r1")
-    assert [origin.record for origin in find_origins(written)] == [0]
+    assert [origin.line_number for origin in find_origins(written)] == [0]
 
 
 def test_an_original_is_found_in_a_backup_of_another_tool(

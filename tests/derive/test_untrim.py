@@ -275,7 +275,7 @@ def test_untrim_restores_only_named_records(config_home: ConfigHome, parent: str
     numbers = trimmed_lines(child)
     receipt = write_untrimmed_child(child, config_home, numbers[:2])
     whole, cut, back = live_contents(parent), live_contents(child), live_contents(receipt.file)
-    uuids = [node.uuid for node in scan_transcript(child).nodes if node.number in numbers]
+    uuids = [node.uuid for node in scan_transcript(child).nodes if node.line_number in numbers]
     assert [back[uuid] == whole[uuid] for uuid in uuids] == [
         True,
         True,
@@ -349,7 +349,9 @@ def test_untrim_restores_contents_of_several_trims(config_home: ConfigHome, pare
     assert {original.session_id for original in originals} == {SESSION, Path(first).stem}
     lost = {row.record for row in decided.missing_originals}
     assert lost == {
-        node.number for node in reading.trimmed_nodes if node.uuid in {"u0", "a1", "a4", "t6", "a7"}
+        node.line_number
+        for node in reading.trimmed_nodes
+        if node.uuid in {"u0", "a1", "a4", "t6", "a7"}
     }
 
 

@@ -140,7 +140,7 @@ def dropped_texts(decided: TrimPlan) -> Iterator[str]:
     transcript = scan_transcript(chain_rewrite(decided).source_path)
     nodes = {node.number: node for node in transcript.chain}
     for choice in decided.choices:
-        value: Any = transcript.read_record(nodes[choice.piece.number])
+        value: Any = transcript.read_record(nodes[choice.piece.line_number])
         for key in choice.piece.address:
             value = value[key]
         if choice.piece.kind == MEDIA_PIECE:

@@ -46,7 +46,12 @@ def module_messages(path: Path) -> list[dict[str, Any]]:
     """Return the messages of a session in the form in which the client's module sends them."""
     nodes = (node for node in scan_transcript(str(path)).chain if node.is_message)
     return [
-        {"handle": n.uuid, "role": n.kind, "calls": [*n.calls], "results": [*n.results]}
+        {
+            "handle": n.uuid,
+            "role": n.kind,
+            "calls": [*n.call_ids],
+            "results": [*n.answered_call_ids],
+        }
         for n in nodes
     ]
 

@@ -133,7 +133,7 @@ def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
     path = write_session(tmp_path, "1" * 8, [user("go", uuid="r0"), *rows])
     nodes = scan_transcript(path, observers=[pieces]).nodes
     assert [
-        (piece.kind, piece.number)
+        (piece.kind, piece.line_number)
         for piece in pieces.pieces
         if piece.kind in {INPUT_PIECE, RESULT_PIECE}
     ] == [(RESULT_PIECE, 2)]

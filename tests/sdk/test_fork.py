@@ -138,16 +138,18 @@ def reason_for_difference(
         return OLD_IDS_OF_KEPT_MESSAGES
     if sorted(own) == sorted(told):
         return SCATTERED_CALLS
-    blank = {n.uuid for n in transcript.nodes if n.is_message and is_blank(transcript, n.number)}
+    blank = {
+        n.uuid for n in transcript.nodes if n.is_message and is_blank(transcript, n.line_number)
+    }
     if set(told) - set(own) <= blank and not set(own) - set(told):
         return COPIED_SKIPPED_RECORDS
-    return UNPAIRED_MESSAGES if row.dropped_calls or row.open_calls else ""
+    return UNPAIRED_MESSAGES if row.dropped_call_ids or row.open_call_ids else ""
 
 
 def is_blank(transcript: Transcript, number: int) -> bool:
     """Check whether a message is empty without its invalid blocks."""
     record = transcript.read_record(
-        next(node for node in transcript.nodes if node.number == number)
+        next(node for node in transcript.nodes if node.line_number == number)
     )
     return needs_mending(record) and mend_record(record) is None
 

@@ -144,7 +144,7 @@ def _reason_for_difference(transcript: Transcript, own: list[str], told: list[st
     if own != told and kept and [uuid for uuid in own if uuid not in kept] == told:
         return OMITTED_KEPT_MESSAGES
     if own != told and sorted(own) == sorted(told):
-        results = {node.uuid for node in transcript.chain if node.results}
+        results = {node.uuid for node in transcript.chain if node.answered_call_ids}
         return (
             SORTED_RESULTS
             if [u for u in own if u not in results] == [u for u in told if u not in results]

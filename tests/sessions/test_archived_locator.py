@@ -120,10 +120,10 @@ def test_locators_find_archived_sub_agents(config_home: ConfigHome) -> None:
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
         found = resolve_transcript(f"{SESSION[:6]}/{name}", "/", config_home.where)
         assert found.session_id == f"{SESSION}/{name}"
-        assert names_of_transcript(found, config_home.where).full == found.session_id
+        assert names_of_transcript(found, config_home.where).full_name == found.session_id
         assert (
             resolve_transcript(
-                names_of_transcript(found, config_home.where).short, "/", config_home.where
+                names_of_transcript(found, config_home.where).short_name, "/", config_home.where
             )
             == found
         )

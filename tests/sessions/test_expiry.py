@@ -54,7 +54,10 @@ def test_a_transcript_expires_after_its_last_write(
     assert (found is not None) is soon
     if found:
         assert found.includes_transcript
-        assert (found.deletion_time, found.last_write) == (session.mtime + 30 * DAY, session.mtime)
+        assert (found.deletion_time, found.last_write_time) == (
+            session.mtime + 30 * DAY,
+            session.mtime,
+        )
 
 
 @pytest.mark.parametrize("name", ["out.txt", "folder/out.txt"])
@@ -71,7 +74,7 @@ def test_an_old_output_of_a_recent_session_expires(config_home: ConfigHome, name
     found = expiring_parts(config_home, session)
     assert found
     assert not found.includes_transcript
-    assert found.last_write == path.stat().st_mtime
+    assert found.last_write_time == path.stat().st_mtime
 
 
 def test_old_backups_of_a_recent_session_expire(config_home: ConfigHome) -> None:

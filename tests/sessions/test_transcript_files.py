@@ -191,9 +191,9 @@ def test_names_of_a_sub_agent_can_be_found_again(
         f"{SESSION}/agent-b7", "11111111/agent-b7"
     )
     write_session(config_home.project("/other"), f"{SESSION[:-1]}2", conversation(1))
-    assert names_of_transcript(one, config_home.where).short == f"{SESSION}/agent-b7"
+    assert names_of_transcript(one, config_home.where).short_name == f"{SESSION}/agent-b7"
     strange = write_session(tmp_path / "a b", SESSION, conversation(1))
     names = names_of_transcript(
         resolve_transcript(strange, "/", config_home.where), config_home.where
     )
-    assert (names.full, names.reference(3)) == (strange, f"'{strange}:3'")
+    assert (names.full_name, names.reference(3)) == (strange, f"'{strange}:3'")

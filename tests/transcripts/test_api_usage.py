@@ -138,7 +138,7 @@ def test_the_cache_is_warm_until_its_lifetime_has_passed(config_home: ConfigHome
     found = traffic_of_records(
         config_home, [user("q", uuid="u"), counted_answer("a", "u", 60, usage_object(900, 100))]
     )
-    assert (found.last_ms, found.cached_tokens) == (START + 60_000, 1_000)
+    assert (found.last_time_ms, found.cached_tokens) == (START + 60_000, 1_000)
     for seconds, warm in ((-500, True), (60, True), (359, True), (360, False), (100_000, False)):
         assert found.is_warm(START + seconds * 1_000) is warm
     assert found.seconds_since(START) == 0
@@ -201,7 +201,7 @@ def test_the_whole_file_is_read_if_its_end_shows_no_request(
     """If the end of a file has no request, for example because of a long output, the whole file is read."""
     rows = [*conversation(2), user("x" * 50_000, uuid="big", parent="r3", ts=9)]
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_000, 5_000))
-    assert traffic_of_records(config_home, rows).last_ms == START + 3_000
+    assert traffic_of_records(config_home, rows).last_time_ms == START + 3_000
 
 
 def test_sub_agents_and_synthetic_answers_are_not_counted(config_home: ConfigHome) -> None:
@@ -212,7 +212,7 @@ def test_sub_agents_and_synthetic_answers_are_not_counted(config_home: ConfigHom
         counted_answer("t", "r1", 60, usage_object(9_000, 9_000), model="<synthetic>"),
     ]
     found = traffic_of_records(config_home, rows)
-    assert (found.last_ms, found.cached_tokens) == (START + 1_000, 1_087)
+    assert (found.last_time_ms, found.cached_tokens) == (START + 1_000, 1_087)
 
 
 def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> None:

@@ -139,7 +139,7 @@ def _count_open_calls_at_end(transcript: Transcript) -> int:
     for node in reversed(transcript.chain):
         if node.kind == "user":
             break
-        count += sum(transcript.call_results[call][1] is None for call in node.calls)
+        count += sum(transcript.call_results[call][1] is None for call in node.call_ids)
     return count
 
 
@@ -150,5 +150,5 @@ def test_results_of_the_same_time_are_in_file_order() -> None:
     """
     path = corpus() / SAME_TIME_TRANSCRIPT
     chain = scan_transcript(str(path)).chain
-    results = [node.number for node in chain if node.results]
+    results = [node.line_number for node in chain if node.answered_call_ids]
     assert results == sorted(results)

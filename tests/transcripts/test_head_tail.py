@@ -217,7 +217,7 @@ def test_each_value_is_read_from_the_right_end(tmp_path: Path) -> None:
         "cli",
     )
     assert found.tag == "final"
-    assert (found.created, found.ended) == (iso_time(1), iso_time(99))
+    assert (found.created_at, found.ended_at) == (iso_time(1), iso_time(99))
     assert (found.folders, found.mtime, found.size) == (
         ["/first", "/last"],
         5,
@@ -230,13 +230,13 @@ def test_a_file_without_dates_has_the_time_of_the_file(tmp_path: Path) -> None:
 
     Other ISO forms of a time are converted.
     """
-    assert head_tail_of_records(tmp_path, [TITLE], mtime=0).created == "1970-01-01T00:00:00.000Z"
+    assert head_tail_of_records(tmp_path, [TITLE], mtime=0).created_at == "1970-01-01T00:00:00.000Z"
     odd = [
         {"type": "x", "timestamp": value}
         for value in (7, "soon", "2026-01-31T10:30:00+01:00", None)
     ]
     found = head_tail_of_records(tmp_path, odd, mtime=0)
-    assert found.created == found.ended == "2026-01-31T09:30:00.000Z"
+    assert found.created_at == found.ended_at == "2026-01-31T09:30:00.000Z"
 
 
 def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
@@ -249,12 +249,12 @@ def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
         tmp_path,
         [{**CHILD_METADATA, "timestamp": iso_time(100)}, OPENING_RECORD, CARD_RECORD, link],
     )
-    assert (found.created, found.ended) == (iso_time(100), iso_time(100.001))
+    assert (found.created_at, found.ended_at) == (iso_time(100), iso_time(100.001))
     copied = head_tail_of_records(
         tmp_path, [{**CHILD_METADATA, "timestamp": iso_time(100)}, user("a", uuid="a", ts=3), link]
     )
-    assert (copied.created, copied.ended) == (iso_time(100), iso_time(100))
-    assert head_tail_of_records(tmp_path, [TITLE, link]).ended == iso_time(1)
+    assert (copied.created_at, copied.ended_at) == (iso_time(100), iso_time(100))
+    assert head_tail_of_records(tmp_path, [TITLE, link]).ended_at == iso_time(1)
 
 
 def test_a_first_line_longer_than_the_head_is_read(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_first_line_longer_than_the_head_is_read(tmp_path: Path) -> None:
         [user("x" * 3 * END_BYTES, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
     )
     assert (found.first_records, found.cwd) == ([], CWD)
-    assert (found.ended, found.has_own_turns, found.is_sidechain) == (iso_time(2), True, False)
+    assert (found.ended_at, found.has_own_turns, found.is_sidechain) == (iso_time(2), True, False)
     big = user("x" * 3 * END_BYTES, uuid="u", isSidechain=True)
     assert head_tail_of_records(tmp_path, [big]).is_sidechain
 

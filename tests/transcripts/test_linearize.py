@@ -50,13 +50,14 @@ def chain_of_story(story: str) -> list[Node]:
 
 def linear_order(story: str) -> str:
     """Return the numbers of the records in linear order."""
-    return " ".join(str(node.number) for node in linearize_chain(chain_of_story(story)).nodes)
+    return " ".join(str(node.line_number) for node in linearize_chain(chain_of_story(story)).nodes)
 
 
 def dropped_calls_of(row: LinearChain) -> str:
     """Return the dropped calls as ``number:call``."""
     return " ".join(
-        f"{number}:{','.join(sorted(calls))}" for number, calls in sorted(row.dropped_calls.items())
+        f"{number}:{','.join(sorted(calls))}"
+        for number, calls in sorted(row.dropped_call_ids.items())
     )
 
 
@@ -115,8 +116,8 @@ def test_records_that_no_api_accepts_are_dropped(name: str) -> None:
     """
     story, gone, waiting = DROPPED_CALLS[name]
     row = linearize_chain(chain_of_story(story))
-    assert (dropped_calls_of(row), row.open_calls) == (gone, waiting)
-    assert sorted(node.number for node in row.nodes) == list(range(len(story.split())))
+    assert (dropped_calls_of(row), row.open_call_ids) == (gone, waiting)
+    assert sorted(node.line_number for node in row.nodes) == list(range(len(story.split())))
 
 
 LARGEST_COUNTS = {

@@ -41,9 +41,10 @@ def compare_scans(path: str) -> tuple[list[Any], list[Any], bool]:
     """Return the chain of a whole scan, the chain of ``scan_live_part``, and whether the latter read less."""
     whole = scan_transcript(path)
     part, (observer,) = scan_live_part(path, lambda: (_Collector(),))
-    assert observer.numbers == [node.number for node in part.nodes]
+    assert observer.numbers == [node.line_number for node in part.nodes]
     rows = [
-        [(n.uuid, n.number, n.offset, n.length) for n in found.chain] for found in (whole, part)
+        [(n.uuid, n.line_number, n.offset, n.length) for n in found.chain]
+        for found in (whole, part)
     ]
     return rows[0], rows[1], not part.is_whole
 

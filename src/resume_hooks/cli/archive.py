@@ -132,7 +132,7 @@ def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) 
     for outcome in archived.outcomes:
         if outcome.result == "failed":
             failed_outcomes.append(outcome)
-    notes = [outcome.sentence for outcome in archived.removed_sessions] + [
+    notes = [outcome.removal_sentence for outcome in archived.removed_sessions] + [
         _describe_failure(outcome) for outcome in failed_outcomes
     ]
     notes += _list_remedies(failed_outcomes)
@@ -263,7 +263,7 @@ def _print_archived_sessions(sessions: Sequence[ArchivedSession], options: Archi
         removed_lines = []
         for session in removed_sessions:
             removed_lines.append(
-                f"{session.session_id} was removed on {clock.format_minute(session.at)}: {session.reason}."
+                f"{session.session_id} was removed on {clock.format_minute(session.removed_at)}: {session.reason}."
             )
         return "\n".join([*rows, total_line, *removed_lines])
 

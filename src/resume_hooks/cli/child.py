@@ -46,7 +46,7 @@ def refuse_start_without_client(
     if not _is_start_requested(options):
         return
     client = agent_with_name(agent, options.where).launch_command("")
-    if client.path is None:
+    if client.program_path is None:
         raise ResumeHooksError(
             f"{client.program} is not on PATH, so no session was created",
             "Leave --start out, or install the client.",

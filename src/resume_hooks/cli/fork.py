@@ -47,7 +47,7 @@ def fork_session(options: ForkOptions) -> None:
     fork_plan, receipt = outcome.plan, outcome.receipt
     cut_data = None
     if fork_plan.cut:
-        reference = f"{session.session_id}:{fork_plan.cut.last_message.number}"
+        reference = f"{session.session_id}:{fork_plan.cut.last_message.line_number}"
         cut_data = ValueWithFields(fork_plan.cut, {"reference": reference})
     print_child(options, receipt, {"cut": cut_data}, lambda: _fork_text(fork_plan, receipt))
 
@@ -64,7 +64,7 @@ def _find_session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | 
         cut = cut_point.parse_cut(options.at)
         if not isinstance(cut, Reference):
             return options.locate_parent(), cut
-        session = locate_parent(cut.session, options.where)
+        session = locate_parent(cut.session_locator, options.where)
         if (
             options.locator is not None
             and options.locate_parent().original_path != session.original_path
@@ -95,7 +95,7 @@ def _fork_text(fork_plan: ForkPlan, receipt: Receipt) -> str:
                 "cut",
                 (
                     f"{fork_plan.cut.requested_position}; the last record kept is "
-                    f"{fork_plan.cut.last_message.number}{turn_text}"
+                    f"{fork_plan.cut.last_message.line_number}{turn_text}"
                 ),
             )
         )

@@ -75,8 +75,8 @@ def session_facts_data(
         "cwd": ends.cwd,
         "branch": ends.branch,
         "client_version": ends.version,
-        "created": ends.created,
-        "ended": ends.ended,
+        "created": ends.created_at,
+        "ended": ends.ended_at,
         "size": ends.size if file == ends.path else os.path.getsize(file),
         **archive_fields(ends.path, session.where),
         "lines": line_count,
@@ -195,15 +195,18 @@ def rename_session(options: RenameOptions) -> None:
     data = {
         "session_id": change.session.session_id,
         "file": change.session.path,
-        "old": change.old,
-        "new": change.new,
+        "old": change.old_label,
+        "new": change.new_label,
         "written": is_written,
     }
 
     def format_change() -> str:
         if not change.records:
-            return f"The session's {label} is {change.new or 'none'} already. Nothing was written."
-        facts = [(f"new {label}", change.new or "none"), (f"old {label}", change.old or "none")]
+            return f"The session's {label} is {change.new_label or 'none'} already. Nothing was written."
+        facts = [
+            (f"new {label}", change.new_label or "none"),
+            (f"old {label}", change.old_label or "none"),
+        ]
         facts += [("id", change.session.session_id), ("file", change.session.path)]
         return facts_table(facts) + ("" if is_written else "\n\nNothing was written.")
 

@@ -95,7 +95,7 @@ def ancestor_line(row: Ancestor) -> str:
         )
     if row.status == "private":
         return f"{click.style('(private, or never pushed)', fg='yellow')}\n   {row.session_id}"
-    dates = f"{format_minute(row.created)} .. {format_minute(row.ended)}"
+    dates = f"{format_minute(row.created_at)} .. {format_minute(row.ended_at)}"
     archived_text = click.style(STATUS_REMARKS.get(row.status, ""), fg="yellow")
     owner_text = f" · {row.owner} on {row.machine}" if row.owner else ""
     file_or_command = row.session_file or shell_command(f"team pull {row.owner}:{row.session_id}")

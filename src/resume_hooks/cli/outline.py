@@ -85,7 +85,7 @@ def _make_outline_data(
                 if compaction.turn_number in shown_turns
             ],
             "subagents": [
-                ValueWithFields(agent, {"locator": f"{names.full}/{agent.name}"})
+                ValueWithFields(agent, {"locator": f"{names.full_name}/{agent.name}"})
                 for agent in session_outline.subagents
                 if agent.turn_number is None or agent.turn_number in shown_turns
             ],

@@ -149,9 +149,9 @@ def _look_up_record(options: ReadOptions) -> OriginalRecord:
         )
     reference = parse_reference(target, session)
     folder = current_folder()
-    if is_subagent_locator(reference.session) or subagent_name(reference.session):
+    if is_subagent_locator(reference.session_locator) or subagent_name(reference.session_locator):
         session_file = resolve_transcript(
-            reference.session, folder, options.where, allow_other_agents=True
+            reference.session_locator, folder, options.where, allow_other_agents=True
         )
         if subagent_name(session_file.path):
             entry = find_numbered_line(
@@ -174,7 +174,7 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
             call_lines.append(reader.list_call_line_numbers(passage.entry.parse_record() or {}))
         call_references = []
         for numbers in call_lines:
-            call_references.append([f"{names.full}:{number}" for number in numbers])
+            call_references.append([f"{names.full_name}:{number}" for number in numbers])
         rows = [
             ValueWithFields(row, {"calls": references})
             for row, references in zip(rows, call_references, strict=True)
@@ -263,15 +263,15 @@ def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordL
     session_part, colon, record = page_id.strip().rpartition(":")
     if (
         colon
-        and not (session_part and names.full.startswith(session_part))
-        and session_part != names.short
+        and not (session_part and names.full_name.startswith(session_part))
+        and session_part != names.short_name
     ):
         short_id = collapse_line(plain_line(page_id), 80)
         raise UsageError(
-            f"'{short_id}' is not a record of {collapse_line(names.short, 80)}",
+            f"'{short_id}' is not a record of {collapse_line(names.short_name, 80)}",
             "Give an id from an earlier page.",
         )
-    return find_referenced_line(parse_reference(record, names.full), entries)
+    return find_referenced_line(parse_reference(record, names.full_name), entries)
 
 
 def _print_record_with_neighbours(
@@ -344,7 +344,7 @@ def _describe_shown_part(
 def _make_heading(session: SessionFile, names: TranscriptNames, shown_part: str) -> str:
     limitation = " · prompts only" if row_of_agent(session.agent).loss_note else ""
     title = collapse_line(title_of_transcript(session.path), 60)
-    return f"{title} · {collapse_line(names.short, 60)}{limitation} · {shown_part}"
+    return f"{title} · {collapse_line(names.short_name, 60)}{limitation} · {shown_part}"
 
 
 def make_passage_rows(
@@ -364,7 +364,7 @@ def make_passage_rows(
             ValueWithFields(
                 passage,
                 {
-                    "reference": f"{names.full}:{passage.record_name}",
+                    "reference": f"{names.full_name}:{passage.record_name}",
                     "calls": [],
                     "text": passage.text[:max_length],
                 },

@@ -158,7 +158,7 @@ def restore_archived_session(session: SessionFile, loss: SessionLoss, where: Whe
     restored = restore.restore_session(restore.plan_restore(archived, where), where)
     for warning in restored.warnings:
         print_text(f"note: {warning}", err=True)
-    return session_file(restored.path)
+    return session_file(restored.target_path)
 
 
 def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:

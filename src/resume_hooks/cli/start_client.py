@@ -50,7 +50,9 @@ class ClientStart(NamedTuple):
     def command(self) -> str:
         """The shell command that starts the client in this way."""
         command = (
-            agent_with_name(self.agent, Where()).resume_commands(self.session_id, self.folder).shell
+            agent_with_name(self.agent, Where())
+            .resume_commands(self.session_id, self.folder)
+            .shell_command
         )
         if not self.config_home:
             return command

@@ -265,9 +265,9 @@ def restore_session(options: RestoreOptions) -> None:
     else:
         result_label = "is there"
     facts = [
-        (result_label, restore_plan.archived.title),
+        (result_label, restore_plan.archived_session.title),
         ("id", restore_plan.session_id),
-        ("file", restore_plan.path),
+        ("file", restore_plan.target_path),
     ]
     if is_deleted:
         session = archived if options.dry_run else ValueWithFields(archived, {"kept_in": ""})

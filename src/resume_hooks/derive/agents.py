@@ -205,7 +205,7 @@ def load_child_writer(parent: SessionFile, target_agent: str, where: Where) -> W
     If sessions of that agent cannot be resumed, return the writer of Claude Code.
     """
     name = target_agent or parent.agent
-    return load_writer(name if row_of_agent(name).writer else CLAUDE_NAME, where)
+    return load_writer(name if row_of_agent(name).writer_entry_point else CLAUDE_NAME, where)
 
 
 def load_writer(name: str, where: Where) -> Writer:
@@ -214,7 +214,7 @@ def load_writer(name: str, where: Where) -> Writer:
     Raises UsageError if the agent has no writer, or has no folder on this machine.
     """
     row = _get_agent_with_writer(name, where)
-    make_writer = questions.agent_writer.load(row.part, row.writer)
+    make_writer = questions.agent_writer.load(row.part, row.writer_entry_point)
     return make_writer(row.home_folder(where), where)
 
 
@@ -224,13 +224,13 @@ def load_foreign_writer(name: str, where: Where) -> ForeignWriter:
     Raises UsageError if the agent has no writer, or has no folder on this machine.
     """
     row = _get_agent_with_writer(name, where)
-    make_writer = questions.foreign_agent_writer.load(row.part, row.writer)
+    make_writer = questions.foreign_agent_writer.load(row.part, row.writer_entry_point)
     return make_writer(row.home_folder(where), where)
 
 
 def _get_agent_with_writer(name: str, where: Where) -> AgentRow:
     row = row_of_agent(name)
-    if not row.writer:
+    if not row.writer_entry_point:
         raise UsageError(f"resume-hooks can't write sessions of {name}", "Name another session.")
     # This raises UsageError if the agent has no folder on this machine.
     list_agents(where, row.name)

@@ -316,7 +316,7 @@ def compare_strategies(
     context = trim_estimate.context_before if trim_estimate else session.context
     traffic_so_far = traffic.read_recent_requests(session.file)
     base = traffic.read_session_base(ends, where)
-    base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
+    base = FirstRequest(min(base.tokens, context.tokens), min(base.shared_tokens, context.tokens))
     warm = traffic_so_far.is_warm(now_ms)
     has_handoff_plan = ends.size <= max_live_bytes
     if has_handoff_plan:
@@ -359,7 +359,7 @@ def compare_strategies(
     if (
         chosen_advice is None
         and not warm
-        and traffic_so_far.last_ms is not None
+        and traffic_so_far.last_time_ms is not None
         and traffic_so_far.cache_seconds
     ):
         chosen_advice = _recommend_for_cold_cache(context, estimates)
@@ -560,7 +560,7 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
     )
     rates = find_cache_rates(recent_requests.cache_seconds)
     if warm:
-        cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared))
+        cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared_tokens))
     else:
         cached_tokens = 0
 
@@ -595,8 +595,8 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
         Strategy(
             COMPACT,
             compacted_tokens,
-            base.shared,
-            compacted_tokens - base.shared,
+            base.shared_tokens,
+            compacted_tokens - base.shared_tokens,
             baseline.uncached_tokens,
             cached_tokens * rates.read_rate
             + baseline.uncached_tokens * rates.write_rate
@@ -656,7 +656,8 @@ def _estimate_kept_and_summary_tokens(chain: list[Node], base: FirstRequest) -> 
     if not chain or not chain[0].is_boundary:
         return TOKENS_AFTER_COMPACTION, COMPACTION_SUMMARY_TOKENS
     first_counted = next(
-        (node for node in chain if node.input_tokens and node.number > chain[0].number), None
+        (node for node in chain if node.input_tokens and node.line_number > chain[0].line_number),
+        None,
     )
     summary_characters = next((node.character_count for node in chain if node.is_summary), 0)
     tokens_kept = max(0, first_counted.input_tokens - base.tokens) if first_counted else 0

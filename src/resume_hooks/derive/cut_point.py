@@ -101,7 +101,7 @@ class CutAtRecord(NamedTuple):
         record = self.record
         if isinstance(record, int):
             return self._find_last_message_up_to(
-                transcript, record, transcript.line_count, attrgetter("number")
+                transcript, record, transcript.line_count, attrgetter("line_number")
             )
         if isinstance(record, str):
             return self._find_record_with_uuid(transcript, record)
@@ -261,14 +261,14 @@ class CutAtTurn(NamedTuple):
                 else "The session has no turns."
             )
             raise UsageError(f"No turn {self.number} in this session", valid_turns)
-        start_line = prompts[number - 1].number
-        end_ms = prompts[number].number if number < len(prompts) else transcript.line_count
+        start_line = prompts[number - 1].line_number
+        end_ms = prompts[number].line_number if number < len(prompts) else transcript.line_count
         live_nodes = []
         for node in linearize_chain(transcript.chain).nodes:
-            if start_line <= node.number < end_ms:
+            if start_line <= node.line_number < end_ms:
                 live_nodes.append(node)
         turn_nodes = live_nodes or [
-            node for node in transcript.nodes if start_line <= node.number < end_ms
+            node for node in transcript.nodes if start_line <= node.line_number < end_ms
         ]
         return CutTarget(_require_conversation_node(turn_nodes, self.description))
 
@@ -286,10 +286,10 @@ class CutBeforeCompaction:
         if not transcript.is_whole:
             return None
         boundary_line = next(
-            (node.number for node in reversed(transcript.chain) if node.is_boundary), 0
+            (node.line_number for node in reversed(transcript.chain) if node.is_boundary), 0
         )
         last_node = _find_last_conversation_node(
-            node for node in transcript.nodes if node.number < boundary_line
+            node for node in transcript.nodes if node.line_number < boundary_line
         )
         if last_node is None:
             was_abandoned = not boundary_line and any(node.is_boundary for node in transcript.nodes)
@@ -412,7 +412,7 @@ def _find_conversation_with_target(
         return None, ""
     chain = build_chain_to(transcript.nodes, node, transcript.size)
     live_chain = transcript.chain
-    if live_chain and live_chain[0].is_boundary and node.number < live_chain[0].number:
+    if live_chain and live_chain[0].is_boundary and node.line_number < live_chain[0].line_number:
         return linearize_chain(
             chain
         ), "The cut is before a compaction: the fork contains the conversation from before it."
@@ -424,7 +424,7 @@ def _find_conversation_with_target(
 def _find_last_conversation_node(nodes: Iterable[Node]) -> Node | None:
     return max(
         (node for node in nodes if _is_conversation_node(node)),
-        key=lambda node: node.number,
+        key=lambda node: node.line_number,
         default=None,
     )
 

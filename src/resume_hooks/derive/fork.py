@@ -322,9 +322,7 @@ def convert_conversation_to_text(transcript: Transcript, session_id: str) -> lis
         record = transcript.read_record(node)
         if node.is_sidechain or record.get("isMeta") is True or not node.is_message:
             continue
-        reference = (
-            f"{session_id[: 13 if session_id[14:15] == '7' else SHORT_ID_CHARACTERS]}:{node.number}"
-        )
+        reference = f"{session_id[: 13 if session_id[14:15] == '7' else SHORT_ID_CHARACTERS]}:{node.line_number}"
         is_result = bool(records.list_results(record))
         if is_result or node.kind == records.ASSISTANT:
             role = records.ASSISTANT
@@ -357,7 +355,7 @@ def make_conversation_lines(
     setting, last_id = child.attributes, str(uuid.uuid4())
     unterminated_lines = [head, lineage_line(setting, None, last_id, introduction)]
     for message in messages:
-        setting = setting._replace(at=clock.add_millisecond(setting.at))
+        setting = setting._replace(created_at=clock.add_millisecond(setting.created_at))
         own_id = str(uuid.uuid4())
         unterminated_lines.append(
             message_line(setting, last_id, own_id, message.role, message.text)

@@ -96,9 +96,11 @@ def _find_referenced_line(
     session was trimmed in place.
     """
     try:
-        session = locate.resolve_locator(reference.session, cwd, where, allow_other_agents=True)
+        session = locate.resolve_locator(
+            reference.session_locator, cwd, where, allow_other_agents=True
+        )
     except SessionNotFound:
-        prefix = reference.session.lower()
+        prefix = reference.session_locator.lower()
         if len(prefix) >= MIN_ID_PREFIX_CHARACTERS:
             backed_up = originals.find_ids_of_backed_up_sessions(prefix)
         else:
@@ -161,7 +163,7 @@ class OriginalFinder:
             restore_hint = f"; restore it: resume-hooks restore {session_id}"
         else:
             restore_hint = ""
-        return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{restore_hint}"
+        return f"it was line {origin.line_number} of {plain_line(origin.file or origin.session_id)}{restore_hint}"
 
     def list_backups(self, session_id: str) -> list[str]:
         """Return the paths of the backups of a session that trims in place made, oldest first."""
@@ -228,7 +230,7 @@ class OriginalFinder:
                 self._files[path] = RecordLines(path, session_id)
             entries = self._files[path]
             if entries and origin.uuid:
-                return entries.find_record_with_uuid(origin.uuid, origin.record)
+                return entries.find_record_with_uuid(origin.uuid, origin.line_number)
             return None
         except SessionNotFound:
             return None  # The file was deleted after it was listed.
@@ -370,7 +372,7 @@ def find_origins(record: Record) -> list[Origin]:
     origins = (
         Origin("", notice.group(2), uuid, int(notice.group(1)) - 1) for notice in notices if notice
     )
-    return list(dict.fromkeys(origin for origin in origins if origin.record >= 0))
+    return list(dict.fromkeys(origin for origin in origins if origin.line_number >= 0))
 
 
 def _list_record_texts(record: Record) -> Iterator[str]:

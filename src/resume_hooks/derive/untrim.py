@@ -221,9 +221,11 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
     context, scale = loaded_session.measure_chain(live_chain, pieces)
     chain_before, later_nodes, undone = _undo_trims(transcript)
     chain = [*chain_before, *later_nodes]
-    trimmed = tuple(node for node in chain if node.number in collector.numbers)
+    trimmed = tuple(node for node in chain if node.line_number in collector.numbers)
     if not undone:
-        compaction_number = live_chain[0].number if live_chain and live_chain[0].is_boundary else 0
+        compaction_number = (
+            live_chain[0].line_number if live_chain and live_chain[0].is_boundary else 0
+        )
         trimmed_earlier = sum(number < compaction_number for number in collector.numbers)
         return TrimmedSession(
             session,
@@ -267,9 +269,9 @@ def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
     trim_count = 0
     messages = [node for node in transcript.nodes if node.is_message and not node.is_sidechain]
     while chain and chain[0].is_boundary and any(node.is_copied for node in chain):
-        start_number = chain[0].number
+        start_number = chain[0].line_number
         last_before = next(
-            (node for node in reversed(messages) if node.number < start_number), None
+            (node for node in reversed(messages) if node.line_number < start_number), None
         )
         if last_before is None:
             break
@@ -295,7 +297,7 @@ class _TrimmedRecordCollector:
         if node is None or not any(word in line.raw for word in _TRIMMED_RECORD_STRINGS):
             return
         if is_marked_as_trimmed(record) or find_origins(record) or find_references(record):
-            self.numbers.add(node.number)
+            self.numbers.add(node.line_number)
 
 
 UNTRIM_KIND: Final = "untrim"
@@ -408,14 +410,14 @@ def plan_untrim(
             thoughts.add(piece.digest)
     edits: dict[int, Edit] = {}
     for restoration in restorations:
-        edits[restoration.node.number] = restoration.edit
+        edits[restoration.node.line_number] = restoration.edit
     if (
         is_complete
         and (legend := find_opening(f"\n{PLACEHOLDER_LEGEND}", transcript.chain, transcript))
         is not None
     ):
         # If the child contains no placeholders, it needs no explanation of them.
-        edits.setdefault(legend.number, _remove_legend)
+        edits.setdefault(legend.line_number, _remove_legend)
     size = ChildSize(
         context_after.tokens,
         round(_estimate_characters_per_token(trimmed_session, context_after), 2),
@@ -488,7 +490,7 @@ def select_trimmed_nodes(
     unknown_numbers = sorted(set(line_numbers or ()) - trimmed_numbers)
     if unknown_numbers:
         listed_numbers = ", ".join(
-            str(node.number) for node in trimmed_session.trimmed_nodes[:MAX_LISTED_RECORDS]
+            str(node.line_number) for node in trimmed_session.trimmed_nodes[:MAX_LISTED_RECORDS]
         )
         if len(trimmed_numbers) > MAX_LISTED_RECORDS:
             more_text = f" and {len(trimmed_numbers) - MAX_LISTED_RECORDS:,} more"
@@ -516,7 +518,7 @@ def _find_restorations(
     """
     media_tokens = Counter[int]()
     for piece in trimmed_session.pieces.pieces:
-        media_tokens[piece.number] += piece.tokens if piece.kind == MEDIA_PIECE else 0
+        media_tokens[piece.line_number] += piece.tokens if piece.kind == MEDIA_PIECE else 0
     restorations, missing = [], []
     for node in requested_nodes:
         record = trimmed_session.transcript.read_record(node)
@@ -524,13 +526,13 @@ def _find_restorations(
             original, edit = _find_restoring_edit(record, trimmed_session.session.path, originals)
             restored_record = edit(record)
         except SessionNotFound as error:
-            missing.append(MissingOriginal(node.number, str(error)))
+            missing.append(MissingOriginal(node.line_number, str(error)))
             continue
         if restored_record is None or not list_call_result_pairs(record) <= list_call_result_pairs(
             restored_record
         ):
             missing.append(
-                MissingOriginal(node.number, f"{original.reference} contains something else")
+                MissingOriginal(node.line_number, f"{original.reference} contains something else")
             )
         else:
             restorations.append(
@@ -540,7 +542,7 @@ def _find_restorations(
                     edit,
                     restored_record,
                     trimmed_session.scale,
-                    media_tokens[node.number],
+                    media_tokens[node.line_number],
                 )
             )
     return tuple(restorations), tuple(missing)
@@ -580,7 +582,7 @@ def _measure_restoration(
     scale: TokenScale,
     media_tokens: int,
 ) -> Restoration:
-    line, pieces = Line(node.number, 0, b""), PieceCollector()
+    line, pieces = Line(node.line_number, 0, b""), PieceCollector()
     restored_node = make_node({**restored_record, "uuid": node.uuid}, line)
     pieces(line, restored_record, restored_node)
     characters = restored_node.character_count - node.character_count

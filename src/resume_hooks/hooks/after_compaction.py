@@ -125,7 +125,7 @@ def _build_lineage_text(rows: Sequence[Ancestor], path: str) -> str:
     secrets = find_secrets_in_ends(ends, spared_strings=[row.session_id for row in rows])
     title, session_id = secrets.redact(ends.title), rows[-1].session_id
     block = lineage_block.render_block(
-        rows[:-1], title=title, session_id=session_id, file=path, created_at=ends.created
+        rows[:-1], title=title, session_id=session_id, file=path, created_at=ends.created_at
     )
     return lineage_block.shorten_block(secrets.redact(block), MAX_LINEAGE_CHARACTERS)
 

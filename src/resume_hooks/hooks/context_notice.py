@@ -91,13 +91,13 @@ def claim_notice(session_id: str, path: str) -> str:
     is_due = (
         context.is_measured
         and context.window > noticed_window
-        and context.tokens >= _tokens_at_percent(context.limit, percent)
+        and context.tokens >= _tokens_at_percent(context.usable_tokens, percent)
     )
     if is_due:
         noticed_window = context.window
     next_check = UNREACHABLE_TOKENS
     if context.window > noticed_window:
-        next_check = _tokens_at_percent(context.limit, percent)
+        next_check = _tokens_at_percent(context.usable_tokens, percent)
     elif context.window < tokens.LARGE_WINDOW_TOKENS and not (
         client_window or window_limit(session.head_tail, client_window, Where())
     ):
@@ -180,7 +180,7 @@ def _count_usable_tokens(window: int, max_tokens: int) -> int:
 
     ``max_tokens`` limits the window (0: no limit).
     """
-    return limit_window(ContextSize(0, window), max_tokens).limit
+    return limit_window(ContextSize(0, window), max_tokens).usable_tokens
 
 
 def _tokens_at_percent(usable_tokens: int, percent: int) -> int:

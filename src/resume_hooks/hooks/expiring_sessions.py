@@ -84,7 +84,8 @@ def archive_expiring_sessions(
         )
         for prefix in (DUE_PREFIX,) if is_at_start else (DUE_PREFIX, LATER_PREFIX):
             hook_state.write_note(
-                f"{prefix}-{project}.json", {"look": int(progress.next_check), "made": int(started)}
+                f"{prefix}-{project}.json",
+                {"look": int(progress.next_check_time), "made": int(started)},
             )
         return progress
     finally:

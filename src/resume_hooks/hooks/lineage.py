@@ -74,6 +74,6 @@ def _lines_of_ancestor(number: int, row: Ancestor, *, is_last: bool) -> tuple[st
         marks += f"  {' · '.join(filter(None, facts))}"
     title = cut_title(name, CARD_COLUMNS - len(marks) - 5 - len(str(number)))
     second_line = f"     {row.session_id or '(id unknown)'}"
-    if row.created:
-        second_line += f" · {format_minute(row.created)} · {format_bytes(row.size)}"
+    if row.created_at:
+        second_line += f" · {format_minute(row.created_at)} · {format_bytes(row.size)}"
     return f"  {number} · {title}{marks}", second_line

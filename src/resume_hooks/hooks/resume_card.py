@@ -132,7 +132,7 @@ def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -
     )
     prompts_text = _describe_prompt_count(remaining_prompts or 0)
     if advice is None and context.max_percent < MIN_PERCENT_TO_SHRINK:
-        percent_text = f"{context.max_percent} % full (of {context.limit:,} tokens)"
+        percent_text = f"{context.max_percent} % full (of {context.usable_tokens:,} tokens)"
         if context.is_window_known:
             size_text = percent_text
         else:

@@ -138,7 +138,7 @@ def _make_hit_lines(hit: Hit) -> Sequence[str]:
         hit.snippet, hit.marks[0][0] if hit.marks else 0, CARD_COLUMNS - text_width(title_part)
     )
     command = (
-        agent_with_name(hit.agent, where).resume_commands(hit.session_id, hit.folder).in_client
+        agent_with_name(hit.agent, where).resume_commands(hit.session_id, hit.folder).client_command
     )
     return [
         f"{title_part}{cut_to_columns(snippet, CARD_COLUMNS - text_width(title_part))}",

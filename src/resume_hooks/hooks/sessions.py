@@ -60,7 +60,7 @@ def sessions_card(rows: Sequence[ListedSession], current_id: str, *, in_all_proj
             f"  {collapse_line(plain_line(row.title), MAX_TITLE_COLUMNS)}",
             f"  {' · '.join(_describe_row(row, current_id))}",
         ]
-        lines += [f"  {row.commands.in_client}"]
+        lines += [f"  {row.commands.client_command}"]
     more_line = f"  more, in a shell: {shell_command(f'sessions {ALL_OPTION}' if in_all_projects else 'sessions')}"
     return "\n".join(
         [

@@ -373,7 +373,7 @@ def _check_expiry(cwd: str) -> Finding:
     forecast = (
         f"sessions are deleted {format_count(retention, 'day')} after their last write ({source})"
     )
-    if expiry.earliest_deletion is None:
+    if expiry.earliest_deletion_time is None:
         return ok_finding(f"{forecast}; none within seven days")
     forecast += f"; {format_count(expiry.session_count, 'session')} in {format_count(expiry.project_count, 'project')}"
     forecast += (
@@ -383,9 +383,7 @@ def _check_expiry(cwd: str) -> Finding:
     )
     is_single = expiry.session_count == 1 and not expiry.younger_session_count
     forecast += f" expire{'s' if is_single else ''} within seven days"
-    forecast += (
-        f", from {clock.format_minute(clock.timestamp_from_epoch(expiry.earliest_deletion))} UTC on"
-    )
+    forecast += f", from {clock.format_minute(clock.timestamp_from_epoch(expiry.earliest_deletion_time))} UTC on"
     is_allowed, reason = permission.check_archiving_allowed(Where())
     if not is_allowed:
         return note_finding(f"{forecast}; none is archived: {reason}", code="unkept")

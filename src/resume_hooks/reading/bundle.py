@@ -219,8 +219,8 @@ def _make_head(
         session_id=session.session_id,
         title=replace_surrogates(plain_line(ends.make_title(redact))),
         cwd=redact(replace_surrogates(home_folder(ends, where))),
-        created=ends.created,
-        ended=ends.ended,
+        created=ends.created_at,
+        ended=ends.ended_at,
         parent_session_id=parent.session_id if parent else "",
         kind=parent.kind if parent else "",
     )

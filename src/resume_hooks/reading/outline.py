@@ -151,7 +151,7 @@ class OutlineScan:
             return
         if kind == records.ASSISTANT:
             turn.tokens = records.read_token_counts(record)[1] or turn.tokens
-            for block in records.list_calls(record) if node is None or node.calls else ():
+            for block in records.list_calls(record) if node is None or node.call_ids else ():
                 tool, call_input = get_string(block, "name"), records.get_mapping(block, "input")
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1
                 if path := records.file_from_input(call_input):
@@ -168,10 +168,10 @@ class OutlineScan:
             turn.failed += len(list_failed_call_ids(record))
             if tool and not get_string(records.get_message(record), "tool_use_id"):
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1
-        elif node is not None and node.results:
+        elif node is not None and node.answered_call_ids:
             turn.failed += len(list_failed_call_ids(record))
             if agent := records.answering_agent(record):
-                task = self.tasks.get(node.results[0], "") or get_string(
+                task = self.tasks.get(node.answered_call_ids[0], "") or get_string(
                     records.tool_details(record), "description"
                 )
                 self.agents.setdefault(agent, (self.turn_count, task))
@@ -256,7 +256,7 @@ def make_outline(
     transcript = scan_transcript(session.path, last_bytes, observers=[observer, *observers])
     states = _find_turn_states(observer, transcript)
     turns = tuple(_make_turns(observer, states))
-    live_lines = {node.number for node in transcript.chain} | _find_lines_before_compactions(
+    live_lines = {node.line_number for node in transcript.chain} | _find_lines_before_compactions(
         transcript
     )
     compactions = (
@@ -324,14 +324,14 @@ def _find_turn_states(scan: OutlineScan, transcript: Transcript) -> list[str]:
         belongs_to_turn = (
             node.is_prompt
             or node.kind == ASSISTANT
-            or node.results
+            or node.answered_call_ids
             or (turn_index == 0 and node.is_message)
         )
         if not belongs_to_turn or node.is_copied or states[turn_index] == LIVE:
             continue
-        if node.number in live_lines:
+        if node.line_number in live_lines:
             states[turn_index] = LIVE
-        elif node.number in earlier_lines:
+        elif node.line_number in earlier_lines:
             states[turn_index] = COMPACTED
     return states
 
@@ -343,12 +343,12 @@ def _find_lines_before_compactions(transcript: Transcript) -> set[int]:
         return set()
 
     def find_previous_node(node: Node) -> Node | None:
-        is_compacted = node.parent is None and (node.is_boundary or node.is_summary)
+        is_compacted = node.parent_uuid is None and (node.is_boundary or node.is_summary)
         if is_compacted:
             return transcript.node_before_boundary(node)
         return transcript.find_parent(node)
 
-    return {node.number for node in iterate_ancestors(chain[0], find_previous_node)}
+    return {node.line_number for node in iterate_ancestors(chain[0], find_previous_node)}
 
 
 def _list_started_agents(session: SessionFile, scan: OutlineScan) -> Iterator[OutlineAgent]:
@@ -473,7 +473,7 @@ def _format_opening(outline: Outline, names: TranscriptNames) -> list[str]:
         f"a turn: {shell_command(f'read {names.quoted_name} --turns N')}",
     )
     return [
-        format_first_output_line("outline", f"{outline.title} · {names.short}"),
+        format_first_output_line("outline", f"{outline.title} · {names.short_name}"),
         " · ".join(fact for fact in facts if fact),
     ]
 
@@ -583,7 +583,7 @@ def _format_agents(
             else "",
             format_count(agent.record_count, "record"),
             shell_command(
-                f"outline {TranscriptNames('', f'{names.short}/{agent.name}').quoted_name}"
+                f"outline {TranscriptNames('', f'{names.short_name}/{agent.name}').quoted_name}"
             ),
         )
         lines.append(" · ".join(filter(None, facts)))

@@ -501,7 +501,9 @@ class TurnReader:
         row = RecordRow(line.number, line.offset, len(line.raw), self.turns, is_failure(record))
         self.rows.append(row)
         for block in (
-            records.list_blocks(record) if node is None or node.calls or node.results else ()
+            records.list_blocks(record)
+            if node is None or node.call_ids or node.answered_call_ids
+            else ()
         ):
             if block.get("type") == records.CALL:
                 call = get_string(block, "id")

@@ -200,7 +200,7 @@ class Sources:
                 title, folder = ends.make_title(Redactor().redact), ends.cwd
             except SessionNotFound:
                 title, folder = "(file gone)", os.path.dirname(file)
-            resume = agent.resume_commands(session_id, folder).shell
+            resume = agent.resume_commands(session_id, folder).shell_command
             self._sessions[session_id] = HitSession(
                 agent.original_path(file), short_id, title, folder, agent.name, resume
             )

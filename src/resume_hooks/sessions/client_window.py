@@ -117,7 +117,7 @@ def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> Conte
     is_overfull = (
         own_window == DEFAULT_WINDOW_TOKENS
         and not max_tokens
-        and limited_context.tokens > limited_context.limit
+        and limited_context.tokens > limited_context.usable_tokens
     )
     if is_overfull:
         return limited_context._replace(is_window_known=False)

@@ -29,7 +29,7 @@ _TIME_TOLERANCE_SECONDS = 0.001
 
 
 class DatedSession(NamedTuple):
-    """A session's file with the time of its last write, in seconds since the epoch, and its size in bytes."""
+    """A session's file. ``mtime`` is in seconds since the epoch, and ``size`` is in bytes."""
 
     session_id: str
     path: str
@@ -41,25 +41,26 @@ class ExpiringSession(NamedTuple):
     """A session from which the client will soon delete files.
 
     ``deletion_time`` is the earliest time at which it may delete one of these files, in seconds
-    since the epoch. ``last_write`` is the latest write to any of these files.
+    since the epoch. ``last_write_time`` is the time of the latest write to any of these
+    files.
     ``includes_transcript`` is true if the transcript is one of them.
     """
 
     session: DatedSession
     deletion_time: float
-    last_write: float
+    last_write_time: float
     includes_transcript: bool
 
 
 class SessionExpiry(NamedTuple):
     """The times of the last writes to a session's files.
 
-    The client may delete a file ``period`` seconds after the last write to it. ``file_times`` are
+    The client may delete a file ``period_seconds`` after the last write to it. ``file_times`` are
     the times of the files other than the transcript.
     """
 
     session: DatedSession
-    period: float
+    period_seconds: float
     file_times: tuple[float, ...]
 
     def expiring_before(self, until: float) -> ExpiringSession | None:
@@ -67,7 +68,7 @@ class SessionExpiry(NamedTuple):
 
         ``until`` is in seconds since the epoch.
         """
-        last_expired_write = until - self.period
+        last_expired_write = until - self.period_seconds
         includes_transcript = self.session.mtime < last_expired_write
         expired_writes = [mtime for mtime in self.file_times if mtime < last_expired_write] + (
             [self.session.mtime] if includes_transcript else []
@@ -75,7 +76,7 @@ class SessionExpiry(NamedTuple):
         if expired_writes:
             return ExpiringSession(
                 self.session,
-                min(expired_writes) + self.period,
+                min(expired_writes) + self.period_seconds,
                 max(expired_writes),
                 includes_transcript,
             )
@@ -83,7 +84,9 @@ class SessionExpiry(NamedTuple):
 
     def next_expiry(self, moment: float) -> float | None:
         """Return the first time, not earlier than ``moment``, at which a file expires, or None."""
-        expiry_times = (mtime + self.period for mtime in (self.session.mtime, *self.file_times))
+        expiry_times = (
+            mtime + self.period_seconds for mtime in (self.session.mtime, *self.file_times)
+        )
         return min(
             (expiry_time for expiry_time in expiry_times if expiry_time >= moment), default=None
         )

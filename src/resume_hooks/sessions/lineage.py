@@ -75,8 +75,8 @@ class Ancestor(NamedTuple):
     exported_file: str | None
     parent_session_id: str | None
     status: str
-    created: str
-    ended: str
+    created_at: str
+    ended_at: str
     size: int
     owner: str = ""
     machine: str = ""
@@ -412,7 +412,7 @@ def _ancestor_row(
         agent = agent_of_path(session, where)
         ends = known_ends or agent.read_ends(session)
         session_id, place = _session_id_of_path(session, where), client_path(session, where)
-        title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
+        title, created, ended, size = ends.title, ends.created_at, ends.ended_at, ends.size
         if is_archived_copy(session, where):
             status = ARCHIVED_STATUS
         elif row_of_agent(agent.name).loss_note:
@@ -438,7 +438,7 @@ def _ancestor_row(
             parent.session_id or None,
         )
         creation_time = clock.normalize_timestamp(
-            parent.at
+            parent.derived_at
             # Content that was copied from the parent is older than the child. If the child's times
             # are earlier than its creation, they are set to the time of its creation.
         )

@@ -131,9 +131,7 @@ def _describe_ancestor(ancestor: Ancestor) -> str:
     session_id = _escape(ancestor.session_id) or "(id unknown)"
     if ancestor.status == MISSING_STATUS:
         return f"(file gone) · {session_id} · {displayed_kind(ancestor.derivation_type)}"
-    dates = (
-        f"{_escape(format_minute(ancestor.created))} .. {_escape(format_minute(ancestor.ended))}"
-    )
+    dates = f"{_escape(format_minute(ancestor.created_at))} .. {_escape(format_minute(ancestor.ended_at))}"
     remark = STATUS_REMARKS.get(ancestor.status, "")
     size, derivation = format_bytes(ancestor.size), displayed_kind(ancestor.derivation_type)
     return (

@@ -46,14 +46,14 @@ ShortenText = Callable[
 class ChildAttributes(NamedTuple):
     """The values that all records of a new child have in common.
 
-    ``at`` is the time at which the child is created, and ``version`` is the version of the client.
+    ``created_at`` is the time at which the child is created. ``version`` is the client's version.
     """
 
     session_id: str
     cwd: str
     branch: str
     version: str
-    at: str
+    created_at: str
 
 
 def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: str = "") -> str:
@@ -152,7 +152,7 @@ def _context_lines(
     # Client 2.1.42 resumes at the record with the latest time. If two records have the same time,
     # it resumes at the first of them. The card must therefore be later than the text.
     envelope = _common_chain_fields(
-        attributes._replace(at=clock.add_millisecond(attributes.at)),
+        attributes._replace(created_at=clock.add_millisecond(attributes.created_at)),
         user_id,
         "assistant",
         answer_id,
@@ -244,7 +244,7 @@ def _common_chain_fields(
         "gitBranch": attributes.branch,
         "type": kind,
         "uuid": record_id,
-        "timestamp": attributes.at,
+        "timestamp": attributes.created_at,
     }
 
 

@@ -64,10 +64,10 @@ class RecordOffset(NamedTuple):
 class Reference(NamedTuple):
     """A parsed reference.
 
-    ``session`` is a locator. ``record`` is a line number counted from 0, a uuid, or an offset.
+    ``record`` is a line number counted from 0, a uuid, or an offset.
     """
 
-    session: str
+    session_locator: str
     record: int | str | RecordOffset
 
 
@@ -116,25 +116,26 @@ class ShortIds:
 
 
 class TranscriptNames(NamedTuple):
-    """The names of a transcript in commands and references: ``full`` for programs, ``short`` for people.
+    """The names of a transcript in commands and references.
 
-    For a file outside the project folders, both names are its path.
+    ``full_name`` is for programs, and ``short_name`` is for people. For a file outside the project
+    folders, both names are its path.
     """
 
-    full: str
-    short: str
+    full_name: str
+    short_name: str
 
     def reference(self, record: int | str) -> str:
         """Return the short reference of a record, quoted for a shell.
 
         ``record`` is the part after the colon: a line number, or a ``record_part``.
         """
-        return shlex.quote(f"{self.short}:{record}")
+        return shlex.quote(f"{self.short_name}:{record}")
 
     @property
     def quoted_name(self) -> str:
         """The short name, quoted for a shell."""
-        return shlex.quote(self.short)
+        return shlex.quote(self.short_name)
 
 
 def names_of_transcript(session: SessionFile, where: Where) -> TranscriptNames:

@@ -61,8 +61,8 @@ class LabelChange(NamedTuple):
     """
 
     session: SessionFile
-    old: str
-    new: str
+    old_label: str
+    new_label: str
     records: tuple[Record, ...]
     warnings: tuple[str, ...]
 
@@ -126,7 +126,7 @@ def write_label(change: LabelChange) -> None:
     append_records(path, [orjson.dumps(record) for record in change.records])
     ends = HeadTail(path)
     current_labels = {CUSTOM_TITLE: ends.custom_title, AGENT_NAME: ends.agent_name, TAG: ends.tag}
-    if any(current_labels[record["type"]] != change.new for record in change.records):
+    if any(current_labels[record["type"]] != change.new_label for record in change.records):
         raise WriteFailed(
             f"Another program renamed {path} at the same time",
             "Look at it, and run the command again.",

@@ -38,10 +38,11 @@ DEFAULT_AGENT = "claude"  # the agent of a session unless another agent is given
 
 
 class SessionFile(NamedTuple):
-    """A session's file with the time of its last write, in seconds since the epoch, and its size in bytes.
+    """A session's file.
 
-    ``agent`` is the name of the session's agent. If ``path`` is a copy in the common record format,
-    ``source`` is the path of the agent's own file.
+    ``mtime`` is in seconds since the epoch, and ``size`` is in bytes. ``agent`` is the name of the
+    session's agent. If ``path`` is a copy in the common record format, ``source_path`` is the path of
+    the agent's own file.
     """
 
     session_id: str
@@ -49,7 +50,7 @@ class SessionFile(NamedTuple):
     mtime: float
     size: int
     agent: str = DEFAULT_AGENT
-    source: str = ""
+    source_path: str = ""
 
     @property
     def file(self) -> str | SharedFile:
@@ -59,7 +60,7 @@ class SessionFile(NamedTuple):
     @property
     def original_path(self) -> str:
         """The path of the agent's own file."""
-        return self.source or self.path
+        return self.source_path or self.path
 
 
 def sessions_in_project_folder(folder: str, prefix: str = "") -> list[SessionFile]:

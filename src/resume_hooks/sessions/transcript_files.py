@@ -177,19 +177,19 @@ def _subagent_files_in_folder(folder: str) -> Iterator[str]:
 class TranscriptFile(NamedTuple):
     """A transcript on disk.
 
-    ``agent`` is ``agent-<id>`` for a sub-agent's transcript, else ``""``. ``session_id`` is the id
+    ``agent_name`` is ``agent-<id>`` for a sub-agent's transcript, else ``""``. ``session_id`` is the id
     of the session. It is ``""`` for a sub-agent's transcript that is next to the session's file,
-    because the path of such a transcript does not contain the session's id. ``mtime`` is in
-    nanoseconds, and ``size`` is in bytes.
+    because the path of such a transcript does not contain the session's id. ``size`` is
+    in bytes.
     """
 
     path: str
     folder: str
     session_id: str
-    agent: str
+    agent_name: str
     inode: int
     size: int
-    mtime: int
+    mtime_ns: int
 
 
 def list_transcripts(where: Where) -> list[TranscriptFile]:

@@ -39,17 +39,17 @@ MAX_TYPICAL_TURNS = 12
 class RecentRequests(NamedTuple):
     """The requests at the end of a session.
 
-    ``last_ms`` is the time of the last answer in milliseconds, and ``model`` is the model that gave
-    it. ``last_ms`` is None if no answer has a token count. ``cache_seconds`` is the lifetime of the
-    API's cache in seconds, or 0 if the API keeps no cache. ``cached_tokens`` is the number of
-    tokens in the cache while it is warm.
+    ``last_time_ms`` is the time of the last answer, and ``model`` is the model that gave it.
+    ``last_time_ms`` is None if no answer has a token count. ``cache_seconds`` is the lifetime of the
+    API's cache, or 0 if the API keeps no cache. ``cached_tokens`` is the number of tokens in the
+    cache while it is warm.
 
     A typical turn consists of ``requests_per_turn`` requests, and adds ``tokens_per_turn`` tokens
     to the context. Both numbers are medians. ``tokens_per_turn`` is the median of ``turn_count``
     turns, or 0 if it is unknown.
     """
 
-    last_ms: int | None
+    last_time_ms: int | None
     cache_seconds: int
     cached_tokens: int
     requests_per_turn: int
@@ -59,9 +59,9 @@ class RecentRequests(NamedTuple):
 
     def seconds_since(self, now_ms: int) -> int | None:
         """Return the number of seconds since the last request, or None if no request was counted."""
-        if self.last_ms is None:
+        if self.last_time_ms is None:
             return None
-        return max(0, (now_ms - self.last_ms) // 1_000)
+        return max(0, (now_ms - self.last_time_ms) // 1_000)
 
     def is_warm(self, now_ms: int) -> bool:
         """Check whether the API's cache still contains the last request."""
@@ -124,7 +124,7 @@ class _TurnRequests:
         self.tokens_after = 0
 
     @property
-    def growth(self) -> int:
+    def growth_tokens(self) -> int:
         if self.tokens_before and self.tokens_after > self.tokens_before:
             return self.tokens_after - self.tokens_before
         return 0
@@ -178,11 +178,11 @@ class _RequestObserver:
         last_ms, cached_tokens = self.last
         growths = []
         for turn in turns[-MAX_TYPICAL_TURNS:]:
-            if turn.growth:
-                growths.append(turn.growth)
+            if turn.growth_tokens:
+                growths.append(turn.growth_tokens)
         default_lifetime = DEFAULT_CACHE_SECONDS if not self.counted else 0
         return RecentRequests(
-            last_ms=last_ms,
+            last_time_ms=last_ms,
             cache_seconds=default_lifetime if self.lifetime is None else self.lifetime,
             cached_tokens=cached_tokens,
             requests_per_turn=max(

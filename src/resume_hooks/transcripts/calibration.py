@@ -62,11 +62,11 @@ class TokenScale:
     def tokens_of_piece(self, piece: Piece) -> float:
         """Return the number of tokens that a piece adds to each request."""
         if piece.kind == THINKING_PIECE:
-            return piece.characters * self._thoughts.get(
-                piece.number, 1 / self.characters_per_token
+            return piece.character_count * self._thoughts.get(
+                piece.line_number, 1 / self.characters_per_token
             )
-        return piece.tokens + piece.characters * self._texts.get(
-            piece.number, 1 / self.characters_per_token
+        return piece.tokens + piece.character_count * self._texts.get(
+            piece.line_number, 1 / self.characters_per_token
         )
 
     def tokens_of_text(self, number: int, characters: int) -> float:
@@ -77,14 +77,14 @@ class TokenScale:
 class _RequestGap(NamedTuple):
     """The content that was added between two requests.
 
-    ``growth`` is the difference between the token counts of the requests. The characters of text
+    ``growth_tokens`` is the difference between the token counts of the requests. The characters of text
     and of thinking are counted separately.
     """
 
     nodes: tuple[Node, ...]
-    growth: int
+    growth_tokens: int
     text_characters: int
-    thought_characters: int
+    thinking_characters: int
     media_tokens: int
 
 
@@ -101,7 +101,7 @@ def calibrate_tokens(
     # contain a trimmed record are skipped.
     gaps = []
     for gap in _iterate_gaps(chain, pieces):
-        if not any(node.number in pieces.origins for node in gap.nodes):
+        if not any(node.line_number in pieces.origins for node in gap.nodes):
             gaps.append(gap)
     ratio = _compute_ratio_of_gaps(gaps, default_ratio)
     rates = []
@@ -110,9 +110,9 @@ def calibrate_tokens(
     for gap in gaps:
         rate = _divide_growth(gap, ratio)
         rates.append((gap, rate))
-        thought_tokens.append(gap.thought_characters * rate.thought)
+        thought_tokens.append(gap.thinking_characters * rate.thinking)
         other_tokens.append(gap.text_characters * rate.text + gap.media_tokens)
-        growth += gap.growth
+        growth += gap.growth_tokens
     thinking_tokens = sum(thought_tokens)
     missing_tokens = max(0.0, sum(other_tokens) + thinking_tokens - growth)
     counted_share = max(0.0, 1 - missing_tokens / thinking_tokens) if thinking_tokens else 0.0
@@ -120,8 +120,8 @@ def calibrate_tokens(
     thought_rates: dict[int, float] = {}
     for gap, rate in rates:
         for node in gap.nodes:
-            text_rates[node.number] = rate.text
-            thought_rates[node.number] = rate.thought * counted_share
+            text_rates[node.line_number] = rate.text
+            thought_rates[node.line_number] = rate.thinking * counted_share
     uncounted_tokens = 0
     if not pieces.origins and any(
         node.subtype == records.OUTPUTS_CLEARED_SUBTYPE for node in chain
@@ -144,9 +144,9 @@ def _compute_ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) ->
     """
     characters = growth = 0
     for gap in gaps:
-        if not gap.thought_characters and gap.growth > gap.media_tokens:
+        if not gap.thinking_characters and gap.growth_tokens > gap.media_tokens:
             characters += gap.text_characters
-            growth += gap.growth - gap.media_tokens
+            growth += gap.growth_tokens - gap.media_tokens
     ratio = characters / growth if growth > MIN_GROWTH_TOKENS else default_ratio
     return min(max(ratio, PLAUSIBLE_RATIO_RANGE[0]), PLAUSIBLE_RATIO_RANGE[1])
 
@@ -155,7 +155,7 @@ class _TokensPerCharacter(NamedTuple):
     """The numbers of tokens per character of text and of thinking in a gap."""
 
     text: float
-    thought: float
+    thinking: float
 
 
 def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
@@ -164,12 +164,12 @@ def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
     The text gets as many tokens as its length suggests, and the thinking gets the remaining tokens
     up to a maximum. Any tokens beyond this maximum go to the text too.
     """
-    max_thinking_tokens = gap.growth - gap.media_tokens - gap.text_characters / ratio
+    max_thinking_tokens = gap.growth_tokens - gap.media_tokens - gap.text_characters / ratio
     thinking_tokens = min(
-        max(0.0, max_thinking_tokens), gap.thought_characters / MIN_CHARACTERS_PER_THOUGHT_TOKEN
+        max(0.0, max_thinking_tokens), gap.thinking_characters / MIN_CHARACTERS_PER_THOUGHT_TOKEN
     )
     if gap.text_characters:
-        text_rate = (gap.growth - gap.media_tokens - thinking_tokens) / gap.text_characters
+        text_rate = (gap.growth_tokens - gap.media_tokens - thinking_tokens) / gap.text_characters
     else:
         text_rate = 0.0
     is_plausible = (
@@ -177,7 +177,7 @@ def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
     )
     return _TokensPerCharacter(
         text_rate if is_plausible else 1 / ratio,
-        thinking_tokens / gap.thought_characters if gap.thought_characters else 0.0,
+        thinking_tokens / gap.thinking_characters if gap.thinking_characters else 0.0,
     )
 
 
@@ -190,14 +190,14 @@ def _iterate_gaps(chain: Sequence[Node], pieces: PieceCollector) -> Iterable[_Re
     media_tokens: Counter[int] = Counter()
     for piece in pieces.pieces:
         if piece.kind == THINKING_PIECE:
-            thought_characters[piece.number] += piece.characters
+            thought_characters[piece.line_number] += piece.character_count
         elif piece.kind == MEDIA_PIECE:
-            media_tokens[piece.number] += piece.tokens
-    boundary_line = chain[0].number if chain and chain[0].is_boundary else -1
+            media_tokens[piece.line_number] += piece.tokens
+    boundary_line = chain[0].line_number if chain and chain[0].is_boundary else -1
     nodes_between: list[Node] = []
     previous_answer: Node | None = None
     for node in chain:
-        is_counted = node.input_tokens > 0 and node.number > boundary_line
+        is_counted = node.input_tokens > 0 and node.line_number > boundary_line
         if (
             is_counted
             and previous_answer is not None
@@ -205,17 +205,17 @@ def _iterate_gaps(chain: Sequence[Node], pieces: PieceCollector) -> Iterable[_Re
         ):
             yield _RequestGap(
                 tuple(nodes_between),
-                growth=node.input_tokens - previous_answer.input_tokens,
+                growth_tokens=node.input_tokens - previous_answer.input_tokens,
                 text_characters=sum(
                     between_node.character_count
-                    - pieces.thinking_characters.get(between_node.number, 0)
+                    - pieces.thinking_characters.get(between_node.line_number, 0)
                     for between_node in nodes_between
                 ),
-                thought_characters=sum(
-                    thought_characters[between_node.number] for between_node in nodes_between
+                thinking_characters=sum(
+                    thought_characters[between_node.line_number] for between_node in nodes_between
                 ),
                 media_tokens=sum(
-                    media_tokens[between_node.number] for between_node in nodes_between
+                    media_tokens[between_node.line_number] for between_node in nodes_between
                 ),
             )
             nodes_between = []

@@ -41,9 +41,13 @@ class RecordGraph:
         broken_parents: dict[str, str | None] = {}
         for node in nodes:
             if node.kind == PROGRESS:
-                progress_parents[node.uuid] = _skip_progress_records(node.parent, progress_parents)
+                progress_parents[node.uuid] = _skip_progress_records(
+                    node.parent_uuid, progress_parents
+                )
             elif node.is_broken:
-                broken_parents[node.uuid] = _skip_progress_records(node.parent, progress_parents)
+                broken_parents[node.uuid] = _skip_progress_records(
+                    node.parent_uuid, progress_parents
+                )
             else:
                 if size > MIN_SKIPPED_FILE_BYTES and node.is_boundary and node.kept_segment is None:
                     self.nodes.clear()
@@ -52,7 +56,9 @@ class RecordGraph:
                 # If several records have the same uuid, the last one replaces the others at the
                 # position of the first.
                 self.nodes[node.uuid] = node
-                self._parents[node.uuid] = _skip_progress_records(node.parent, progress_parents)
+                self._parents[node.uuid] = _skip_progress_records(
+                    node.parent_uuid, progress_parents
+                )
         for uuid, parent in self._parents.items() if broken_parents else ():
             self._parents[uuid] = self._skip_broken_parents(parent, broken_parents)
         self.has_inserted_messages = self._insert_kept_messages()
@@ -78,7 +84,7 @@ class RecordGraph:
         return children_by_parent
 
     @cached_property
-    def positions(self) -> dict[str, int]:
+    def indexes_by_uuid(self) -> dict[str, int]:
         """The index of each record in ``nodes``, by uuid."""
         return {uuid: index for index, uuid in enumerate(self.nodes)}
 
@@ -186,7 +192,7 @@ def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None
     main_nodes = [node for node in graph.nodes.values() if not node.is_sidechain]
     if checkpoint.is_emptied or not main_nodes:
         return None
-    last_node = max(main_nodes, key=lambda node: node.number)
+    last_node = max(main_nodes, key=lambda node: node.line_number)
     checkpoint_node = graph.nodes.get(checkpoint.uuid)
     # Clients since 2.1.112 reject a checkpoint on a side chain, so it is ignored.
     if checkpoint_node is not None and checkpoint_node.is_sidechain:
@@ -279,7 +285,7 @@ def _find_newest_descendant(graph: RecordGraph, last_node: Node, nodes: list[Nod
     dated_nodes = [node for node in descendants if node.time_ms is not None]
     return max(
         dated_nodes,
-        key=lambda node: (_get_node_time(node), graph.positions[node.uuid]),
+        key=lambda node: (_get_node_time(node), graph.indexes_by_uuid[node.uuid]),
         default=last_node,
     )
 
@@ -300,7 +306,9 @@ def _is_continuation(
     batch_call, answered_calls = (
         (None, ()) if checkpoint.was_explicit else _find_parallel_batch(graph, checkpoint_node)
     )
-    batch_message_id = batch_call.message_id if batch_call is not None and batch_call.calls else ""
+    batch_message_id = (
+        batch_call.message_id if batch_call is not None and batch_call.call_ids else ""
+    )
     # The records of the same answer that precede the call.
     preceding_nodes = islice(
         iterate_ancestors(batch_call if batch_message_id else None, graph.find_parent), 1, None
@@ -319,17 +327,17 @@ def _is_continuation(
         if batch_message_id:
             if is_in_batch and node is batch_call:
                 return True
-            if node is not batch_call and node.message_id == batch_message_id and node.calls:
+            if node is not batch_call and node.message_id == batch_message_id and node.call_ids:
                 if node.uuid in earlier_ids:
                     return True
                 is_in_batch = True
             elif not _can_be_inside_answer(node, batch_message_id):
                 is_in_batch = False
         if node is batch_call and child is not None:
-            call_ids = set(node.calls)
-            if call_ids.intersection(answered_calls) and call_ids.intersection(child.results) - set(
-                answered_calls
-            ):
+            call_ids = set(node.call_ids)
+            if call_ids.intersection(answered_calls) and call_ids.intersection(
+                child.answered_call_ids
+            ) - set(answered_calls):
                 return True
         child = node
     return False
@@ -351,8 +359,8 @@ def _find_parallel_batch(
         ),
         None,
     )
-    if node is not None and node.results:
-        return graph.find_parent(node), node.results
+    if node is not None and node.answered_call_ids:
+        return graph.find_parent(node), node.answered_call_ids
     return (node if node is checkpoint_node else None), ()
 
 
@@ -363,7 +371,7 @@ def _can_be_inside_answer(node: Node, message_id: str) -> bool:
     """
     if node.kind == ASSISTANT:
         return node.message_id == message_id
-    return node.is_remark or bool(node.results)
+    return node.is_remark or bool(node.answered_call_ids)
 
 
 def _find_nearest_message_ancestor(graph: RecordGraph, node: Node) -> Node | None:
@@ -418,12 +426,12 @@ def build_chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Nod
     later_boundaries = (
         node
         for node in nodes
-        if node.is_boundary and not node.is_sidechain and node.number > last.number
+        if node.is_boundary and not node.is_sidechain and node.line_number > last.line_number
     )
     compaction = next(later_boundaries, None)
     if compaction is not None:
         size = min(size, compaction.offset)
-        nodes = [node for node in nodes if node.number < compaction.number]
+        nodes = [node for node in nodes if node.line_number < compaction.line_number]
     graph = RecordGraph(nodes, size)
     leaf = graph.nodes.get(last.uuid)
     if leaf is None:
@@ -508,8 +516,8 @@ class _RestoredRegion(NamedTuple):
     maps the uuid of a record in the chain to the remarks that directly follow it.
     """
 
-    start: int
-    end: int
+    start_index: int
+    end_index: int
     restored_nodes: list[Node]
     remarks_by_uuid: dict[str, list[Node]]
 
@@ -543,17 +551,17 @@ class ParallelCallRestorer:
             if (region := self._build_restored_region(message_id)) is not None:
                 regions.append(region)
         merged_regions: list[_RestoredRegion] = []
-        for region in sorted(regions, key=lambda found: found.start):
-            if merged_regions and region.start < merged_regions[-1].end:
+        for region in sorted(regions, key=lambda found: found.start_index):
+            if merged_regions and region.start_index < merged_regions[-1].end_index:
                 previous = merged_regions.pop()
                 end, recovered_nodes = (
-                    max(previous.end, region.end),
+                    max(previous.end_index, region.end_index),
                     [*previous.restored_nodes, *region.restored_nodes],
                 )
                 remarks_after = previous.remarks_by_uuid | region.remarks_by_uuid
-                region = _RestoredRegion(previous.start, end, recovered_nodes, remarks_after)  # noqa: PLW2901
+                region = _RestoredRegion(previous.start_index, end, recovered_nodes, remarks_after)  # noqa: PLW2901
             merged_regions.append(region)
-        positions = self._graph.positions
+        positions = self._graph.indexes_by_uuid
         complete_chain: list[Node] = []
         next_index = 0
         for start, end, recovered_nodes, remarks_after in merged_regions:
@@ -584,7 +592,7 @@ class ParallelCallRestorer:
             ),
             None,
         )
-        if ancestor is not None and ancestor.results:
+        if ancestor is not None and ancestor.answered_call_ids:
             ancestor = self._graph.find_parent(ancestor)
         if ancestor is not None:
             return ancestor.message_id
@@ -599,7 +607,7 @@ class ParallelCallRestorer:
         missing_results = []
         for caller in answer_nodes:
             missing_results += [
-                node for node in self._list_unrestored_children(caller) if node.results
+                node for node in self._list_unrestored_children(caller) if node.answered_call_ids
             ]
         results = self._mark_as_restored(missing_results)
         end = max(self._positions.get(node.uuid, -1) for node in answer_nodes) + 1
@@ -609,13 +617,15 @@ class ParallelCallRestorer:
             if not (
                 node.message_id == message_id
                 if node.kind == ASSISTANT
-                else node.is_remark or node.results
+                else node.is_remark or node.answered_call_ids
             ):
                 break
             end += 1
         remarks_after: dict[str, list[Node]] = {}
-        if any(node.calls for node in answer_nodes):
-            answered_nodes = [node for node in self._chain[start + 1 : end] if node.results]
+        if any(node.call_ids for node in answer_nodes):
+            answered_nodes = [
+                node for node in self._chain[start + 1 : end] if node.answered_call_ids
+            ]
             for node in [*answer_nodes, *results, *answered_nodes]:
                 restored_nodes += self._find_following_remarks(node)
             for node in self._chain[start + 1 : end]:

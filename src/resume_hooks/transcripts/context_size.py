@@ -221,7 +221,7 @@ def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
 
     The result is greater than 0 if the start of the file is missing.
     """
-    if chain[0].is_boundary or not chain[0].parent:
+    if chain[0].is_boundary or not chain[0].parent_uuid:
         return 0
     character_count = 0
     for node in chain:

@@ -282,7 +282,7 @@ class HeadTail:
         return list(_parse_region(self.head + self.tail[-middle_bytes:], keep_last=True))
 
     @property
-    def created(self) -> str:
+    def created_at(self) -> str:
         """The time of the first record that has one.
 
         If no record has a time, it is the modification time of the file.
@@ -292,10 +292,10 @@ class HeadTail:
         )
 
     @property
-    def ended(self) -> str:
+    def ended_at(self) -> str:
         """The time of the last record of the conversation or, if it has none, of the last record of any kind.
 
-        The time is never earlier than ``created``.
+        The time is never earlier than ``created_at``.
         """
         return max(self._first_timestamp, self._last_timestamp) or clock.timestamp_from_epoch(
             self.mtime

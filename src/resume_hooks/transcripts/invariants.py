@@ -43,18 +43,18 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
     calls: list[str] = []
     results: list[str] = []
     for node in nodes:
-        is_json = is_json and node.number not in transcript.lenient_lines
+        is_json = is_json and node.line_number not in transcript.lenient_lines
         uuids.append(node.uuid)
         if node.time_ms is not None:
             times.append(node.time_ms)
-        calls += node.calls
-        results += node.results
+        calls += node.call_ids
+        results += node.answered_call_ids
     is_in_order = len(times) == len(nodes) and times == sorted(times) and times[-1:] != times[-2:-1]
     first_message = next((node for node in nodes if node.is_message), None)
     starts_with_user = (
         first_message is not None
         and first_message.kind == records.USER
-        and not first_message.results
+        and not first_message.answered_call_ids
     )
     are_paired = sorted(calls) == sorted(results) and len(set(calls)) == len(calls)
     is_one_chain = [node.uuid for node in transcript.chain] == uuids
@@ -100,8 +100,8 @@ def require_all_checks(checks: list[Check], path: str) -> None:
 def _is_single_tree(nodes: list[Node]) -> bool:
     seen_ids: set[str] = set()
     for index, node in enumerate(nodes):
-        has_root = node.parent is None
-        if has_root != (index == 0) or not (has_root or node.parent in seen_ids):
+        has_root = node.parent_uuid is None
+        if has_root != (index == 0) or not (has_root or node.parent_uuid in seen_ids):
             return False
         seen_ids.add(node.uuid)
     return bool(nodes)
@@ -121,7 +121,7 @@ class ChildObserver:
         """Collect the calls and the thinking of one record."""
         if node is None or node.kind != records.ASSISTANT:
             return
-        self.calls.update(node.calls)
+        self.calls.update(node.call_ids)
         for block in records.list_blocks(record):
             if block.get("type") == records.THINKING:
                 self.thinking_digests.add(hash_thinking_block(block))
@@ -133,7 +133,8 @@ class ChildObserver:
         calls: Counter[str] = Counter()
         for node in planned_chain.nodes:
             calls.update(
-                set(node.calls) - planned_chain.dropped_calls.get(node.number, frozenset())
+                set(node.call_ids)
+                - planned_chain.dropped_call_ids.get(node.line_number, frozenset())
             )
         return [
             Check("no tool call was lost or added", self.calls == calls),
@@ -180,9 +181,9 @@ def _list_node_links(transcript: Transcript) -> list[tuple[object, ...]]:
     for node in transcript.nodes:
         links.append(
             (
-                node.number,
+                node.line_number,
                 node.uuid,
-                node.parent,
+                node.parent_uuid,
                 node.kind,
                 node.subtype,
                 node.is_sidechain,
@@ -198,4 +199,4 @@ def _list_node_links(transcript: Transcript) -> list[tuple[object, ...]]:
 
 
 def _list_call_pairs(transcript: Transcript) -> list[tuple[object, ...]]:
-    return [(node.number, node.calls, node.results) for node in transcript.nodes]
+    return [(node.line_number, node.call_ids, node.answered_call_ids) for node in transcript.nodes]

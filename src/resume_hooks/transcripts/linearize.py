@@ -18,14 +18,14 @@ from resume_hooks.transcripts.records import ASSISTANT, USER
 class LinearChain(NamedTuple):
     """The records of a conversation in one sequence.
 
-    ``dropped_calls`` maps the line number of a record to the ids of its calls and results that the
-    API would reject. ``open_calls`` are the ids of the calls at the end of the sequence that have
+    ``dropped_call_ids`` maps the line number of a record to the ids of its calls and results that the
+    API would reject. ``open_call_ids`` are the ids of the calls at the end of the sequence that have
     no result.
     """
 
     nodes: tuple[Node, ...]
-    dropped_calls: Mapping[int, frozenset[str]]
-    open_calls: tuple[str, ...]
+    dropped_call_ids: Mapping[int, frozenset[str]]
+    open_call_ids: tuple[str, ...]
 
 
 def linearize_chain(chain: Sequence[Node]) -> LinearChain:
@@ -36,7 +36,7 @@ def linearize_chain(chain: Sequence[Node]) -> LinearChain:
         call_matcher.add_node(node)
     nodes_since_answer = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
     # A prompt follows the last answer, so the open calls can no longer get a result.
-    if any(not (node.results or node.is_remark) for node in nodes_since_answer):
+    if any(not (node.answered_call_ids or node.is_remark) for node in nodes_since_answer):
         call_matcher.drop_pending_calls()
     return LinearChain(nodes, call_matcher.dropped_calls, tuple(call_matcher.pending_calls))
 
@@ -81,9 +81,9 @@ def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
     pending_calls = set[str]()
     for count, node in enumerate(linear_chain.nodes, 1):
         pending_calls.update(
-            set(node.calls) - linear_chain.dropped_calls.get(node.number, frozenset())
+            set(node.call_ids) - linear_chain.dropped_call_ids.get(node.line_number, frozenset())
         )
-        pending_calls.difference_update(node.results)
+        pending_calls.difference_update(node.answered_call_ids)
         next_node = linear_chain.nodes[count] if count < len(linear_chain.nodes) else None
         is_continued = (
             next_node
@@ -110,7 +110,7 @@ def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
             node = chain[candidate_index]
             if (
                 node.kind == ASSISTANT and node.message_id == first_node.message_id
-            ) or node.results:
+            ) or node.answered_call_ids:
                 region_end = candidate_index + 1
             elif not node.is_remark:
                 break
@@ -126,7 +126,7 @@ def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
         yield from (node for node in region if node.kind == ASSISTANT)
         answers = [node for node in region if node.kind != ASSISTANT]
         first_result_index = next(
-            (index for index, node in enumerate(answers) if node.results), len(answers)
+            (index for index, node in enumerate(answers) if node.answered_call_ids), len(answers)
         )
         # The first record of the user's turn must be a result, so a remark that came between the
         # answer and this result is moved after the result.
@@ -153,16 +153,16 @@ class _CallMatcher:
         if node.kind == ASSISTANT:
             if self._has_user_answered:
                 self.drop_pending_calls()
-            for call in dict.fromkeys(node.calls):
+            for call in dict.fromkeys(node.call_ids):
                 if call in self.pending_calls or call in self.answered_calls:
-                    self._drop_call(node.number, call)
+                    self._drop_call(node.line_number, call)
                 else:
-                    self.pending_calls[call] = node.number
+                    self.pending_calls[call] = node.line_number
         elif node.kind == USER:
             self._has_user_answered = True
-            for call in dict.fromkeys(node.results):
+            for call in dict.fromkeys(node.answered_call_ids):
                 if self.pending_calls.pop(call, None) is None:
-                    self._drop_call(node.number, call)
+                    self._drop_call(node.line_number, call)
                 else:
                     self.answered_calls.add(call)
 

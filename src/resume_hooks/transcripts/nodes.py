@@ -35,20 +35,21 @@ class KeptSegment(NamedTuple):
 class Node:
     """A record of the chain, with its links and its size.
 
-    ``number`` is its line number, counted from 0. ``offset`` and ``length`` are the position and
-    the size of its line in bytes. ``character_count`` is the number of characters that reach the
-    API.
+    ``line_number`` is counted from 0. ``offset`` and ``length`` are the position and the size of the
+    record's line in bytes. ``character_count`` is the number of characters that reach the API.
+    ``call_ids`` are the ids of the calls in the record, and ``answered_call_ids`` are those of the
+    calls whose results it contains.
 
     If ``has_sent_uuid`` is true, ``uuid`` is not the record's own id, but the id under which it was
     sent. ``is_copied`` is true if the record is a copy of a record before the last boundary
-    (``transcript.CopyDetector``). For a boundary, ``logical_parent`` is the uuid of the record that
-    the boundary follows.
+    (``transcript.CopyDetector``). For a boundary, ``logical_parent_uuid`` is the uuid of the record
+    that the boundary follows.
     """
 
     uuid: str
-    parent: str | None
+    parent_uuid: str | None
     kind: str
-    number: int = 0
+    line_number: int = 0
     offset: int = 0
     length: int = 0
     session_id: str | None = None
@@ -65,10 +66,10 @@ class Node:
     character_count: int = 0
     context_tokens: int = 0
     input_tokens: int = 0
-    calls: tuple[str, ...] = ()
-    results: tuple[str, ...] = ()
+    call_ids: tuple[str, ...] = ()
+    answered_call_ids: tuple[str, ...] = ()
     kept_segment: KeptSegment | None = None
-    logical_parent: str = ""
+    logical_parent_uuid: str = ""
 
     @property
     def is_boundary(self) -> bool:
@@ -89,7 +90,7 @@ class Node:
         return (
             self.kind == records.ASSISTANT
             or self.is_prompt
-            or bool(self.results)
+            or bool(self.answered_call_ids)
             or self.is_summary
         )
 
@@ -105,7 +106,7 @@ class Node:
         """
         if self.kind == records.SYSTEM:
             return not self.is_boundary
-        return self.kind == records.ATTACHMENT or (self.is_meta and not self.results)
+        return self.kind == records.ATTACHMENT or (self.is_meta and not self.answered_call_ids)
 
 
 @dataclass(slots=True, eq=False)
@@ -171,7 +172,7 @@ def make_node(record: Record, line: Line) -> Node:
     kind: str = record["type"]
     parent = get("parentUuid")
     node = Node(record["uuid"], parent if isinstance(parent, str) and parent else None, kind)
-    node.number, node.offset, node.length = line.number, line.offset, len(line.raw)
+    node.line_number, node.offset, node.length = line.number, line.offset, len(line.raw)
     node.time_ms = clock.to_milliseconds(get("timestamp"))
     node.is_sidechain = bool(get("isSidechain"))
     session_id = get("sessionId")
@@ -189,7 +190,7 @@ def make_node(record: Record, line: Line) -> Node:
         node.subtype = get_string(record, "subtype")
         if node.is_boundary:
             node.kept_segment = _read_kept_segment(get("compactMetadata"))
-            node.logical_parent = get_string(record, "logicalParentUuid")
+            node.logical_parent_uuid = get_string(record, "logicalParentUuid")
     return node
 
 
@@ -209,7 +210,7 @@ def _read_message(node: Node, record: Record) -> None:
     else:
         node.is_meta = bool(record.get("isMeta"))
         node.is_summary = bool(record.get("isCompactSummary"))
-        node.is_prompt = not node.results and records.is_prompt(record)
+        node.is_prompt = not node.answered_call_ids and records.is_prompt(record)
 
 
 def _read_blocks(node: Node, content: list[object]) -> bool:
@@ -238,7 +239,11 @@ def _read_blocks(node: Node, content: list[object]) -> bool:
             )
         else:
             character_count += len(get_string(block, "text")) + len(get_string(block, "thinking"))
-    node.calls, node.results, node.character_count = tuple(calls), tuple(results), character_count
+    node.call_ids, node.answered_call_ids, node.character_count = (
+        tuple(calls),
+        tuple(results),
+        character_count,
+    )
     return has_valid_block
 
 

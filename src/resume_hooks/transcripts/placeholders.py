@@ -41,10 +41,10 @@ MISSING_RESULT_TEXT = (
 
 
 class OriginalReference(NamedTuple):
-    """The session and the record of an original. ``record`` is a line number, counted from 0."""
+    """The session and the line of an original. ``line_number`` is counted from 0."""
 
     session_id: str
-    record: int
+    line_number: int
 
     def __str__(self) -> str:
         """The short form of the reference, for example ``1a2b3c4d:56``.
@@ -53,7 +53,7 @@ class OriginalReference(NamedTuple):
         tokens. A version 7 id starts with its creation time, and its first eight characters are the
         same for all sessions created within a minute. For such ids, 13 characters are used.
         """
-        return f"{self.session_id[: 13 if self.session_id[14:15] == '7' else 8]}:{self.record}"
+        return f"{self.session_id[: 13 if self.session_id[14:15] == '7' else 8]}:{self.line_number}"
 
 
 def result_placeholder(
@@ -173,19 +173,19 @@ def _convert_to_one_word(name: str) -> str:
 class Origin(NamedTuple):
     """The record that contains an original.
 
-    ``session_id`` and ``file`` are those of the session that contains the record. ``record`` is the
-    record's line number, counted from 0.
+    ``session_id`` and ``file`` are those of the session that contains the record. ``line_number`` is
+    counted from 0.
     """
 
     session_id: str
     file: str
     uuid: str
-    record: int
+    line_number: int
 
     @property
     def reference(self) -> OriginalReference:
         """The short reference to the original that a placeholder contains."""
-        return OriginalReference(self.session_id, self.record)
+        return OriginalReference(self.session_id, self.line_number)
 
     def trim_fields(self, block_index: int) -> dict[str, Any]:
         """Return the fields to add to a trimmed record.
@@ -197,7 +197,7 @@ class Origin(NamedTuple):
             "original_session": replace_surrogates(self.file),
             "original_session_id": self.session_id,
             "original_uuid": self.uuid,
-            "original_index": self.record,
+            "original_index": self.line_number,
             "original_block": block_index,
         }
 

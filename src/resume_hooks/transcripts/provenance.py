@@ -39,7 +39,7 @@ class Parent(NamedTuple):
     file: str
     derivation_type: str
     kind: str
-    at: str
+    derived_at: str
     exported_file: str = ""
     subagent: str = ""
 
@@ -172,7 +172,7 @@ def parent_from_record(record: Record | None) -> Parent | None:
         derivation_type="trimmed" if trim else "continued",
         kind=current_kind_name(get_string(derivation, "continuation_type"))
         or ("trim" if trim else "rollover"),
-        at=get_string(derivation, "continued_at") or get_string(trim, "trimmed_at"),
+        derived_at=get_string(derivation, "continued_at") or get_string(trim, "trimmed_at"),
         exported_file=get_string(derivation, "exported_file")
         or get_string(derivation, "exported_chat_log"),
         subagent=get_string(derivation, "subagent"),

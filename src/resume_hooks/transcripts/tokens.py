@@ -78,13 +78,13 @@ MAX_STATED_LINE_BYTES = 64 * 1024
 class FirstRequest(NamedTuple):
     """The size of a session's first request in tokens, not counting the prompt.
 
-    The request contains the client's instructions, its tools and the project's files. ``shared`` is
-    the number of tokens that other sessions send too. While the cache is warm, these tokens are
-    read from it.
+    The request contains the client's instructions, its tools and the project's files.
+    ``shared_tokens`` is the number of tokens that other sessions send too. While the cache is warm,
+    these tokens are read from it.
     """
 
     tokens: int
-    shared: int
+    shared_tokens: int
 
 
 class ImageSize(NamedTuple):
@@ -220,7 +220,7 @@ class ContextSize(NamedTuple):
         return cls(tokens, window or default_window(tokens), kind, reason, is_known, added_tokens)
 
     @property
-    def limit(self) -> int:
+    def usable_tokens(self) -> int:
         """The number of tokens that client 2.1.330 counts as 100 percent.
 
         This is the window minus the tokens that the client reserves for an answer.
@@ -229,7 +229,7 @@ class ContextSize(NamedTuple):
 
     @property
     def percent(self) -> int | None:
-        """The size in percent of ``limit``, or None if the window is unknown. It may exceed 100."""
+        """The size in percent of ``usable_tokens``, or None if the window is unknown. It may exceed 100."""
         if self.is_window_known:
             return self.max_percent
         return None
@@ -246,8 +246,8 @@ class ContextSize(NamedTuple):
 
     @property
     def max_percent(self) -> int:
-        """The size in percent of ``limit``. If the window is unknown, the highest possible percentage."""
-        return round(100 * self.tokens / self.limit)
+        """The size in percent of ``usable_tokens``. If the window is unknown, the highest possible percentage."""
+        return round(100 * self.tokens / self.usable_tokens)
 
     @property
     def size_in_percent(self) -> str:
@@ -256,7 +256,7 @@ class ContextSize(NamedTuple):
         If the window is unknown, the text states this.
         """
         if self.is_window_known:
-            return f"{self.max_percent} % of {self.limit:,}"
+            return f"{self.max_percent} % of {self.usable_tokens:,}"
         return "of an unknown window"
 
     @property
@@ -271,15 +271,18 @@ def find_last_counted(chain: Sequence[Node]) -> Node | None:
     Messages that the compaction kept are ignored, because their counts are older than the
     compaction.
     """
-    boundary_line = chain[0].number if chain and chain[0].is_boundary else -1
-    counted_nodes = [node for node in chain if node.context_tokens and node.number > boundary_line]
+    boundary_line = chain[0].line_number if chain and chain[0].is_boundary else -1
+    counted_nodes = [
+        node for node in chain if node.context_tokens and node.line_number > boundary_line
+    ]
     if not counted_nodes:
         return None
     # An answer may consist of several records. Return the record that was written last, because the
     # others may have been restored from earlier lines of the file.
     answer = counted_nodes[-1].message_id
     return max(
-        (node for node in counted_nodes if node.message_id == answer), key=lambda node: node.number
+        (node for node in counted_nodes if node.message_id == answer),
+        key=lambda node: node.line_number,
     )
 
 

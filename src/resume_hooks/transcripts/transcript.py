@@ -155,8 +155,8 @@ class Transcript:
 
     def find_parent(self, node: Node) -> Node | None:
         """Return the parent of ``node``, or None if it has no parent or if its parent was not read."""
-        if node.parent:
-            return self.nodes_by_uuid.get(node.parent)
+        if node.parent_uuid:
+            return self.nodes_by_uuid.get(node.parent_uuid)
         return None
 
     def node_before_boundary(self, node: Node) -> Node | None:
@@ -165,8 +165,10 @@ class Transcript:
         It is the record that the boundary record ``node`` names or, if this record was not read,
         the one before the boundary.
         """
-        index = bisect_left(self.nodes, node.number, key=lambda candidate: candidate.number)
-        return self.nodes_by_uuid.get(node.logical_parent) or (
+        index = bisect_left(
+            self.nodes, node.line_number, key=lambda candidate: candidate.line_number
+        )
+        return self.nodes_by_uuid.get(node.logical_parent_uuid) or (
             self.nodes[index - 1] if index else None
         )
 
@@ -194,11 +196,11 @@ class Transcript:
         """
         nodes_by_result = {}
         for node in self.chain:
-            for call in node.results:
+            for call in node.answered_call_ids:
                 nodes_by_result[call] = node
         pairs = {}
         for node in self.chain:
-            for call in node.calls:
+            for call in node.call_ids:
                 pairs[call] = (node, nodes_by_result.get(call))
         return pairs
 
@@ -229,7 +231,7 @@ def read_record(stream: BinaryIO, node: Node) -> records.Record:
     detect this.
     """
     record = records.parse_record(
-        Line(node.number, node.offset, read_exactly(stream, node.offset, node.length)).body
+        Line(node.line_number, node.offset, read_exactly(stream, node.offset, node.length)).body
     )
     if record is None or (node.uuid and not node.is_node_of(record)):
         raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
@@ -237,10 +239,10 @@ def read_record(stream: BinaryIO, node: Node) -> records.Record:
 
 
 class ScanStart(NamedTuple):
-    """The line at which a scan starts. ``number`` is its line number, counted from 0."""
+    """The line at which a scan starts. ``line_number`` is counted from 0."""
 
     offset: int
-    number: int
+    line_number: int
 
 
 def scan_transcript(
@@ -268,7 +270,7 @@ def scan_transcript(
                 lines = read_tail(stream, tail_bytes)
         else:
             stream.seek(start.offset)
-            lines = read_lines(stream, start.offset, start.number)
+            lines = read_lines(stream, start.offset, start.line_number)
         for line in lines:
             _process_line(transcript, line, observers)
         if line is not None:
@@ -434,8 +436,9 @@ def selects_same_branch(tail: Transcript) -> bool:
             return False  # Messages that a compaction kept are in the part of the file that was not read.
     if tail.checkpoint.uuid:
         checkpoint_node = nodes_by_id.get(tail.checkpoint.uuid)
-        return checkpoint_node is not None and checkpoint_node.number > _find_last_boundary_line(
-            tail
+        return (
+            checkpoint_node is not None
+            and checkpoint_node.line_number > _find_last_boundary_line(tail)
         )
     if tail.checkpoint.has_hint:
         return True
@@ -467,7 +470,7 @@ def build_certain_chain(tail: Transcript) -> list[Node]:
         or (main_nodes and main_nodes[-1] in chain)
     )
     # A restored record without a parent would become a child of the kept messages.
-    has_second_root = any(node.parent is None for node in chain[1:])
+    has_second_root = any(node.parent_uuid is None for node in chain[1:])
     if is_certain and not has_second_root:
         return chain
     return []
@@ -480,8 +483,8 @@ def has_complete_beginning(chain: list[Node], tail: Transcript) -> bool:
     """
     if (
         not chain
-        or chain[0].number != _find_last_boundary_line(tail)
-        or chain[0].parent is not None
+        or chain[0].line_number != _find_last_boundary_line(tail)
+        or chain[0].parent_uuid is not None
     ):
         return False
     if chain[0].kept_segment is None:
@@ -495,11 +498,11 @@ def is_after_boundary(chain: list[Node], tail: Transcript) -> bool:
     If they do not, the whole file must be scanned.
     """
     boundary_line = _find_last_boundary_line(tail)
-    return all(node.number >= boundary_line for node in chain)
+    return all(node.line_number >= boundary_line for node in chain)
 
 
 def _find_last_boundary_line(tail: Transcript) -> int:
-    return max((node.number for node in tail.nodes if node.is_boundary), default=-1)
+    return max((node.line_number for node in tail.nodes if node.is_boundary), default=-1)
 
 
 def _has_branch_hint(file: str | SharedFile) -> bool:

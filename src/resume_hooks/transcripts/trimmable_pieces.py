@@ -67,11 +67,11 @@ _EXTENT_INPUTS = ("offset", "limit", "pages")
 class ToolCall(NamedTuple):
     """A tool call.
 
-    ``number`` is the line number of its record. ``target`` is what the call works on, for example a
-    file or a command. ``extent`` is the part of a file that the call read.
+    ``line_number`` is that of the call's record. ``target`` is what the call works on, for example
+    a file or a command. ``extent`` is the part of a file that the call read.
     """
 
-    number: int
+    line_number: int
     tool: str
     target: str
     extent: tuple[object, ...]
@@ -80,18 +80,18 @@ class ToolCall(NamedTuple):
 class Piece(NamedTuple):
     """A piece of content that can be trimmed.
 
-    ``number`` is the line number of the piece's record, and ``address`` leads to its value in the
-    record. ``characters`` is the number of characters that reach the API. ``tokens`` is the size of
-    an image or a document, and 0 for other pieces. ``call`` is the id of the tool call to which the
+    ``line_number`` is that of the piece's record, and ``address`` leads to the piece in the record.
+    ``character_count`` is the number of characters that reach the API. ``tokens`` is the size of an
+    image or a document, and 0 for other pieces. ``call_id`` is the id of the tool call to which the
     piece belongs, or ``""``. Results with equal content have the same ``digest``.
     """
 
-    number: int
+    line_number: int
     address: Address
     kind: str
-    characters: int
+    character_count: int
     tokens: int = 0
-    call: str = ""
+    call_id: str = ""
     digest: int = 0
 
     @property
@@ -132,11 +132,13 @@ class PieceCollector:
         if node is None or node.is_sidechain or node.is_broken or script_calls.is_unsent(record):
             return
         if record.get("truncated") is True and (origin := read_origin(record)):
-            self.origins[node.number] = origin
+            self.origins[node.line_number] = origin
         if node.kind == records.ATTACHMENT and attachment_kind(record) in REPLACEABLE_KINDS:
             for address, text in iterate_sent_texts(record):
                 if len(text) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(text):
-                    self.pieces.append(Piece(node.number, address, ATTACHMENT_PIECE, len(text)))
+                    self.pieces.append(
+                        Piece(node.line_number, address, ATTACHMENT_PIECE, len(text))
+                    )
         elif node.is_message:
             self.pieces += self._iterate_pieces_of_message(node, record)
 
@@ -155,7 +157,7 @@ class PieceCollector:
         kind = get_string(block, "type")
         if node.kind == records.ASSISTANT and kind not in records.THINKING_TYPES:
             self.lines_of_other_content.setdefault(node.message_id or node.uuid, []).append(
-                node.number
+                node.line_number
             )
         if kind == records.RESULT:
             yield from self._iterate_pieces_of_result(node, block, address)
@@ -167,15 +169,15 @@ class PieceCollector:
                 visible_characters,
                 (len(get_string(block, "signature")) - SIGNATURE_OVERHEAD_CHARACTERS) * 3 // 4,
             )
-            self.thinking_characters[node.number] = (
-                self.thinking_characters.get(node.number, 0) + visible_characters
+            self.thinking_characters[node.line_number] = (
+                self.thinking_characters.get(node.line_number, 0) + visible_characters
             )
-            self.answers_of_thinking[node.number] = node.message_id or node.uuid
+            self.answers_of_thinking[node.line_number] = node.message_id or node.uuid
             yield Piece(
-                node.number, address, THINKING_PIECE, size, digest=hash_thinking_block(block)
+                node.line_number, address, THINKING_PIECE, size, digest=hash_thinking_block(block)
             )
         elif kind in records.MEDIA_TYPES:
-            yield Piece(node.number, address, MEDIA_PIECE, 0, media_tokens(block))
+            yield Piece(node.line_number, address, MEDIA_PIECE, 0, media_tokens(block))
         elif kind == records.TEXT:
             yield from self._iterate_pieces_of_text(
                 node, get_string(block, "text"), (*address, "text")
@@ -187,10 +189,10 @@ class PieceCollector:
         ):
             return
         if node.kind == records.ASSISTANT and is_response_placeholder(text):
-            self.placeholder_answers.append(node.number)
+            self.placeholder_answers.append(node.line_number)
         elif not contains_placeholder(text):
             yield Piece(
-                node.number, address, PROMPT_PIECE if node.is_prompt else TEXT_PIECE, len(text)
+                node.line_number, address, PROMPT_PIECE if node.is_prompt else TEXT_PIECE, len(text)
             )
 
     def _iterate_pieces_of_call(
@@ -199,13 +201,13 @@ class PieceCollector:
         if not isinstance(block.get("input"), dict):
             return
         call = get_string(block, "id")
-        self.calls[call] = tool_call = _parse_tool_call(block, node.number)
+        self.calls[call] = tool_call = _parse_tool_call(block, node.line_number)
         for key in LONG_INPUTS_BY_TOOL.get(tool_call.tool, ()):
             for address, text in _iterate_input_strings(
                 block["input"].get(key), (*block_address, "input", key)
             ):
                 if len(text) > MIN_PLACEHOLDER_CHARACTERS and not contains_placeholder(text):
-                    yield Piece(node.number, address, INPUT_PIECE, len(text), call=call)
+                    yield Piece(node.line_number, address, INPUT_PIECE, len(text), call_id=call)
 
     def _iterate_pieces_of_result(
         self, node: Node, block: Record, address: Address
@@ -213,7 +215,7 @@ class PieceCollector:
         call, content = get_string(block, "tool_use_id"), block.get("content")
         if content == MISSING_RESULT_TEXT:
             return  # The content is a text that we wrote into a child, and may still be needed.
-        self.result_lines[call] = node.number
+        self.result_lines[call] = node.line_number
         if records.is_error(block):
             self.failed_calls.add(call)
         if isinstance(content, str):
@@ -226,11 +228,11 @@ class PieceCollector:
                 and not was_trimmed(content)
             ):
                 yield Piece(
-                    node.number,
+                    node.line_number,
                     (*address, "content"),
                     RESULT_PIECE,
                     len(content),
-                    call=call,
+                    call_id=call,
                     digest=hash(content),
                 )
             return
@@ -240,17 +242,22 @@ class PieceCollector:
             inner_address = (*address, "content", index)
             if get_string(inner, "type") in records.MEDIA_TYPES:
                 yield Piece(
-                    node.number, inner_address, MEDIA_PIECE, 0, media_tokens(inner), call=call
+                    node.line_number,
+                    inner_address,
+                    MEDIA_PIECE,
+                    0,
+                    media_tokens(inner),
+                    call_id=call,
                 )
             elif len(
                 text := get_string(inner, "text")
             ) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(text):
                 yield Piece(
-                    node.number,
+                    node.line_number,
                     (*inner_address, "text"),
                     RESULT_PIECE,
                     len(text),
-                    call=call,
+                    call_id=call,
                     digest=hash(text),
                 )
 

@@ -46,10 +46,10 @@ class CopyPreparationObserver:
             if node.is_message and (
                 has_ignored_sent_uuid
                 or needs_mending(record)
-                or _has_duplicates(node.calls)
-                or _has_duplicates(node.results)
+                or _has_duplicates(node.call_ids)
+                or _has_duplicates(node.answered_call_ids)
             ):
-                self.records_to_mend.add(node.number)
+                self.records_to_mend.add(node.line_number)
         elif (kind := records.get_kind(record)) in SNAPSHOT_KINDS:
             message = get_string(records.get_mapping(record, "snapshot"), "messageId")
             message_id = (

@@ -29,7 +29,7 @@ def test_doctor_counts_expiring_sessions_of_all_projects(config_home: ConfigHome
         found.younger_session_count,
         found.unarchived_count,
     ) == (2, 2, 1, 2)
-    assert found.earliest_deletion == first.mtime + 30 * 86_400
+    assert found.earliest_deletion_time == first.mtime + 30 * 86_400
     finding = _check_expiry(CWD)
     assert (finding.level, finding.code) == ("note", "soon")
     assert (

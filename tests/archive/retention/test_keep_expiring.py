@@ -50,7 +50,7 @@ def test_expiring_sessions_are_archived_once(config_home: ConfigHome) -> None:
     found = archive_one_batch(config_home)
     assert (found.archived_count, found.failed_count, found.remaining_count) == (2, 0, 0)
     assert archived_ids(config_home.where) == [session_id(1), session_id(3)]
-    assert found.next_check == pytest.approx(time.time() + DAY / 2, abs=60)
+    assert found.next_check_time == pytest.approx(time.time() + DAY / 2, abs=60)
     assert archive_one_batch(config_home)[:3] == (0, 0, 0)
 
 
@@ -62,7 +62,7 @@ def test_a_batch_archives_at_least_the_most_urgent_session(config_home: ConfigHo
         found = archive_one_batch(config_home, over=True)
         assert archived_ids(config_home.where) == [session_id(number) for number in done]
         assert found.remaining_count == 3 - len(done)
-        assert (found.next_check <= time.time()) is bool(found.remaining_count)
+        assert (found.next_check_time <= time.time()) is bool(found.remaining_count)
 
 
 def test_a_continued_session_is_archived_again(config_home: ConfigHome) -> None:
@@ -93,7 +93,7 @@ def test_nothing_is_archived_if_the_client_never_deletes(
     session_of_age(config_home, 1, 400)
     found = archive_one_batch(config_home)
     assert found[:3] == (0, 0, 0)
-    assert found.next_check == pytest.approx(time.time() + DAY, abs=60)
+    assert found.next_check_time == pytest.approx(time.time() + DAY, abs=60)
 
 
 def test_every_session_is_due_if_the_retention_period_is_short(config_home: ConfigHome) -> None:
@@ -145,4 +145,4 @@ def test_a_batch_continues_after_a_failed_copy(config_home: ConfigHome) -> None:
     (state / "vault").write_text("in the way")
     found = archive_one_batch(config_home)
     assert (found.archived_count, found.failed_count, found.remaining_count) == (0, 2, 0)
-    assert found.next_check == pytest.approx(time.time() + expiring.RETRY_SECONDS, abs=60)
+    assert found.next_check_time == pytest.approx(time.time() + expiring.RETRY_SECONDS, abs=60)

@@ -151,7 +151,7 @@ def test_a_session_with_a_damaged_pack_can_be_archived(config_home: ConfigHome, 
         Path(session.path).read_bytes(),
         sha256,
     )
-    assert {finding.name for finding in verify_archived(again)} == {
+    assert {finding.kind for finding in verify_archived(again)} == {
         "missing" if how == "gone" else "damaged"
     }
 

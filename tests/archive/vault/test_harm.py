@@ -195,5 +195,7 @@ def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
     now = archive_session(locate.session_file(session.path), config_home.where)
     (state,) = list_earlier_states(now)
     earlier = named(f"{SESSION}@{name_earlier_state(state)}", config_home.where)
-    assert restore.plan_restore(earlier, config_home.where).archived.title == "Fix the parser"
-    assert restore.plan_restore(now, config_home.where).archived.title == "Something else"
+    assert (
+        restore.plan_restore(earlier, config_home.where).archived_session.title == "Fix the parser"
+    )
+    assert restore.plan_restore(now, config_home.where).archived_session.title == "Something else"

@@ -56,7 +56,7 @@ def test_a_damaged_pack_is_reported_and_never_unpacked(config_home: ConfigHome, 
         path.write_bytes(lzma.compress(lzma.decompress(raw).replace(b"prompt", b"promqt")))
     else:
         path.write_bytes(b"no pack at all")
-    assert {finding.name for finding in verify_archived(kept)} == {
+    assert {finding.kind for finding in verify_archived(kept)} == {
         "missing" if what == "gone" else "damaged"
     }
     with pytest.raises(

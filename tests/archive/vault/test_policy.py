@@ -140,7 +140,7 @@ def test_the_oldest_copies_are_removed_first(config_home: ConfigHome) -> None:
         for each, *_ in policy.find_due_sessions(config_home.where, kept_session_ids=[one])
     ] == [two]
     (gone,) = policy.apply_policy(config_home.where)
-    assert "the setting vault" in gone.sentence
+    assert "the setting vault" in gone.removal_sentence
     assert archived_ids(config_home) == {two, three}
 
 

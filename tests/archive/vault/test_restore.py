@@ -67,7 +67,7 @@ def test_a_restore_returns_every_file_byte_for_byte(config_home: ConfigHome, age
     archived = archive_session(locate.session_file(session.path), config_home.where)
     before = delete_client_files(config_home)
     done = restore_archived(config_home)
-    assert (done.session_id, done.path, client_files(config_home)) == (
+    assert (done.session_id, done.target_path, client_files(config_home)) == (
         SESSION,
         session.path,
         before,
@@ -93,7 +93,7 @@ def test_a_restore_leaves_a_continued_session_unchanged(config_home: ConfigHome)
     output = config_home.project() / SESSION / "tool-results" / "toolu_1.txt"
     output.unlink()
     done = restore_archived(config_home)
-    assert [piece.path for piece in done.files] == [str(output)]
+    assert [piece.target_path for piece in done.files] == [str(output)]
     assert "has continued since" in done.warnings[0]
     assert output.read_bytes() == b"large\n" * 10
 
@@ -113,7 +113,9 @@ def test_a_restore_uses_a_new_id_if_another_session_has_the_old_one(
     assert is_session_id(done.session_id)
     assert done.session_id != SESSION
     assert (path.read_bytes(), "a different session now" in done.warnings[0]) == (long[:300], True)
-    assert Path(done.path).read_bytes() == long.replace(SESSION.encode(), done.session_id.encode())
+    assert Path(done.target_path).read_bytes() == long.replace(
+        SESSION.encode(), done.session_id.encode()
+    )
     new = {place for place in client_files(config_home) if done.session_id in place}
     assert new == {
         f"projects/-home-user-proj/{done.session_id}.jsonl",
@@ -147,7 +149,7 @@ def test_a_new_id_replaces_only_the_field_of_each_record(config_home: ConfigHome
         + b"no record at all "
         + SESSION.encode()
     )
-    assert Path(done.path).read_bytes().endswith(wanted)
+    assert Path(done.target_path).read_bytes().endswith(wanted)
 
 
 def test_an_earlier_state_is_restored_next_to_the_current_one(config_home: ConfigHome) -> None:
@@ -161,7 +163,9 @@ def test_an_earlier_state_is_restored_next_to_the_current_one(config_home: Confi
     (state,) = list_earlier_states(now)
     assert restore_archived(config_home).files == ()
     done = restore_archived(config_home, f"{SESSION}@{name_earlier_state(state)}")
-    assert Path(done.path).read_bytes() == long.replace(SESSION.encode(), done.session_id.encode())
+    assert Path(done.target_path).read_bytes() == long.replace(
+        SESSION.encode(), done.session_id.encode()
+    )
     with pytest.raises(SessionNotFound):
         find_archived(f"{SESSION}@2026-01-01", config_home.where)
 

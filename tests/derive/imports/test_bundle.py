@@ -438,7 +438,7 @@ def test_every_session_of_the_corpus_survives_an_import(
         old.line_count,
         [n.uuid for n in old.chain],
     )
-    assert [n.number for n in new.nodes] == [n.number for n in old.nodes]
+    assert [n.line_number for n in new.nodes] == [n.line_number for n in old.nodes]
 
 
 def test_an_import_killed_at_any_step_is_completed_by_the_next(

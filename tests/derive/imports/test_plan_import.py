@@ -328,11 +328,11 @@ def test_invalid_ids_are_paired_like_valid_ones(
     ]
     receipt = import_records(config_home, target_folder, records)
     chain = scan_transcript(receipt.file).chain
-    assert [node.calls for node in chain if node.calls] == [
+    assert [node.call_ids for node in chain if node.call_ids] == [
         (make_valid_call_id("a b"),),
         (make_valid_call_id("c d"), make_valid_call_id("")),
     ]
-    assert [node.results for node in chain if node.results] == [
+    assert [node.answered_call_ids for node in chain if node.answered_call_ids] == [
         (make_valid_call_id(name),) for name in ("a b", "c d", "")
     ]
 
@@ -348,7 +348,7 @@ def test_two_ids_that_become_equal_are_one_call(
             user([result(name) for name in ids], uuid="u1", parent="a0", ts=2),
         ]
         chain = scan_transcript(import_records(config_home, target_folder, records).file).chain
-        assert [node.calls + node.results for node in chain[2:]] == [
+        assert [node.call_ids + node.answered_call_ids for node in chain[2:]] == [
             (make_valid_call_id("a b"),)
         ] * 2
 

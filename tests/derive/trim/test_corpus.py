@@ -33,9 +33,9 @@ def sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
     return Counter(
         (kind, call)
         for node in row.nodes
-        for kind, ids in (("call", node.calls), ("result", node.results))
+        for kind, ids in (("call", node.call_ids), ("result", node.answered_call_ids))
         for call in ids
-        if call not in row.dropped_calls.get(node.number, ())
+        if call not in row.dropped_call_ids.get(node.line_number, ())
     )
 
 
@@ -60,7 +60,7 @@ def assert_child_is_trimmed(home: ConfigHome, scanned: SessionScan, how: Options
     decided = plan.plan_trim(scanned, home.where, how, output_dir=str(home.project()))
     write_child(decided, home.where)
     child = scan_transcript(decided.draft.path)
-    stubs = Counter(("result", call) for call in chain_rewrite(decided).linear_chain.open_calls)
+    stubs = Counter(("result", call) for call in chain_rewrite(decided).linear_chain.open_call_ids)
     assert sent_calls(child) == sent_calls(scanned.transcript) + stubs
     assert thinking_blocks(child) <= thinking_blocks(scanned.transcript)
     again = plan.plan_trim(plan.scan_session(session_file(decided.draft.path)), home.where, how)

@@ -89,7 +89,7 @@ def test_a_trimmed_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 1
     parent, row = LineageFinder(config_home.where).find_lineage(str(child))
     # The child is new, although its records are old.
-    assert parent.ended < row.created == row.ended == first["trim_metadata"]["trimmed_at"]
+    assert parent.ended_at < row.created_at == row.ended_at == first["trim_metadata"]["trimmed_at"]
     assert [HeadTail(str(file)).title for file in (child, other)] == [
         "The parser · trim",
         "The parser · trim 2",

@@ -89,10 +89,10 @@ def assert_calls_have_results(child: Transcript) -> None:
     """Check that each call has one result in the user's next message, as the API requires."""
     turns: list[tuple[str, Counter[str]]] = []
     for node in child.chain:
-        if node.is_message and (node.kind == "user" or node.calls or node.character_count):
+        if node.is_message and (node.kind == "user" or node.call_ids or node.character_count):
             if not turns or turns[-1][0] != node.kind:
                 turns.append((node.kind, Counter()))
-            turns[-1][1].update(node.calls or node.results)
+            turns[-1][1].update(node.call_ids or node.answered_call_ids)
     waiting: Counter[str] = Counter()
     for kind, ids in turns:
         if kind == "user":
@@ -108,7 +108,11 @@ def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> No
     there = {node.uuid: record_line(case.child, node) for node in child.nodes}
     for node in chain_rewrite(case.plan).linear_chain.nodes:
         raw = record_line(case.parent, node)
-        if node.number in chain_rewrite(case.plan).edits or node.has_sent_uuid or b'": ' in raw:
+        if (
+            node.line_number in chain_rewrite(case.plan).edits
+            or node.has_sent_uuid
+            or b'": ' in raw
+        ):
             continue
         if CHANGEABLE_FIELDS.sub(b"", raw) != CHANGEABLE_FIELDS.sub(b"", there[node.uuid]):
             old, new = parse_record(raw) or {}, parse_record(there[node.uuid]) or {}
@@ -126,14 +130,15 @@ def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> No
 def assert_trimmed_contents_are_not_sent(case: TrimmedCase, child: Transcript) -> None:
     """Check that trimmed contents are not sent, and that no placeholder is longer than its original."""
     scanned = plan.scan_session(session_file(str(case.parent)))
-    nodes = {node.number: node for node in scanned.transcript.chain}
+    nodes = {node.line_number: node for node in scanned.transcript.chain}
     there = {node.uuid: child.read_record(node) for node in child.nodes}
     for choice in case.plan.choices:
         piece = choice.piece
         assert (
-            len(choice.placeholder) + choice.kept_characters < piece.characters + 4 * piece.tokens
+            len(choice.placeholder) + choice.kept_characters
+            < piece.character_count + 4 * piece.tokens
         )
-        node = nodes[piece.number]
+        node = nodes[piece.line_number]
         record = scanned.transcript.read_record(node)
         after = there.get(node.uuid, {})
         if piece.kind in {MEDIA_PIECE, THINKING_PIECE}:
@@ -181,7 +186,7 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
         assert_trimmed_contents_are_not_sent(case, child)
         assert_thinking_unchanged(case, child)
         # If a result was dropped, a second trim may apply a different rule to its call.
-        if not chain_rewrite(case.plan).linear_chain.dropped_calls:
+        if not chain_rewrite(case.plan).linear_chain.dropped_call_ids:
             assert case.plan_trim(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 

@@ -27,7 +27,7 @@ def plan_chain(home: ConfigHome, chain: Chain, **options: Any) -> TrimPlan:
 
 def trimmed_calls(decided: TrimPlan) -> list[str]:
     """Return the ids of the calls whose contents are trimmed, oldest first."""
-    return list(dict.fromkeys(choice.piece.call for choice in decided.choices))
+    return list(dict.fromkeys(choice.piece.call_id for choice in decided.choices))
 
 
 def turns_with_outputs(count: int) -> Chain:
@@ -141,7 +141,7 @@ def test_long_answers_are_trimmed_by_count(
     for number in range(3):
         chain.ask().answer("short").ask().answer(f"{number} said " * 200)
     decided = plan_chain(config_home, chain, assistant=count)
-    assert [choice.piece.number for choice in decided.choices] == [
+    assert [choice.piece.line_number for choice in decided.choices] == [
         4 * number + 3 for number in gone
     ]
 
@@ -196,7 +196,7 @@ def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome)
     total = plan_chain(config_home, chain).context_before.tokens
     assert trimmed_calls(plan_chain(config_home, chain, target_tokens=total - 500)) == ["t0"]
     two = plan_chain(config_home, chain, target_tokens=total - 1_500)
-    assert [(choice.piece.call, choice.rule) for choice in two.choices] == [
+    assert [(choice.piece.call_id, choice.rule) for choice in two.choices] == [
         ("t0", "superseded"),
         ("t1", "results"),
     ]

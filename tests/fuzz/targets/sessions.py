@@ -50,11 +50,11 @@ def check_chains(home: ConfigHome) -> TryCase:
             whole = scan_transcript(path)
         except NotATranscript:
             return
-        numbers = [node.number for node in whole.chain]
+        numbers = [node.line_number for node in whole.chain]
         assert len(set(numbers)) == len(numbers) <= len(whole.nodes)
         assert not any(node.is_boundary for node in whole.chain[1:])
         assert not any(node.is_broken or node.kind == "progress" for node in whole.chain)
-        assert [node.number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
+        assert [node.line_number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
         assert len(linearize_chain(whole.chain).nodes) <= len(numbers)
         _compare_chains(measure_tail(path), measure_chain(path, whole.chain)[0])
@@ -88,9 +88,9 @@ def check_branches(home: ConfigHome) -> TryCase:
             )
         path = write_file(folder, SESSION, b"".join(rows))
         found = scan_transcript(path)
-        numbers = [node.number for node in found.chain]
+        numbers = [node.line_number for node in found.chain]
         assert len(set(numbers)) == len(numbers) > 0
-        assert [node.number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
+        assert [node.line_number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
 
     return try_case
 

@@ -230,7 +230,7 @@ def check_trash_notes(home: ConfigHome) -> TryCase:
             except ResumeHooksError as error:
                 assert_expected_error(error)
             else:
-                assert all(piece.path.startswith(homes) for piece in decided.files)
+                assert all(piece.target_path.startswith(homes) for piece in decided.files)
         (folder / MANIFEST_NAME).unlink()
         assert precious.read_text() == "precious"
 

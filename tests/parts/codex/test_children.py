@@ -337,7 +337,7 @@ def test_untrim_can_restore_one_item(where: Where) -> None:
     trim = write_child(plan_trim(thread_file(where), where, Options()), where)
     reading = scan_trimmed_session(thread_file(where, trim.session_id))
     assert len(reading.trimmed_nodes) == 3
-    one = write_child(plan_untrim(reading, where, (reading.trimmed_nodes[1].number,)), where)
+    one = write_child(plan_untrim(reading, where, (reading.trimmed_nodes[1].line_number,)), where)
     back = [
         item == was
         for item, was in zip(items_on_resume(one.file), items_on_resume(path), strict=True)

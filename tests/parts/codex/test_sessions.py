@@ -172,13 +172,13 @@ def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
     assert (
         resolve_locator(None, CWD, config_home.where, allow_other_agents=True).session_id == SESSION
     )
-    assert names_of_transcript(find_thread(config_home), config_home.where).short == THREAD[:8]
+    assert names_of_transcript(find_thread(config_home), config_home.where).short_name == THREAD[:8]
     (home / "session_index.jsonl").write_text(
         json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"
     )
     assert HeadTail(find_thread(config_home, "Tame the test").path).custom_title == "Tame the test"
     write_rollout(home, [meta_line(OTHER_THREAD), message_line("user", "Other")], OTHER_THREAD)
-    assert names_of_transcript(find_thread(config_home), config_home.where).short == THREAD
+    assert names_of_transcript(find_thread(config_home), config_home.where).short_name == THREAD
     with pytest.raises(SessionNotFound):
         find_thread(config_home, session_id(9))
 
@@ -585,4 +585,4 @@ def test_a_tail_without_a_message_has_an_end_time(home: Path) -> None:
         event_line("task_started", 3_000),
     ]
     ends = RolloutEnds(str(write_rollout(home, talk)), "codex")
-    assert ends.ended == "2026-11-22T09:50:00.000Z"
+    assert ends.ended_at == "2026-11-22T09:50:00.000Z"

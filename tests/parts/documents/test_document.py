@@ -92,7 +92,7 @@ def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHom
         "session_id": child,
         "parent_session_id": SESSION,
         "lineage": [{"session_id": SESSION, "title": "Fix the parser", "kind": "original"}],
-        "created": decided.draft.attributes.at,
+        "created": decided.draft.attributes.created_at,
         "branch": "main",
         "next_step": "do this\n---\nthen that",
         "command": f"cd {CWD} && claude --resume {child}",
@@ -217,7 +217,7 @@ def test_a_document_name_has_day_title_and_id(
     """
     decided = plan_titled_handoff(config_home, title)
     name = format_document_name(decided)
-    day = decided.draft.attributes.at[:10]
+    day = decided.draft.attributes.created_at[:10]
     assert name == f"{day}-{slug}-{decided.draft.session_id[:8]}.md"
     assert len(name.encode()) <= 255
 

@@ -56,7 +56,7 @@ def test_each_named_content_gets_a_verdict(config_home: ConfigHome) -> None:
     asked = choices_of_model(model_with_choices(choice_row(2, "a log", "read once")), what)
     (one,) = asked.verdicts
     assert (one.record, one.chosen_by, one.description, one.rationale) == (
-        what.candidates[1].piece.number, "smart", "a log", "read once",
+        what.candidates[1].piece.line_number, "smart", "a log", "read once",
     )  # fmt: skip
     assert one.digest == what.candidates[1].content_hash
     assert asked.costs == CallCosts("fake-1", 1, 1_000, 100, 0.01, 1.5)
@@ -102,7 +102,7 @@ def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
     asked = choices_of_model(model, what)
     assert len(model.asked) == 2
     assert {one.record for one in asked.verdicts} == {
-        what.candidates[n].piece.number for n in (0, 89)
+        what.candidates[n].piece.line_number for n in (0, 89)
     }
     assert asked.unknown_number_count == 2
 

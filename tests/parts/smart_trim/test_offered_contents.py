@@ -120,7 +120,7 @@ def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
     )
     found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert [choice.rule for choice in found.rule_choices] == ["superseded"]
-    assert [one.piece.call for one in found.candidates] == ["t2"]
+    assert [one.piece.call_id for one in found.candidates] == ["t2"]
     assert set(found.options.only) == set(RULES_WITHOUT_INSTRUCTIONS)
 
 

@@ -300,7 +300,7 @@ def check_smart_trim(
     assert isinstance(what.trimmable, SessionScan)
     parent, child = what.trimmable.transcript, scan_transcript(receipt.file)
     stubs = Counter(
-        ("result", call) for call in chain_rewrite(planned.trim_plan).linear_chain.open_calls
+        ("result", call) for call in chain_rewrite(planned.trim_plan).linear_chain.open_call_ids
     )
     assert sent_calls(child) == sent_calls(parent) + stubs
     assert thinking_blocks(child) <= thinking_blocks(parent)

@@ -37,8 +37,8 @@ class ExpiryForecast(NamedTuple):
     the number of projects that contain these sessions. ``younger_session_count`` is the number of
     sessions of which it deletes only some files. Among the sessions of both groups,
     ``unarchived_count`` is the number of those whose current state is not in the vault.
-    ``earliest_deletion`` is the time of the first deletion, in seconds since the epoch, or None.
-    ``retention`` is the setting that determines these times.
+    ``earliest_deletion_time`` is in seconds since the epoch, or None. ``retention`` is the setting
+    that determines the times of deletion.
     """
 
     retention: Retention
@@ -46,7 +46,7 @@ class ExpiryForecast(NamedTuple):
     project_count: int
     younger_session_count: int
     unarchived_count: int
-    earliest_deletion: float | None
+    earliest_deletion_time: float | None
 
 
 def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
@@ -65,7 +65,7 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
         if expiring.includes_transcript:
             complete += 1
             projects.add(os.path.dirname(expiring.session.path))
-        if not is_archived(expiring.session.session_id, expiring.last_write, where):
+        if not is_archived(expiring.session.session_id, expiring.last_write_time, where):
             unarchived += 1
     return ExpiryForecast(
         retention=retention,
@@ -73,7 +73,7 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
         project_count=len(projects),
         younger_session_count=len(expiring_sessions) - complete,
         unarchived_count=unarchived,
-        earliest_deletion=min(
+        earliest_deletion_time=min(
             (expiring.deletion_time for expiring in expiring_sessions), default=None
         ),
     )
@@ -82,13 +82,13 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
 class ArchiveBatch(NamedTuple):
     """The numbers of sessions that were archived, that failed, and that were left for the next check.
 
-    ``next_check`` is the time of the next check, in seconds since the epoch.
+    ``next_check_time`` is in seconds since the epoch.
     """
 
     archived_count: int
     failed_count: int
     remaining_count: int
-    next_check: float
+    next_check_time: float
 
 
 def archive_sessions_before_expiry(
@@ -117,7 +117,9 @@ def archive_sessions_before_expiry(
             expiry for folder in folders for expiry in expiry_calculator.sessions_in_folder(folder)
         ):
             expiring = expiry.expiring_before(now + warning_period)
-            if expiring and not is_archived(expiry.session.session_id, expiring.last_write, where):
+            if expiring and not is_archived(
+                expiry.session.session_id, expiring.last_write_time, where
+            ):
                 due_in_folders.append(expiring)
             if (expiry_time := expiry.next_expiry(now + warning_period)) is not None:
                 next_expiry_check = min(next_expiry_check, expiry_time - warning_period)

@@ -55,10 +55,10 @@ each."""
 class ClientFile(NamedTuple):
     """A file of the client.
 
-    ``place`` is its path relative to the config home, with slashes.
+    ``relative_path`` is relative to the config home, with slashes.
     """
 
-    place: str
+    relative_path: str
     path: str
     status: os.stat_result
 
@@ -150,8 +150,8 @@ def describe_transcript(head_tail: HeadTail, parent: Sequence[str]) -> ArchiveDe
     ``parent`` has the values of the fields of ``provenance.Parent``.
     """
     return ArchiveDetails(
-        created=replace_surrogates(head_tail.created),
-        ended=replace_surrogates(head_tail.ended),
+        created=replace_surrogates(head_tail.created_at),
+        ended=replace_surrogates(head_tail.ended_at),
         titles=tuple(sorted(map(replace_surrogates, titles_of(head_tail))))[:MAX_ARCHIVED_TITLES],
         tag=replace_surrogates(head_tail.tag),
         pulls=tuple(sorted(map(replace_surrogates, head_tail.pull_requests)))[:MAX_ARCHIVED_TITLES],
@@ -231,7 +231,7 @@ def is_archive_current(
     transcript = sources[0]
     is_same_transcript = (
         clock.timestamp_from_epoch(transcript.status.st_mtime) == archived.ended
-        and transcript.place == archived.place
+        and transcript.relative_path == archived.place
     )
     has_changes = _split_changed_files(archived, sources)[0] or archived.complete == bool(failures)
     return (is_same_transcript or _is_earlier_state(archived, transcript)) and not has_changes
@@ -255,12 +255,12 @@ def _split_changed_files(
     packs = set(os.listdir(archived.folder)) if archived else set()
     new_sources = []
     for source in sources:
-        name = path_in_archive(source.place)
+        name = path_in_archive(source.relative_path)
         part = parts.get(name)
         if archived and _is_earlier_state(archived, source):
             continue
         if part and _is_unchanged(part, source) and part.where in packs:
-            parts[name] = part._replace(place=source.place)
+            parts[name] = part._replace(place=source.relative_path)
         else:
             new_sources.append(source)
             parts.pop(name, None)
@@ -272,7 +272,7 @@ def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
 
     This happens if two different copies with the same session id are archived alternately.
     """
-    name = path_in_archive(source.place)
+    name = path_in_archive(source.relative_path)
     for state in archived.earlier:
         for part in state.parts:
             if path_in_archive(part.place) == name and _is_unchanged(part, source):
@@ -346,7 +346,7 @@ def _write_pack(
         replaced_parts: list[ArchivedFile] = []
         for source in new_files:
             part, replaced_part = _append_file(
-                pack, source, old_parts.get(path_in_archive(source.place))
+                pack, source, old_parts.get(path_in_archive(source.relative_path))
             )
             added.append(part)
             if replaced_part:
@@ -386,7 +386,7 @@ def _append_file(
         status = os.fstat(stream.fileno())
         mode = stat.S_IMODE(status.st_mode) & 0o777
         new_part = ArchivedFile(
-            source.place, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size
+            source.relative_path, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size
         )
         prefix_hash = _PrefixHash(previous_part.size if previous_part else 0)
         added_part = pack.add_file(

@@ -108,13 +108,13 @@ class PackWriter:
 class ArchiveDefect(NamedTuple):
     """A defect in the vault.
 
-    ``name`` is the kind of defect: "missing", "damaged" or "unreadable". ``place`` is the path of
-    the damaged file relative to the config home.
+    ``kind`` is "missing", "damaged" or "unreadable". ``relative_path`` is the path of the damaged
+    file relative to the config home.
     """
 
     session_id: str
-    name: str
-    place: str
+    kind: str
+    relative_path: str
     message: str
 
 

@@ -82,7 +82,7 @@ class DroppedSession(NamedTuple):
     reason: str
 
     @property
-    def sentence(self) -> str:
+    def removal_sentence(self) -> str:
         """A sentence that tells the user about the removal."""
         size = format_bytes(self.stored_bytes)
         return (
@@ -93,12 +93,11 @@ class DroppedSession(NamedTuple):
 class RemovedSession(NamedTuple):
     """An entry in the vault's record of removed sessions.
 
-    ``at`` is the time of the removal, ``stored_bytes`` is the session's size in the vault, and
-    ``reason`` is the end of a sentence.
+    ``stored_bytes`` is the session's size in the vault, and ``reason`` is the end of a sentence.
     """
 
     session_id: str
-    at: str
+    removed_at: str
     stored_bytes: int
     reason: str
 

@@ -81,15 +81,11 @@ DIFFERENT_FILE_WARNING = "{path} exists and differs; it was not changed."
 
 
 class RestoredFile(NamedTuple):
-    """A file to restore.
+    """A file to restore. Its content is read from ``source_path`` and written to ``target_path``."""
 
-    ``source`` is the path from which its content is read, and ``path`` is the path to which it is
-    written.
-    """
-
-    part: ArchivedFile
-    source: str
-    path: str
+    archived_file: ArchivedFile
+    source_path: str
+    target_path: str
 
 
 class RestorePlan(NamedTuple):
@@ -100,9 +96,9 @@ class RestorePlan(NamedTuple):
     restored because other files have their paths.
     """
 
-    archived: ArchivedSession
+    archived_session: ArchivedSession
     session_id: str
-    path: str
+    target_path: str
     files: tuple[RestoredFile, ...]
     warnings: tuple[str, ...]
     unrestored_files: tuple[str, ...] = ()
@@ -219,17 +215,22 @@ def _select_files_in_trash(
     """
     available_files, warnings = [], []
     for file in files:
-        if os.path.lexists(file.source):
+        if os.path.lexists(file.source_path):
             available_files.append(file)
-            if file.part.sha256 and hash_file(file.source) != file.part.sha256:
-                warnings.append(CHANGED_FILE_WARNING.format(name=path_in_archive(file.part.place)))
-        elif file.part == entry.transcript:
+            if (
+                file.archived_file.sha256
+                and hash_file(file.source_path) != file.archived_file.sha256
+            ):
+                warnings.append(
+                    CHANGED_FILE_WARNING.format(name=path_in_archive(file.archived_file.place))
+                )
+        elif file.archived_file == entry.transcript:
             raise SessionNotFound(
-                f"{file.source} is gone from the trash",
-                f"It is not at {file.path} either: somebody removed it.",
+                f"{file.source_path} is gone from the trash",
+                f"It is not at {file.target_path} either: somebody removed it.",
             )
         else:
-            warnings.append(LOST_FILE_WARNING.format(place=file.path))
+            warnings.append(LOST_FILE_WARNING.format(place=file.target_path))
     return available_files, warnings
 
 
@@ -275,10 +276,10 @@ def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
     the plan was made. The files that were already restored are kept, and the command can be
     repeated. Raises SessionNotFound if another command has removed the session from the trash.
     """
-    if not plan.archived.deleted_at:
+    if not plan.archived_session.deleted_at:
         return _restore_planned_files(plan, where)
     with commit.lock_trash(where):
-        entry = trash.read_entry(plan.archived.folder, where)
+        entry = trash.read_entry(plan.archived_session.folder, where)
         if entry is None:
             raise _make_gone_error(plan)
         restored = _restore_planned_files(plan_restore(entry, where), where)
@@ -290,12 +291,13 @@ def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
 
 
 def _make_gone_error(plan: RestorePlan) -> SessionNotFound:
-    if os.path.lexists(plan.path):
-        remedy = f"{plan.path} is in its place."
+    if os.path.lexists(plan.target_path):
+        remedy = f"{plan.target_path} is in its place."
     else:
         remedy = "The session is not at its original path either: was the trash emptied?"
     return SessionNotFound(
-        f"{plan.archived.locator} is no longer in the trash: another command was faster", remedy
+        f"{plan.archived_session.locator} is no longer in the trash: another command was faster",
+        remedy,
     )
 
 
@@ -322,7 +324,7 @@ def restore_files_with_id(entry: ArchivedSession, where: Where) -> None:
 
 def _restore_planned_files(plan: RestorePlan, where: Where) -> RestorePlan:
     """Write all files of a plan. For a deleted session, the caller must have locked the trash."""
-    archived, folder = plan.archived, os.path.dirname(plan.path)
+    archived, folder = plan.archived_session, os.path.dirname(plan.target_path)
     oldest_time = _oldest_allowed_time(archived.cwd, where)
     targets = []
     for part in archived.parts:
@@ -340,7 +342,7 @@ def _restore_planned_files(plan: RestorePlan, where: Where) -> RestorePlan:
             raise _make_restore_error(error, file, plan) from error
     changed_folders = set()
     for file in plan.files:
-        file_folder = os.path.dirname(file.path)
+        file_folder = os.path.dirname(file.target_path)
         changed_folders |= {file_folder, os.path.dirname(file_folder)}
     # The files must be durably on disk before the entry is removed from the trash.
     for changed_folder in changed_folders:
@@ -353,20 +355,20 @@ def _restore_file(file: RestoredFile, plan: RestorePlan, oldest_time: float, whe
 
     Raises OSError, CheckFailed and PlaceTaken.
     """
-    folder = os.path.dirname(file.path)
+    folder = os.path.dirname(file.target_path)
     oldest_ns = int(oldest_time * 1e9)
     make_private_folder(folder, where)
-    if is_empty_file(file.path):
-        removal.remove_file(file.path, folder, follow_root=True)
-    if not file.part.where:
-        _advance_file_time(file.source, oldest_time)
-        link_or_copy(file.source, file.path)
-    elif file.part.is_link:
-        os.symlink(os.readlink(file.source), file.path)
-        new_mtime_ns = max(file.part.mtime_ns, oldest_ns)
-        os.utime(file.path, ns=(new_mtime_ns, new_mtime_ns), follow_symlinks=False)
+    if is_empty_file(file.target_path):
+        removal.remove_file(file.target_path, folder, follow_root=True)
+    if not file.archived_file.where:
+        _advance_file_time(file.source_path, oldest_time)
+        link_or_copy(file.source_path, file.target_path)
+    elif file.archived_file.is_link:
+        os.symlink(os.readlink(file.source_path), file.target_path)
+        new_mtime_ns = max(file.archived_file.mtime_ns, oldest_ns)
+        os.utime(file.target_path, ns=(new_mtime_ns, new_mtime_ns), follow_symlinks=False)
     else:
-        is_renamed = plan.session_id != plan.archived.session_id
+        is_renamed = plan.session_id != plan.archived_session.session_id
         _write_file(file, plan.session_id if is_renamed else "", oldest_ns)
 
 
@@ -376,13 +378,15 @@ def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -
     If a file is lost, the message says which one. Otherwise it says that the command can be
     repeated.
     """
-    archived = plan.archived
-    message = f"{error.filename or file.path} could not be restored: {error.strerror or error}"
+    archived = plan.archived_session
+    message = (
+        f"{error.filename or file.target_path} could not be restored: {error.strerror or error}"
+    )
     for other_file in plan.files:
-        if not os.path.lexists(other_file.path) and not os.path.lexists(other_file.source):
-            lost_message = (
-                f"{other_file.path} is neither in {archived.folder} nor at its original path."
-            )
+        if not os.path.lexists(other_file.target_path) and not os.path.lexists(
+            other_file.source_path
+        ):
+            lost_message = f"{other_file.target_path} is neither in {archived.folder} nor at its original path."
             return WriteFailed(message, lost_message)
     name = archived.locator if archived.deleted_at else archived.session_id
     retry_command = f"run it again: resume-hooks restore {name}"
@@ -408,8 +412,10 @@ def _write_file(file: RestoredFile, new_id: str, oldest_time_ns: int) -> None:
     renamed. The time is not earlier than ``oldest_time_ns``.
     """
     new_digest, old_digest = hashlib.sha256(), hashlib.sha256()
-    content = hash_and_yield(read_chunks(file.source, os.path.getsize(file.source)), old_digest)
-    if new_id and file.path.endswith(".jsonl"):
+    content = hash_and_yield(
+        read_chunks(file.source_path, os.path.getsize(file.source_path)), old_digest
+    )
+    if new_id and file.target_path.endswith(".jsonl"):
         content = (
             set_session_id(body, new_id) + line[len(body) :]
             for line in split_lines(content)
@@ -417,20 +423,20 @@ def _write_file(file: RestoredFile, new_id: str, oldest_time_ns: int) -> None:
         )
 
     def check_file(temporary: str) -> None:
-        if old_digest.hexdigest() != file.part.sha256:
+        if old_digest.hexdigest() != file.archived_file.sha256:
             raise CheckFailed(
-                f"{file.source} has changed since it was stored: its hash differs",
+                f"{file.source_path} has changed since it was stored: its hash differs",
                 "No part of the file was written.",
             )
         if sha256_of_file(temporary, os.path.getsize(temporary)) != new_digest.hexdigest():
             raise CheckFailed(
-                f"{file.path} differs from what was written",
+                f"{file.target_path} differs from what was written",
                 "No part of the file was left there.",
             )
-        os.chmod(temporary, file.part.mode & 0o777)
-        os.utime(temporary, ns=(time.time_ns(), max(file.part.mtime_ns, oldest_time_ns)))
+        os.chmod(temporary, file.archived_file.mode & 0o777)
+        os.utime(temporary, ns=(time.time_ns(), max(file.archived_file.mtime_ns, oldest_time_ns)))
 
-    create_session(file.path, hash_and_yield(content, new_digest), check_file)
+    create_session(file.target_path, hash_and_yield(content, new_digest), check_file)
 
 
 def _select_files(
@@ -463,9 +469,13 @@ def _select_files(
             files.append(file)
         elif archived.deleted_at and part.place.startswith(PROJECTS_FOLDER):
             _require_same_content(file, archived)
-        elif is_transcript or session_id != archived.session_id or not os.path.lexists(file.source):
+        elif (
+            is_transcript
+            or session_id != archived.session_id
+            or not os.path.lexists(file.source_path)
+        ):
             continue
-        elif not has_same_bytes(file.source, path):
+        elif not has_same_bytes(file.source_path, path):
             differences.append(DIFFERENT_FILE_WARNING.format(path=path))
     return files, differences
 
@@ -475,18 +485,18 @@ def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
 
     After a killed deletion, the client may have appended to that file. This is not an error.
     """
-    if os.path.lexists(file.source) and not has_same_bytes(file.source, file.path):
-        if not entry.complete and not file.part.is_link:
-            with open_regular(file.path, follow=False) as stream:
-                if begins_with_copy(stream.fileno(), file.source):
+    if os.path.lexists(file.source_path) and not has_same_bytes(file.source_path, file.target_path):
+        if not entry.complete and not file.archived_file.is_link:
+            with open_regular(file.target_path, follow=False) as stream:
+                if begins_with_copy(stream.fileno(), file.source_path):
                     return
-        if file.part == entry.transcript:
+        if file.archived_file == entry.transcript:
             instruction = "First: resume-hooks delete"
         else:
             instruction = "First move that away:"
         raise PlaceTaken(
-            f"{file.path} exists again, and differs",
-            f"{instruction} {shlex.quote(file.path)}, then: resume-hooks restore {entry.locator}",
+            f"{file.target_path} exists again, and differs",
+            f"{instruction} {shlex.quote(file.target_path)}, then: resume-hooks restore {entry.locator}",
         )
 
 

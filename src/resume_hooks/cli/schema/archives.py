@@ -129,10 +129,10 @@ class ArchiveDefect(StrictModel):
 
     session_id: str = defect_field(lambda defect: defect.session_id)
     name: str = defect_field(
-        lambda defect: defect.name, "missing, damaged, cut-short, rewritten or unreadable"
+        lambda defect: defect.kind, "missing, damaged, cut-short, rewritten or unreadable"
     )
     place: str = defect_field(
-        lambda defect: defect.place,
+        lambda defect: defect.relative_path,
         "the file's path in the client's folder; empty for the whole session",
     )
     message: str = defect_field(lambda defect: defect.message)
@@ -188,12 +188,12 @@ class RetrievedSession(StrictModel):
         lambda plan: plan.session_id,
         "the session's id after the restore: the old id, or a new id if the old id is taken",
     )
-    file: str = restore_field(lambda plan: plan.path)
+    file: str = restore_field(lambda plan: plan.target_path)
     files: int = restore_field(
         lambda plan: len(plan.files),
         "the number of files that were, or would be, written; 0: the session exists already",
     )
-    kept: ArchivedSessionRow = restore_field(lambda plan: plan.archived)
+    kept: ArchivedSessionRow = restore_field(lambda plan: plan.archived_session)
 
 
 class RestoreSchema(StrictModel):

@@ -100,8 +100,8 @@ commands_field = FieldDeclarer[ResumeCommands]()
 class Commands(StrictModel):
     """The commands that continue a session."""
 
-    in_client: str = commands_field(lambda commands: commands.in_client)
-    shell: str = commands_field(lambda commands: commands.shell)
+    in_client: str = commands_field(lambda commands: commands.client_command)
+    shell: str = commands_field(lambda commands: commands.shell_command)
 
 
 check_field = FieldDeclarer[invariants.Check]()

@@ -107,7 +107,7 @@ class FirstRequest(StrictModel):
 
     tokens: int = base_field(lambda base: base.tokens)
     shared: int = base_field(
-        lambda base: base.shared,
+        lambda base: base.shared_tokens,
         "the number of these tokens that all sessions share in the cache while the cache is warm",
     )
 

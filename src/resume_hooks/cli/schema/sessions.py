@@ -206,8 +206,8 @@ class Ancestor(StrictModel):
             "has the session; private: the server does not show the session"
         ),
     )
-    created: str = ancestor_field(lambda row: row.created)
-    ended: str = ancestor_field(lambda row: row.ended)
+    created: str = ancestor_field(lambda row: row.created_at)
+    ended: str = ancestor_field(lambda row: row.ended_at)
     size: int = ancestor_field(lambda row: row.size, "bytes")
     owner: str = ancestor_field(
         lambda row: row.owner, "with --team: the session's owner; empty for local sessions"

@@ -174,7 +174,7 @@ class Draft(NamedTuple):
             parent_id=self.parent.session_id,
             parent_file=self.parent_file,
             kind=self.kind,
-            continued_at=self.attributes.at,
+            continued_at=self.attributes.created_at,
             has_summary=has_summary,
             size=size,
             trim=trim,
@@ -222,7 +222,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         cwd=home or home_folder(ends, where),
         branch=secrets.redact(ends.recorded_branch),
         version=ends.version if parent.agent == CLAUDE_NAME else FOREIGN_VERSION,
-        at=clock.now(),
+        created_at=clock.now(),
     )
     is_in_parent_folder = location is None and not home and parent.agent == CLAUDE_NAME
     name = f"{attributes.session_id}.jsonl"
@@ -243,7 +243,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         title=child_title(root_title, kind),
         session_id=attributes.session_id,
         file=path,
-        created_at=attributes.at,
+        created_at=attributes.created_at,
         has_searcher=location is None,  # Only Claude Code has the sub-agent that searches sessions.
     )
     parent_file = client_path(owner.path, where)
@@ -300,7 +300,7 @@ def find_listed_session(session: SessionFile) -> SessionFile:
     """
     session_id = session.session_id.partition("/")[0]
     path = file_of_owning_session(session.original_path, session_id)
-    return session._replace(session_id=session_id, path=path, source="")
+    return session._replace(session_id=session_id, path=path, source_path="")
 
 
 def replace_id_and_path(child: Draft, session_id: str, path: str) -> Draft:

@@ -107,23 +107,23 @@ def collect_edits(
     by_record: dict[int, list[Edit]] = {}
     for node in chain.nodes:
         edits: list[Edit] = []
-        if node.number in requested_edits:
-            edits.append(requested_edits[node.number])
-        if node.number in write_observer.records_to_mend:
+        if node.line_number in requested_edits:
+            edits.append(requested_edits[node.line_number])
+        if node.line_number in write_observer.records_to_mend:
             edits.append(mend_record)
-        if node.number in chain.dropped_calls:
-            edits.append(_CallRemover(chain.dropped_calls[node.number]))
-        if node.number in transcript.lenient_lines:
+        if node.line_number in chain.dropped_call_ids:
+            edits.append(_CallRemover(chain.dropped_call_ids[node.line_number]))
+        if node.line_number in transcript.lenient_lines:
             # This edit makes the writer serialize the parsed record, in which U+FFFD replaces
             # invalid characters. The API rejects the original bytes.
             edits.append(_copy_record)
         edits += _list_edits_for_record_kind(node)
         if edits:
-            by_record[node.number] = edits
+            by_record[node.line_number] = edits
     if chain.nodes and get_string(transcript.read_record(chain.nodes[0]), "entrypoint").startswith(
         "sdk"
     ):
-        by_record.setdefault(chain.nodes[0].number, []).append(
+        by_record.setdefault(chain.nodes[0].line_number, []).append(
             lambda record: {**record, "entrypoint": "cli"}
         )
     return by_record
@@ -343,7 +343,7 @@ class RecordWatcher:
 def make_lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
     """Return the lineage block, or ``""`` if the live conversation begins with a user's prompt."""
     first = next(node for node in transcript.chain if node.is_message)
-    if first.kind == USER and not first.results:
+    if first.kind == USER and not first.answered_call_ids:
         return ""
     return draft.lineage_text
 
@@ -401,7 +401,7 @@ class ChainRewrite(ChildBody):
     def edit_record(self, node: Node, record: Record) -> Record | None:
         """Return a node's record as the child contains it, or None if the child omits it."""
         result: Record | None = record
-        for edit in self.edits.get(node.number, ()):
+        for edit in self.edits.get(node.line_number, ()):
             result = edit(result) if result is not None else None
         return result
 
@@ -477,7 +477,7 @@ class ChainRewrite(ChildBody):
         """Yield the index, the node and the edited line of each record that the child keeps."""
         for index, node in enumerate(self.linear_chain.nodes):
             body = Line(
-                node.number, node.offset, read_exactly(stream, node.offset, node.length)
+                node.line_number, node.offset, read_exactly(stream, node.offset, node.length)
             ).body
             # If the line does not contain the record's id as plain text, the line is parsed,
             # because the id may be written with escapes.
@@ -487,7 +487,7 @@ class ChainRewrite(ChildBody):
                 raise SessionNotFound(
                     "The session changed while it was read", "Run the command again."
                 )
-            if node.number in self.edits:
+            if node.line_number in self.edits:
                 record = parse_record(body)
                 if record is not None:
                     edited_record = self.edit_record(node, record)
@@ -528,7 +528,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     else:
         older_opening = None
     if older_opening is not None:
-        by_record.setdefault(older_opening.number, []).append(
+        by_record.setdefault(older_opening.line_number, []).append(
             lambda record: replace_lineage_block(record, lineage)
         )
     lineage_index = 0
@@ -572,15 +572,15 @@ def _count_newly_adjacent_answers(
 
     def is_kept(node: Node) -> bool:
         is_edited = (
-            node.number in rewrite.linear_chain.dropped_calls
-            or node.number in write_observer.records_to_mend
+            node.line_number in rewrite.linear_chain.dropped_call_ids
+            or node.line_number in write_observer.records_to_mend
         )
         return not is_edited or rewrite.edit_record(node, transcript.read_record(node)) is not None
 
     nodes_by_id = {node.uuid: node for node in rewrite.linear_chain.nodes}
 
     def find_parent(node: Node) -> Node | None:
-        return nodes_by_id.get(node.parent or "")
+        return nodes_by_id.get(node.parent_uuid or "")
 
     def is_linked(previous: Node, node: Node) -> bool:
         ancestors = iterate_ancestors(find_parent(node), find_parent)
@@ -619,17 +619,17 @@ class _ChainWriter:
 
     def make_closing_lines(self) -> Iterator[bytes]:
         """Yield a result for each call that lacks one at the end of the chain, and then the closing records."""
-        for call in self._child.linear_chain.open_calls:
+        for call in self._child.linear_chain.open_call_ids:
             self._last_time_ms += 1
             yield self._make_own_line(partial(missing_result_line, call_id=call))
         closing_texts = self._child.closing
         if closing_texts is None:
             return
         self._last_time_ms = max(
-            self._last_time_ms + 1, clock.to_milliseconds(self._child.attributes.at) or 0
+            self._last_time_ms + 1, clock.to_milliseconds(self._child.attributes.created_at) or 0
         )
         attributes = self._child.attributes._replace(
-            at=clock.timestamp_from_milliseconds(self._last_time_ms)
+            created_at=clock.timestamp_from_milliseconds(self._last_time_ms)
         )
         yield from closing_lines(
             attributes, self._last_uuid, closing_texts.text, closing_texts.card
@@ -659,7 +659,7 @@ class _ChainWriter:
         }
         if time_ms == node.time_ms and node.session_id and not node.has_sent_uuid:
             return set_fields(
-                body, {"parentUuid": node.parent, "sessionId": node.session_id}, new_fields
+                body, {"parentUuid": node.parent_uuid, "sessionId": node.session_id}, new_fields
             )
         record = parse_record(body) or {}
         if "sessionId" not in record:
@@ -676,7 +676,7 @@ class _ChainWriter:
         own_id = str(uuid.uuid4())
         body = write_record(
             self._child.attributes._replace(
-                at=clock.timestamp_from_milliseconds(self._last_time_ms)
+                created_at=clock.timestamp_from_milliseconds(self._last_time_ms)
             ),
             self._last_uuid,
             own_id,

@@ -273,7 +273,7 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
     warnings = []
     try:
         ids = draft.session_id, draft.parent.session_id
-        record_link(Link(*ids, draft.kind, draft.attributes.at, find_client_pid()), where)
+        record_link(Link(*ids, draft.kind, draft.attributes.created_at, find_client_pid()), where)
     except OSError as error:
         warnings.append(
             f"The link was not added to the state folder ({error.strerror}); the session "

@@ -155,9 +155,11 @@ def plan_import(
         child,
         transcript,
         write_observer,
-        head=make_import_line(source, attributes.at),
-        lineage=_format_introduction(source, attributes.at),
-        edits=dict.fromkeys((node.number for node in chain.nodes), ConversationFilter(attributes)),
+        head=make_import_line(source, attributes.created_at),
+        lineage=_format_introduction(source, attributes.created_at),
+        edits=dict.fromkeys(
+            (node.line_number for node in chain.nodes), ConversationFilter(attributes)
+        ),
         metadata_lines=(encode_record(make_label_record(TAG, tag, attributes.session_id)),)
         if tag
         else (),
@@ -166,13 +168,13 @@ def plan_import(
     )
     kept_numbers = []
     for node in chain.nodes:
-        if node.number in collector.conversation_numbers:
-            kept_numbers.append(node.number)
+        if node.line_number in collector.conversation_numbers:
+            kept_numbers.append(node.line_number)
     tokens_before = measure_chain(source.path, transcript.chain)[0].tokens
     dropped_characters = sum(
         node.character_count
         for node in transcript.chain
-        if node.number not in collector.conversation_numbers
+        if node.line_number not in collector.conversation_numbers
     )
     tokens_after = max(
         0,
@@ -252,13 +254,15 @@ def _read_source(
     now = clock.to_milliseconds(clock.now()) or 0
     for node in transcript.chain:
         # The import changes the ids of calls, so the nodes get the new ids too.
-        node.calls, node.results = (
-            tuple(map(make_valid_call_id, node.calls)),
-            tuple(map(make_valid_call_id, node.results)),
+        node.call_ids, node.answered_call_ids = (
+            tuple(map(make_valid_call_id, node.call_ids)),
+            tuple(map(make_valid_call_id, node.answered_call_ids)),
         )
-        if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
+        if len({*node.call_ids, *node.answered_call_ids}) < len(node.call_ids) + len(
+            node.answered_call_ids
+        ):
             # An id in the source may be equal to the new form of a different id.
-            write_observer.records_to_mend.add(node.number)
+            write_observer.records_to_mend.add(node.line_number)
         if node.time_ms is not None and node.time_ms > now:
             # Client 2.1.42 resumes at the record with the latest time. New records could never be
             # later than an invalid time in the far future.

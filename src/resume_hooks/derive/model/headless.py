@@ -323,10 +323,10 @@ def choose_model(session: SessionFile, where: Where, name: str = "") -> Headless
 
     ``name`` is the name of the model. If it is ``""``, the model in the user's settings is used.
     """
-    rows = [row for row in registry.AGENT_ROWS.values() if row.model]
+    rows = [row for row in registry.AGENT_ROWS.values() if row.model_entry_point]
     rows.sort(key=lambda row: row.name != session.agent)
     models = []
     for row in rows:
-        make_model = questions.agent_model.load(row.part, row.model)
+        make_model = questions.agent_model.load(row.part, row.model_entry_point)
         models.append(make_model(where, name))
     return next((model for model in models if model.is_installed), models[0])

@@ -102,7 +102,9 @@ def plan_trim_in_client(
     rebuilt_messages = messages_shown[start:end]
     _require_messages_match_file(rebuilt_messages, nodes)
     rebuilt_numbers = {
-        nodes[message.handle].number for message in rebuilt_messages if not message.is_user_message
+        nodes[message.handle].line_number
+        for message in rebuilt_messages
+        if not message.is_user_message
     }
     decision = _make_decision(session_scan, options, where, rebuilt_numbers)
     edits = make_edits(decision.choices, decision.origins)
@@ -115,7 +117,7 @@ def plan_trim_in_client(
             continue
         node = nodes[message.handle]
         record = session_scan.transcript.read_record(node)
-        edit = edits.get(node.number)
+        edit = edits.get(node.line_number)
         edited = (edit(record) if edit else None) or record
         if message.role == records.ASSISTANT:
             text = records.join_text_blocks(edited).strip()
@@ -155,7 +157,7 @@ def _require_messages_match_file(
     """
     for message in messages:
         node = nodes.get(message.handle)
-        if node is None or (node.kind, node.calls, node.results) != message[1:]:
+        if node is None or (node.kind, node.call_ids, node.answered_call_ids) != message[1:]:
             raise PlanOutdated(
                 "Claude Code's conversation differs from its file", "Nothing was changed."
             )
@@ -181,8 +183,8 @@ def decide_in_client_trim(
     """
     rebuilt_numbers = set()
     for node in session_scan.transcript.chain:
-        if node.kind == records.ASSISTANT or (node.kind == records.USER and node.results):
-            rebuilt_numbers.add(node.number)
+        if node.kind == records.ASSISTANT or (node.kind == records.USER and node.answered_call_ids):
+            rebuilt_numbers.add(node.line_number)
     return _make_decision(session_scan, options, where, rebuilt_numbers)
 
 
@@ -221,14 +223,16 @@ def _make_decision(
     choices = []
     for choice_by_rule in chosen:
         if (
-            choice_by_rule.piece.number in numbers
+            choice_by_rule.piece.line_number in numbers
             and choice_by_rule.piece.kind not in KEPT_PIECE_KINDS
         ):
             choices.append(choice_by_rule)
-    chosen_keys = {(choice.piece.number, choice.piece.address) for choice in choices}
+    chosen_keys = {(choice.piece.line_number, choice.piece.address) for choice in choices}
     for piece in trimmable.pieces:
-        cannot_be_rebuilt = piece.kind in {THINKING_PIECE, MEDIA_PIECE} and piece.number in numbers
-        if cannot_be_rebuilt and (piece.number, piece.address) not in chosen_keys:
+        cannot_be_rebuilt = (
+            piece.kind in {THINKING_PIECE, MEDIA_PIECE} and piece.line_number in numbers
+        )
+        if cannot_be_rebuilt and (piece.line_number, piece.address) not in chosen_keys:
             rule = "thinking" if piece.kind == THINKING_PIECE else "media"
             choice = make_choice(trimmable, OfferedPiece(piece), rule, origins)
             choices += [choice] if choice is not None else []
@@ -286,5 +290,6 @@ def _has_thinking(session_scan: SessionScan, messages_of_turn: Sequence[ShownMes
         if message.role == records.ASSISTANT:
             answers.append(nodes_by_uuid.get(message.handle))
     return any(
-        node is None or node.number in session_scan.pieces.answers_of_thinking for node in answers
+        node is None or node.line_number in session_scan.pieces.answers_of_thinking
+        for node in answers
     )

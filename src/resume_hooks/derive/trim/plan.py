@@ -196,10 +196,10 @@ def make_decision(
     """
     before = session_scan.context
     savings = count_savings(choices, origins, session_scan.scale, before.tokens)
-    trimmed_keys = {(choice.piece.number, choice.piece.address) for choice in choices}
+    trimmed_keys = {(choice.piece.line_number, choice.piece.address) for choice in choices}
     thinking_digests = set()
     for piece in trimmable.pieces:
-        if piece.kind == THINKING_PIECE and (piece.number, piece.address) not in trimmed_keys:
+        if piece.kind == THINKING_PIECE and (piece.line_number, piece.address) not in trimmed_keys:
             thinking_digests.add(piece.digest)
     called_tools = {call.tool.lower() for call in trimmable.calls.values()}
     unknown_tools = []
@@ -243,7 +243,7 @@ def plan_decided_trim(
     It is recorded in the child's first line.
     """
     tools = len(
-        {choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT_PIECE}
+        {choice.piece.call_id for choice in decision.choices if choice.piece.kind == RESULT_PIECE}
     )
     parameters = {
         "target_tools": list(options.tools),
@@ -305,7 +305,7 @@ class SessionScan:
         If a record was trimmed and the original that it names no longer exists, the record itself
         is its original.
         """
-        nodes = {node.number: node for node in self.transcript.chain}
+        nodes = {node.line_number: node for node in self.transcript.chain}
         originals = OriginalFinder(where)
 
         def is_reference_alive(number: int) -> bool:
@@ -327,11 +327,14 @@ class SessionScan:
 
         If consecutive pieces belong to the same record, the record is read only once.
         """
-        nodes = {node.number: node for node in self.transcript.chain}
+        nodes = {node.line_number: node for node in self.transcript.chain}
         number, record = -1, Record()
         for piece in pieces:
-            if piece.number != number:
-                number, record = piece.number, self.transcript.read_record(nodes[piece.number])
+            if piece.line_number != number:
+                number, record = (
+                    piece.line_number,
+                    self.transcript.read_record(nodes[piece.line_number]),
+                )
             value: Any = record
             for key in piece.address:
                 value = value[key]
@@ -475,7 +478,7 @@ def format_totals(plan: TrimPlan) -> list[str]:
     estimate_word = "about " if before.is_estimate else ""
     sent_text = f"a resume sends {estimate_word}{before.tokens:,} tokens ({before.size_in_percent})"
     percent_text = "" if after.percent is None else f" ({after.percent} %)"
-    records = format_count(len({choice.piece.number for choice in plan.choices}), "record")
+    records = format_count(len({choice.piece.line_number for choice in plan.choices}), "record")
     return [
         f"{sent_text}, after the trim about {after.tokens:,}{percent_text}",
         f"saves about {savings.tokens:,} tokens, {savings.characters:,} characters in {records}",

@@ -72,14 +72,14 @@ class TrimMaterial:
 
     def find_tool_name(self, piece: Piece) -> str:
         """Return the name of the tool to whose call a piece belongs, or ``""`` if it belongs to no call."""
-        call = self.calls.get(piece.call)
+        call = self.calls.get(piece.call_id)
         if call:
             return call.tool
         return ""
 
     def find_call_target(self, piece: Piece) -> str:
         """Return the file or command of the call to which a piece belongs, or ``""`` if it is unknown."""
-        call = self.calls.get(piece.call)
+        call = self.calls.get(piece.call_id)
         if call:
             return call.target
         return ""
@@ -89,8 +89,8 @@ class TrimMaterial:
         """Maps the id of each call to the pieces of the call: its inputs and its output."""
         pieces_by_call: dict[str, list[Piece]] = {}
         for piece in self.pieces:
-            if piece.call:
-                pieces_by_call.setdefault(piece.call, []).append(piece)
+            if piece.call_id:
+                pieces_by_call.setdefault(piece.call_id, []).append(piece)
         return pieces_by_call
 
 
@@ -103,12 +103,12 @@ def collect_material(
     checks whether the file has changed since then.
     """
     chain = transcript.chain
-    chain_indexes = {node.number: record_index for record_index, node in enumerate(chain)}
-    live_pieces = [piece for piece in pieces.pieces if piece.number in chain_indexes]
-    live_pieces.sort(key=lambda piece: chain_indexes[piece.number])
+    chain_indexes = {node.line_number: record_index for record_index, node in enumerate(chain)}
+    live_pieces = [piece for piece in pieces.pieces if piece.line_number in chain_indexes]
+    live_pieces.sort(key=lambda piece: chain_indexes[piece.line_number])
     calls = {}
     for call_id, call in pieces.calls.items():
-        if call.number in chain_indexes:
+        if call.line_number in chain_indexes:
             calls[call_id] = call
     answered_call_ids = frozenset(
         call for call, number in pieces.result_lines.items() if number in chain_indexes
@@ -118,10 +118,10 @@ def collect_material(
     results: list[int] = []
     last_answer = 0
     for record_index, node in enumerate(chain):
-        times[node.number] = node.time_ms
+        times[node.line_number] = node.time_ms
         if node.is_prompt:
             prompts.append(record_index)
-        if node.results:
+        if node.answered_call_ids:
             results.append(record_index)
         if node.kind == ASSISTANT:
             last_answer = record_index
@@ -215,7 +215,7 @@ def find_writes_of_changed_files(
         call = calls.get(call_id)
         if call is not None and call.tool in {"Write", "Edit", "MultiEdit"} and call.target:
             earlier_call = calls.get(last_writes.get(call.target, ""))
-            if earlier_call is None or earlier_call.number < call.number:
+            if earlier_call is None or earlier_call.line_number < call.line_number:
                 last_writes[call.target] = call_id
     roots = tuple(os.path.join(folder, "") for folder in folders if os.path.isabs(folder))
     return frozenset(
@@ -223,7 +223,7 @@ def find_writes_of_changed_files(
         for target, call_id in last_writes.items()
         if calls[call_id].tool == "Write"
         and os.path.normpath(target).startswith(roots)
-        and _get_modification_time_ms(target) > (times_ms.get(calls[call_id].number) or 0)
+        and _get_modification_time_ms(target) > (times_ms.get(calls[call_id].line_number) or 0)
     )
 
 
@@ -263,7 +263,7 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
             or not call.target
         ):
             continue
-        record_index = material.chain_indexes[call.number]
+        record_index = material.chain_indexes[call.line_number]
         if call.tool in WRITING_TOOLS:
             latest_changes[call.target] = max(record_index, latest_changes.get(call.target, 0))
         elif call.tool in READING_TOOLS:
@@ -275,7 +275,7 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
                     record_index, latest_reads.get((call.target, extent), 0)
                 )
     for piece in material.pieces:
-        read_call = material.calls.get(piece.call)
+        read_call = material.calls.get(piece.call_id)
         if (
             piece.kind != RESULT_PIECE
             or read_call is None
@@ -283,7 +283,7 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
             or piece.call in material.failed_call_ids
         ):
             continue
-        record_index = material.chain_indexes[read_call.number]
+        record_index = material.chain_indexes[read_call.line_number]
         if latest_changes.get(read_call.target, -1) > record_index:
             yield OfferedPiece(piece, "the file was changed later")
         elif (
@@ -318,7 +318,9 @@ def _offer_repeated_outputs(material: TrimMaterial, options: Options) -> Iterato
     """Offer outputs that equal a later output of the same tool. The last of the equal outputs is kept."""
     results = []
     for piece in _select_pieces_of_kind(RESULT_PIECE, material):
-        results.append((piece, (material.find_tool_name(piece), piece.characters, piece.digest)))
+        results.append(
+            (piece, (material.find_tool_name(piece), piece.character_count, piece.digest))
+        )
     last_pieces = {content: piece for piece, content in results}
     for piece, content in results:
         if last_pieces[content] is not piece:
@@ -338,7 +340,7 @@ def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iter
             and call_id not in material.failed_call_ids
         ):
             key = call.tool, call.target
-            succeeded[key] = max(material.chain_indexes[call.number], succeeded.get(key, 0))
+            succeeded[key] = max(material.chain_indexes[call.line_number], succeeded.get(key, 0))
     for call_id, failed_call in material.calls.items():
         success_index = succeeded.get((failed_call.tool, failed_call.target), -1)
         if (
@@ -358,8 +360,8 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Offere
     """
     for piece in _select_pieces_of_kind(THINKING_PIECE, material):
         if (
-            piece.number not in material.thinking_only_records
-            and material.chain_indexes[piece.number] < material.last_turn_start
+            piece.line_number not in material.thinking_only_records
+            and material.chain_indexes[piece.line_number] < material.last_turn_start
         ):
             yield OfferedPiece(piece)
 
@@ -372,7 +374,7 @@ def _make_length_rule(kind: str, threshold_multiple: int = 1) -> TrimRule:
 
     def offer_long_contents(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
         for piece in _select_pieces_of_kind(kind, material):
-            if piece.characters > threshold_multiple * options.threshold_of_tool(
+            if piece.character_count > threshold_multiple * options.threshold_of_tool(
                 material.find_tool_name(piece)
             ):
                 yield OfferedPiece(piece)

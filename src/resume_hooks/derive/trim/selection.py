@@ -75,7 +75,7 @@ class Choice(NamedTuple):
         The result is negative if the placeholder needs more tokens than the piece.
         """
         return scale.tokens_of_piece(self.piece) - scale.tokens_of_text(
-            self.piece.number, len(self.placeholder) + self.kept_characters
+            self.piece.line_number, len(self.placeholder) + self.kept_characters
         )
 
 
@@ -136,7 +136,7 @@ def choose_pieces(
                 excess_tokens,
                 scale,
             )
-    return sorted(choices, key=lambda choice: material.chain_indexes[choice.piece.number])
+    return sorted(choices, key=lambda choice: material.chain_indexes[choice.piece.line_number])
 
 
 def _choose_by_rules(
@@ -173,14 +173,14 @@ def _select_sufficient_choices(
 
 def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: str) -> bool:
     """Check whether a piece may be trimmed: it is not recent, and the options allow its tool."""
-    if material.chain_indexes[piece.number] >= material.protected_start:
+    if material.chain_indexes[piece.line_number] >= material.protected_start:
         return False
     if (
         piece.kind == THINKING_PIECE
-        and material.chain_indexes[piece.number] >= material.last_turn_start
+        and material.chain_indexes[piece.line_number] >= material.last_turn_start
     ):
         return False
-    if not piece.call:
+    if not piece.call_id:
         return not options.tools or rule in options.only
     return options.allows_tool(material.find_tool_name(piece))
 
@@ -198,7 +198,7 @@ def make_choice(
         PROMPT_PIECE: KEPT_PROMPT_CHARACTERS,
         INPUT_PIECE: KEPT_COMMAND_CHARACTERS if tool == "Bash" else 0,
     }.get(piece.kind, 0)
-    if len(text) + kept_characters >= piece.characters + 4 * piece.tokens:
+    if len(text) + kept_characters >= piece.character_count + 4 * piece.tokens:
         return None
     return Choice(piece, rule, tool, material.find_call_target(piece), text, kept_characters)
 
@@ -206,14 +206,14 @@ def make_choice(
 def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: str) -> str:
     original = origins.find_origin_of_record(piece.number).reference
     if piece.kind == RESULT_PIECE:
-        return placeholders.result_placeholder(tool, piece.characters, original, reason)
+        return placeholders.result_placeholder(tool, piece.character_count, original, reason)
     if piece.kind == INPUT_PIECE:
-        return placeholders.input_placeholder(tool, piece.characters, original, reason)
+        return placeholders.input_placeholder(tool, piece.character_count, original, reason)
     if piece.kind == MEDIA_PIECE:
         return placeholders.media_placeholder(piece.tokens, original, reason)
     if piece.kind == PROMPT_PIECE:
         return placeholders.pasted_text_placeholder(
-            piece.characters - HEAD_CHARACTERS - TAIL_CHARACTERS, original, reason
+            piece.character_count - HEAD_CHARACTERS - TAIL_CHARACTERS, original, reason
         )
     if piece.kind == THINKING_PIECE:
         return (
@@ -223,14 +223,14 @@ def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: s
         ATTACHMENT_PIECE: placeholders.attachment_placeholder,
         TEXT_PIECE: placeholders.response_placeholder,
     }
-    return makers[piece.kind](piece.characters, original, reason)
+    return makers[piece.kind](piece.character_count, original, reason)
 
 
 def make_edits(choices: Sequence[Choice], origins: RecordOrigins) -> dict[int, Edit]:
     """Return the edits that trim records, by the line numbers of these records."""
     by_record: defaultdict[int, list[Choice]] = defaultdict(list)
     for choice in choices:
-        by_record[choice.piece.number].append(choice)
+        by_record[choice.piece.line_number].append(choice)
     return {
         number: TrimEdit(tuple(chosen), origins.find_origin_of_record(number))
         for number, chosen in by_record.items()
@@ -283,7 +283,7 @@ def add_screen_copy_edits(
             edits.get(node.number), origins.find_origin_of_record(node.number)
         )
         for node in chain
-        if node.results and node.length > max_record_bytes
+        if node.answered_call_ids and node.length > max_record_bytes
     }
 
 
@@ -383,7 +383,7 @@ def count_savings(
     return Savings(
         tokens=min(max_tokens, round(sum(choice.tokens_saved(scale) for choice in choices))),
         characters=sum(
-            max(0, choice.piece.characters - len(choice.placeholder) - choice.kept_characters)
+            max(0, choice.piece.character_count - len(choice.placeholder) - choice.kept_characters)
             for choice in choices
         ),
         characters_per_token=round(scale.characters_per_token, 2),

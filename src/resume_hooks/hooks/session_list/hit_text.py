@@ -67,7 +67,9 @@ def make_hit_page(
     Raise ResumeHooksError if the record can't be read.
     """
     reference_parts = parse_reference(reference)
-    session = resolve_transcript(reference_parts.session, "", where, allow_other_agents=True)
+    session = resolve_transcript(
+        reference_parts.session_locator, "", where, allow_other_agents=True
+    )
     names, entries = (
         names_of_transcript(session, where),
         RecordLines(session.path, session.session_id),

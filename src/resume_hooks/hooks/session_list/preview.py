@@ -94,7 +94,7 @@ def _lineage_lines(row: ListedSession, where: Where) -> list[str]:
 def _describe_ancestor(number: int, row: Ancestor) -> list[str]:
     if row.status == MISSING_STATUS:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
-    dates = f"{format_minute(row.created)} .. {format_minute(row.ended)}"
+    dates = f"{format_minute(row.created_at)} .. {format_minute(row.ended_at)}"
     archived_text = " (archived copy)" if row.status == ARCHIVED_STATUS else ""
     return [
         f"{number}. {row.title_and_origin}{archived_text}",

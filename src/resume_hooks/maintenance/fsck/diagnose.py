@@ -69,7 +69,7 @@ class DefectCollector:
             self.defects_of_live_records += messages.defects_of_content(record, node)
         if node.is_boundary:
             self.hints.clear()  # After a compaction, the client ignores earlier hints.
-        if node.results and b"<persisted-output>" in line.raw:
+        if node.answered_call_ids and b"<persisted-output>" in line.raw:
             self.referenced_files.add_outputs(record, line.number)
 
 
@@ -84,9 +84,11 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
         if agent.name == CLAUDE_NAME:
             return diagnose_session(session, where)[1]
         agent_row = row_of_agent(agent.name)
-        if not agent_row.defects:
+        if not agent_row.defect_finder_entry_point:
             return group_findings(session.session_id, path, ())
-        find_defects = questions.agent_defects.load(agent_row.part, agent_row.defects)
+        find_defects = questions.agent_defects.load(
+            agent_row.part, agent_row.defect_finder_entry_point
+        )
         defects = find_defects(path, agent.find_file)
         return group_findings(session.session_id, path, defects)
     except ResumeHooksError as error:
@@ -108,7 +110,7 @@ def diagnose_session(
 def _defects_of_transcript(
     transcript: Transcript, collector: DefectCollector, session_id: str, where: Where
 ) -> Iterator[Defect]:
-    live_numbers = {node.number for node in transcript.chain}
+    live_numbers = {node.line_number for node in transcript.chain}
     yield from collector.defects_of_any_record
     yield from damaged_bytes.defects_of_bad_lines(transcript)
     for defect in collector.defects_of_live_records:

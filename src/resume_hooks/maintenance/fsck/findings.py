@@ -36,7 +36,7 @@ class DefectKind(NamedTuple):
 
     def defect_in_node(self, node: Node, message: str) -> Defect:
         """Return a defect of this kind in a single record."""
-        return Defect(self, message, node.number, node.uuid)
+        return Defect(self, message, node.line_number, node.uuid)
 
 
 class Defect(NamedTuple):

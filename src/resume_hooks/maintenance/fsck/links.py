@@ -69,7 +69,10 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
                 node, f"Its parent is in record {parent.number}"
             )
         elif (
-            node.parent and parent is None and node.uuid not in chain_ids and node.kind != PROGRESS
+            node.parent_uuid
+            and parent is None
+            and node.uuid not in chain_ids
+            and node.kind != PROGRESS
         ):
             yield MISSING_PARENT_OFF_BRANCH_DEFECT.defect_in_node(
                 node, f"Its parent {node.parent} is not in the file"
@@ -91,7 +94,7 @@ def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
             yield _defect_of_start(transcript, node)
         elif (
             previous_node is not None
-            and node.parent is not None
+            and node.parent_uuid is not None
             and transcript.find_parent(node) is None
         ):
             message = f"Its parent {node.parent} is not in the file; bridged to record {previous_node.number}"
@@ -104,7 +107,7 @@ def _defect_of_start(transcript: Transcript, first_node: Node) -> Defect:
     lost_turns = sum(
         node.is_prompt and not node.is_sidechain and node.uuid not in chain_ids
         for node in transcript.nodes
-        if node.number < first_node.number
+        if node.line_number < first_node.line_number
     )
     lost_text = f"; {lost_turns} earlier turns are lost" if lost_turns else ""
     message = f"Its parent {first_node.parent} leads nowhere{lost_text}"
@@ -126,7 +129,7 @@ def _defects_of_cycles(transcript: Transcript) -> Iterator[Defect]:
             circle = list(path)[list(path).index(node.uuid) :]
             first_node = min(
                 (transcript.nodes_by_uuid[uuid] for uuid in circle),
-                key=lambda circle_node: circle_node.number,
+                key=lambda circle_node: circle_node.line_number,
             )
             yield PARENT_CYCLE_DEFECT.defect_in_node(
                 first_node, f"Its parents lead back to it through {len(circle)} records"
@@ -208,7 +211,8 @@ def list_ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list
     """
     uuids: list[str] = []
     for node in iterate_ancestors(
-        nodes.get(segment.tail_uuid), lambda node: nodes.get(node.parent) if node.parent else None
+        nodes.get(segment.tail_uuid),
+        lambda node: nodes.get(node.parent_uuid) if node.parent_uuid else None,
     ):
         uuids.append(node.uuid)
         if node.uuid == segment.head_uuid:
@@ -305,8 +309,8 @@ def records_before_compactions(transcript: Transcript) -> dict[str, str]:
     for node in transcript.nodes:
         if node.is_boundary:
             records_before[node.uuid] = (
-                node.logical_parent
-                if node.logical_parent in transcript.nodes_by_uuid
+                node.logical_parent_uuid
+                if node.logical_parent_uuid in transcript.nodes_by_uuid
                 else last_message
             )
         elif node.is_message and not node.is_sidechain:
@@ -323,7 +327,7 @@ def find_live_history(transcript: Transcript, records_before: Mapping[str, str])
     positions = {node.uuid: position for position, node in enumerate(chain)}
 
     def preceding_node(node: Node) -> Node | None:
-        parent_id = node.parent or records_before.get(node.uuid)
+        parent_id = node.parent_uuid or records_before.get(node.uuid)
         parent = transcript.nodes_by_uuid.get(parent_id) if parent_id else None
         return parent or (chain[positions[node.uuid] - 1] if positions.get(node.uuid) else None)
 
@@ -354,7 +358,7 @@ def find_branches_off_live_chain(
         best_branch = best_branches.get(first_id)
         if turns and (
             best_branch is None
-            or (turns, node.number) >= (best_branch.turn_count, best_branch.leaf.number)
+            or (turns, node.line_number) >= (best_branch.turn_count, best_branch.leaf.line_number)
         ):
             best_branches[first_id] = Branch(node, fork, turns, live.turn_count - shared_turns)
     return list(best_branches.values())
@@ -407,7 +411,7 @@ class _BranchDepths:
         return self._depths[node.uuid]
 
     def _find_preceding_node(self, node: Node) -> Node | None:
-        parent_id = node.parent or self._records_before.get(node.uuid)
+        parent_id = node.parent_uuid or self._records_before.get(node.uuid)
         if parent_id:
             return self._nodes.get(parent_id)
         return None
@@ -422,14 +426,14 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
     has_newer = False
     for branch in find_branches_off_live_chain(transcript, records_before_compactions(transcript)):
         if branch.fork:
-            fork_text = f"forks at record {branch.fork.number}"
+            fork_text = f"forks at record {branch.fork.line_number}"
         else:
             fork_text = "has no parent"
         message = (
             f"{branch.turn_count} turns end here; the branch {fork_text}, the live one has "
             f"{branch.live_turns} since"
         )
-        if branch.leaf.number > last_message.number and (branch.leaf.time_ms or 0) > (
+        if branch.leaf.line_number > last_message.line_number and (branch.leaf.time_ms or 0) > (
             last_message.time_ms or 0
         ):
             has_newer = True

@@ -134,7 +134,7 @@ class ThinkingCheck:
         """Yield the defects in the thinking in a record of an answer."""
         blocks = records.list_blocks(record)
         if blocks and all(get_string(block, "type") in records.THINKING_TYPES for block in blocks):
-            self.thinking_only_lines.add(node.number)
+            self.thinking_only_lines.add(node.line_number)
         for block in blocks:
             if get_string(block, "type") in records.THINKING_TYPES:
                 yield from self._defects_of_block(block, node)
@@ -162,7 +162,7 @@ class ThinkingCheck:
                 for own_node, other_node in ((first_node, node), (node, first_node)):
                     message = (
                         "The signature of this thinking belongs to another text in record "
-                        f"{other_node.number}"
+                        f"{other_node.line_number}"
                     )
                     yield ALTERED_THINKING_DEFECT.defect_in_node(own_node, message)
 
@@ -230,11 +230,11 @@ def defects_of_calls(chain: Sequence[Node]) -> Iterator[Defect]:
     """Yield a defect for each call without a result and each result without a call on the live chain."""
     ledger = _CallsAndResults()
     for node in chain:
-        if node.is_message and not node.results:
+        if node.is_message and not node.answered_call_ids:
             ledger.register_message(node)
-        for call in node.calls:
+        for call in node.call_ids:
             yield from ledger.register_call(node, call)
-        for call in node.results:
+        for call in node.answered_call_ids:
             yield from ledger.register_result(node, call)
     yield from ledger.report_unanswered_calls()
 

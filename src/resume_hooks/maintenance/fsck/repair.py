@@ -75,7 +75,7 @@ def build_repaired_chain(
     that clients do not bridge is bridged to the nearest earlier message of the main conversation.
     Raise UsageError if the file does not contain the record ``branch``.
     """
-    parents = {node.uuid: node.parent for node in nodes}
+    parents = {node.uuid: node.parent_uuid for node in nodes}
     originals = []
     for node in nodes:
         if node.kind != PROGRESS and not node.is_broken:
@@ -111,7 +111,7 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
     usable_nodes = {node.uuid: node for node in copies}
     for node in copies:
         visited: set[str] = set()
-        parent = node.parent
+        parent = node.parent_uuid
         while (
             parent is not None
             and parent in parents
@@ -120,7 +120,7 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
         ):
             visited.add(parent)
             parent = parents[parent]
-        node.parent = parent
+        node.parent_uuid = parent
     for node in copies:
         if node.is_boundary and node.kept_segment is not None:
             node.kept_segment = _keep_existing_messages(node.kept_segment, usable_nodes, node)
@@ -139,7 +139,7 @@ def _find_end_of_branch(
     visited: set[str] = set()
     while node is not None and not node.is_message and node.uuid not in visited:
         visited.add(node.uuid)
-        node = nodes_by_uuid.get(node.parent or "")
+        node = nodes_by_uuid.get(node.parent_uuid or "")
     return node
 
 
@@ -157,7 +157,7 @@ def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
         previous_node = _find_nearest_message_before(graph, first_node, chain)
         if first_node.is_boundary or graph.is_root(first_node) or previous_node is None:
             return chain
-        first_node.parent = previous_node.uuid
+        first_node.parent_uuid = previous_node.uuid
 
 
 def _find_nearest_message_before(
@@ -171,13 +171,13 @@ def _find_nearest_message_before(
     earlier_nodes = (
         node
         for node in graph.nodes.values()
-        if node.number < first_node.number
+        if node.line_number < first_node.line_number
         and (node.is_message or node.is_boundary)
         and not node.is_sidechain
     )
     return max(
         (node for node in earlier_nodes if node.uuid not in chain_ids),
-        key=lambda node: node.number,
+        key=lambda node: node.line_number,
         default=None,
     )
 
@@ -195,7 +195,7 @@ def _keep_existing_messages(
     anchor = segment.anchor_uuid
     if anchor not in nodes_by_uuid:
         anchor = next(
-            (node.uuid for node in nodes_by_uuid.values() if node.parent == boundary.uuid),
+            (node.uuid for node in nodes_by_uuid.values() if node.parent_uuid == boundary.uuid),
             boundary.uuid,
         )
     return KeptSegment(anchor, "", "", tuple(uuid for uuid in uuids if uuid in nodes_by_uuid))
@@ -207,11 +207,11 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
     callers: dict[str, Node] = {}
     answer: Node | None = None
     for node in chain:
-        caller = next((callers[call] for call in node.results if call in callers), None)
+        caller = next((callers[call] for call in node.answered_call_ids if call in callers), None)
         if caller is not None and answer is not None and answer.message_id != caller.message_id:
             position = moved_chain.index(caller) + 1
             while position < len(moved_chain) and (
-                moved_chain[position].results
+                moved_chain[position].answered_call_ids
                 or moved_chain[position].message_id == caller.message_id
             ):
                 position += 1
@@ -220,7 +220,7 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
         moved_chain.append(node)
         if node.kind == ASSISTANT:
             answer = node
-        callers.update(dict.fromkeys(node.calls, node))
+        callers.update(dict.fromkeys(node.call_ids, node))
     return moved_chain
 
 
@@ -231,9 +231,9 @@ def _number_salvaged_records(chain: list[Node], line_count: int) -> list[Node]:
     """
     used_numbers: set[int] = set()
     for node in chain:
-        if node.number in used_numbers:
-            node.number = line_count + len(used_numbers)
-        used_numbers.add(node.number)
+        if node.line_number in used_numbers:
+            node.line_number = line_count + len(used_numbers)
+        used_numbers.add(node.line_number)
     return chain
 
 
@@ -268,8 +268,8 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
         raise UsageError(f"A {agent.label} session has no other branch", "Leave --branch out.")
     report, agent_row = examine_session(session, where), row_of_agent(agent.name)
     lost_defects: list[Defect] = []
-    if agent_row.is_loss:
-        is_loss = questions.is_loss.load(agent_row.part, agent_row.is_loss)
+    if agent_row.loss_check_entry_point:
+        is_loss = questions.is_loss.load(agent_row.part, agent_row.loss_check_entry_point)
         for group in report.groups:
             if is_loss(group.kind):
                 lost_defects += group.findings
@@ -353,7 +353,9 @@ class _RecordsWatcher:
 
     def __init__(self, rewrite: ChainRewrite) -> None:
         self._missing_uuids = {
-            node.uuid for node in rewrite.linear_chain.nodes if node.number not in rewrite.edits
+            node.uuid
+            for node in rewrite.linear_chain.nodes
+            if node.line_number not in rewrite.edits
         }
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
@@ -391,9 +393,11 @@ def _scan_salvaged_records(
             raw = read_exactly(stream, node.offset, node.length)
             if not raw.endswith(b"\n"):
                 if parse_record_strictly(raw) is None:
-                    repaired_transcript.lenient_lines.add(node.number)
+                    repaired_transcript.lenient_lines.add(node.line_number)
                 write_scan(
-                    Line(node.number, node.offset, raw), repaired_transcript.read_record(node), node
+                    Line(node.line_number, node.offset, raw),
+                    repaired_transcript.read_record(node),
+                    node,
                 )
 
 
@@ -409,7 +413,7 @@ def _describe_losses(
                 and finding.uuid not in kept_ids
             ):
                 texts.append(describe_defect(finding))
-    for number, calls in rewrite.linear_chain.dropped_calls.items():
+    for number, calls in rewrite.linear_chain.dropped_call_ids.items():
         texts.append(
             f"record {number}: omitted, because its counterpart is missing: "
             f"{', '.join(sorted(calls))}"

@@ -74,14 +74,14 @@ class CodexExec:
     @property
     def is_installed(self) -> bool:
         """Whether Codex is installed."""
-        return agent_with_name(AGENT_NAME, self.where).launch_command("").path is not None
+        return agent_with_name(AGENT_NAME, self.where).launch_command("").program_path is not None
 
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
         """Ask the model a question, and return its parsed answer, as described in ``port.Model``."""
         port.refuse_nested_run(self.where)
-        program = agent_with_name(AGENT_NAME, self.where).launch_command("").path
+        program = agent_with_name(AGENT_NAME, self.where).launch_command("").program_path
         if program is None:
             raise HeadlessFailed(
                 "codex is not installed, or not on PATH", "Install Codex, or set PATH."

@@ -172,7 +172,11 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
 
     The screen and the lists of sessions show the child's title instead of the user message.
     """
-    child, digest, timestamp = opening.child, opening.contents.digest, opening.child.attributes.at
+    child, digest, timestamp = (
+        opening.child,
+        opening.contents.digest,
+        opening.child.attributes.created_at,
+    )
     turn_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
     prompt_item, answer_item = (
         build_message_item("user", opening.text),
@@ -274,7 +278,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     for key, value in meta.items():
         if key not in _PARENT_LINK_FIELDS:
             payload[key] = value
-    payload |= {"id": child.session_id, "timestamp": child.attributes.at, "source": "cli"}
+    payload |= {"id": child.session_id, "timestamp": child.attributes.created_at, "source": "cli"}
     if "session_id" in payload:
         payload["session_id"] = child.session_id
     if child.parent_agent == child.agent:
@@ -282,7 +286,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     return _encode_line(
         META_LINE,
         payload,
-        child.attributes.at,
+        child.attributes.created_at,
         orjson.loads(head) | {TITLE_KEY: child.own_title or child.stem},
     )
 

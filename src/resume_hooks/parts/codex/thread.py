@@ -196,7 +196,7 @@ class CodexThread:
     def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Yield the content of each piece."""
         for piece in pieces:
-            value: Any = self.items[piece.number].payload
+            value: Any = self.items[piece.line_number].payload
             for step in piece.address:
                 if step == "arguments":
                     value = codex_items.call_arguments(value)
@@ -231,7 +231,7 @@ class CodexThread:
         """Return the content of a trimmed child, with placeholders for the pieces that ``decision`` contains."""
         choices_by_item: defaultdict[int, list[Choice]] = defaultdict(list)
         for choice in decision.choices:
-            choices_by_item[choice.piece.number].append(choice)
+            choices_by_item[choice.piece.line_number].append(choice)
         edited = {}
         for index, choices in choices_by_item.items():
             payload = self.items[index].payload
@@ -292,7 +292,7 @@ def _find_call_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]
             and len(text) > MIN_PLACEHOLDER_CHARACTERS
             and not contains_placeholder(text)
         ):
-            yield Piece(index, (*address, key), INPUT_PIECE, len(text), call=call_id)
+            yield Piece(index, (*address, key), INPUT_PIECE, len(text), call_id=call_id)
 
 
 def _find_output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
@@ -300,14 +300,16 @@ def _find_output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piec
     if isinstance(output, str):
         if len(output) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(output):
             yield Piece(
-                index, ("output",), RESULT_PIECE, len(output), call=call_id, digest=hash(output)
+                index, ("output",), RESULT_PIECE, len(output), call_id=call_id, digest=hash(output)
             )
         return
     for part_index, content_part in enumerate(output if isinstance(output, list) else ()):
         if not isinstance(content_part, dict):
             continue
         if get_string(content_part, "type") == "input_image":
-            yield Piece(index, ("output", part_index), MEDIA_PIECE, 0, IMAGE_TOKENS, call=call_id)
+            yield Piece(
+                index, ("output", part_index), MEDIA_PIECE, 0, IMAGE_TOKENS, call_id=call_id
+            )
         elif len(
             text := get_string(content_part, "text")
         ) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(text):
@@ -316,7 +318,7 @@ def _find_output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piec
                 ("output", part_index, "text"),
                 RESULT_PIECE,
                 len(text),
-                call=call_id,
+                call_id=call_id,
                 digest=hash(text),
             )
 

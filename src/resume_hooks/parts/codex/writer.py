@@ -136,7 +136,7 @@ class CodexWriter:
         The texts of a conversation follow it as messages.
         """
         timestamp, message_id = (
-            draft.attributes.at,
+            draft.attributes.created_at,
             str(uuid.uuid5(uuid.NAMESPACE_OID, f"{draft.session_id}/told")),
         )
         first_record = build_item_record(
@@ -242,7 +242,7 @@ class CodexWriter:
             closing_items.append(
                 build_item_record(
                     build_message_item(role, text),
-                    child.attributes.at,
+                    child.attributes.created_at,
                     item_id,
                     {OPENING_KEY: True},
                 )

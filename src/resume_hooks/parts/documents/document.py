@@ -173,7 +173,8 @@ def format_document_name(fresh_plan: FreshPlan) -> str:
     title = unicodedata.normalize("NFC", fresh_plan.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
     slug = "-".join(words)[:MAX_SLUG_CHARACTERS].rstrip("-") or "session"
-    return f"{fresh_plan.draft.attributes.at[:10]}-{slug}-{fresh_plan.draft.session_id[:SHORT_ID_CHARACTERS]}.md"
+    draft = fresh_plan.draft
+    return f"{draft.attributes.created_at[:10]}-{slug}-{draft.session_id[:SHORT_ID_CHARACTERS]}.md"
 
 
 def format_document(fresh_plan: FreshPlan, receipt: Receipt) -> str:
@@ -202,7 +203,7 @@ def _build_front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str
         yield f"  - session_id: {_format_json_string(ancestor.session_id)}"
         yield f"    title: {_format_json_string(ancestor.title)}"
         yield f"    kind: {_format_json_string(ancestor.kind)}"
-    yield f"created: {_format_json_string(child.attributes.at)}"
+    yield f"created: {_format_json_string(child.attributes.created_at)}"
     yield f"branch: {_format_json_string(child.attributes.branch)}"
     yield f"next_step: {_format_json_string(extract_next_step(fresh_plan.opening) or '')}"
     yield f"command: {_format_json_string(receipt.shell)}"

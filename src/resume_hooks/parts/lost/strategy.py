@@ -323,7 +323,7 @@ def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str
         return ""
     if is_user_waiting and not agent.is_quick_to_list(where):
         return "prompts of lost sessions may still exist"
-    lost_sessions, prompt_count = agent.load(where).store.sessions(), 0
+    lost_sessions, prompt_count = agent.load_agent(where).store.sessions(), 0
     for session in lost_sessions:
         with contextlib.suppress(OSError), open(session.path, "rb") as stream:
             prompt_count += sum(1 for _ in stream) - 1

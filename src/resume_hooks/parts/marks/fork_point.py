@@ -68,13 +68,13 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
             f"It is unknown where this fork left its parent {parent.session_id}",
             f"To continue in the parent, in Claude Code: /resume {parent.session_id}",
         )
-    fork_time = clock.normalize_timestamp(parent.at) or clock.timestamp_from_milliseconds(
+    fork_time = clock.normalize_timestamp(parent.derived_at) or clock.timestamp_from_milliseconds(
         last_shared_node.time_ms or 0
     )
     return Mark(
         session.session_id,
         last_shared_node.uuid,
-        last_shared_node.number,
+        last_shared_node.line_number,
         "",
         fork_time,
         parent.session_id,

@@ -304,7 +304,7 @@ def plan_back(
     sizes = Sizes(parent.context.tokens, tokens_after)
     head = child.make_first_line(
         parent.make_child_size(tokens_after),
-        rewind_times=RewindTimes(mark.started_at, child.attributes.at),
+        rewind_times=RewindTimes(mark.started_at, child.attributes.created_at),
     )
     fresh_opening = FreshOpening(child, head, *closing, parent.ends, sizes)
     if child.agent != CLAUDE_NAME:
@@ -377,7 +377,7 @@ def _split_conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSessi
         return None
     later_nodes = []
     for node in parent.transcript.nodes:
-        if node.number > cut.last_message.number and not node.is_sidechain:
+        if node.line_number > cut.last_message.line_number and not node.is_sidechain:
             later_nodes.append(node)
     return _SplitSession(parent, cut.nodes, later_nodes, "", list(cut.remarks))
 
@@ -422,7 +422,7 @@ def _explain_missing_mark(transcript: Transcript, mark: Mark, node_count: int) -
     is_compacted = (
         bool(chain)
         and chain[0].is_boundary
-        and (marked_node.number if marked_node else mark.record) < chain[0].number
+        and (marked_node.line_number if marked_node else mark.record) < chain[0].line_number
     )
     if is_compacted and (marked_node is not None or not transcript.is_whole):
         return "it was compacted away"
@@ -442,7 +442,7 @@ def _find_omitted_records(
     """
     if not any(node.is_in_conversation for node in nodes):
         return None
-    line_numbers = [node.number for node in nodes]
+    line_numbers = [node.line_number for node in nodes]
     prompts_with_files = set()
     for snapshot in parent.write_observer.snapshots:
         prompts_with_files.add(snapshot.message_uuid)

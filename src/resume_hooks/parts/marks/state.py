@@ -114,7 +114,7 @@ def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
             "Send a prompt first.",
         )
     leaf = complete_nodes[-1]
-    mark = Mark(session.session_id, leaf.uuid, leaf.number, goal, clock.now())
+    mark = Mark(session.session_id, leaf.uuid, leaf.line_number, goal, clock.now())
     return PlacedMark(
         mark,
         is_step_unfinished=len(complete_nodes) < len(spoken_nodes) or said_nodes[-1].kind == USER,

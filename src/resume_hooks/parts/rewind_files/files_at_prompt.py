@@ -97,7 +97,7 @@ def parse_target(text: str) -> RewindTarget:
             else reference.record
         )
         if record != "":
-            return RewindTarget(None, record, reference.session)
+            return RewindTarget(None, record, reference.session_locator)
     raise UsageError(f"'{collapse_line(plain_line(text), 60)}' names no message", TARGET_HELP)
 
 
@@ -254,7 +254,7 @@ class _OtherBranchCheck:
         """
         nodes = self._nodes
         trail = iterate_ancestors(
-            nodes.get(uuid), lambda node: nodes.get(node.parent) if node.parent else None
+            nodes.get(uuid), lambda node: nodes.get(node.parent_uuid) if node.parent_uuid else None
         )
         return (node.uuid for node in trail)
 

@@ -122,13 +122,13 @@ def read_file_history(session: SessionFile) -> FileHistory:
     prompts = tuple(
         Prompt(
             node.uuid,
-            node.number,
+            node.line_number,
             turn.number if turn else 0,
-            turn.first_words if turn else file_records.words.get(node.number, ""),
+            turn.first_words if turn else file_records.words.get(node.line_number, ""),
         )
         for node in transcript.nodes
         if node.kind == USER
-        and ((turn := turns.get(node.number)) or node.uuid in prompts_with_state)
+        and ((turn := turns.get(node.line_number)) or node.uuid in prompts_with_state)
     )
     return FileHistory(
         session,

@@ -172,7 +172,7 @@ def plan_scrubbed_child(
         copied_record_ids=tuple(
             node.uuid
             for node in body.linear_chain.nodes
-            if node.number not in thinking_edits.removed_lines
+            if node.line_number not in thinking_edits.removed_lines
         ),
     )
 
@@ -200,8 +200,8 @@ class _ThinkingEditCollector:
             if not self._cleaner.is_thinking_with_secret(block, []):
                 remaining_blocks.append(block)
         if len(remaining_blocks) < len(content_blocks):
-            self.edits[node.number] = self._remove_secret_thinking
-            self.removed_lines |= set() if remaining_blocks else {node.number}
+            self.edits[node.line_number] = self._remove_secret_thinking
+            self.removed_lines |= set() if remaining_blocks else {node.line_number}
 
     def _remove_secret_thinking(self, record: Record) -> Record | None:
         remaining_blocks = []

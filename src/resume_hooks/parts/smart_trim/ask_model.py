@@ -163,7 +163,7 @@ def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Itera
     """Yield the text of each content, preceded by the last few messages before it."""
     remaining_messages = [message for message in messages if message.speaker != EARLIER_SUMMARY]
     for candidate in offer.candidates:
-        position = offer.material.chain_indexes[candidate.piece.number]
+        position = offer.material.chain_indexes[candidate.piece.line_number]
         preceding_messages = [
             message for message in remaining_messages if message.position < position
         ]
@@ -193,8 +193,8 @@ def _format_candidate(candidate: Candidate) -> str:
         ),
         MAX_TARGET_CHARACTERS,
     )
-    if piece.characters:
-        characters = f"{piece.characters:,} characters, "
+    if piece.character_count:
+        characters = f"{piece.character_count:,} characters, "
     else:
         characters = ""
     size = f"{characters}about {candidate.tokens:,} tokens"

@@ -165,7 +165,7 @@ def build_offer(
 
 def build_content_key(piece: Piece) -> ContentKey:
     """Return the key of a content, which is unique in its session."""
-    return piece.number, piece.address
+    return piece.line_number, piece.address
 
 
 def hash_content(value: object) -> str:
@@ -185,13 +185,14 @@ def _select_offerable_pieces(
             texts.append(piece)
     last_words = set(
         {
-            material.find_turn_number(material.chain_indexes[piece.number]): piece
+            material.find_turn_number(material.chain_indexes[piece.line_number]): piece
             for piece in texts
         }.values()
     )
     for piece in material.pieces:
         is_large = (
-            piece.characters >= MIN_CONTENT_CHARACTERS or piece.tokens * 4 >= MIN_CONTENT_CHARACTERS
+            piece.character_count >= MIN_CONTENT_CHARACTERS
+            or piece.tokens * 4 >= MIN_CONTENT_CHARACTERS
         )
         if (
             piece.kind not in _OFFERED_PIECE_KINDS
@@ -221,7 +222,7 @@ def _build_candidates(
     # Maps the file, command or address of calls to the indexes of these calls in the chain.
     call_positions: dict[str, list[int]] = {}
     for call in material.calls.values():
-        call_positions.setdefault(call.target, []).append(material.chain_indexes[call.number])
+        call_positions.setdefault(call.target, []).append(material.chain_indexes[call.line_number])
     for number, (piece, value) in enumerate(
         zip(pieces, trimmable.read_contents(pieces), strict=True), 1
     ):

@@ -84,7 +84,7 @@ def build_rule_verdicts(offer: Offer) -> list[Verdict]:
     ):
         rules.append(
             Verdict(
-                choice.piece.number,
+                choice.piece.line_number,
                 choice.piece.address,
                 hash_content(value),
                 choice.rule,

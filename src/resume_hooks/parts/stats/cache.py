@@ -107,8 +107,10 @@ def gather_counts(
             with readable_path(file.path, where) as path:
                 counts = count_transcript(
                     path,
-                    is_subagent=bool(file.agent),
-                    linked_parent=None if file.agent else lineage_finder.find_parent(file.path),
+                    is_subagent=bool(file.agent_name),
+                    linked_parent=None
+                    if file.agent_name
+                    else lineage_finder.find_parent(file.path),
                 )
             updated_counts[key] = _CachedCounts(
                 _build_file_stamp(file), _add_parent_size(counts, file, lineage_finder)
@@ -129,13 +131,13 @@ def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
     If several transcripts have the same key, the newest of them is returned.
     """
     files: dict[str, TranscriptFile] = {}
-    for file in sorted(list_all_transcripts(where), key=lambda file: file.mtime):
+    for file in sorted(list_all_transcripts(where), key=lambda file: file.mtime_ns):
         if row_of_agent(agent_name_of_path(file.path, where)).loss_note:
             # The files of this agent contain only the prompts of deleted transcripts. These were
             # counted before they were deleted.
             continue
         session_id = file.session_id or owning_session(file.path) or ""
-        files[f"{session_id}/{file.agent}"] = file
+        files[f"{session_id}/{file.agent_name}"] = file
     return files
 
 

@@ -127,7 +127,7 @@ class _TranscriptCounter:
 
     def __init__(self, parent: Parent | None) -> None:
         self.parent = parent
-        self._parent_time = clock.normalize_timestamp(parent.at) if parent else ""
+        self._parent_time = clock.normalize_timestamp(parent.derived_at) if parent else ""
         self._copy_detector = CopyDetector()
         self._folders: dict[str, None] = {}
         self._turns: dict[str, int] = {}

@@ -125,7 +125,7 @@ def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[S
     try:
         yield session._replace(
             path=_copy_subagent(session, name, line_numbers, copy_folder, where),
-            source=session.original_path,
+            source_path=session.original_path,
         )
     finally:
         discard_temporary(copy_folder)

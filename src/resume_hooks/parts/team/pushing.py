@@ -210,8 +210,8 @@ def build_session_metadata(
         "title": clean_text(ends.make_title(redactor.redact)),
         "folder": clean_text(session_folder),
         "project": clean_text(read_project_name(session_folder)),
-        "created": clean_text(ends.created),
-        "ended": clean_text(ends.ended),
+        "created": clean_text(ends.created_at),
+        "ended": clean_text(ends.ended_at),
         "parent": clean_text(parent.session_id) if parent else "",
         "kind": clean_text(parent.kind) if parent else "",
     }

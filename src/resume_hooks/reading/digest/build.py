@@ -355,7 +355,7 @@ def build_digest(
     head_tail = session.head_tail
     folder = home_folder(head_tail, where)
     with (
-        GitQuery(folder, head_tail.created, where) as git_query,
+        GitQuery(folder, head_tail.created_at, where) as git_query,
         pause_garbage_collection(),
         collect_secret_texts() as secret_texts,
     ):

@@ -46,7 +46,7 @@ class ArchivedSessions:
         self._where = where
         present_ids = set()
         for file in files:
-            if not file.agent:
+            if not file.agent_name:
                 present_ids.add(file.session_id)
         deleted_ids = (
             session_id for session_id in archived_ids(where) if session_id not in present_ids

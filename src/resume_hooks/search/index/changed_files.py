@@ -136,7 +136,7 @@ def find_changes(
         row = rows_by_path.pop(file.path, None)
         if row is None:
             file_work += _plan_file_work(file, None)
-        elif row[1:4] != (file.inode, file.size, file.mtime):
+        elif row[1:4] != (file.inode, file.size, file.mtime_ns):
             file_work += _plan_file_work(file, _IndexedFile(*row))
     missing_files = {path: _IndexedFile(*row) for path, row in rows_by_path.items()}
     if archived_sessions and archived_sessions.states:
@@ -182,15 +182,15 @@ def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> 
     inode stays the same. A file that is rewritten in place also keeps its inode, and sometimes its
     size and its last bytes.
     """
-    job = ReadJob(file.path, bool(file.agent))
+    job = ReadJob(file.path, bool(file.agent_name))
     if indexed_file is None:
         yield FileWork(file, job)
-    elif indexed_file[1:4] != (file.inode, file.size, file.mtime):
+    elif indexed_file[1:4] != (file.inode, file.size, file.mtime_ns):
         is_vaulted = indexed_file.inode < 0 or file.inode < 0
         is_same = (
             bool(indexed_file.inode)
             and is_vaulted
-            and (indexed_file.size, indexed_file.mtime) == (file.size, file.mtime)
+            and (indexed_file.size, indexed_file.mtime) == (file.size, file.mtime_ns)
         )
         # A negative inode number means that the file is in the vault.
         moved_across_vault = (indexed_file.inode < 0) != (file.inode < 0)

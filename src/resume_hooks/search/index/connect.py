@@ -320,7 +320,7 @@ class _UpdateTask:
         }
         relevances = relevance_by_file(words_by_path)
         for item in sorted(
-            work, key=lambda item: (-relevances.get(item.file.path, 0.0), -item.file.mtime)
+            work, key=lambda item: (-relevances.get(item.file.path, 0.0), -item.file.mtime_ns)
         ):
             if (
                 not item.is_unchanged

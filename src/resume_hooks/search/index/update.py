@@ -83,7 +83,7 @@ class _FileUpdate:
     ) -> UpdateOutcome:
         remaining = sorted(
             (item for item in work if not item.is_unchanged),
-            key=lambda item: (-item.relevance, -item.file.mtime),
+            key=lambda item: (-item.relevance, -item.file.mtime_ns),
         )
         remaining, certain_ids = self._mark_files(remaining, deleted_ids)
         total = sum(item.size for item in remaining)
@@ -224,7 +224,7 @@ class _FileUpdate:
         Return the work, with the file id 0 if the file must not be indexed.
         """
         file = item.file
-        if not file.agent:
+        if not file.agent_name:
             return item
         session_id = file.session_id or transcript_files.owning_session(path)
         is_hidden = transcript_files.agent_type(path) in SEARCHER_AGENTS
@@ -235,7 +235,7 @@ class _FileUpdate:
         )
         if is_hidden or not session_id:
             self._dropped_ids.append(item.file_id)
-            values = (file.inode, file.size, file.mtime, item.file_id)
+            values = (file.inode, file.size, file.mtime_ns, item.file_id)
             self._db.execute(
                 "UPDATE files SET inode=?, size=?, mtime=?, place='', doubt=0 WHERE id=?", values
             )
@@ -245,7 +245,7 @@ class _FileUpdate:
     def _insert_file(self, file: TranscriptFile) -> int:
         row = self._db.execute(
             "INSERT INTO files VALUES(NULL,?,?,?,?,0,0,0,0,0,'',0,'','','',0,1)",
-            (file.path, file.session_id, file.agent, file.folder),
+            (file.path, file.session_id, file.agent_name, file.folder),
         )
         return row.lastrowid or 0
 
@@ -260,7 +260,7 @@ class _FileUpdate:
             values = (part.parent, item.file_id)
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
         self._postings.replace_part(item.file_id, part.number, part.documents)
-        size, mtime = file.size, file.mtime
+        size, mtime = file.size, file.mtime_ns
         # With these values, the stored size or time differs from the file's, so the next update
         # checks the file again.
         if part.has_more or part.is_torn:

@@ -24,19 +24,18 @@ from resume_hooks.transcripts.provenance import Parent
 class ResumeCommands(NamedTuple):
     """The commands that continue a session: one to type in the agent, and one for a shell."""
 
-    in_client: str
-    shell: str
+    client_command: str
+    shell_command: str
 
 
 class LaunchCommand(NamedTuple):
     """The command that opens a session.
 
-    ``program`` is the program's name, and ``path`` is its path, or None if the program is not
-    installed.
+    ``program`` is the program's name. ``program_path`` is None if the program is not installed.
     """
 
     program: str
-    path: str | None
+    program_path: str | None
     arguments: tuple[str, ...]
 
 

@@ -37,8 +37,8 @@ MAX_FIRST_READ_BYTES = 8 * 1024 * 1024
 class AgentRow(NamedTuple):
     """The row of an agent in the table of agents.
 
-    ``part`` is the part that implements the agent, or ``""`` for Claude Code. The other fields are
-    described in ``part.Agent``.
+    ``part`` is the part that implements the agent, or ``""`` for Claude Code. An entry point has the
+    form ``module:function``. The other fields are described in ``part.Agent``.
     """
 
     name: str
@@ -49,11 +49,11 @@ class AgentRow(NamedTuple):
     file_pattern: str
     session_variable: str
     loss_note: str
-    strategy: str
-    writer: str
-    defects: str
-    is_loss: str
-    model: str
+    strategy_entry_point: str
+    writer_entry_point: str
+    defect_finder_entry_point: str
+    loss_check_entry_point: str
+    model_entry_point: str
 
     def home_folder(self, where: Where) -> str:
         """Return the folder (or the history file) of the agent, which may not exist."""
@@ -89,10 +89,14 @@ class AgentRow(NamedTuple):
             )
         return False
 
-    def load(self, where: Where) -> Agent:
+    def load_agent(self, where: Where) -> Agent:
         """Return the agent, loading its part if necessary."""
         return _load_agent(
-            self.part, self.strategy, self.home_folder(where), self._copies_folder(where), where
+            self.part,
+            self.strategy_entry_point,
+            self.home_folder(where),
+            self._copies_folder(where),
+            where,
         )
 
     def _copies_folder(self, where: Where) -> str:
@@ -159,11 +163,11 @@ CLAUDE = AgentRow(
     file_pattern="(?!)",
     session_variable="CLAUDE_CODE_SESSION_ID",
     loss_note="",
-    strategy="sessions.agents.claude:Claude",
-    writer="derive.claude_writer:ClaudeWriter",
-    defects="",
-    is_loss="",
-    model="derive.model.headless:make_headless_model",
+    strategy_entry_point="sessions.agents.claude:Claude",
+    writer_entry_point="derive.claude_writer:ClaudeWriter",
+    defect_finder_entry_point="",
+    loss_check_entry_point="",
+    model_entry_point="derive.model.headless:make_headless_model",
 )
 """The row of Claude Code. fsck checks Claude Code's transcripts directly, because they have the
 common record format."""
@@ -190,7 +194,7 @@ and Claude Code can continue from these prompts in a fresh session.
 
 def list_other_agents(where: Where) -> list[Agent]:
     """Return the agents other than Claude Code that have sessions on this machine."""
-    return [row.load(where) for row in OTHER_AGENT_ROWS.values() if row.has_sessions(where)]
+    return [row.load_agent(where) for row in OTHER_AGENT_ROWS.values() if row.has_sessions(where)]
 
 
 def list_agents(where: Where, name: str = ALL_AGENTS) -> list[Agent]:
@@ -199,10 +203,10 @@ def list_agents(where: Where, name: str = ALL_AGENTS) -> list[Agent]:
     Raise UsageError if the agent with this name has no sessions on this machine.
     """
     if name == ALL_AGENTS:
-        return [row.load(where) for row in AGENT_ROWS.values() if row.has_sessions(where)]
+        return [row.load_agent(where) for row in AGENT_ROWS.values() if row.has_sessions(where)]
     row = AGENT_ROWS[name]
     if row.has_sessions(where):
-        return [row.load(where)]
+        return [row.load_agent(where)]
     remedy = ""
     if row.home_variable:
         remedy = f"Set {row.home_variable} to the folder of {name}."
@@ -245,7 +249,7 @@ def agent_with_name(name: str, where: Where) -> Agent:
 
     For an unknown name, return Claude Code.
     """
-    return row_of_agent(name).load(where)
+    return row_of_agent(name).load_agent(where)
 
 
 def row_of_agent(name: str) -> AgentRow:
@@ -354,12 +358,12 @@ def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
     resumable_stores = []
     for row in OTHER_AGENT_ROWS.values():
         if all_agents and row.session_variable and row.has_sessions(where):
-            resumable_stores.append(row.load(where).store)
+            resumable_stores.append(row.load_agent(where).store)
     own_store = store_of_agents(where, CLAUDE_NAME)
     return [
         _CombinedStore([own_store, *resumable_stores]) if resumable_stores else own_store,
         *(
-            row.load(where).store
+            row.load_agent(where).store
             for row in OTHER_AGENT_ROWS.values()
             if row.loss_note and row.is_quick_to_list(where)
         ),

@@ -199,7 +199,9 @@ def test_compactions_and_rollbacks_are_converted(tmp_path: Path) -> None:
     transcript = convert_rollout(path, tmp_path / "a.jsonl")
     live = [transcript.read_record(node) for node in transcript.chain]
     assert texts_of_records(live) == ["rules", f"first\n{ENCRYPTED_SUMMARY_TEXT}", "third"]
-    assert [turn.nodes[0].number for turn in transcript.turns] == [transcript.chain[-1].number]
+    assert [turn.nodes[0].line_number for turn in transcript.turns] == [
+        transcript.chain[-1].line_number
+    ]
     assert sum(node.is_prompt for node in transcript.nodes) == 3
 
 

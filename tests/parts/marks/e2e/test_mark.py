@@ -236,7 +236,7 @@ def answers_without_open_calls(
         node
         for place, node in enumerate(row.nodes, 1)
         if node.kind == "assistant"
-        and not node.calls
+        and not node.call_ids
         and node.character_count
         and find_largest_valid_count(row, place) == place
     ]
@@ -255,7 +255,9 @@ def assert_rewinds_match_the_client(
     for node in answers_without_open_calls(
         tuple(scan_transcript(str(parent)).chain), count, random.Random(name)
     ):
-        mark = Mark(session.session_id, node.uuid, node.number, GOAL, "2026-01-31T09:31:00.000Z")
+        mark = Mark(
+            session.session_id, node.uuid, node.line_number, GOAL, "2026-01-31T09:31:00.000Z"
+        )
         made = write_child(
             plan_back.plan_back(session, mark, REPORT, Where(environ)).child, Where(environ)
         )

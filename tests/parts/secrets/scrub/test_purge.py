@@ -177,8 +177,8 @@ def test_a_scrub_changes_only_secrets(planted_home: PlantedHome) -> None:
     scrub_in_place(home, planted_home.path)
     for old, path in zip(before, paths, strict=True):
         new = scan_transcript(str(path))
-        assert [(n.number, n.uuid, n.parent) for n in new.nodes] == [
-            (n.number, n.uuid, n.parent) for n in old.nodes
+        assert [(n.line_number, n.uuid, n.parent_uuid) for n in new.nodes] == [
+            (n.line_number, n.uuid, n.parent_uuid) for n in old.nodes
         ]
         assert [n.uuid for n in new.chain] == [n.uuid for n in old.chain]
         assert (new.line_count, new.damaged_lines, new.is_torn) == (

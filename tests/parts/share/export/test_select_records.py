@@ -22,7 +22,9 @@ from tests.parts.share.export.conftest import records_of_every_kind
 
 def selected_lines(path: Path | str, what: str = CONVERSATION) -> list[int]:
     """Return the line numbers of the selected records, in order."""
-    return [row.number for row in select_conversation(session_file(str(path)), what, set()).nodes]
+    return [
+        row.line_number for row in select_conversation(session_file(str(path)), what, set()).nodes
+    ]
 
 
 def test_the_whole_conversation_includes_compacted_turns(session_of_every_kind: Path) -> None:
@@ -72,7 +74,7 @@ def test_copied_records_are_not_exported_again(config_home: ConfigHome) -> None:
     fresh = assistant("more", uuid="new-3", parent="new-2", ts=30)
     child = write_session(config_home.project("/home/user/other"), SESSION, [*links, fresh])
     found = select_conversation(session_file(child), CONVERSATION, known)
-    assert ([row.number for row in found.nodes], found.repeated_record_count) == ([3], 3)
+    assert ([row.line_number for row in found.nodes], found.repeated_record_count) == ([3], 3)
 
 
 def test_a_cycle_of_compactions_ends(config_home: ConfigHome) -> None:
@@ -106,6 +108,6 @@ def test_each_call_is_exported_once(begun: Path | None, steps: list[str]) -> Non
             calls = [
                 call
                 for row in select_conversation(session_file(path), CONVERSATION, set()).nodes
-                for call in row.calls
+                for call in row.call_ids
             ]
             assert len(calls) == len(set(calls))

@@ -137,14 +137,14 @@ class RolloutEnds(HeadTail):
         return self.meta.spawning_thread_id
 
     @property
-    def ended(self) -> str:
+    def ended_at(self) -> str:
         """The timestamp of the last message.
 
         If a long line leaves no room for a message in the tail, this is the timestamp of the last
         line.
         """
-        message_timestamp = super().ended
-        if message_timestamp > self.created:
+        message_timestamp = super().ended_at
+        if message_timestamp > self.created_at:
             return message_timestamp
         line_timestamps = []
         for line in _parse_lines(self.tail, self.path):

@@ -113,8 +113,8 @@ class PartBuilder:
                 self, conversation, stream, agents if depth < MAX_SUBAGENT_DEPTH else {}, depth
             )
             for node in conversation.nodes:
-                if node.number in conversation.turns_by_line and not depth:
-                    yield self.build_turn_part(conversation, node.number)
+                if node.line_number in conversation.turns_by_line and not depth:
+                    yield self.build_turn_part(conversation, node.line_number)
                 yield from builder.build_record_parts(node)
         for agent in builder.agents.values():
             if part := self.build_agent_part(agent, depth):
@@ -162,10 +162,10 @@ class _ConversationBuilder:
         self._depth = depth
         self._result_nodes: dict[str, Node] = {}
         for node in reversed(conversation.nodes):
-            self._result_nodes.update(dict.fromkeys(node.results, node))
+            self._result_nodes.update(dict.fromkeys(node.answered_call_ids, node))
         self._call_ids: set[str] = set()
         for node in conversation.nodes:
-            self._call_ids |= self._result_nodes.keys() & set(node.calls)
+            self._call_ids |= self._result_nodes.keys() & set(node.call_ids)
         self._last_record: tuple[int, Record] = (-1, {})
 
     def build_record_parts(self, node: Node) -> Iterator[Part]:
@@ -311,9 +311,9 @@ class _ConversationBuilder:
             )
 
     def _read_record(self, node: Node) -> Record:
-        if self._last_record[0] != node.number:
+        if self._last_record[0] != node.line_number:
             self._last_record = (
-                node.number,
+                node.line_number,
                 script_calls.add_result_text(read_record(self._stream, node)),
             )
         return self._last_record[1]

@@ -116,9 +116,9 @@ class Document:
             models=tuple(shorten_name(model) for model in conversation.models[:MAX_MODELS]),
             versions=shorten_name(ends.version),
             turns=tuple(
-                self._builder.build_turn_part(conversation, node.number)
+                self._builder.build_turn_part(conversation, node.line_number)
                 for node in conversation.nodes
-                if node.number in conversation.turns_by_line
+                if node.line_number in conversation.turns_by_line
             ),
             repeated_record_count=conversation.repeated_record_count,
             damaged_line_count=conversation.damaged_line_count,

@@ -69,8 +69,8 @@ def select_conversation(
         nodes_to_show = _select_nodes(transcript, live_nodes, earlier_nodes, record_range)
     else:
         nodes_to_show = record_scan.unlinked_nodes
-    live_lines = {node.number for node in live_nodes}
-    earlier_lines = {node.number for node in earlier_nodes}
+    live_lines = {node.line_number for node in live_nodes}
+    earlier_lines = {node.line_number for node in earlier_nodes}
     new_nodes: list[Node] = []
     states_by_line: dict[int, str] = {}
     for node in nodes_to_show:
@@ -84,7 +84,7 @@ def select_conversation(
         elif node.number in earlier_lines:
             states_by_line[node.number] = COMPACTED
         else:
-            states_by_line[node.number] = BRANCH
+            states_by_line[node.line_number] = BRANCH
     for node in new_nodes:
         known_ids |= record_scan.get_record_ids(node.number)
     return ExportConversation(
@@ -121,7 +121,7 @@ def _select_nodes(
     selected_nodes: dict[int, Node] = {}
     for node in nodes:
         if not node.is_copied or record_range == LIVE_ONLY:
-            selected_nodes[node.number] = node
+            selected_nodes[node.line_number] = node
     return list(selected_nodes.values())
 
 
@@ -141,10 +141,10 @@ class _RecordIdCollector:
                 unlinked_node = Node(
                     "", None, records.get_kind(record), line.number, line.offset, len(line.raw)
                 )
-                unlinked_node.calls = tuple(
+                unlinked_node.call_ids = tuple(
                     filter(None, map(records.call_id, records.list_calls(record)))
                 )
-                unlinked_node.results = tuple(records.list_answered_call_ids(record))
+                unlinked_node.answered_call_ids = tuple(records.list_answered_call_ids(record))
                 self.unlinked_nodes.append(unlinked_node)
             return
         self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))
@@ -165,12 +165,12 @@ def _find_compacted_nodes(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
         first_node = chain[0] if chain else None
         if (
             first_node is None
-            or first_node.parent is not None
+            or first_node.parent_uuid is not None
             or not (first_node.is_boundary or first_node.is_summary)
         ):
             return
         last_node = transcript.node_before_boundary(first_node)
-        if last_node is None or last_node.number >= first_node.number:
+        if last_node is None or last_node.line_number >= first_node.line_number:
             return
         chain = build_chain_to(transcript.nodes, last_node)
         yield linearize_chain(chain).nodes
