@@ -219,9 +219,9 @@ def part_functions() -> str:
             module, _, function_name = function.partition(":")
             rows.add((question.name, f"{parts.__name__}.{name}.{module}", function_name))
     for question, function in (
-        (questions.agent_strategy, CLAUDE.strategy),
-        (questions.agent_writer, CLAUDE.writer),
-        (questions.agent_model, CLAUDE.model),
+        (questions.agent_strategy, CLAUDE.strategy_entry_point),
+        (questions.agent_writer, CLAUDE.writer_entry_point),
+        (questions.agent_model, CLAUDE.model_entry_point),
     ):
         module, _, function_name = function.partition(":")
         rows.add((question.name, f"resume_hooks.{module}", function_name))
