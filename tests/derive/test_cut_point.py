@@ -126,7 +126,7 @@ def test_a_cut_names_its_last_message_and_has_remarks(tmp_path: Path) -> None:
     transcript = scan_records(tmp_path, two_turns())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
-    assert (found.last_message.number, found.turn_number, found.requested_position) == (
+    assert (found.last_message.line_number, found.turn_number, found.requested_position) == (
         4,
         1,
         "record c1",
@@ -370,8 +370,8 @@ def test_no_cut_splits_a_call_from_its_result(
             continue
         assert found is not None
         row = linearize_chain(found.nodes)
-        assert not set(row.open_calls) & answered, "only what nobody ever answered may be open"
-        assert not set().union(*row.dropped_calls.values()) & answered
+        assert not set(row.open_call_ids) & answered, "only what nobody ever answered may be open"
+        assert not set().union(*row.dropped_call_ids.values()) & answered
         if found.move_direction >= 0 and not isinstance(selector, CutBeforeInstant):
             assert f"n{place}" in {node.uuid for node in found.nodes}
         if isinstance(selector, CutBeforeInstant):

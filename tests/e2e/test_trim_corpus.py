@@ -138,7 +138,7 @@ def check_dropped_texts_are_not_sent(decided: TrimPlan, request: dict[str, Any])
 def dropped_texts(decided: TrimPlan) -> Iterator[str]:
     """Yield the texts that a plan drops completely."""
     transcript = scan_transcript(chain_rewrite(decided).source_path)
-    nodes = {node.number: node for node in transcript.chain}
+    nodes = {node.line_number: node for node in transcript.chain}
     for choice in decided.choices:
         value: Any = transcript.read_record(nodes[choice.piece.line_number])
         for key in choice.piece.address:

@@ -411,7 +411,7 @@ def test_the_outline_of_every_real_session(
     for agent in found.subagents:
         assert (
             make_outline(
-                resolve_transcript(f"{names.full}/{agent.name}", "/", config_home.where)
+                resolve_transcript(f"{names.full_name}/{agent.name}", "/", config_home.where)
             ).line_count
             == agent.record_count
         )

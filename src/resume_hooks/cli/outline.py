@@ -60,7 +60,7 @@ def _make_outline_data(
     shown_turns = {turn.number for turn in turns}
 
     def format_reference(line: int) -> str:
-        return f"{names.full}:{line}"
+        return f"{names.full_name}:{line}"
 
     return ValueWithFields(
         session_outline,

@@ -203,8 +203,8 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
             ValueWithFields(
                 command,
                 {
-                    "reference": f"{names.full}:{command.line_number}",
-                    "result": f"{names.full}:{command.result_line_number}"
+                    "reference": f"{names.full_name}:{command.line_number}",
+                    "result": f"{names.full_name}:{command.result_line_number}"
                     if command.result_line_number >= 0
                     else None,
                 },

@@ -568,7 +568,7 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
         name: str, tokens_after: int, input_tokens: int = 0, output_tokens: int = 0
     ) -> Strategy:
         return _make_new_session_strategy(
-            name, tokens_after, base.shared if warm else 0, input_tokens, output_tokens
+            name, tokens_after, base.shared_tokens if warm else 0, input_tokens, output_tokens
         )
 
     baseline = Strategy(GO_ON, context.tokens, cached_tokens, context.tokens - cached_tokens)
@@ -631,7 +631,7 @@ def _estimate_handoff_sizes(
     A fork contains the whole session.
     """
     cached_tokens, rates = (
-        measurements.base_request.shared,
+        measurements.base_request.shared_tokens,
         find_cache_rates(measurements.traffic.cache_seconds),
     )
     if sizes:

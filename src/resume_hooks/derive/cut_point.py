@@ -357,7 +357,10 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
             move_direction, direction_word = 1, "forward"
         else:
             move_direction, direction_word = -1, "back"
-        split_remark = f"The cut moved {direction_word} to record {last_message.number}, so that no tool call is split."
+        split_remark = (
+            f"The cut moved {direction_word} to record {last_message.line_number}, "
+            "so that no tool call is split."
+        )
     remarks = tuple(filter(None, (target.remark, branch_remark, split_remark)))
     turn = _find_turn_number(transcript, last_message)
     return Cut(selector.description, kept_nodes, last_message, turn, move_direction, remarks)
@@ -378,7 +381,7 @@ def _find_turn_number(transcript: Transcript, node: Node) -> int | None:
     """
     if not transcript.is_whole:
         return None
-    earlier_nodes = (row for row in transcript.nodes if row.number <= node.number)
+    earlier_nodes = (row for row in transcript.nodes if row.line_number <= node.line_number)
     return sum(row.is_prompt and not row.is_copied for row in earlier_nodes)
 
 

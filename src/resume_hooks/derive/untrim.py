@@ -486,7 +486,7 @@ def select_trimmed_nodes(
 
     Raises UsageError if one of these records is not trimmed.
     """
-    trimmed_numbers = {node.number for node in trimmed_session.trimmed_nodes}
+    trimmed_numbers = {node.line_number for node in trimmed_session.trimmed_nodes}
     unknown_numbers = sorted(set(line_numbers or ()) - trimmed_numbers)
     if unknown_numbers:
         listed_numbers = ", ".join(
@@ -505,7 +505,7 @@ def select_trimmed_nodes(
     return tuple(
         node
         for node in trimmed_session.trimmed_nodes
-        if line_numbers is None or node.number in line_numbers
+        if line_numbers is None or node.line_number in line_numbers
     )
 
 

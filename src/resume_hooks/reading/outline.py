@@ -267,8 +267,8 @@ def make_outline(
     )
     return Outline(
         title=title_of_transcript(session.path),
-        creation_time=ends.created,
-        end_time=ends.ended,
+        creation_time=ends.created_at,
+        end_time=ends.ended_at,
         turn_count=observer.turn_count,
         turns=turns,
         compactions=tuple(compactions),
@@ -311,14 +311,16 @@ def _find_turn_states(scan: OutlineScan, transcript: Transcript) -> list[str]:
     """
     if scan.subagent or not transcript.nodes:
         return [LIVE] * len(scan.turns)
-    live_lines = {node.number for node in transcript.chain}
+    live_lines = {node.line_number for node in transcript.chain}
     earlier_lines = _find_lines_before_compactions(transcript)
     states = [BRANCH] * len(scan.turns)
     if scan.turns[0].empty:
         states[0] = LIVE
     turn_index = 0
     for node in transcript.nodes:
-        while turn_index + 1 < len(scan.turns) and scan.turns[turn_index + 1].line <= node.number:
+        while (
+            turn_index + 1 < len(scan.turns) and scan.turns[turn_index + 1].line <= node.line_number
+        ):
             turn_index += 1
         # The summary of a compaction and the client's notes come after the compacted turn.
         belongs_to_turn = (

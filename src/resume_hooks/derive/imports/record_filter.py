@@ -374,7 +374,9 @@ class ConversationFilter:
             if record.get(flag) is True:
                 flags[flag] = True
         # The time of a record cannot be later than that of the import.
-        instant = min(clock.normalize_timestamp(record.get("timestamp")), self._attributes.at)
+        instant = min(
+            clock.normalize_timestamp(record.get("timestamp")), self._attributes.created_at
+        )
         return {  # The writer sets the links between records, and replaces an invalid time.
             "parentUuid": get_string(record, "parentUuid") or None,
             "isSidechain": False,

@@ -280,7 +280,7 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
             piece.kind != RESULT_PIECE
             or read_call is None
             or read_call.tool not in READING_TOOLS
-            or piece.call in material.failed_call_ids
+            or piece.call_id in material.failed_call_ids
         ):
             continue
         record_index = material.chain_indexes[read_call.line_number]
@@ -345,7 +345,7 @@ def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iter
         success_index = succeeded.get((failed_call.tool, failed_call.target), -1)
         if (
             call_id in material.failed_call_ids
-            and success_index > material.chain_indexes[failed_call.number]
+            and success_index > material.chain_indexes[failed_call.line_number]
         ):
             for piece in material.pieces_by_call.get(call_id, ()):
                 yield OfferedPiece(piece, "failed, and later succeeded")
@@ -389,8 +389,8 @@ def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedP
     """
     for offered_piece in _make_length_rule(INPUT_PIECE)(material, options):
         if (
-            offered_piece.piece.call in material.answered_call_ids
-            and offered_piece.piece.call not in material.needed_input_call_ids
+            offered_piece.piece.call_id in material.answered_call_ids
+            and offered_piece.piece.call_id not in material.needed_input_call_ids
         ):
             yield offered_piece
 

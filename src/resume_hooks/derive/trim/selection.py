@@ -145,7 +145,7 @@ def _choose_by_rules(
     chosen_keys: set[tuple[int, tuple[str | int, ...]]] = set()
     for name in options.rules():
         for offered_piece in RULES_BY_NAME[name](material, options):
-            key = offered_piece.piece.number, offered_piece.piece.address
+            key = offered_piece.piece.line_number, offered_piece.piece.address
             if key in chosen_keys or not is_trimmable(material, options, offered_piece.piece, name):
                 continue
             choice = make_choice(material, offered_piece, name, origins)
@@ -204,7 +204,7 @@ def make_choice(
 
 
 def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: str) -> str:
-    original = origins.find_origin_of_record(piece.number).reference
+    original = origins.find_origin_of_record(piece.line_number).reference
     if piece.kind == RESULT_PIECE:
         return placeholders.result_placeholder(tool, piece.character_count, original, reason)
     if piece.kind == INPUT_PIECE:
@@ -279,8 +279,8 @@ def add_screen_copy_edits(
     A record is large if it has more than ``max_record_bytes`` bytes.
     """
     return {
-        node.number: _RemoveScreenCopyEdit(
-            edits.get(node.number), origins.find_origin_of_record(node.number)
+        node.line_number: _RemoveScreenCopyEdit(
+            edits.get(node.line_number), origins.find_origin_of_record(node.line_number)
         )
         for node in chain
         if node.answered_call_ids and node.length > max_record_bytes
@@ -393,7 +393,7 @@ def count_savings(
         ),
         largest=tuple(
             LargestPiece(
-                origins.find_origin_of_record(choice.piece.number).reference,
+                origins.find_origin_of_record(choice.piece.line_number).reference,
                 choice.rule,
                 choice.tool,
                 choice.target,

@@ -64,9 +64,9 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
     chain_ids = {node.uuid for node in transcript.chain}
     for node in transcript.nodes:
         parent = transcript.find_parent(node)
-        if parent is not None and parent.number > node.number:
+        if parent is not None and parent.line_number > node.line_number:
             yield LATER_PARENT_DEFECT.defect_in_node(
-                node, f"Its parent is in record {parent.number}"
+                node, f"Its parent is in record {parent.line_number}"
             )
         elif (
             node.parent_uuid
@@ -75,7 +75,7 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
             and node.kind != PROGRESS
         ):
             yield MISSING_PARENT_OFF_BRANCH_DEFECT.defect_in_node(
-                node, f"Its parent {node.parent} is not in the file"
+                node, f"Its parent {node.parent_uuid} is not in the file"
             )
     yield from _defects_of_cycles(transcript)
     yield from _defects_of_repetitions(transcript)
@@ -97,7 +97,7 @@ def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
             and node.parent_uuid is not None
             and transcript.find_parent(node) is None
         ):
-            message = f"Its parent {node.parent} is not in the file; bridged to record {previous_node.number}"
+            message = f"Its parent {node.parent_uuid} is not in the file; bridged to record {previous_node.line_number}"
             yield BRIDGED_PARENT_DEFECT.defect_in_node(node, message)
         previous_node = node
 
@@ -110,7 +110,7 @@ def _defect_of_start(transcript: Transcript, first_node: Node) -> Defect:
         if node.line_number < first_node.line_number
     )
     lost_text = f"; {lost_turns} earlier turns are lost" if lost_turns else ""
-    message = f"Its parent {first_node.parent} leads nowhere{lost_text}"
+    message = f"Its parent {first_node.parent_uuid} leads nowhere{lost_text}"
     return (HISTORY_CUT_DEFECT if lost_turns else MISSING_PARENT_DEFECT).defect_in_node(
         first_node, message
     )
@@ -146,7 +146,7 @@ def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
                 "message"
             ) == transcript.read_record(node).get("message")
             kind = REPEATED_RECORD_DEFECT if is_same_message else REPEATED_UUID_DEFECT
-            yield kind.defect_in_node(node, f"Record {first_node.number} has the same uuid")
+            yield kind.defect_in_node(node, f"Record {first_node.line_number} has the same uuid")
 
 
 UNDONE_COMPACTION_DEFECT = DefectKind(
@@ -228,8 +228,11 @@ def _defects_of_undone_compaction(transcript: Transcript, last_boundary: Node) -
     """
     for node in transcript.chain:
         parent = transcript.find_parent(node)
-        if parent is not None and node.number > last_boundary.number > parent.number:
-            message = f"Its parent is record {parent.number}, before the compaction in record {last_boundary.number}"
+        if parent is not None and node.line_number > last_boundary.line_number > parent.line_number:
+            message = (
+                f"Its parent is record {parent.line_number}, "
+                f"before the compaction in record {last_boundary.line_number}"
+            )
             yield UNDONE_COMPACTION_DEFECT.defect_in_node(node, message)
 
 

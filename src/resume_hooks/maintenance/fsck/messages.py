@@ -176,7 +176,7 @@ def defects_of_lone_thinking(
         if node.kind == records.ASSISTANT:
             answers.setdefault(node.message_id or node.uuid, []).append(node)
     for nodes in answers.values():
-        if all(node.number in thinking_only_lines for node in nodes):
+        if all(node.line_number in thinking_only_lines for node in nodes):
             yield LONE_THINKING_DEFECT.defect_in_node(nodes[0], "The answer contains only thinking")
 
 
@@ -362,14 +362,14 @@ def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Itera
         yield STARTS_WITHOUT_PROMPT_DEFECT.defect_in_node(
             spoken_messages[0], "The conversation begins with an answer"
         )
-    elif spoken_messages[0].results:
+    elif spoken_messages[0].answered_call_ids:
         yield STARTS_WITH_RESULT_DEFECT.defect_in_node(
             spoken_messages[0], "The conversation begins with a tool result"
         )
     for previous_node, node in pairwise(spoken_messages):
         if are_adjacent_answers(previous_node, node):
             yield REPEATED_ANSWER_DEFECT.defect_in_node(
-                node, f"It follows the answer in record {previous_node.number}"
+                node, f"It follows the answer in record {previous_node.line_number}"
             )
     yield from _defects_of_timestamps(transcript, spoken_messages)
     for node in transcript.nodes:
@@ -391,9 +391,11 @@ def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) 
         if node.time_ms is None:
             yield MISSING_TIMESTAMP_DEFECT.defect_in_node(node, "The message has no timestamp")
     for previous, node in pairwise(node for node in transcript.chain if node.time_ms is not None):
-        if node.number > previous.number and (node.time_ms or 0) < (previous.time_ms or 0):
+        if node.line_number > previous.line_number and (node.time_ms or 0) < (
+            previous.time_ms or 0
+        ):
             yield BACKWARD_TIMESTAMP_DEFECT.defect_in_node(
-                node, f"It is earlier than record {previous.number}"
+                node, f"It is earlier than record {previous.line_number}"
             )
     candidates = (
         node
@@ -403,7 +405,8 @@ def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) 
     latest_message = max(candidates, key=lambda node: node.time_ms or 0, default=last_message)
     if last_message.time_ms is not None and (latest_message.time_ms or 0) > last_message.time_ms:
         yield END_NOT_LATEST_DEFECT.defect_in_node(
-            latest_message, f"Record {last_message.number}, where the conversation ends, is earlier"
+            latest_message,
+            f"Record {last_message.line_number}, where the conversation ends, is earlier",
         )
 
 

@@ -260,7 +260,7 @@ class CodexWriter:
         """Return the thread of a session for trimming, with the line numbers of its items."""
         line_numbers = {}
         for node in scan_transcript(self._update_transcript_copy(session)).nodes:
-            line_numbers[node.uuid] = node.number
+            line_numbers[node.uuid] = node.line_number
         return replace(self._read_thread(session), line_numbers=line_numbers)
 
     def plan_untrim(
@@ -279,7 +279,7 @@ class CodexWriter:
         """
         parent, numbers_by_id = (
             self._read_thread(reading.session),
-            {node.uuid: node.number for node in select_trimmed_nodes(reading, line_numbers)},
+            {node.uuid: node.line_number for node in select_trimmed_nodes(reading, line_numbers)},
         )
         originals = _read_originals(Rollouts(self._home), parent.trimmed_origins.values())
         child = self._draft_child_in_codex(reading.session, "untrim", output_dir)

@@ -53,7 +53,7 @@ class BackFacts(StrictModel):
     report_characters: int = back_field(lambda to: len(to.report))
     first_left_out: str | None = back_field(
         lambda to: (
-            f"{to.omitted_records.names.full}:{to.omitted_records.first_line_number}"
+            f"{to.omitted_records.names.full_name}:{to.omitted_records.first_line_number}"
             if to.omitted_records
             else None
         ),
@@ -61,7 +61,7 @@ class BackFacts(StrictModel):
     )
     last_left_out: str | None = back_field(
         lambda to: (
-            f"{to.omitted_records.names.full}:{to.omitted_records.last_line_number}"
+            f"{to.omitted_records.names.full_name}:{to.omitted_records.last_line_number}"
             if to.omitted_records
             else None
         )

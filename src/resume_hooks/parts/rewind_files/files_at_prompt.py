@@ -194,7 +194,11 @@ def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
     if isinstance(target.line_or_uuid, str):
         record_ids = {target.line_or_uuid, target.line_or_uuid.lower()}
         line = next(
-            (node.number for uuid, node in history.nodes_by_uuid.items() if uuid in record_ids),
+            (
+                node.line_number
+                for uuid, node in history.nodes_by_uuid.items()
+                if uuid in record_ids
+            ),
             None,
         )
     else:

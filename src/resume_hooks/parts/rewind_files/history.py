@@ -105,7 +105,7 @@ def read_file_history(session: SessionFile) -> FileHistory:
     transcript = scan_transcript(session.path, observers=[outline, file_records])
     states = tuple(
         sorted(
-            file_records.build_states({node.uuid: node.number for node in transcript.nodes}),
+            file_records.build_states({node.uuid: node.line_number for node in transcript.nodes}),
             key=lambda state: state.line_number,
         )
     )
@@ -172,7 +172,7 @@ class _FileRecordCollector:
             ):
                 self.edits[path] = LastEdit(line.number, _hash_edited_text(result))
                 self.edited_line_numbers.append(line.number)
-            if not node.results and not node.is_prompt:
+            if not node.answered_call_ids and not node.is_prompt:
                 self.words[line.number] = collapse_line(plain_line(extract_first_words(record)), 80)
         elif kind == FILE_SNAPSHOT:
             self._add_snapshot(record, line.number)

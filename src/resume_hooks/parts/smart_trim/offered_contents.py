@@ -202,8 +202,8 @@ def _select_offerable_pieces(
         ):
             continue
         if piece.kind == INPUT_PIECE and (
-            piece.call not in material.answered_call_ids
-            or piece.call in material.needed_input_call_ids
+            piece.call_id not in material.answered_call_ids
+            or piece.call_id in material.needed_input_call_ids
         ):
             continue
         if is_trimmable(material, options, piece, MODEL_RULE_NAME):
@@ -226,8 +226,11 @@ def _build_candidates(
     for number, (piece, value) in enumerate(
         zip(pieces, trimmable.read_contents(pieces), strict=True), 1
     ):
-        position, target = material.chain_indexes[piece.number], material.find_call_target(piece)
-        failure_note = "failed" if piece.call in material.failed_call_ids else ""
+        position, target = (
+            material.chain_indexes[piece.line_number],
+            material.find_call_target(piece),
+        )
+        failure_note = "failed" if piece.call_id in material.failed_call_ids else ""
         if target:
             later_turns = []
             for later_position in call_positions.get(target, ()):

@@ -126,4 +126,4 @@ def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
 
 
 def _format_choice_reference(smart_plan: SmartPlan, choice: Choice) -> str:
-    return str(smart_plan.offer.origins.find_origin_of_record(choice.piece.number).reference)
+    return str(smart_plan.offer.origins.find_origin_of_record(choice.piece.line_number).reference)

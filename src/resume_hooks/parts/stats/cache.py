@@ -142,7 +142,7 @@ def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
 
 
 def _build_file_stamp(file: TranscriptFile) -> tuple[str, int, int]:
-    return (file.path, file.size, file.mtime)
+    return (file.path, file.size, file.mtime_ns)
 
 
 def _add_parent_size(

@@ -115,9 +115,9 @@ class Codex:
 
     def to_common_format(self, session: SessionFile) -> SessionFile:
         """Return the session with the path and size of its copy. Create or update the copy first."""
-        rollout = session.source or self.original_path(session.path)
+        rollout = session.source_path or self.original_path(session.path)
         path = self._update_transcript_copy(rollout)
-        return session._replace(path=path, size=os.stat(path).st_size, source=rollout)
+        return session._replace(path=path, size=os.stat(path).st_size, source_path=rollout)
 
     @contextlib.contextmanager
     def open_temporary_path(self, path: str) -> Iterator[str]:

@@ -74,19 +74,19 @@ def select_conversation(
     new_nodes: list[Node] = []
     states_by_line: dict[int, str] = {}
     for node in nodes_to_show:
-        if known_ids & record_scan.get_record_ids(node.number):
+        if known_ids & record_scan.get_record_ids(node.line_number):
             continue
         new_nodes.append(node)
         # If there are no live lines, the records have no links or form a separate chain. In both
         # cases, all records count as live.
-        if node.number in live_lines or not live_lines:
-            states_by_line[node.number] = LIVE
-        elif node.number in earlier_lines:
-            states_by_line[node.number] = COMPACTED
+        if node.line_number in live_lines or not live_lines:
+            states_by_line[node.line_number] = LIVE
+        elif node.line_number in earlier_lines:
+            states_by_line[node.line_number] = COMPACTED
         else:
             states_by_line[node.line_number] = BRANCH
     for node in new_nodes:
-        known_ids |= record_scan.get_record_ids(node.number)
+        known_ids |= record_scan.get_record_ids(node.line_number)
     return ExportConversation(
         path=session.path,
         nodes=tuple(new_nodes),
