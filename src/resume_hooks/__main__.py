@@ -32,7 +32,7 @@ def _try_plain_search() -> bool:
 
     if not answer_plain_search(sys.argv[1:]):
         return False
-    gc.freeze()  # This is called for the same reason as in cli.main.
+    gc.freeze()  # Without this call the garbage collector would scan all objects once more at exit.
     return True
 
 

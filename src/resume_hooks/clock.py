@@ -89,7 +89,7 @@ def timestamp_from_milliseconds(count: int) -> str:
 
 
 def normalize_timestamp(text: object) -> str:
-    """Return an ISO timestamp in the format of transcripts, in which text order is the order of time.
+    """Return an ISO timestamp in the format of transcripts. Texts in this format sort by time.
 
     Return ``""`` if the value is not an ISO timestamp.
     """

@@ -12,10 +12,11 @@ from resume_hooks.seam import Question, Trigger
 
 
 class Verb(NamedTuple):
-    """A verb that a part adds: its name, its line in the help, and the core's verb that follows it.
+    """A verb that a part adds: its name and its description in the help.
 
-    The part's module ``verbs`` declares the options of the verb, and its module ``forms`` declares
-    the verb's JSON output.
+    The verb is listed directly before the core's verb ``insert_before``. The part's module
+    ``verbs`` declares the options of the verb, and its module ``forms`` declares the verb's JSON
+    output.
     """
 
     name: str
@@ -31,7 +32,10 @@ class FormerVerb(NamedTuple):
 
 
 class WayToContinue(NamedTuple):
-    """A way to continue a session: its command, a description of its result, and the next way in lists."""
+    """A way to continue a session: its command, and a description of its result.
+
+    It is listed directly before the way ``insert_before``.
+    """
 
     name: str
     description: str
@@ -39,7 +43,7 @@ class WayToContinue(NamedTuple):
 
 
 class Option(NamedTuple):
-    """An option that a part adds to a verb of the core: its names as in click, and its line in the help.
+    """An option that a part adds to a verb of the core: its names as in click, and its description.
 
     If the user gives the option, the verb calls ``function`` (``module:function`` in the part). The
     function takes the arguments that the verb's question in ``questions`` declares.
@@ -69,7 +73,7 @@ class Setting(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A check that a part adds to doctor: its name, its function, and the core's check that follows."""
+    """A check that a part adds to doctor, before the core's check ``insert_before``."""
 
     name: str
     function: str

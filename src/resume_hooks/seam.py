@@ -91,10 +91,10 @@ def is_installed(part: str) -> bool:
 def insert_part_names(
     core_names: Iterable[str], part_rows: Mapping[str, Sequence[Any]]
 ) -> List[str]:
-    """Return the core's names and the names of the installed parts in a single order.
+    """Return the core's names, and before them in the same list the names that installed parts add.
 
-    A row of ``part_rows`` begins with the part's name and ends with the core's name that must
-    follow.
+    A row of ``part_rows`` begins with the part's name and ends with the name of the core before
+    which the row's own name is inserted.
     """
     names = list(core_names)
     for name, row in part_rows.items():

@@ -230,7 +230,7 @@ class Anonymizer:
 
 
 def _find_user_names(where: Where) -> set[str]:
-    """Return the user's names: the login name, the name in the environment, and that in the home path."""
+    """Return the user's names: the login name, names in the environment, and the home folder's name."""
     names = set()
     for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
         names.add(where.environ.get(key, ""))

@@ -389,8 +389,8 @@ def _check_expiry(cwd: str) -> Finding:
         return note_finding(f"{forecast}; none is archived: {reason}", code="unkept")
     if expiry.unarchived_count:
         remedy = (
-            "The next session of each project archives its own; now, and all: resume-hooks "
-            "archive --all"
+            "The next session of each project archives that project's sessions. To archive all now: "
+            "resume-hooks archive --all"
         )
         return note_finding(
             f"{forecast}; {expiry.unarchived_count:,} of them are not in the vault yet",

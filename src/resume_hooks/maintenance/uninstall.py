@@ -50,7 +50,7 @@ ORIGINAL_FOLDERS = {
     "vault": "archived copies; some are the only copy of a session",
     "trash": "deleted sessions",
     "backups": "backups of rewritten files",
-    LINKS_FOLDER: "links to sessions, some of them the file's last name",
+    LINKS_FOLDER: "hard links to sessions; some are a file's only remaining name",
 }
 """Folders in the state folder that contain originals, with their descriptions. A purge keeps them.
 
@@ -182,8 +182,8 @@ def _list_remaining_client_files(
     if count := _count_sessions_with_our_command(where):
         scripts = os.path.join(where.config, "session-env")
         description = (
-            f"the shell function `{PLUGIN_NAME}` in scripts of {format_count(count, 'session')}, which "
-            "no longer finds an engine"
+            f"the shell function `{PLUGIN_NAME}`, which no longer finds an engine, in scripts of "
+            f"{format_count(count, 'session')}"
         )
         rows.append(
             RemainingFile(

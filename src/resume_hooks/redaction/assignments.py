@@ -24,7 +24,7 @@ MAX_VALUE_BYTES = 400
 
 _SEPARATOR_BYTES = b"\"'`\\ \t=:>,?|]"
 _AUTH_SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
-"""The last word before the credentials in an ``Authorization`` header."""
+"""The words that may precede the credentials in an ``Authorization`` header."""
 
 _SCHEME_SEPARATOR_BYTES = b" \t:\"'`\\"
 """The characters between the scheme, such as ``bearer``, and the credentials in an

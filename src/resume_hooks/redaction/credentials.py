@@ -98,9 +98,9 @@ _PUTTY_MAC_PATTERN = compile_lazily(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64
 
 
 def userinfo_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the password in an address whose ``://`` is at ``position``, or its user if that is a token.
+    """Yield the password, or a token in its place, in an address whose ``://`` is at ``position``.
 
-    At most one secret is yielded.
+    At most one secret is yielded. A token is the user name of an address without a password.
     """
     match = _USERINFO_PATTERN.match(raw, position)
     if match and (
@@ -119,7 +119,7 @@ def userinfo_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 
 
 def _is_address_password(value: bytes) -> bool:
-    """Check whether the text in the password's position in an address is a password.
+    """Check whether the text in the position of the password in an address is a password.
 
     A password in an address may consist only of letters.
     """

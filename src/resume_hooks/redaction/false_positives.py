@@ -298,7 +298,7 @@ def is_common_value(value: bytes) -> bool:
 def is_random_value(value: bytes) -> bool:
     """Check whether a value is neither a word nor a name.
 
-    A random value is the same secret wherever it occurs.
+    Such a value does not occur by chance, so it is the same secret wherever it occurs.
     """
     return (
         not _NAME_PATTERN.fullmatch(value)

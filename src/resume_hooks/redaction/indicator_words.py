@@ -273,7 +273,10 @@ case."""
 
 
 def indicated_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
-    """Yield every secret after a word in ``raw``. ``lower`` is ``raw`` in lower case."""
+    """Yield every secret in ``raw`` that follows one of the words in ``HANDLERS_BY_WORD``.
+
+    ``lower`` is ``raw`` in lower case.
+    """
     for word, positions in _positions_by_word(lower):
         if word.spans is _spans_of_names:
             yield from word.spans(raw, positions)

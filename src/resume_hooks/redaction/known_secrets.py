@@ -74,7 +74,7 @@ _TO_URL_SAFE_BASE64_TABLE = bytes.maketrans(b"+/", b"-_")
 _TO_STANDARD_BASE64_TABLE = bytes.maketrans(b"-_", b"+/")
 
 _IGNORED_BYTES = b" \t\r\n\\\"'`"
-"""Characters that quotes, escapes and line breaks insert into a value."""
+"""The characters of quotes, escapes and line breaks, which may interrupt a value."""
 
 _GAP_EXPRESSION = rb"[\s\\\"'`]*"
 
@@ -117,15 +117,15 @@ class _KnownValue(NamedTuple):
 
 
 class Redactor:
-    """Removes every secret from texts that the rules find or have found before.
+    """Removes every secret that the rules find in a text, or have found in an earlier text.
 
     Call ``learn_text`` and ``redact`` with original texts, not with texts that were cut or joined.
     How a remembered value is searched for depends on how likely the same characters are to have
     another meaning:
 
     - A random value of at least eight bytes is found anywhere: inside a word, quoted, escaped,
-      percent-encoded, in base64, or over several lines. Three characters of its beginning or end are
-      enough next to an ellipsis or at the end of a text, and eight at the start of a text.
+      percent-encoded, in base64, or over several lines. Next to an ellipsis or at the end of a text,
+      three characters of its beginning or end are enough. At the start of a text, eight are enough.
     - A shorter random value or number is found if it is a whole word.
     - A plain word, such as ``sunshine``, is found if it is near a word that indicates a password.
     - A value of fewer than six bytes, and a word that is common in programs, such as ``postgres``, is

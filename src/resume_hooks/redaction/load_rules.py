@@ -47,8 +47,8 @@ _LOOKAHEAD_BY_KEYWORD = {
         rb"(?=[\w-]{21,26}\.[\w-]{6}\.)",
     ),
 }
-"""Maps a keyword that is common in names or in base64 to the text that follows the keyword in a
-token."""
+"""Maps a keyword that is common in names or in base64 to a look-ahead expression for the text that
+follows the keyword in a token."""
 
 
 _REPEAT_COUNT_PATTERN = re.compile(r"[{,](\d+)\}")

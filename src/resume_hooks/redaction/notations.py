@@ -113,7 +113,7 @@ WORDS_BEFORE_NAME_PATTERN = compile_lazily(
 """Matches the words before a name on its line."""
 
 NEW_VALUE_PATTERN = compile_lazily(rb"[\"']?[ \t]{1,4}->[ \t]{1,4}" + QUOTED_VALUE_EXPRESSION)
-"""Matches a new value after an old value."""
+"""Matches the arrow and the new value after an old value, for example in ``"old" -> "new"``."""
 
 _QUOTE_ENTITY_EXPRESSION = rb"(?:&(?:quot|#0?34|#x22);|\\{1,2}x22)"
 """A quotation mark as an HTML entity, as in web pages and server logs."""
@@ -385,13 +385,14 @@ NOTATIONS = [
 ]
 """The notations, in the order in which they are tried.
 
-The value may be:
+A value may be:
 
-- assigned to the name, or assigned to a literal in a call,
-- in a field next to the name, a substitute for it, or in a list of arguments,
-- set by a function, a method, or a command for variables,
-- the string after a word, or a word in a settings line,
-- in an XML element or after its key, or on the next line,
+- assigned to the name, directly or as an argument of a call,
+- in the field after the name, a default value after the name, or the next item in a list of
+  arguments,
+- set by a function, by a method, or by a command that sets variables,
+- a string after the name, or a word after the name in a line of settings,
+- the content of an XML element, or on the line below the name,
 - in parentheses, in a netrc file, or in a sentence.
 """
 

@@ -133,8 +133,8 @@ _NEGATING_WORDS = frozenset(
     b"existing hashed image label i18n change "
     b"error message hint validate check verify".split()
 )
-"""Words in a name after which the name does not mean a secret. They are at its beginning or before
-its last word."""
+"""Words that mean, at the beginning of a name or before its last word, that the name does not
+belong to a secret, for example in ``has_password``."""
 
 _OTHER_WORDS_IN_PASS = (b"bypass", b"buypass", b"compass", b"surpass", b"trespass", b"overpass")
 
@@ -241,13 +241,14 @@ _COLON_FIELDS_PATTERN = compile_lazily(rb"[A-Za-z_+-]+\d?(?::[A-Za-z_+-]+\d?)+")
 _CONDITION_OR_FAILURE_PATTERN = compile_lazily(
     rb"(?i) (?:when|if|unless) |\b(?:fail(?:ed|s|ure)?|errors?|denied|refused|rejected|aborted)\b"
 )
-"""Matches the words of a condition in a sentence, or of a failure report before its reason."""
+"""Matches the beginning of a condition in a sentence, or a word that reports a failure."""
 
 _ID_LABEL_PATTERN = compile_lazily(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
-"""Matches the end of the text before an id."""
+"""Matches the label of an id, for example ``ID:``, before the id."""
 
 _SENTENCE_PATTERNS = (CHANGED_TO_VALUE_PATTERN, VALUE_IN_PARENTHESES_PATTERN)
-"""The notations that can contain any name and that occur in sentences about passwords."""
+"""The patterns of values in sentences about passwords. A value in these positions is a password
+only if it contains a digit."""
 
 _ADDRESS_PATTERN = compile_lazily(rb"[a-z][a-z0-9+.-]{1,20}://")
 _OTHER_SETTING_PATTERN = compile_lazily(rb"[a-z_]{2,20}=[\w.:]+")
@@ -272,7 +273,7 @@ _CLOSING_BRACKET_PATTERN = compile_lazily(rb"[\"'`\\]{0,4}\]")
 _TO_UNDERSCORE_TABLE = bytes.maketrans(b"-.", b"__")
 _NAME_ONLY_PATTERN = compile_lazily(rb"[\w-]+")
 _MIN_TOPIC_LETTERS = 3
-"""Minimum number of letters in a word that shows the topic of a value by itself."""
+"""Minimum number of letters in a word of a name for a comparison with the words of the value."""
 
 _TYPE_PREFIX_PATTERN = compile_lazily(rb"(?:[*}:]|\d{7}):\Z")
 """Matches the text before a name that is a type in a program, or part of AWS's name for a secret.

@@ -241,8 +241,8 @@ SECRET_WORD_COMMAND_PATTERNS = [
     ),
     compile_lazily(rb"secrets set[ \t]+\w{1,60}=" + VALUE_EXPRESSION),
 ]
-"""Patterns of commands with a word in their names that means a secret. A pattern begins at this
-word."""
+"""Patterns of commands whose names contain a word that means a secret. A match begins at this word.
+"""
 
 _READER_NAMES_EXPRESSION = rb"(?<=ch)passwd|passwd --stdin|password-stdin|passphrase-fd|secret put"
 _PASSWORD_READER_PATTERN = compile_lazily(_READER_NAMES_EXPRESSION)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from resume_hooks.system import programs, subprocesses
 
-# The number of seconds after a program's exit until the clipboard must contain the text.
+# The number of seconds that the clipboard may take to contain the text after a program has exited.
 CLIPBOARD_SETTLE_SECONDS = 0.3
 
 

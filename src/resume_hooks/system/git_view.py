@@ -365,7 +365,7 @@ def _parse_settings(output: bytes) -> Settings:
 def _kill_git(run: subprocess.Popen[bytes]) -> None:
     """Kill a git process and its children.
 
-    Its pipe is not read to the end, because a child of a child may keep the pipe open.
+    Its pipe is not read to the end, because a grandchild may keep the pipe open.
     """
     if run.poll() is None:
         kill_process_group(run.pid)

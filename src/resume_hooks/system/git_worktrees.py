@@ -92,7 +92,7 @@ def read_folder_notes(where: Where) -> Iterator[FolderNote]:
 
 
 def make_folder_note(folder: str) -> FolderNote:
-    """Return the note that the client would write if it started in a folder now."""
+    """Return the note that ``hooks/new-folder`` would now write for a folder."""
     git = os.path.join(folder, ".git")
     first_bytes = _read_first_bytes(
         git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")

@@ -1,4 +1,4 @@
-"""Run a program or a function that may hang in a separate process, with a time limit.
+"""In a separate process with a time limit, run a program or a function that may hang.
 
 A process that exceeds its time limit is killed. The processes do not inherit our pipes, so our own
 output ends when our process ends. This module needs only the standard library and Python 3.9.

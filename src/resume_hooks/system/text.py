@@ -155,7 +155,7 @@ def replace_all_surrogates(value: Any) -> Any:
 
 
 def plain_line(text: str) -> str:
-    """Return ``plain_text`` with line feeds and tabs replaced by spaces.
+    """Return ``text`` as ``plain_text`` does, and also replace line feeds and tabs with spaces.
 
     Repeated spaces are kept, because they may belong to a path.
     """

@@ -114,7 +114,7 @@ def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
         ("two records under one id", "record 4: Record 1 has the same uuid"),
         (
             "history lost after compaction",
-            "record 4: gone of the messages that it kept can't be found",
+            "record 4: gone of the messages that the compaction kept can't be found",
         ),
         ("most of the session is gone after a resume", "record 5: 2 turns end here"),
         (

@@ -48,7 +48,7 @@ TORN_LINE_DEFECT = DefectKind(
 NUL_LINE_DEFECT = DefectKind(
     "line-nul",
     "warning",
-    "Every client skips the line: blocks that were never written before a crash.",
+    "Every client skips the line. Before a crash, a part of the file was not written.",
     repairable=False,
 )
 LINE_WITHOUT_END_DEFECT = DefectKind(
@@ -195,7 +195,7 @@ def _find_objects(line: Line) -> Iterator[tuple[int, int]]:
 
 
 def _count_fragment_bytes(line: Line) -> int:
-    """Return the number of bytes of a line outside complete JSON objects, without NULs and white space."""
+    """Count the bytes of a line outside complete JSON objects, without NULs and white space."""
     size, position = 0, 0
     for start, end in _find_objects(line):
         size += len(line.raw[position:start].strip(_BLANK_BYTES))

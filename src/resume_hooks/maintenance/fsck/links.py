@@ -182,7 +182,7 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
         missing = describe_missing_messages(last_boundary.kept_segment, transcript.nodes_by_uuid)
         if missing:
             yield LOST_SEGMENT_DEFECT.defect_in_node(
-                last_boundary, f"{', '.join(missing)} of the messages that it kept can't be found"
+                last_boundary, f"{', '.join(missing)} of the messages that the compaction kept can't be found"
             )
 
 
@@ -368,7 +368,7 @@ def find_branches_off_live_chain(
 
 
 class _BranchDepths:
-    """Finds the first record, the fork and the number of turns for each record of a branch."""
+    """Finds, for each record of a branch, the branch's first record, its fork, and the turns so far."""
 
     def __init__(
         self, nodes: Mapping[str, Node], live: LiveHistory, records_before: Mapping[str, str]

@@ -111,7 +111,7 @@ EMPTY_REDACTED_THINKING_DEFECT = DefectKind(
 ALTERED_THINKING_DEFECT = DefectKind(
     "thinking-altered",
     "error",
-    "A signature belongs to one text: the API refuses every request with the other text.",
+    "A signature is valid for one text: the API refuses every request in which it signs another text.",
 )
 LONE_THINKING_DEFECT = DefectKind(
     "thinking-alone",
@@ -345,7 +345,7 @@ OTHER_SESSION_ID_DEFECT = DefectKind(
 
 
 def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
-    """Yield the defects in the order of messages.
+    """Yield the defects that concern the order of the messages.
 
     ``session_id`` is the id in the file's name, or None.
     """

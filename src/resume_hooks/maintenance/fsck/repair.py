@@ -103,7 +103,7 @@ def build_repaired_chain(
 
 
 def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
-    """Link nodes past progress records and broken records to the nearest usable parent.
+    """Link each node to its nearest usable ancestor, past progress records and broken records.
 
     Messages that a compaction kept but that are not in the file are removed from the compaction's
     list.
@@ -185,7 +185,7 @@ def _find_nearest_message_before(
 def _keep_existing_messages(
     segment: KeptSegment, nodes_by_uuid: Mapping[str, Node], boundary: Node
 ) -> KeptSegment:
-    """Limit a segment to the messages of a compaction that are in the file.
+    """Limit a segment, the messages that a compaction kept, to those messages that are in the file.
 
     If the segment's anchor is lost, the summary after the compaction becomes the anchor.
     """

@@ -55,8 +55,8 @@ class FoundSecret(NamedTuple):
 class FileScan(NamedTuple):
     """The result of searching a file.
 
-    ``inode``, ``size`` and ``mtime_ns`` identify the state of the file. ``scanned_bytes`` and
-    ``line_count`` are the total size and the number of the file's complete lines. ``edge_digest``
+    ``inode``, ``size`` and ``mtime_ns`` identify the state of the file. ``line_count`` is the
+    number of the file's complete lines, and ``scanned_bytes`` is their total size. ``edge_digest``
     is a digest of the first and last bytes of these lines.
     """
 

@@ -82,7 +82,7 @@ these files."""
 
 
 UNREMOVABLE_REASON = (
-    "The secret is in an image, a record's id, or the folder's name, which can't be changed."
+    "The secret is in a place that can't be changed: an image, a record's id, or the folder's name."
 )
 
 
@@ -125,7 +125,7 @@ def find_secrets_in_file(location: Location, cleaner: Cleaner, where: Where) -> 
 
 
 def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChunk]:
-    """Yield the chunks of a file, or of all files and the titles of an archived session."""
+    """Yield the chunks of a file or, for an archived session, of all its files and titles."""
     archived = find_archived_session(location, where)
     if archived is None and location.kind == VAULT_COPY:
         raise WriteFailed(
@@ -143,7 +143,7 @@ def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChun
 
 
 def _read_location_state(location: Location) -> object:
-    """Return a value that changes whenever a file, or a file of an archived session, is changed."""
+    """Return a value that changes whenever a file, or any file of an archived session, changes."""
     file_states: list[object] = []
     for path in (
         [location.path, *list_regular_files(location.path)]
@@ -263,7 +263,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
     if not is_archived_copy(session.path, where) and all(
         location.path != session.path for location in locations
     ):
-        # This condition is true for a transcript outside the project folders.
+        # The transcript is outside the project folders.
         locations.append(Location(TRANSCRIPT, session.path, session.session_id, OWN_SESSION))
     values, short_values = dict(previous_findings.values), set(previous_findings.short_values)
     for location in locations:

@@ -43,9 +43,9 @@ class Leak(StrictModel):
     file: str = leak_field(lambda leak: leak.file)
     line: int = leak_field(lambda leak: leak.line, "0-based, from the start of the file")
     offset: int = leak_field(lambda leak: leak.offset, "first byte")
-    length: int = leak_field(lambda leak: leak.length, "bytes, as written there")
-    uuid: str = leak_field(lambda leak: leak.uuid, "of the record; empty if it has none")
-    time: str = leak_field(lambda leak: leak.time, "of the record or else of the file")
+    length: int = leak_field(lambda leak: leak.length, "bytes of the secret in the file")
+    uuid: str = leak_field(lambda leak: leak.uuid, "of the record; empty if the record has none")
+    time: str = leak_field(lambda leak: leak.time, "of the record, or of the file if it has no records")
 
 
 audit_field = FieldDeclarer[audit.Audit]()

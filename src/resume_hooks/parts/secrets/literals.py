@@ -42,9 +42,9 @@ MAX_NAMED_SECRETS = 100
 MAX_NAMED_BYTES = 16 * 1024
 
 MAX_SEPARATE_FORMS = 64
-"""The maximum number of encoded forms to search for one by one before the combined search, which
-uses a regular expression for all forms. For a text without any of the forms, the separate searches
-are faster."""
+"""The maximum number of encoded forms that are searched for one by one before the search with a
+regular expression for all forms. For a text without any of the forms, the separate searches are
+faster."""
 
 FORM_HEAD_CHARACTERS = 6
 """The number of characters at the beginning of each form that the regular expression compares.
@@ -56,8 +56,8 @@ MIN_BASE64_CHARACTERS = 8
 """Minimum number of characters of a base64 form. A shorter form could occur by chance."""
 
 MIN_PREFIX_FRACTION = 0.6
-"""The minimum fraction of a secret that is removed if the rest is missing, for example in a cut title.
-This part must also have at least ``MIN_PREFIX_CHARACTERS`` characters."""
+"""The beginning of a secret is removed even without the rest, for example in a cut title, if it is
+at least this fraction of the secret and has at least ``MIN_PREFIX_CHARACTERS`` characters."""
 
 MIN_PREFIX_CHARACTERS = 20
 
@@ -195,10 +195,10 @@ def encode_secret(value: str) -> Iterator[str]:
 class _EncodedForm(NamedTuple):
     """A form in which a secret may occur in a text.
 
-    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest, and as much of
-    it as follows also belongs to the form. If ``extends_to_word_end`` is true, the letters and
-    digits after the text are part of the secret, because the scanner may have recognised only a
-    part of a word. If ``is_whole_token`` is true, the form must be a whole word.
+    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest. The part of the
+    rest that follows the text also belongs to the form. If ``extends_to_word_end`` is true, the
+    letters and digits after the text are part of the secret, because the scanner may have
+    recognised only a part of a word. If ``is_whole_token`` is true, the form must be a whole word.
     """
 
     text: str
