@@ -40,8 +40,8 @@ class Trigger(NamedTuple):
     client that loads hooks/register.mjs. A trigger with ``is_module_only`` works only in these
     clients. With ``takes_no_words``, a prompt with further words is not a trigger. With
     ``asks_first``, the user may type the trigger again to answer yes. A command with
-    ``is_read_only`` may run while the model is working. ``insert_before`` is the core's trigger that
-    follows this trigger in lists.
+    ``is_read_only`` may run while the model is working. ``insert_before`` is the core's trigger
+    that follows this trigger in lists.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Question(Generic[Function]):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def load(self, part: str, function: str) -> Function:
+    def load_function(self, part: str, function: str) -> Function:
         """Load a function, given as ``module:function`` in a part. For the core, ``part`` is ``""``.
 
         Raise ImportError or AttributeError.
@@ -150,7 +150,7 @@ def find_answers(question: Question[Function]) -> Iterator[Function]:
     """
     for part, function in part_table.ANSWER_FUNCTIONS.get(question.name, ()):
         if is_installed(part):
-            yield question.load(part, function)
+            yield question.load_function(part, function)
 
 
 def load_part_object(part: str, location: str) -> Any:

@@ -75,12 +75,12 @@ def test_a_repository_is_read_and_noted_once(
     stamps_folder(plugin).parent.chmod(0o700)
     (noted,) = read_folder_notes(Where(plugin.env))
     assert noted == make_folder_note(str(repository))
-    assert (noted.remote, noted.common_git_folder, noted.has_repository) == (
+    assert (noted.remote_url, noted.common_git_folder, noted.has_repository) == (
         "https://host/it@2.git",
         "",
         True,
     )
-    assert "(initial): one" in noted.git
+    assert "(initial): one" in noted.git_identity
     before = note.stat().st_mtime_ns
     assert engine_arguments_at_start(plugin, repository, "resume") == []
     assert engine_arguments_at_start(plugin, repository) == ["new-folder"]

@@ -77,7 +77,7 @@ def report_text(report: DefectReport) -> str:
     )
     repair_line = f"{shell_command(f'fsck {report.session_id} --repair')} writes a repaired child."
     is_repairable = any(
-        group.kind.repairable for group in report.groups if group.kind.severity != "note"
+        group.kind.is_repairable for group in report.groups if group.kind.severity != "note"
     )
     return "\n".join([*rows, f"{counts_text}.", *([repair_line] if is_repairable else [])])
 
@@ -86,15 +86,15 @@ def _format_finding_group(group: DefectGroup) -> Iterator[str]:
     kind = group.kind
     severity_text = click.style(kind.severity.upper().ljust(7), fg=_SEVERITY_COLOURS[kind.severity])
     yield f"{severity_text}  {kind.code}: {kind.consequence}"
-    for finding in group.findings[:MAX_SHOWN_FINDINGS]:
-        if finding.record is None:
+    for finding in group.defects[:MAX_SHOWN_FINDINGS]:
+        if finding.record_number is None:
             location = ""
         else:
-            location = f"record {finding.record}: "
+            location = f"record {finding.record_number}: "
         uuid_text = f" ({finding.uuid})" if finding.uuid else ""
         yield f"         {location}{finding.message}{uuid_text}"
-    if len(group.findings) > MAX_SHOWN_FINDINGS:
-        yield f"         and {len(group.findings) - MAX_SHOWN_FINDINGS:,} more"
+    if len(group.defects) > MAX_SHOWN_FINDINGS:
+        yield f"         and {len(group.defects) - MAX_SHOWN_FINDINGS:,} more"
 
 
 def _overview_text(reports: list[DefectReport], unreadable_folders: list[str]) -> str:

@@ -243,7 +243,7 @@ class VerbOptions:
         functions = []
         for part, names, _, function, _ in _list_part_options(self.verb):
             if self.is_given(_find_parameter_name(names)):
-                functions.append(question.load(part, function))
+                functions.append(question.load_function(part, function))
         return functions
 
     @property

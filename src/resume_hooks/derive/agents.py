@@ -214,7 +214,7 @@ def load_writer(name: str, where: Where) -> Writer:
     Raises UsageError if the agent has no writer, or has no folder on this machine.
     """
     row = _get_agent_with_writer(name, where)
-    make_writer = questions.agent_writer.load(row.part, row.writer_entry_point)
+    make_writer = questions.agent_writer.load_function(row.part, row.writer_entry_point)
     return make_writer(row.home_folder(where), where)
 
 
@@ -224,7 +224,7 @@ def load_foreign_writer(name: str, where: Where) -> ForeignWriter:
     Raises UsageError if the agent has no writer, or has no folder on this machine.
     """
     row = _get_agent_with_writer(name, where)
-    make_writer = questions.foreign_agent_writer.load(row.part, row.writer_entry_point)
+    make_writer = questions.foreign_agent_writer.load_function(row.part, row.writer_entry_point)
     return make_writer(row.home_folder(where), where)
 
 

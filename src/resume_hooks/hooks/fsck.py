@@ -79,7 +79,7 @@ def _plan_repair_of_request(request: Request) -> RepairPlan:
 def _repair_question(repair_plan: RepairPlan, defects: list[Defect]) -> str:
     """Return the question in at most three lines: the defect, the size of the repaired child, the losses."""
     first_defect = defects[0]
-    defect_text = f"{first_defect.message[:1].lower()}{first_defect.message[1:]} (record {first_defect.record})"
+    defect_text = f"{first_defect.message[:1].lower()}{first_defect.message[1:]} (record {first_defect.record_number})"
     if repair_plan.losses:
         loss_text = f"Not kept: {_describe_first_item([*repair_plan.losses])}"
     else:

@@ -74,7 +74,7 @@ class RemainingFile(NamedTuple):
 
     path: str
     description: str
-    removal: str
+    removal_hint: str
 
 
 def list_remaining_files(

@@ -252,8 +252,8 @@ in the name that means a password."""
 _SECRET_WORD_COMMAND_PATTERN = compile_lazily(
     _READER_NAMES_EXPRESSION + rb"|(?<=wpa_)passphrase|(?<=ht)passwd|(?<=ldap)passwd|secrets set"
 )
-"""Matches the names of the commands in ``SECRET_WORD_COMMAND_PATTERNS`` and of the programs that read a
-password from their input."""
+"""Matches the names of the commands in ``SECRET_WORD_COMMAND_PATTERNS`` and of the programs that
+read a password from their input."""
 
 _PIPED_PASSWORD_PATTERN = compile_lazily(
     rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"

@@ -101,11 +101,12 @@ class Retention(NamedTuple):
     """How long the client keeps a transcript.
 
     ``days`` is the number of days after the last write, or None if the client never deletes
-    transcripts. ``path`` is the settings file that sets the number, or ``""`` for the default.
+    transcripts. ``settings_path`` is the settings file that sets the number, or ``""`` for the
+    default.
     """
 
     days: int | None
-    path: str
+    settings_path: str
 
 
 def read_client_retention(cwd: str, where: Where) -> Retention:

@@ -46,11 +46,11 @@ MAX_GIT_FILE_BYTES = 4_096  # maximum number of bytes to read from a ``.git`` fi
 
 
 class FolderNote(NamedTuple):
-    """The note about a folder; ``git`` is its second line, and ``remote`` is its third line."""
+    """The note about a folder; ``git_identity`` is its second line, and ``remote_url`` is its third line."""
 
     path: str
-    git: str
-    remote: str
+    git_identity: str
+    remote_url: str
 
     @property
     def common_git_folder(self) -> str:
@@ -58,9 +58,11 @@ class FolderNote(NamedTuple):
 
         It is ``""`` if the folder is not a linked worktree.
         """
-        if not self.git.startswith(_GIT_FOLDER_LINK_PREFIX):
+        if not self.git_identity.startswith(_GIT_FOLDER_LINK_PREFIX):
             return ""
-        own = os.path.join(self.path, self.git.removeprefix(_GIT_FOLDER_LINK_PREFIX).strip())
+        own = os.path.join(
+            self.path, self.git_identity.removeprefix(_GIT_FOLDER_LINK_PREFIX).strip()
+        )
         return os.path.dirname(os.path.dirname(os.path.normpath(own)))
 
     @property

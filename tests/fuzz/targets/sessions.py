@@ -261,8 +261,11 @@ def check_defects(home: ConfigHome) -> TryCase:
         path = write_file(folder, SESSION, draw_transcript(draws, 20))
         report = examine_session(SessionFile(SESSION, path, 0.0, 1), home.where)
         count = Path(path).read_bytes().count(b"\n") + 1
-        found = [finding for group in report.groups for finding in group.findings]
-        assert all(finding.record is None or -1 <= finding.record < count for finding in found)
+        found = [finding for group in report.groups for finding in group.defects]
+        assert all(
+            finding.record_number is None or -1 <= finding.record_number < count
+            for finding in found
+        )
 
     return try_case
 

@@ -63,14 +63,14 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
     found = {group.kind.code: group for group in report.groups}
     assert case.code in found
     group = found[case.code]
-    assert (group.kind.severity, group.findings[0].record) == (case.severity, case.record)
-    assert group.findings[0].message
+    assert (group.kind.severity, group.defects[0].record_number) == (case.severity, case.record)
+    assert group.defects[0].message
     assert group.kind.consequence
     assert case.severity == "note" or not report.has_only_notes
     lines = case.content.split(b"\n")
-    for defect in (defect for group in report.groups for defect in group.findings if defect.uuid):
-        assert defect.record is not None
-        assert orjson.dumps(defect.uuid) in lines[defect.record]
+    for defect in (defect for group in report.groups for defect in group.defects if defect.uuid):
+        assert defect.record_number is not None
+        assert orjson.dumps(defect.uuid) in lines[defect.record_number]
 
 
 @pytest.mark.parametrize(
@@ -147,13 +147,13 @@ def test_missing_large_outputs_are_found(config_home: ConfigHome) -> None:
         tool_result("2", text.format("/etc/hostname"), uuid="s", parent="d", ts=5),
     ]
     report = examine_bytes(session_bytes(records), config_home.project(), config_home.environ)
-    assert [(g.kind.code, [f.record for f in g.findings]) for g in report.groups] == [
+    assert [(g.kind.code, [f.record_number for f in g.defects]) for g in report.groups] == [
         ("tool-output-gone", [3, 5])
     ]
     saved.parent.mkdir(parents=True)
     saved.write_text("whole")
     report = examine_bytes(session_bytes(records), config_home.project(), config_home.environ)
-    assert [f.record for group in report.groups for f in group.findings] == [5]
+    assert [f.record_number for group in report.groups for f in group.defects] == [5]
 
 
 def test_missing_file_backups_are_found(config_home: ConfigHome) -> None:
@@ -173,7 +173,7 @@ def test_missing_file_backups_are_found(config_home: ConfigHome) -> None:
     (folder / "2@v1").write_text("old")
     content = session_bytes([*conversation(1), snapshot, delta])
     report = examine_bytes(content, config_home.project(), config_home.environ)
-    assert [(g.kind.code, g.kind.severity, g.findings[0].record) for g in report.groups] == [
+    assert [(g.kind.code, g.kind.severity, g.defects[0].record_number) for g in report.groups] == [
         ("file-backup-gone", "note", 2)
     ]
     assert report.has_only_notes

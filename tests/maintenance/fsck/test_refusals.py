@@ -52,7 +52,7 @@ def test_an_error_message_leads_to_its_defect(message: str, code: str) -> None:
     assert code in {kind.code for kind in defects_causing_error(f"API Error: 400 {message}")}
     document = f'API Error: 400 {{"type":"error","error":{{"type":"invalid_request_error","message":"{message}"}}}}'
     assert defects_causing_error(document) == defects_causing_error(f"API Error: 400 {message}")
-    assert all(kind.repairable for kind in defects_causing_error(document))
+    assert all(kind.is_repairable for kind in defects_causing_error(document))
 
 
 @pytest.mark.parametrize("message", OTHER_MESSAGES)

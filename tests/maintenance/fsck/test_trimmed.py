@@ -53,7 +53,9 @@ def errors_and_warnings(path: str, home: ConfigHome) -> dict[str, list[int | Non
     """Return the records with errors and warnings in a file, by code."""
     groups = examine_session(session_file(path), home.where).groups
     return {
-        g.kind.code: [f.record for f in g.findings] for g in groups if g.kind.severity != "note"
+        g.kind.code: [f.record_number for f in g.defects]
+        for g in groups
+        if g.kind.severity != "note"
     }
 
 
@@ -146,13 +148,13 @@ def test_a_missing_original_of_a_child_is_found(config_home: ConfigHome) -> None
     ]
     os.unlink(path)
     (group,) = examine_session(session_file(child), config_home.where).groups
-    assert (group.kind.code, group.kind.severity, group.kind.repairable) == (
+    assert (group.kind.code, group.kind.severity, group.kind.is_repairable) == (
         "original-gone",
         "warning",
         False,
     )
-    assert [finding.record for finding in group.findings] == marked
-    assert group.findings[0].message.endswith(f"is gone: it was line 1 of {path}")
+    assert [finding.record_number for finding in group.defects] == marked
+    assert group.defects[0].message.endswith(f"is gone: it was line 1 of {path}")
 
 
 def test_a_moved_original_is_found_by_its_id(config_home: ConfigHome) -> None:

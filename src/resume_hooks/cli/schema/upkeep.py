@@ -22,7 +22,7 @@ class Defect(StrictModel):
     """One defect of a session."""
 
     message: str = defect_field(lambda defect: defect.message)
-    record: int | None = defect_field(lambda defect: defect.record, "0-based line number")
+    record: int | None = defect_field(lambda defect: defect.record_number, "0-based line number")
     uuid: str = defect_field(lambda defect: defect.uuid)
 
 
@@ -37,10 +37,10 @@ class DefectKind(StrictModel):
     consequence: str = group_field(
         lambda group: group.kind.consequence, "the defect's effect on the clients and the API"
     )
-    repairable: bool = group_field(lambda group: group.kind.repairable)
-    count: int = group_field(lambda group: len(group.findings))
+    repairable: bool = group_field(lambda group: group.kind.is_repairable)
+    count: int = group_field(lambda group: len(group.defects))
     findings: list[Defect] = group_field(
-        lambda group: group.findings[: findings.MAX_LISTED_FINDINGS],
+        lambda group: group.defects[: findings.MAX_LISTED_FINDINGS],
         f"the first {findings.MAX_LISTED_FINDINGS}",
     )
 

@@ -327,6 +327,6 @@ def choose_model(session: SessionFile, where: Where, name: str = "") -> Headless
     rows.sort(key=lambda row: row.name != session.agent)
     models = []
     for row in rows:
-        make_model = questions.agent_model.load(row.part, row.model_entry_point)
+        make_model = questions.agent_model.load_function(row.part, row.model_entry_point)
         models.append(make_model(where, name))
     return next((model for model in models if model.is_installed), models[0])

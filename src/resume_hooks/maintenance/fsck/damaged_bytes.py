@@ -18,7 +18,7 @@ UNREADABLE_LINE_DEFECT = DefectKind(
     "line-unreadable",
     "error",
     "Every client skips the line; the records after it are cut off or bridged.",
-    repairable=False,
+    is_repairable=False,
 )
 GLUED_LINES_DEFECT = DefectKind(
     "line-glued",
@@ -34,7 +34,7 @@ LINE_FRAGMENT_DEFECT = DefectKind(
     "line-fragment",
     "warning",
     "A part of a record is on the line of another record; the first record is lost.",
-    repairable=False,
+    is_repairable=False,
 )
 TORN_LINE_DEFECT = DefectKind(
     "line-torn",
@@ -43,13 +43,13 @@ TORN_LINE_DEFECT = DefectKind(
         "The record is lost. Clients up to 2.1.112 write the next record onto the same line, "
         "so the next record is lost too."
     ),
-    repairable=False,
+    is_repairable=False,
 )
 NUL_LINE_DEFECT = DefectKind(
     "line-nul",
     "warning",
     "Every client skips the line. Before a crash, a part of the file was not written.",
-    repairable=False,
+    is_repairable=False,
 )
 LINE_WITHOUT_END_DEFECT = DefectKind(
     "line-unended",
@@ -71,7 +71,7 @@ BAD_UTF8_DEFECT = DefectKind(
     "utf8-bad",
     "warning",
     "Every client reads U+FFFD in its place; the character is lost.",
-    repairable=False,
+    is_repairable=False,
 )
 BYTE_ORDER_MARK_DEFECT = DefectKind("byte-order-mark", "note", "Every client skips the mark.")
 CRLF_ENDING_DEFECT = DefectKind(

@@ -31,7 +31,7 @@ from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
 UNREADABLE_SESSION_DEFECT = DefectKind(
-    "session-unreadable", "error", "No client can resume the session.", repairable=False
+    "session-unreadable", "error", "No client can resume the session.", is_repairable=False
 )
 
 
@@ -86,7 +86,7 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
         agent_row = row_of_agent(agent.name)
         if not agent_row.defect_finder_entry_point:
             return group_findings(session.session_id, path, ())
-        find_defects = questions.agent_defects.load(
+        find_defects = questions.agent_defects.load_function(
             agent_row.part, agent_row.defect_finder_entry_point
         )
         defects = find_defects(path, agent.find_file)
@@ -114,7 +114,7 @@ def _defects_of_transcript(
     yield from collector.defects_of_any_record
     yield from damaged_bytes.defects_of_bad_lines(transcript)
     for defect in collector.defects_of_live_records:
-        if defect.record in live_numbers:
+        if defect.record_number in live_numbers:
             yield defect
     yield from messages.defects_of_lone_thinking(
         transcript.chain, collector.thinking_check.thinking_only_lines

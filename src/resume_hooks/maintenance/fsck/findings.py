@@ -25,14 +25,14 @@ findings of the kind."""
 class DefectKind(NamedTuple):
     """A kind of defect.
 
-    ``consequence`` is the effect on clients and the API. ``repairable`` means that a repair removes
-    defects of this kind.
+    ``consequence`` is the effect on clients and the API. ``is_repairable`` means that a repair
+    removes defects of this kind.
     """
 
     code: str
     severity: Severity
     consequence: str
-    repairable: bool = True
+    is_repairable: bool = True
 
     def defect_in_node(self, node: Node, message: str) -> Defect:
         """Return a defect of this kind in a single record."""
@@ -42,13 +42,13 @@ class DefectKind(NamedTuple):
 class Defect(NamedTuple):
     """One defect of a session.
 
-    ``record`` is a line number, counted from 0, or None if the defect does not concern a single
-    record.
+    ``record_number`` is a line number, counted from 0, or None if the defect does not concern a
+    single record.
     """
 
     kind: DefectKind
     message: str
-    record: int | None = None
+    record_number: int | None = None
     uuid: str = ""
 
 
@@ -56,7 +56,7 @@ class DefectGroup(NamedTuple):
     """The defects of one kind, in file order."""
 
     kind: DefectKind
-    findings: tuple[Defect, ...]
+    defects: tuple[Defect, ...]
 
 
 class DefectReport(NamedTuple):
@@ -73,7 +73,7 @@ class DefectReport(NamedTuple):
 
     def count_findings(self, severity: Severity) -> int:
         """Return the number of defects with a severity."""
-        return sum(len(group.findings) for group in self.groups if group.kind.severity == severity)
+        return sum(len(group.defects) for group in self.groups if group.kind.severity == severity)
 
 
 def group_findings(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:
@@ -87,13 +87,13 @@ def group_findings(session_id: str, session_file: str, findings: Iterable[Defect
     groups.sort(
         key=lambda group: (
             SEVERITIES.index(group.kind.severity),
-            _line_number_or_start(group.findings[0]),
+            _line_number_or_start(group.defects[0]),
         )
     )
     return DefectReport(session_id, session_file, tuple(groups))
 
 
 def _line_number_or_start(finding: Defect) -> int:
-    if finding.record is None:
+    if finding.record_number is None:
         return -1
-    return finding.record
+    return finding.record_number

@@ -51,7 +51,7 @@ REPEATED_UUID_DEFECT = DefectKind(
     "uuid-repeated",
     "error",
     "Clients use the last record with the uuid: the earlier record is not sent.",
-    repairable=False,
+    is_repairable=False,
 )
 REPEATED_RECORD_DEFECT = DefectKind(
     "record-repeated", "note", "Clients use the last record; both records have the same content."
@@ -156,7 +156,7 @@ UNDONE_COMPACTION_DEFECT = DefectKind(
         "Clients send the compacted messages again, without the summary; in files over 5 MiB "
         "they lose these messages instead."
     ),
-    repairable=False,
+    is_repairable=False,
 )
 LOST_SEGMENT_DEFECT = DefectKind(
     "segment-lost",
@@ -182,7 +182,8 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
         missing = describe_missing_messages(last_boundary.kept_segment, transcript.nodes_by_uuid)
         if missing:
             yield LOST_SEGMENT_DEFECT.defect_in_node(
-                last_boundary, f"{', '.join(missing)} of the messages that the compaction kept can't be found"
+                last_boundary,
+                f"{', '.join(missing)} of the messages that the compaction kept can't be found",
             )
 
 
@@ -265,7 +266,7 @@ class LeafHint(NamedTuple):
     """A ``last-prompt`` record in the line ``line_number``, which names the conversation's last record."""
 
     line_number: int
-    leaf: str
+    leaf_uuid: str
 
 
 class Branch(NamedTuple):
@@ -273,31 +274,31 @@ class Branch(NamedTuple):
 
     ``fork`` is the record of the live history at which the branch starts, or None if the branch
     does not start at such a record. ``leaf`` is the last record of the branch, and ``turn_count``
-    is the number of its turns. ``live_turns`` is the number of turns of the live history after the
-    fork.
+    is the number of its turns. ``live_turn_count`` is the number of turns of the live history after
+    the fork.
     """
 
     leaf: Node
     fork: Node | None
     turn_count: int
-    live_turns: int
+    live_turn_count: int
 
 
 class LiveHistory(NamedTuple):
     """The live conversation including compacted records, oldest first.
 
-    ``turns_by_id`` maps the uuid of each record to the number of prompts up to it.
+    ``turn_counts_by_uuid`` maps the uuid of each record to the number of prompts up to it.
     """
 
-    path: Sequence[Node]
-    turns_by_id: Mapping[str, int]
-    live_ids: frozenset[str]
+    nodes: Sequence[Node]
+    turn_counts_by_uuid: Mapping[str, int]
+    live_uuids: frozenset[str]
 
     @property
     def turn_count(self) -> int:
         """The number of turns in the whole history."""
-        if self.path:
-            return self.turns_by_id[self.path[-1].uuid]
+        if self.nodes:
+            return self.turn_counts_by_uuid[self.nodes[-1].uuid]
         return 0
 
 
@@ -354,10 +355,10 @@ def find_branches_off_live_chain(
     depths = _BranchDepths(transcript.nodes_by_uuid, live, records_before)
     best_branches: dict[str, Branch] = {}
     for node in transcript.nodes:
-        if not node.is_message or node.is_sidechain or node.uuid in live.live_ids:
+        if not node.is_message or node.is_sidechain or node.uuid in live.live_uuids:
             continue
         first_id, fork, turns = depths.measure_depth(node)
-        shared_turns = live.turns_by_id.get(fork.uuid, 0) if fork else 0
+        shared_turns = live.turn_counts_by_uuid.get(fork.uuid, 0) if fork else 0
         best_branch = best_branches.get(first_id)
         if turns and (
             best_branch is None
@@ -389,7 +390,7 @@ class _BranchDepths:
         while (
             ancestor is not None
             and ancestor.uuid not in self._depths
-            and ancestor.uuid not in self._live_history.live_ids
+            and ancestor.uuid not in self._live_history.live_uuids
         ):
             if ancestor.uuid in pending_nodes:
                 ancestor = None
@@ -404,7 +405,7 @@ class _BranchDepths:
             live_ancestors = (
                 pending_node
                 for pending_node in iterate_ancestors(ancestor, self._find_preceding_node)
-                if pending_node.uuid in self._live_history.turns_by_id
+                if pending_node.uuid in self._live_history.turn_counts_by_uuid
             )
             first_id, fork, turns = "", next(live_ancestors, None), 0
         for pending_node in reversed(pending_nodes.values()):
@@ -434,25 +435,29 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
             fork_text = "has no parent"
         message = (
             f"{branch.turn_count} turns end here; the branch {fork_text}, the live one has "
-            f"{branch.live_turns} since"
+            f"{branch.live_turn_count} since"
         )
         if branch.leaf.line_number > last_message.line_number and (branch.leaf.time_ms or 0) > (
             last_message.time_ms or 0
         ):
             has_newer = True
             yield NEWER_BRANCH_DEFECT.defect_in_node(branch.leaf, message)
-        elif branch.turn_count > branch.live_turns:
+        elif branch.turn_count > branch.live_turn_count:
             yield LONGER_BRANCH_DEFECT.defect_in_node(branch.leaf, message)
     last_hint = hints[-1] if hints else None
-    if last_hint and last_hint.leaf not in transcript.nodes_by_uuid:
+    if last_hint and last_hint.leaf_uuid not in transcript.nodes_by_uuid:
         yield Defect(
             DANGLING_LEAF_HINT_DEFECT,
-            f"It names {last_hint.leaf}, which is not in the file",
+            f"It names {last_hint.leaf_uuid}, which is not in the file",
             last_hint.line_number,
         )
-    elif last_hint and has_newer and any(node.uuid == last_hint.leaf for node in transcript.chain):
+    elif (
+        last_hint
+        and has_newer
+        and any(node.uuid == last_hint.leaf_uuid for node in transcript.chain)
+    ):
         yield Defect(
             OUTDATED_LEAF_HINT_DEFECT,
-            f"It names {last_hint.leaf}, which is not on the newest branch",
+            f"It names {last_hint.leaf_uuid}, which is not on the newest branch",
             last_hint.line_number,
         )

@@ -300,7 +300,7 @@ EMPTY_CONVERSATION_DEFECT = DefectKind(
     "conversation-empty",
     "error",
     "Clients report that they found no conversation.",
-    repairable=False,
+    is_repairable=False,
 )
 MISSING_END_TIMESTAMP_DEFECT = DefectKind(
     "timestamp-missing-at-end", "error", "Client 2.1.329 reports that it found no conversation."
@@ -332,7 +332,7 @@ REPEATED_ANSWER_DEFECT = DefectKind(
     "answer-after-answer",
     "warning",
     "Clients send both answers; the API merges them.",
-    repairable=False,
+    is_repairable=False,
 )
 INLINE_SIDECHAIN_DEFECT = DefectKind(
     "sidechain-inline",
@@ -472,4 +472,4 @@ def defects_causing_error(message: str) -> frozenset[DefectKind]:
 
 def findings_of_kinds(report: DefectReport, kinds: frozenset[DefectKind]) -> list[Defect]:
     """Return the defects in a report that have one of these kinds."""
-    return [finding for group in report.groups if group.kind in kinds for finding in group.findings]
+    return [finding for group in report.groups if group.kind in kinds for finding in group.defects]

@@ -269,10 +269,10 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
     report, agent_row = examine_session(session, where), row_of_agent(agent.name)
     lost_defects: list[Defect] = []
     if agent_row.loss_check_entry_point:
-        is_loss = questions.is_loss.load(agent_row.part, agent_row.loss_check_entry_point)
+        is_loss = questions.is_loss.load_function(agent_row.part, agent_row.loss_check_entry_point)
         for group in report.groups:
             if is_loss(group.kind):
-                lost_defects += group.findings
+                lost_defects += group.defects
     return SessionRepair(
         agents.load_foreign_writer(session.agent, where).plan_repair(session),
         report,
@@ -343,9 +343,9 @@ def plan_repair(
 def _find_records_with_altered_thinking(report: DefectReport) -> Iterator[int]:
     for group in report.groups:
         if group.kind == ALTERED_THINKING_DEFECT:
-            for finding in group.findings:
-                if finding.record is not None:
-                    yield finding.record
+            for finding in group.defects:
+                if finding.record_number is not None:
+                    yield finding.record_number
 
 
 class _RecordsWatcher:
@@ -407,7 +407,7 @@ def _describe_losses(
     kept_ids = {node.uuid for node in chain}
     texts = []
     for group in report.groups:
-        for finding in group.findings:
+        for finding in group.defects:
             if group.kind in _LOSSY_DEFECT_KINDS or (
                 group.kind in {LONGER_BRANCH_DEFECT, NEWER_BRANCH_DEFECT}
                 and finding.uuid not in kept_ids
@@ -423,6 +423,6 @@ def _describe_losses(
 
 def describe_defect(finding: Defect) -> str:
     """Return a description of a defect, including its record."""
-    if finding.record is None:
+    if finding.record_number is None:
         return finding.message
-    return f"record {finding.record}: {finding.message}"
+    return f"record {finding.record_number}: {finding.message}"

@@ -22,13 +22,13 @@ MISSING_OUTPUT_DEFECT = DefectKind(
     "tool-output-gone",
     "warning",
     "The model sees only the preview; reading the rest fails.",
-    repairable=False,
+    is_repairable=False,
 )
 MISSING_BACKUP_DEFECT = DefectKind(
     "file-backup-gone",
     "note",
     "The client's /rewind can't bring that version of the file back.",
-    repairable=False,
+    is_repairable=False,
 )
 
 _SAVED_OUTPUT_PATH_PATTERN = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
@@ -82,7 +82,7 @@ MISSING_ORIGINAL_DEFECT = DefectKind(
     "original-gone",
     "warning",
     "Clients send the placeholders; 'read' and 'untrim' can't restore the contents.",
-    repairable=False,
+    is_repairable=False,
 )
 
 MAX_ORIGIN_FILES = 200

@@ -46,7 +46,7 @@ INVALID_UTF8_DEFECT = DefectKind(
     "utf8-bad", "error", "Codex up to 0.150 refuses the session; later versions load it."
 )
 LONG_LINE_DEFECT = DefectKind(
-    "line-long", "note", "Codex reads the line; resume-hooks does not.", repairable=False
+    "line-long", "note", "Codex reads the line; resume-hooks does not.", is_repairable=False
 )
 FOREIGN_LINE_DEFECT = DefectKind(
     "line-foreign", "note", "Codex skips the line: it has no type, time or payload."
@@ -63,7 +63,7 @@ FOREIGN_ID_DEFECT = DefectKind(
     "session-id-foreign", "note", "Codex uses the id in the file's name."
 )
 ENCRYPTED_SUMMARY_DEFECT = DefectKind(
-    "summary-encrypted", "note", "Only the model's provider can read the summary.", repairable=False
+    "summary-encrypted", "note", "Only the model's provider can read the summary.", is_repairable=False
 )
 
 _CONTENT_LOSS_DEFECTS = frozenset(

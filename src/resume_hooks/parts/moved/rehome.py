@@ -110,14 +110,18 @@ def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
         if not start.has_repository and canonical_path(start.path) != canonical_path(new_folder):
             missing_starts.append(start)
     moved_folders = _select_folders_with_sessions(
-        (start.path for start in missing_starts if start.git and start.git == current_note.git),
+        (
+            start.path
+            for start in missing_starts
+            if start.git_identity and start.git_identity == current_note.git_identity
+        ),
         where,
     )
     return moved_folders[:1] or _select_folders_with_sessions(
         (
             start.path
             for start in missing_starts
-            if start.remote and start.remote == current_note.remote
+            if start.remote_url and start.remote_url == current_note.remote_url
         ),
         where,
     )

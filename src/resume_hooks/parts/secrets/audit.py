@@ -164,9 +164,9 @@ class AuditCache:
 
     def store_scan(self, path: str, scan: FileScan) -> None:
         """Cache the result of a search in a file, except if the file has too many secrets."""
-        if len(scan.findings) > MAX_CACHED_SECRETS_PER_FILE:
+        if len(scan.found_secrets) > MAX_CACHED_SECRETS_PER_FILE:
             return
-        row = [*scan[:6], [list(finding) for finding in scan.findings]]
+        row = [*scan[:6], [list(finding) for finding in scan.found_secrets]]
         if self._files.get(path) != row:
             self._files[path] = row
             self._is_changed = True
@@ -331,23 +331,23 @@ def _measure_locations(locations: Iterable[Location]) -> dict[Location, int]:
 
 def _build_leaks(place: Location, scan: FileScan) -> Iterator[Leak]:
     file_time = clock.timestamp_from_epoch(scan.mtime_ns / 1e9)
-    for finding in scan.findings:
+    for finding in scan.found_secrets:
         reference = ""
         is_transcript = place.kind == TRANSCRIPT and session_id_from_path(place.path)
         if is_transcript or (
             place.kind == VAULT_COPY
-            and finding.part.endswith(f"/{place.session_id}{TRANSCRIPT_SUFFIX}")
+            and finding.part_path.endswith(f"/{place.session_id}{TRANSCRIPT_SUFFIX}")
         ):
-            reference = f"{place.session_id}:{finding.line}"
+            reference = f"{place.session_id}:{finding.line_number}"
         elif place.kind == SUBAGENT and place.session_id:
-            reference = f"{place.session_id}/{subagent_name(place.path)}:{finding.line}"
-        is_folder = finding.part == FOLDER_NAME_PART
-        if finding.part and not is_folder:
-            file = os.path.join(place.path, finding.part)
+            reference = f"{place.session_id}/{subagent_name(place.path)}:{finding.line_number}"
+        is_folder = finding.part_path == FOLDER_NAME_PART
+        if finding.part_path and not is_folder:
+            file = os.path.join(place.path, finding.part_path)
         else:
             file = place.path
         location = (
-            finding.line,
+            finding.line_number,
             finding.offset,
             finding.length,
             finding.uuid,

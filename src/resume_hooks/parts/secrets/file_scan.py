@@ -37,36 +37,36 @@ client uses the name of the folder to find the session."""
 class FoundSecret(NamedTuple):
     """The location of a secret in a file, without the secret itself.
 
-    ``line`` counts from 0, and ``offset`` and ``length`` are numbers of bytes. ``uuid`` and
+    ``line_number`` counts from 0, and ``offset`` and ``length`` are numbers of bytes. ``uuid`` and
     ``time`` come from the record, and are ``""`` if the record has none. In an archived session,
-    which consists of several files, ``part`` is the path of the file with the secret, relative to
-    the client's folder.
+    which consists of several files, ``part_path`` is the path of the file with the secret, relative
+    to the client's folder.
     """
 
     kind: str
-    line: int
+    line_number: int
     offset: int
     length: int
     uuid: str
     time: str
-    part: str = ""
+    part_path: str = ""
 
 
 class FileScan(NamedTuple):
     """The result of searching a file.
 
-    ``inode``, ``size`` and ``mtime_ns`` identify the state of the file. ``line_count`` is the
+    ``inode``, ``file_bytes`` and ``mtime_ns`` identify the state of the file. ``line_count`` is the
     number of the file's complete lines, and ``scanned_bytes`` is their total size. ``edge_digest``
     is a digest of the first and last bytes of these lines.
     """
 
     inode: int
-    size: int
+    file_bytes: int
     mtime_ns: int
     scanned_bytes: int
     line_count: int
     edge_digest: str
-    findings: tuple[FoundSecret, ...]
+    found_secrets: tuple[FoundSecret, ...]
 
 
 def scan_file(
@@ -101,7 +101,9 @@ def scan_file(
             and _digest_edges(stream, last_scan.scanned_bytes) == last_scan.edge_digest
         ):
             offset, line_number = last_scan.scanned_bytes, last_scan.line_count
-            findings = [finding for finding in last_scan.findings if finding.line < line_number]
+            findings = [
+                finding for finding in last_scan.found_secrets if finding.line_number < line_number
+            ]
             scanner.read_previous_commands(stream, offset)
         stream.seek(offset)
         remaining_bytes = file_bytes - offset

@@ -175,13 +175,13 @@ class ScrubReach(NamedTuple):
 class LocationWithSecrets(NamedTuple):
     """A file or archived session with secrets.
 
-    ``kinds`` maps each kind of secret to the number of secrets. ``state`` is one of the four
-    states, for example ``REMOVED_STATE``. ``reason`` is a sentence that explains the state, or
+    ``counts_by_kind`` maps each kind of secret to the number of secrets. ``state`` is one of the
+    four states, for example ``REMOVED_STATE``. ``reason`` is a sentence that explains the state, or
     ``""``.
     """
 
     location: Location
-    kinds: dict[str, int]
+    counts_by_kind: dict[str, int]
     state: str
     reason: str
 
@@ -190,25 +190,25 @@ class LocationWithSecrets(NamedTuple):
 class ScrubFindings:
     """The files that contain the secrets of a session, and the cleaners that remove these secrets.
 
-    ``relations`` maps the id of each related session to its relation, and ``values`` maps each
-    secret to its kind. ``scanning_cleaner`` removes ``values`` and any secrets that the scanner
-    recognises. ``literal_cleaner`` removes only ``values``. ``clean_location_states`` maps each
-    file without secrets to its state. Such a file is read again only if its state has changed.
-    ``title`` is the session's title without secrets. ``short_values`` are secrets that are too
-    short to search for as text.
+    ``relations_by_session_id`` maps the id of each related session to its relation, and
+    ``kinds_by_secret`` maps each secret to its kind. ``scanning_cleaner`` removes these secrets and
+    any others that the scanner recognises. ``literal_cleaner`` removes only the secrets in
+    ``kinds_by_secret``. ``clean_location_states`` maps each file without secrets to its state. Such
+    a file is read again only if its state has changed. ``session_title`` is the session's title
+    without secrets. ``short_values`` are secrets that are too short to search for as text.
     """
 
     session: SessionFile
     kinds: Collection[str]
     reach: ScrubReach
-    relations: Mapping[str, str]
-    values: Mapping[str, str]
+    relations_by_session_id: Mapping[str, str]
+    kinds_by_secret: Mapping[str, str]
     clean_location_states: dict[Location, object]
-    rows: tuple[LocationWithSecrets, ...]
+    locations_with_secrets: tuple[LocationWithSecrets, ...]
     scanning_cleaner: Cleaner
     literal_cleaner: Cleaner
     open_reason: str
-    title: str
+    session_title: str
     short_values: frozenset[str] = frozenset()
 
     @property
@@ -216,7 +216,7 @@ class ScrubFindings:
         """The files and archived sessions that the scrub must change, except for the search index."""
         return [
             row
-            for row in self.rows
+            for row in self.locations_with_secrets
             if row.state == UNCHANGED_STATE and row.location.kind != INDEXED
         ]
 
@@ -258,14 +258,20 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
     A file that contained no secrets is read only if it has changed.
     """
     session, reach = previous_findings.session, previous_findings.reach
-    relations = {**find_related_sessions(session, where), **previous_findings.relations}
+    relations = {
+        **find_related_sessions(session, where),
+        **previous_findings.relations_by_session_id,
+    }
     locations = find_session_locations(relations, where)
     if not is_archived_copy(session.path, where) and all(
         location.path != session.path for location in locations
     ):
         # The transcript is outside the project folders.
         locations.append(Location(TRANSCRIPT, session.path, session.session_id, OWN_SESSION))
-    values, short_values = dict(previous_findings.values), set(previous_findings.short_values)
+    values, short_values = (
+        dict(previous_findings.kinds_by_secret),
+        set(previous_findings.short_values),
+    )
     for location in locations:
         if (
             location.relation != OTHER_SESSION
@@ -298,10 +304,10 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
     )
     findings = replace(
         previous_findings,
-        relations=relations,
-        values=values,
+        relations_by_session_id=relations,
+        kinds_by_secret=values,
         clean_location_states=previous_findings.clean_location_states
-        if values == previous_findings.values
+        if values == previous_findings.kinds_by_secret
         else {},
         short_values=frozenset(short_values),
         scanning_cleaner=Cleaner(previous_findings.kinds, literals),
@@ -326,7 +332,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
         for row in rows
     ]
     if not os.path.lexists(session.path):
-        return replace(findings, rows=tuple(rows), open_reason="")
+        return replace(findings, locations_with_secrets=tuple(rows), open_reason="")
     if session.agent != CLAUDE_NAME:
         open_reason = agent_of_session(session, where).describe_open_state(session)
     elif is_archived_copy(session.path, where):
@@ -335,9 +341,9 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
         open_reason = client_processes.describe_open_state(session)
     return replace(
         findings,
-        rows=tuple(rows),
+        locations_with_secrets=tuple(rows),
         open_reason=open_reason,
-        title=findings.literal_cleaner.clean_program_text(HeadTail(session.path).title),
+        session_title=findings.literal_cleaner.clean_program_text(HeadTail(session.path).title),
     )
 
 

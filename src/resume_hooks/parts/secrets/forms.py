@@ -45,7 +45,9 @@ class Leak(StrictModel):
     offset: int = leak_field(lambda leak: leak.offset, "first byte")
     length: int = leak_field(lambda leak: leak.length, "bytes of the secret in the file")
     uuid: str = leak_field(lambda leak: leak.uuid, "of the record; empty if the record has none")
-    time: str = leak_field(lambda leak: leak.time, "of the record, or of the file if it has no records")
+    time: str = leak_field(
+        lambda leak: leak.time, "of the record, or of the file if it has no records"
+    )
 
 
 audit_field = FieldDeclarer[audit.Audit]()
@@ -87,7 +89,7 @@ class ScrubPlace(StrictModel):
         lambda row: row.location.relation,
         "that session's relation to the scrubbed one: own, child, parent, other",
     )
-    secrets: dict[str, int] = place_field(lambda row: row.kinds, "how many, by kind")
+    secrets: dict[str, int] = place_field(lambda row: row.counts_by_kind, "how many, by kind")
     state: Literal["held", "removed", "left", "outside"] = place_field(
         lambda row: row.state,
         (

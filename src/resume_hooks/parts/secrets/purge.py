@@ -81,11 +81,11 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSec
     rewritten_rows: dict[Location, LocationWithSecrets] = {}
     location_order: dict[Location, None] = {}
     for _ in range(MAX_SEARCH_ROUNDS):
-        location_order |= dict.fromkeys(row.location for row in findings.rows)
+        location_order |= dict.fromkeys(row.location for row in findings.locations_with_secrets)
         # The search index is rewritten after the files from which it is built. The session's
         # transcript comes last.
         rows = sorted(
-            findings.rows,
+            findings.locations_with_secrets,
             key=lambda row: (
                 (row.location.kind, row.location.relation) == (TRANSCRIPT, OWN_SESSION),
                 row.location.kind == INDEXED,
@@ -100,7 +100,7 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSec
             _must_rewrite(row, rewritten_rows) for row in findings.locations_to_change
         ):
             break
-    last_states = {row.location: row for row in (*findings.rows, *busy_rows)}
+    last_states = {row.location: row for row in (*findings.locations_with_secrets, *busy_rows)}
     final_states = (
         _choose_final_state(rewritten_rows.get(location), last_states.get(location))
         for location in location_order | dict.fromkeys(last_states)
@@ -128,7 +128,9 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[LocationW
     """
     seen_ids: set[str] = set()
     busy_rows = []
-    for location in (row.location for row in findings.rows if row.state == UNCHANGED_STATE):
+    for location in (
+        row.location for row in findings.locations_with_secrets if row.state == UNCHANGED_STATE
+    ):
         if location.session_id and location.session_id not in seen_ids:
             seen_ids.add(location.session_id)
             try:

@@ -150,7 +150,7 @@ def _load_agent(
 
     Each agent is created only once per process, so that its list of folders can be reused.
     """
-    make_agent = questions.agent_strategy.load(part, strategy_entry_point)
+    make_agent = questions.agent_strategy.load_function(part, strategy_entry_point)
     return make_agent(home, copies_folder, where)
 
 

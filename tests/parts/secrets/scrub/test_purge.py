@@ -615,7 +615,9 @@ def test_an_unreadable_place_that_was_not_requested_is_not_a_failure(
     deny_listing(monkeypatch, str(closed))
     assert scrub_one_session(config_home, session_with_secret) == []
     found = findings.search_everywhere(session_file(str(session_with_secret)), config_home.where)
-    assert [row.state for row in found.rows if row.location.path == str(closed)] == [EXCLUDED_STATE]
+    assert [
+        row.state for row in found.locations_with_secrets if row.location.path == str(closed)
+    ] == [EXCLUDED_STATE]
 
 
 def deny_listing(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:

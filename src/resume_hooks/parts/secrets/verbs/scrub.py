@@ -148,16 +148,20 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
         is_done = options.confirm_write("Remove the secrets for good?", is_asking=not options.yes)
         if is_done:
             scrub_findings = replace(
-                scrub_findings, rows=tuple(purge_secrets(scrub_findings, options.where))
+                scrub_findings,
+                locations_with_secrets=tuple(purge_secrets(scrub_findings, options.where)),
             )
     rewritten_ids = []
-    for row in scrub_findings.rows:
+    for row in scrub_findings.locations_with_secrets:
         if row.state == REMOVED_STATE:
             rewritten_ids.append(row.location.session_id)
     notes = _collect_part_notes(rewritten_ids, options.where) if is_done else []
     _print_findings(scrub_findings, options, None, notes, is_done=is_done)
     was_tried = not options.dry_run and (is_done or not scrub_findings.locations_to_change)
-    return int(was_tried and any(row.state == REMAINING_STATE for row in scrub_findings.rows))
+    return int(
+        was_tried
+        and any(row.state == REMAINING_STATE for row in scrub_findings.locations_with_secrets)
+    )
 
 
 def _collect_part_notes(rewritten_ids: list[str], where: Where) -> list[str]:
@@ -185,7 +189,7 @@ def _print_findings(
         "in_place": options.in_place,
         "written": was_written,
         "open": scrub_findings.open_reason,
-        "places": scrub_findings.rows,
+        "places": scrub_findings.locations_with_secrets,
         "receipt": child_receipt,
     }
 
@@ -200,17 +204,17 @@ def _print_findings(
 
 def _format_findings(scrub_findings: ScrubFindings) -> str:
     kinds: Counter[str] = Counter()
-    for row in scrub_findings.rows:
-        kinds.update(row.kinds if row.location.relation == OWN_SESSION else ())
-    facts = [("session", scrub_findings.title), ("id", scrub_findings.session.session_id)]
+    for row in scrub_findings.locations_with_secrets:
+        kinds.update(row.counts_by_kind if row.location.relation == OWN_SESSION else ())
+    facts = [("session", scrub_findings.session_title), ("id", scrub_findings.session.session_id)]
     facts.append(("its secrets", _format_counts_by_kind(kinds) or "none was found"))
     if scrub_findings.open_reason:
         facts.append(("open", scrub_findings.open_reason))
     parts = [facts_table(facts)]
     for state, heading in _STATE_HEADINGS.items():
         rows = []
-        for row in scrub_findings.rows:
-            if row.state == state and (row.kinds or row.reason or state == REMOVED_STATE):
+        for row in scrub_findings.locations_with_secrets:
+            if row.state == state and (row.counts_by_kind or row.reason or state == REMOVED_STATE):
                 rows.append(row)
         if rows:
             if len(rows) > MAX_LISTED_LOCATIONS:
@@ -228,7 +232,9 @@ def _format_findings(scrub_findings: ScrubFindings) -> str:
 def _format_location(row: LocationWithSecrets) -> str:
     location = row.location
     owner = "" if location.relation in {"", OWN_SESSION} else f"{location.relation} "
-    counts = _format_counts_by_kind(row.kinds) or ("rebuilt" if location.kind == INDEXED else "")
+    counts = _format_counts_by_kind(row.counts_by_kind) or (
+        "rebuilt" if location.kind == INDEXED else ""
+    )
     parts = "  ".join(part for part in (f"{owner}{location.kind}", counts, location.path) if part)
     return f"  {parts}" + (f"\n    {row.reason}" if row.reason else "")
 
