@@ -24,7 +24,7 @@ from resume_hooks.cli.verb_table import FORMER_VERBS, VERB_ALIASES, VERBS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import triggers as triggers_table
 from resume_hooks.parts import PART_NAMES
-from resume_hooks.paths import STATE_NAMES
+from resume_hooks.paths import STATE_FILE_NAMES
 from resume_hooks.settings import SETTING_DEFINITIONS
 from tests.needs import REPO
 
@@ -117,7 +117,7 @@ def test_each_file_of_the_state_folder_is_documented() -> None:
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     names = {path.partition("/")[0] for cell in cells for path in re.findall(r"`([^`]+)`", cell)}
     told = {name for name in names if not name.startswith(("-", ".", "errors.log."))}
-    assert told <= STATE_NAMES
+    assert told <= STATE_FILE_NAMES
     assert {"links.jsonl", "settings.json", "vault", "data-rules.json"} <= told
 
 
@@ -182,7 +182,7 @@ def is_span_valid(span: str) -> bool:
     name = span.split(maxsplit=1)[0].rstrip("/")
     if not re.fullmatch(r"\w[\w./*-]*", name) or re.fullmatch(r"[a-z-]+", name):
         return True
-    if name in STATE_NAMES or name in SETTING_DEFINITIONS:
+    if name in STATE_FILE_NAMES or name in SETTING_DEFINITIONS:
         return True
     name = name.removeprefix("resume_hooks.")
     paths = (name, f"{name}.py", f"{name.replace('.', '/')}.py", name.replace(".", "/"))

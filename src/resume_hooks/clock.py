@@ -80,12 +80,12 @@ def to_milliseconds(text: object) -> int | None:
     return round(moment.timestamp() * 1000)
 
 
-def timestamp_from_milliseconds(count: int) -> str:
+def timestamp_from_milliseconds(milliseconds: int) -> str:
     """Return a time in milliseconds since 1970 in the format of transcripts.
 
     A time after the year 9999 becomes its last second.
     """
-    return timestamp_from_epoch(count / 1000)
+    return timestamp_from_epoch(milliseconds / 1000)
 
 
 def normalize_timestamp(text: object) -> str:

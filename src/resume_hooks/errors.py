@@ -97,7 +97,7 @@ class TitleTaken(ResumeHooksError, code="title-taken"):
     """Another session of the project has the title. Titles are locators and must be unique."""
 
 
-class PlaceTaken(ResumeHooksError, code="place-taken"):
+class PathTaken(ResumeHooksError, code="place-taken"):
     """Another file exists at the path to which a session would be restored. Nothing was moved."""
 
 
@@ -127,7 +127,7 @@ class ImportFailed(ResumeHooksError, code="import-failed"):
     """The file or page to import could not be read, or is too large. Nothing was written."""
 
 
-class TooDeep(ResumeHooksError, code="too-deep"):
+class RecordTooDeep(ResumeHooksError, code="too-deep"):
     """A transcript's record is nested too deeply to be written again."""
 
 

@@ -77,8 +77,8 @@ class Where:
         is not deleted when the plugin is removed."""
 
 
-_OWN_STATE_NAMES = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
-STATE_NAMES = _OWN_STATE_NAMES | {
+_OWN_STATE_FILE_NAMES = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
+STATE_FILE_NAMES = _OWN_STATE_FILE_NAMES | {
     "audit.json",
     "backups",
     "data-rules.json",
@@ -134,8 +134,8 @@ def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
     for name in all_names:
         if not name.startswith(".") and name != "lost+found":
             names.add(name)
-    if all_names & {STATE_MARKER_NAME, *_OWN_STATE_NAMES}:
-        foreign_names = names - STATE_NAMES
+    if all_names & {STATE_MARKER_NAME, *_OWN_STATE_FILE_NAMES}:
+        foreign_names = names - STATE_FILE_NAMES
     else:
         foreign_names = names
     if foreign_names:

@@ -49,8 +49,8 @@ class SettingDefinition(NamedTuple):
 
     ``is_path`` means that its values are paths of the user's files or folders. ``title`` is the
     setting's label among the plugin's options, which the client shows and stores. It is ``""`` if
-    there is no such option. ``is_stored_only`` means that no environment variable can set the value.
-    Even a trusted repository can set variables, and this setting decides where data is sent.
+    there is no such option. ``is_stored_only`` means that no environment variable can set the
+    value. Even a trusted repository can set variables, and this setting decides where data is sent.
     """
 
     default: Value
@@ -154,7 +154,7 @@ def _parse_vault(raw: object) -> Value:
     return text
 
 
-def _parse_words(raw: object) -> Value:
+def _parse_trigger_names(raw: object) -> Value:
     words = raw.replace(",", " ").split() if isinstance(raw, str) else raw
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
         raise ValueError("words, separated by commas")
@@ -248,7 +248,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
             "Triggers to switch off, such as 'full, recall'; as prompts they "
             "go to the model unchanged."
         ),
-        _parse_words,
+        _parse_trigger_names,
     ),
 }
 
@@ -305,7 +305,7 @@ def format_value(value: Value) -> str:
     return (", ".join(value) if isinstance(value, tuple) else str(value)) or "(empty)"
 
 
-def read_number(name: str, where: Where | None = None) -> int:
+def read_number_setting(name: str, where: Where | None = None) -> int:
     """Return the value of a setting that is a number."""
     value = load_settings(where)[name].value
     if not isinstance(value, int):
@@ -313,7 +313,7 @@ def read_number(name: str, where: Where | None = None) -> int:
     return value
 
 
-def is_on(name: str, where: Where | None = None) -> bool:
+def is_switched_on(name: str, where: Where | None = None) -> bool:
     """Check whether a setting is ``on``."""
     return load_settings(where)[name].value == "on"
 

@@ -267,7 +267,7 @@ def _draw_instruction(
                 "open": receipt.session_id,
                 "by_hand": plain_text(card),
                 "fill": next_step,
-                "send": may_send and settings.is_on("handoff_sends"),
+                "send": may_send and settings.is_switched_on("handoff_sends"),
                 "remark": plain_text(remark),
             }
     copy_text = _copy_nothing if trigger.sign == BARE_SIGN else prompt.copy_by_setting
@@ -399,7 +399,7 @@ def _is_plain_step(step: str) -> bool:
 
 
 def _is_tool_on() -> bool:
-    return settings.is_on("handoff_tool") and not prompt.is_trigger_off("handoff")
+    return settings.is_switched_on("handoff_tool") and not prompt.is_trigger_off("handoff")
 
 
 def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def alternatives_percent_reply() -> dict[str, Any]:
 
     Return ``{}`` if the user has seen the alternatives, or has changed the setting.
     """
-    percent = settings.read_number("notice_percent")
+    percent = settings.read_number_setting("notice_percent")
     is_decided = settings.load_settings()[
         COMPACTION_SETTING
     ].source != "default" or hook_state.read_note(ALTERNATIVES_NOTE)

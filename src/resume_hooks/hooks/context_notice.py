@@ -81,7 +81,7 @@ def claim_notice(session_id: str, path: str) -> str:
     # do not read the session again.
     hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
     percent, session = (
-        settings.read_number("notice_percent"),
+        settings.read_number_setting("notice_percent"),
         Session.from_file(session_file(path), Where()),
     )
     if not percent:
@@ -118,7 +118,10 @@ def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str,
     (``look``). The numbers in the band come from the client. Afterwards the Stop hook shows no
     notice for this session. Raise OSError if the session's note can't be written.
     """
-    percent, window = settings.read_number("notice_percent"), session_window(session_id, Where())
+    percent, window = (
+        settings.read_number_setting("notice_percent"),
+        session_window(session_id, Where()),
+    )
     if not percent or window < 1:
         return {"look": UNREACHABLE_TOKENS}
     usable_tokens = _count_usable_tokens(

@@ -26,7 +26,7 @@ from resume_hooks.version import __version__
 REPORT_VERSION = 3
 """The version of the report's format."""
 
-REPORTABLE_CODES = frozenset(
+REPORTABLE_FINDING_CODES = frozenset(
     {
         "client-ok", "client-missing", "client-silent", "client-old", "hooks-ok", "hooks-off", "engine-ok",
         "engine-install-failed", "engine-installing", "transcripts-ok", "transcripts-none", "state-ok",
@@ -65,23 +65,23 @@ def make_bug_report(findings: Sequence[Finding], cwd: str, where: Where) -> dict
     return {
         "report": REPORT_VERSION,
         "made_at": clock.now(),
-        "versions": _report_versions(anonymizer),
+        "versions": _collect_versions(anonymizer),
         "findings": [
             {
                 "code": finding.code,
                 "level": finding.level,
                 "detail": anonymizer.anonymize(finding.detail)
-                if finding.code in REPORTABLE_CODES
+                if finding.code in REPORTABLE_FINDING_CODES
                 else "",
             }
             for finding in findings
         ],
-        "settings": _report_settings(where, anonymizer),
+        "settings": _collect_settings(where, anonymizer),
         "log": _read_log_entries(where),
     }
 
 
-def _report_versions(anonymizer: Anonymizer) -> dict[str, Any]:
+def _collect_versions(anonymizer: Anonymizer) -> dict[str, Any]:
     library_versions = {}
     for name in REPORTED_LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -109,11 +109,11 @@ def _list_plugin_versions() -> list[str]:
         if name.split("@")[0] == PLUGIN_NAME and isinstance(copies, list):
             for copy in copies:
                 if isinstance(copy, dict):
-                    versions.append(_plain_word_or_other(copy.get("version")))
+                    versions.append(_anonymize_word(copy.get("version")))
     return versions
 
 
-def _plain_word_or_other(value: object) -> str:
+def _anonymize_word(value: object) -> str:
     """Return ``value`` if it is a single plain word, ``""`` if it is empty, and ``other`` otherwise."""
     if not isinstance(value, str) or not value:
         return ""
@@ -122,7 +122,7 @@ def _plain_word_or_other(value: object) -> str:
     return "other"
 
 
-def _report_settings(where: Where, anonymizer: Anonymizer) -> list[dict[str, Any]]:
+def _collect_settings(where: Where, anonymizer: Anonymizer) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name, setting in settings.load_settings(where).items():
         value: object = setting.value
@@ -133,7 +133,7 @@ def _report_settings(where: Where, anonymizer: Anonymizer) -> list[dict[str, Any
             if settings.SETTING_DEFINITIONS[name].is_path:
                 value = "set"
             else:
-                value = anonymizer.anonymize(", ".join(map(_plain_word_or_other, words)))
+                value = anonymizer.anonymize(", ".join(map(_anonymize_word, words)))
         rows.append({"key": name, "value": value, "source": setting.source})
     return rows
 

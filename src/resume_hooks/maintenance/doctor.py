@@ -43,7 +43,7 @@ from resume_hooks.transcripts.lines import (
 from resume_hooks.transcripts.transcript import is_live_part_at_most
 from resume_hooks.version import __version__
 
-PRIVATE_FOLDERS = ("pending", "log")
+PRIVATE_FOLDER_NAMES = ("pending", "log")
 """Subfolders of the state folder that contain only this plugin's files."""
 
 MAX_FOLDER_ENTRIES = 10_000
@@ -454,7 +454,7 @@ def find_state_problems(folder: str) -> list[StateProblem]:
     """
     paths = itertools.chain(
         _list_paths_in_folder(folder),
-        *(_list_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE_FOLDERS),
+        *(_list_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE_FOLDER_NAMES),
     )
     return [
         problem

@@ -27,16 +27,16 @@ from resume_hooks.system.plugin_files import (
 )
 from resume_hooks.system.text import format_count
 
-OWN_FILES = (
+OWN_FILE_NAMES = (
     "links.jsonl", "settings.json", "stats.json", "audit.json", "vault-told", "log/errors.log", "log/errors.log.1",
     "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
 INDEX_FOLDER_NAME = "index"
 """The name of the folder that contains the index.
 
-A purge removes the index, OWN_FILES, notes, the plugin's files and empty folders. A purge keeps
-originals: deleted sessions in the trash, archived sessions in the vault, and backups of rewritten
-files.
+A purge removes the index, OWN_FILE_NAMES, notes, the plugin's files and empty folders. A purge
+keeps originals: deleted sessions in the trash, archived sessions in the vault, and backups of
+rewritten files.
 """
 
 NOTE_PREFIXES = (
@@ -46,7 +46,7 @@ NOTE_PREFIXES = (
 )  # fmt: skip
 """Prefixes of the names of notes in the folder ``pending``."""
 
-ORIGINAL_FOLDERS = {
+ORIGINALS_FOLDER_DESCRIPTIONS = {
     "vault": "archived copies; some are the only copy of a session",
     "trash": "deleted sessions",
     "backups": "backups of rewritten files",
@@ -57,7 +57,7 @@ ORIGINAL_FOLDERS = {
 The folder of links is removed if each file that it links to also has another name.
 """
 
-NOTE_FOLDERS = ("pending", "log", "making", "one-maker")
+NOTE_FOLDER_NAMES = ("pending", "log", "making", "one-maker")
 """Folders in the state folder that contain only this plugin's notes.
 
 A purge removes them when they are empty.
@@ -120,7 +120,7 @@ def list_remaining_paths(state: str, removed_paths: Collection[str]) -> list[str
 
     def is_remaining(path: str) -> bool:
         return (
-            os.path.basename(path) not in NOTE_FOLDERS
+            os.path.basename(path) not in NOTE_FOLDER_NAMES
             or not os.path.isdir(path)
             or bool(list_other_paths(path))
         )
@@ -148,7 +148,7 @@ def _list_remaining_own_files(
             *(
                 _describe_original(path)
                 for path in remaining
-                if os.path.basename(path) in ORIGINAL_FOLDERS
+                if os.path.basename(path) in ORIGINALS_FOLDER_DESCRIPTIONS
             ),
         ]
     return [_describe_original(path) for path in remaining]
@@ -157,7 +157,7 @@ def _list_remaining_own_files(
 def _describe_original(path: str) -> RemainingFile:
     return RemainingFile(
         path,
-        ORIGINAL_FOLDERS.get(os.path.basename(path), "not removed by a purge"),
+        ORIGINALS_FOLDER_DESCRIPTIONS.get(os.path.basename(path), "not removed by a purge"),
         _format_removal_command(path),
     )
 
@@ -242,12 +242,14 @@ def list_paths_to_purge(state: str) -> list[str]:
         raise WriteFailed(
             f"{state} is a symbolic link and was not removed", "Remove its target by hand."
         )
-    links = [path for name in NOTE_FOLDERS if os.path.islink(path := os.path.join(state, name))]
+    links = [
+        path for name in NOTE_FOLDER_NAMES if os.path.islink(path := os.path.join(state, name))
+    ]
     if links:
         raise WriteFailed(f"{links[0]} is a symbolic link and was not removed", "Remove it.")
     pending = os.path.join(glob.escape(state), "pending")
     paths = []
-    for name in OWN_FILES:
+    for name in OWN_FILE_NAMES:
         path = os.path.join(state, name)
         if os.path.lexists(path):
             paths.append(path)
@@ -281,6 +283,6 @@ def remove_paths(state: str, paths: list[str]) -> None:
                 removal.remove_if_possible(path, state)
             elif os.path.lexists(path):
                 removal.remove_permanently(path, state)
-        for folder in (*(os.path.join(state, name) for name in NOTE_FOLDERS), state):
+        for folder in (*(os.path.join(state, name) for name in NOTE_FOLDER_NAMES), state):
             if os.path.isdir(folder) and not os.listdir(folder):
                 removal.remove_empty_folder(folder, os.path.dirname(state), follow_root=True)

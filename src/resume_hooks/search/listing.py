@@ -184,7 +184,7 @@ class SessionLister:
         self._lineage_finder = LineageFinder(where)
         self._clients = Clients(where)
         self._retention_days = read_retention_days(cwd, where)
-        self._window = settings.read_number("context_window", where)
+        self._window = settings.read_number_setting("context_window", where)
         self._configured_windows: dict[tuple[str, str, int], int] = {}
 
     @functools.cached_property

@@ -65,7 +65,9 @@ def session_window(session_id: str, where: Where) -> int:
 
     Return 0 if the window is unknown.
     """
-    return settings.read_number("context_window", where) or measured_window(session_id, where)
+    return settings.read_number_setting("context_window", where) or measured_window(
+        session_id, where
+    )
 
 
 def window_limit(ends: HeadTail, window: int, where: Where) -> int:

@@ -128,9 +128,9 @@ class GitView:
     ) -> None:
         self._close()
 
-    def start_git(self, *words: str) -> subprocess.Popen[bytes]:
+    def start_git(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start ``git`` with these arguments. The process is ended when the context is left."""
-        return self._start_git_process([*self._options, *words], self._environment)
+        return self._start_git_process([*self._options, *arguments], self._environment)
 
     def read_output(
         self, run: subprocess.Popen[bytes], deadline: float, data: bytes = b""
@@ -305,10 +305,10 @@ class GitView:
         return environment
 
     def _start_git_process(
-        self, words: list[str], environment: Mapping[str, str]
+        self, arguments: list[str], environment: Mapping[str, str]
     ) -> subprocess.Popen[bytes]:
         run = programs.start_program(
-            ["git", *words],
+            ["git", *arguments],
             self._where.environ,
             environ=environment,
             stdin=subprocess.PIPE,

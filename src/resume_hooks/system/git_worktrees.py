@@ -293,46 +293,48 @@ def repository_root(folder: str) -> str:
     return folder
 
 
-def _git_folder_of_worktree(git: str) -> str:
+def _git_folder_of_worktree(git_path: str) -> str:
     """Return a worktree's own git folder, given the path of its ``.git``.
 
     In a linked worktree, ``.git`` is a file that names the git folder.
     """
-    if os.path.isdir(git):
-        return git
-    line = _read_first_line(git)
+    if os.path.isdir(git_path):
+        return git_path
+    line = _read_first_line(git_path)
     if not line.startswith(_GIT_FOLDER_LINK_PREFIX):
-        return git
-    return os.path.join(os.path.dirname(git), line.removeprefix(_GIT_FOLDER_LINK_PREFIX).strip())
+        return git_path
+    return os.path.join(
+        os.path.dirname(git_path), line.removeprefix(_GIT_FOLDER_LINK_PREFIX).strip()
+    )
 
 
-def _read_common_folder(git: str) -> str:
+def _read_common_folder(git_path: str) -> str:
     """Return the git folder that all worktrees share, given the path of a worktree's ``.git``.
 
     In a linked worktree, the worktree's own git folder names the shared git folder.
     """
-    own = _git_folder_of_worktree(git)
-    if own == git:
+    own = _git_folder_of_worktree(git_path)
+    if own == git_path:
         return own
     return os.path.normpath(os.path.join(own, _read_first_line(os.path.join(own, "commondir"))))
 
 
-def _yield_main_worktree(common: str) -> Iterator[str]:
+def _yield_main_worktree(common_folder: str) -> Iterator[str]:
     """Yield the main worktree of a git folder, if there is one.
 
     Nothing is yielded for bare repositories and submodules.
     """
-    parent = os.path.dirname(common)
+    parent = os.path.dirname(common_folder)
     git_path = os.path.join(parent, ".git")
-    if git_path == common or (
+    if git_path == common_folder or (
         os.path.isfile(git_path)
-        and canonical_path(_read_common_folder(git_path)) == canonical_path(common)
+        and canonical_path(_read_common_folder(git_path)) == canonical_path(common_folder)
     ):
         yield canonical_path(parent)
 
 
-def _yield_linked_worktrees(common: str) -> Iterator[str]:
-    linked = os.path.join(common, "worktrees")
+def _yield_linked_worktrees(common_folder: str) -> Iterator[str]:
+    linked = os.path.join(common_folder, "worktrees")
     try:
         names = sorted(os.listdir(linked))
     except (OSError, ValueError):

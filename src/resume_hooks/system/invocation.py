@@ -26,21 +26,21 @@ _OUR_COMMAND_PATTERN = re.compile(
 name does not start a command."""
 
 
-def shell_command(words: str) -> str:
-    """Return the shell command that runs resume-hooks with the arguments ``words``.
+def shell_command(arguments: str) -> str:
+    """Return the shell command that runs resume-hooks with the arguments ``arguments``.
 
     Without the pip package, ``resume-hooks`` is not on PATH, so the command contains the path of
     the launcher. In the shell of Claude Code's model, ``resume-hooks`` is a function (see
     hooks/session-start), and the plugin permits the model to call it.
     """
     if not is_model_shell():
-        return _launcher_command(words)
+        return _launcher_command(arguments)
     if _CODEX_VARIABLE in os.environ:
-        return lasting_shell_command(words)
-    return f"resume-hooks {words}"
+        return lasting_shell_command(arguments)
+    return f"resume-hooks {arguments}"
 
 
-def lasting_shell_command(words: str) -> str:
+def lasting_shell_command(arguments: str) -> str:
     """Return a shell command that still works after an update of the plugin.
 
     Codex's model may read a text that contains the command later. Because an update removes the
@@ -49,8 +49,8 @@ def lasting_shell_command(words: str) -> str:
     versions = os.path.dirname(_PLUGIN_FOLDER)
     is_copy = versions.split(os.sep)[-4:-2] == ["plugins", "cache"]
     if not is_copy or not _needs_launcher():
-        return _launcher_command(words)
-    return f"sh {shlex.quote(versions)}/*/{_LAUNCHER_PATH} {words}"
+        return _launcher_command(arguments)
+    return f"sh {shlex.quote(versions)}/*/{_LAUNCHER_PATH} {arguments}"
 
 
 def format_remedy(remedy: str) -> str:
@@ -63,10 +63,10 @@ def is_model_shell() -> bool:
     return ("CLAUDECODE" in os.environ or _CODEX_VARIABLE in os.environ) and not sys.stdout.isatty()
 
 
-def _launcher_command(words: str) -> str:
+def _launcher_command(arguments: str) -> str:
     if _needs_launcher():
-        return f"sh {shlex.quote(os.path.join(_PLUGIN_FOLDER, _LAUNCHER_PATH))} {words}"
-    return f"resume-hooks {words}"
+        return f"sh {shlex.quote(os.path.join(_PLUGIN_FOLDER, _LAUNCHER_PATH))} {arguments}"
+    return f"resume-hooks {arguments}"
 
 
 def _needs_launcher() -> bool:

@@ -70,15 +70,15 @@ def device_path(tty: str) -> str | None:
     return None
 
 
-def _linux_device_path(number: int) -> str | None:
+def _linux_device_path(device_number: int) -> str | None:
     """Return the path of the device with this number on Linux, or None.
 
     In the number, the lower 8 bits and the upper 12 bits are the minor number, and the 12 bits
     between them are the major number.
     """
-    if number <= 0:
+    if device_number <= 0:
         return None
-    major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
+    major, minor = device_number >> 8 & 0xFFF, device_number & 0xFF | device_number >> 12 & 0xFFF00
     if major in PTY_MAJOR_NUMBERS:
         return f"/dev/pts/{minor + (major - PTY_MAJOR_NUMBERS[0]) * 256}"
     try:
@@ -172,7 +172,7 @@ def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
     # load-buffer succeeds even if no terminal is attached or if the terminal has no clipboard.
     client = _run_tmux(["display-message", "-p", "#{client_name}"], env, deadline)
     capabilities = _run_tmux(["show-messages", "-T"], env, deadline)
-    if client and capabilities and _has_clipboard(client.strip(), capabilities):
+    if client and capabilities and _terminal_has_clipboard(client.strip(), capabilities):
         return "tmux"
     return ONLY_IN_TMUX_NOTE
 
@@ -189,16 +189,16 @@ def is_attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None
     return answer.startswith("SSH_CONNECTION=")
 
 
-def _has_clipboard(client: str, capabilities: str) -> bool:
-    """Check whether tmux lists the capability Ms for the terminal of ``client``.
+def _terminal_has_clipboard(client_name: str, capability_list: str) -> bool:
+    """Check whether tmux lists the capability Ms for the terminal of ``client_name``.
 
     A terminal with this capability has a clipboard that tmux can set. The list has a heading for
     each terminal.
     """
     is_client = False
-    for line in capabilities.split("\n"):
+    for line in capability_list.split("\n"):
         if line.startswith("Terminal "):
-            is_client = f" for {client}," in line
+            is_client = f" for {client_name}," in line
         elif is_client and " Ms: " in line:
             return "[missing]" not in line
     return False

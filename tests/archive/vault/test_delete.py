@@ -18,7 +18,7 @@ from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import (
     AmbiguousLocator,
-    PlaceTaken,
+    PathTaken,
     SessionNotFound,
     SessionOpen,
     UsageError,
@@ -315,7 +315,7 @@ def test_a_restore_never_overwrites_a_session(config_home: ConfigHome) -> None:
     entry = delete_session(session, config_home)
     write_session(config_home.project(), SESSION, conversation(1), mtime=FIVE_DAYS_AGO)
     before = client_files_with_times(config_home)
-    with pytest.raises(PlaceTaken):
+    with pytest.raises(PathTaken):
         restoring.plan_restore(entry, config_home.where)
     assert client_files_with_times(config_home) == before
     assert trash.list_deleted(config_home.where) == [entry]
@@ -351,7 +351,7 @@ def test_a_restore_adds_missing_files_to_an_existing_folder(config_home: ConfigH
     entry = delete_session(session, config_home)
     own.mkdir(parents=True)
     (own / "toolu_1.txt").write_bytes(b"other")
-    with pytest.raises(PlaceTaken, match="toolu_1"):
+    with pytest.raises(PathTaken, match="toolu_1"):
         restoring.plan_restore(entry, config_home.where)
 
 
@@ -375,7 +375,7 @@ def test_a_restore_refuses_symbolic_links_in_the_path(
         folder.rmdir()
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(away)
-    with pytest.raises(PlaceTaken):
+    with pytest.raises(PathTaken):
         restoring.plan_restore(entry, config_home.where)
     assert os.listdir(away) == []
 
@@ -580,7 +580,7 @@ def test_a_killed_delete_is_restored_after_its_session_was_recreated(
         )
     (first,) = trash.list_deleted(config_home.where)
     anew = recreate_session(config_home)
-    with pytest.raises(PlaceTaken) as told:
+    with pytest.raises(PathTaken) as told:
         restore_deleted(config_home)
     assert f"delete {anew}, then: resume-hooks restore {first.locator}" in told.value.remedy
     delete_session(locate.session_file(anew), config_home)

@@ -19,7 +19,7 @@ from resume_hooks.archive.vault.locate_archived import (
 )
 from resume_hooks.errors import (
     AmbiguousLocator,
-    PlaceTaken,
+    PathTaken,
     SessionNotFound,
     UsageError,
     WriteFailed,
@@ -187,12 +187,12 @@ def test_a_restore_does_not_overwrite_a_different_file(config_home: ConfigHome) 
     for folder, _, _ in os.walk(config_home.project() / SESSION, topdown=False):
         os.rmdir(folder)
     (config_home.project() / SESSION).symlink_to("/tmp")
-    with pytest.raises(PlaceTaken, match="symbolic link"):
+    with pytest.raises(PathTaken, match="symbolic link"):
         restore_archived(config_home)
     (config_home.project() / SESSION).unlink()
     (config_home.config / "file-history" / SESSION).rmdir()
     (config_home.config / "file-history" / SESSION).symlink_to("/tmp")
-    with pytest.raises(PlaceTaken, match="symbolic link"):
+    with pytest.raises(PathTaken, match="symbolic link"):
         restore_archived(config_home)
 
 

@@ -25,7 +25,7 @@ from resume_hooks.archive.vault.packs import split_lines
 from resume_hooks.clock import DAY
 from resume_hooks.errors import (
     CheckFailed,
-    PlaceTaken,
+    PathTaken,
     SessionNotFound,
     WriteFailed,
 )
@@ -108,7 +108,7 @@ def plan_restore(archived: ArchivedSession, where: Where) -> RestorePlan:
     """Plan how to restore an archived session.
 
     No files are written, except for unpacked copies. Raises SessionNotFound and WriteFailed if the
-    archived files cannot be read. Raises PlaceTaken if the project folder is a link or not a
+    archived files cannot be read. Raises PathTaken if the project folder is a link or not a
     folder, or if a deleted session's path is taken by another file.
     """
     if not archived.deleted_at:
@@ -272,7 +272,7 @@ def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
     A deleted session is then removed from the trash, unless a file could not be restored because
     its path was taken by another file.
 
-    Raises WriteFailed if a file cannot be written, and PlaceTaken if its path has been taken since
+    Raises WriteFailed if a file cannot be written, and PathTaken if its path has been taken since
     the plan was made. The files that were already restored are kept, and the command can be
     repeated. Raises SessionNotFound if another command has removed the session from the trash.
     """
@@ -306,7 +306,7 @@ def restore_files_with_id(entry: ArchivedSession, where: Where) -> None:
 
     These are the file backups and tasks, which are stored under the session's id. They must be
     restored before the entry is removed from the trash. Existing files are kept. Raises
-    SessionNotFound if the entry cannot be read, WriteFailed and PlaceTaken.
+    SessionNotFound if the entry cannot be read, WriteFailed and PathTaken.
     """
     if find_session(entry.session_id, where) is not None:
         path = path_in_config_home(entry.place, where)
@@ -353,7 +353,7 @@ def _restore_planned_files(plan: RestorePlan, where: Where) -> RestorePlan:
 def _restore_file(file: RestoredFile, plan: RestorePlan, oldest_time: float, where: Where) -> None:
     """Write one file to its target path. Its time will not be earlier than ``oldest_time``.
 
-    Raises OSError, CheckFailed and PlaceTaken.
+    Raises OSError, CheckFailed and PathTaken.
     """
     folder = os.path.dirname(file.target_path)
     oldest_ns = int(oldest_time * 1e9)
@@ -449,7 +449,7 @@ def _select_files(
 ) -> tuple[list[RestoredFile], list[str]]:
     """Return the files to restore, and a sentence for each existing file that differs.
 
-    For a deleted session, raises PlaceTaken if a different file exists at the path of a file in the
+    For a deleted session, raises PathTaken if a different file exists at the path of a file in the
     project folder.
     """
     files, differences = [], []
@@ -481,7 +481,7 @@ def _select_files(
 
 
 def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
-    """Raise PlaceTaken if the file at the target path of ``file`` has a different content.
+    """Raise PathTaken if the file at the target path of ``file`` has a different content.
 
     After a killed deletion, the client may have appended to that file. This is not an error.
     """
@@ -494,7 +494,7 @@ def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
             instruction = "First: resume-hooks delete"
         else:
             instruction = "First move that away:"
-        raise PlaceTaken(
+        raise PathTaken(
             f"{file.target_path} exists again, and differs",
             f"{instruction} {shlex.quote(file.target_path)}, then: resume-hooks restore {entry.locator}",
         )
@@ -523,9 +523,9 @@ def _build_target_path(
 
 
 def _require_real_folder(folder: str, top: str) -> None:
-    """Raise PlaceTaken if ``folder`` or a parent of it, up to ``top``, is a link or not a folder."""
+    """Raise PathTaken if ``folder`` or a parent of it, up to ``top``, is a link or not a folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
-        raise PlaceTaken(
+        raise PathTaken(
             f"{folder} is a symbolic link, or not a folder", "Move it away, then try again."
         )
     if folder != top:

@@ -167,7 +167,7 @@ _JSON_DECODER = json.JSONDecoder()
 def records_inside_line(line: Line) -> list[Line]:
     """Return the complete records of a conversation inside a line that is not itself a record."""
     lines: list[Line] = []
-    for start, end in _find_objects(line):
+    for start, end in _find_json_objects(line):
         inner_line = Line(line.number, line.offset + start, line.raw[start:end])
         record = records.parse_record(inner_line.raw)
         if (
@@ -179,7 +179,7 @@ def records_inside_line(line: Line) -> list[Line]:
     return lines
 
 
-def _find_objects(line: Line) -> Iterator[tuple[int, int]]:
+def _find_json_objects(line: Line) -> Iterator[tuple[int, int]]:
     """Yield the start and the end, in bytes, of each complete JSON object inside a line."""
     # Latin-1 has one character for each byte, so positions in the text are positions in the line.
     text = line.raw.decode("latin-1")
@@ -197,7 +197,7 @@ def _find_objects(line: Line) -> Iterator[tuple[int, int]]:
 def _count_fragment_bytes(line: Line) -> int:
     """Count the bytes of a line outside complete JSON objects, without NULs and white space."""
     size, position = 0, 0
-    for start, end in _find_objects(line):
+    for start, end in _find_json_objects(line):
         size += len(line.raw[position:start].strip(_BLANK_BYTES))
         position = end
     return size + len(line.raw[position:].strip(_BLANK_BYTES))

@@ -262,30 +262,34 @@ class _CallsAndResults:
             elif node.message_id != caller.message_id or not node.message_id:
                 self.late_calls[call] = self.open_calls.pop(call)
 
-    def register_call(self, node: Node, call: str) -> Iterator[Defect]:
-        if call in self.open_calls or call in self.late_calls or call in self.answered_calls:
-            self.repeated_calls.add(call)
-            yield REPEATED_CALL_DEFECT.defect_in_node(node, f"The call {call} was made before")
+    def register_call(self, node: Node, call_id: str) -> Iterator[Defect]:
+        if (
+            call_id in self.open_calls
+            or call_id in self.late_calls
+            or call_id in self.answered_calls
+        ):
+            self.repeated_calls.add(call_id)
+            yield REPEATED_CALL_DEFECT.defect_in_node(node, f"The call {call_id} was made before")
         else:
-            self.open_calls[call] = node
+            self.open_calls[call_id] = node
 
-    def register_result(self, node: Node, call: str) -> Iterator[Defect]:
-        if self.open_calls.pop(call, None) is not None:
-            self.answered_calls.add(call)
-        elif self.late_calls.pop(call, None) is not None:
-            self.answered_calls.add(call)
+    def register_result(self, node: Node, call_id: str) -> Iterator[Defect]:
+        if self.open_calls.pop(call_id, None) is not None:
+            self.answered_calls.add(call_id)
+        elif self.late_calls.pop(call_id, None) is not None:
+            self.answered_calls.add(call_id)
             yield LATE_RESULT_DEFECT.defect_in_node(
-                node, f"The result of {call} comes after a later answer"
+                node, f"The result of {call_id} comes after a later answer"
             )
-        elif call in self.repeated_calls:
+        elif call_id in self.repeated_calls:
             # This is the result of a repeated call. Clients omit it together with the call.
-            self.repeated_calls.discard(call)
-        elif call in self.answered_calls:
+            self.repeated_calls.discard(call_id)
+        elif call_id in self.answered_calls:
             yield REPEATED_RESULT_DEFECT.defect_in_node(
-                node, f"The call {call} was answered before"
+                node, f"The call {call_id} was answered before"
             )
         else:
-            yield ORPHAN_RESULT_DEFECT.defect_in_node(node, f"There is no call {call}")
+            yield ORPHAN_RESULT_DEFECT.defect_in_node(node, f"There is no call {call_id}")
 
     def report_unanswered_calls(self) -> Iterator[Defect]:
         for call, node in {**self.late_calls, **self.open_calls}.items():

@@ -41,14 +41,14 @@ class ReferencedFiles:
         self.outputs: dict[str, int] = {}
         self.backups: dict[str, int] = {}
 
-    def add_outputs(self, record: Record, number: int) -> None:
+    def add_outputs(self, record: Record, line_number: int) -> None:
         """Remember the saved outputs that a record's tool results name."""
         for block in records.list_blocks(record):
             for block_part in records.result_blocks(block):
                 for path in _SAVED_OUTPUT_PATH_PATTERN.findall(get_string(block_part, "text")):
-                    self.outputs.setdefault(path.strip(), number)
+                    self.outputs.setdefault(path.strip(), line_number)
 
-    def add_backups(self, record: Record, number: int) -> None:
+    def add_backups(self, record: Record, line_number: int) -> None:
         """Remember the backups that a file-history record names, in either of its two forms."""
         tracked_backups = records.get_mapping(
             records.get_mapping(record, "snapshot"), "trackedFileBackups"
@@ -60,7 +60,7 @@ class ReferencedFiles:
             else:
                 name = ""
             if name and name == os.path.basename(name):
-                self.backups.setdefault(name, number)
+                self.backups.setdefault(name, line_number)
 
 
 def defects_of_sidecars(
@@ -89,7 +89,7 @@ MAX_ORIGIN_FILES = 200
 """The maximum number of files that are looked for. A session that names more files is probably
 forged."""
 
-_IDENTIFYING_FIELDS = (*TRIM_FIELD_NAMES, "type", "uuid")
+_IDENTIFYING_FIELD_NAMES = (*TRIM_FIELD_NAMES, "type", "uuid")
 """The fields of a trimmed record that identify its original."""
 
 
@@ -102,13 +102,15 @@ class TrimmedRecords:
     def __init__(self) -> None:
         self.by_origin: dict[tuple[str, str], list[tuple[int, Record]]] = {}
 
-    def add_record(self, record: Record, number: int) -> None:
+    def add_record(self, record: Record, line_number: int) -> None:
         """Remember a record if it is trimmed and names its original."""
         origin = read_origin(record) if is_marked_as_trimmed(record) else None
         if origin is not None:
-            identifying_fields = {key: record[key] for key in _IDENTIFYING_FIELDS if key in record}
+            identifying_fields = {
+                key: record[key] for key in _IDENTIFYING_FIELD_NAMES if key in record
+            }
             self.by_origin.setdefault((origin.session_id, origin.file), []).append(
-                (number, identifying_fields)
+                (line_number, identifying_fields)
             )
 
 

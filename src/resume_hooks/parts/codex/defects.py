@@ -63,7 +63,10 @@ FOREIGN_ID_DEFECT = DefectKind(
     "session-id-foreign", "note", "Codex uses the id in the file's name."
 )
 ENCRYPTED_SUMMARY_DEFECT = DefectKind(
-    "summary-encrypted", "note", "Only the model's provider can read the summary.", is_repairable=False
+    "summary-encrypted",
+    "note",
+    "Only the model's provider can read the summary.",
+    is_repairable=False,
 )
 
 _CONTENT_LOSS_DEFECTS = frozenset(

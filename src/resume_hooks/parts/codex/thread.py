@@ -412,7 +412,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         ThreadHistory(session.original_path),
         _ItemMetadataReader(),
         GoalTracker(),
-        settings.read_number("context_window"),
+        settings.read_number_setting("context_window"),
     )
     # These lines describe the environment to the model: the last complete description with its
     # later changes, the context of the last turn, and the most recent settings of the thread.

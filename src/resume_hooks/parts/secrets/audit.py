@@ -329,24 +329,26 @@ def _measure_locations(locations: Iterable[Location]) -> dict[Location, int]:
     return bytes_by_location
 
 
-def _build_leaks(place: Location, scan: FileScan) -> Iterator[Leak]:
+def _build_leaks(location: Location, scan: FileScan) -> Iterator[Leak]:
     file_time = clock.timestamp_from_epoch(scan.mtime_ns / 1e9)
     for finding in scan.found_secrets:
         reference = ""
-        is_transcript = place.kind == TRANSCRIPT and session_id_from_path(place.path)
+        is_transcript = location.kind == TRANSCRIPT and session_id_from_path(location.path)
         if is_transcript or (
-            place.kind == VAULT_COPY
-            and finding.part_path.endswith(f"/{place.session_id}{TRANSCRIPT_SUFFIX}")
+            location.kind == VAULT_COPY
+            and finding.part_path.endswith(f"/{location.session_id}{TRANSCRIPT_SUFFIX}")
         ):
-            reference = f"{place.session_id}:{finding.line_number}"
-        elif place.kind == SUBAGENT and place.session_id:
-            reference = f"{place.session_id}/{subagent_name(place.path)}:{finding.line_number}"
+            reference = f"{location.session_id}:{finding.line_number}"
+        elif location.kind == SUBAGENT and location.session_id:
+            reference = (
+                f"{location.session_id}/{subagent_name(location.path)}:{finding.line_number}"
+            )
         is_folder = finding.part_path == FOLDER_NAME_PART
         if finding.part_path and not is_folder:
-            file = os.path.join(place.path, finding.part_path)
+            file = os.path.join(location.path, finding.part_path)
         else:
-            file = place.path
-        location = (
+            file = location.path
+        position_and_record = (
             finding.line_number,
             finding.offset,
             finding.length,
@@ -355,9 +357,9 @@ def _build_leaks(place: Location, scan: FileScan) -> Iterator[Leak]:
         )
         yield Leak(
             finding.kind,
-            FOLDER_NAME_PART if is_folder else place.kind,
-            place.session_id,
+            FOLDER_NAME_PART if is_folder else location.kind,
+            location.session_id,
             reference,
             file,
-            *location,
+            *position_and_record,
         )

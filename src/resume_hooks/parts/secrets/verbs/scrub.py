@@ -193,13 +193,13 @@ def _print_findings(
         "receipt": child_receipt,
     }
 
-    def format_text() -> str:
+    def format_secret_list() -> str:
         receipt = f"\n\n{receipt_text(child_receipt)}" if child_receipt else ""
         return f"{_format_findings(scrub_findings)}{receipt}" + (
             "" if was_written else "\n\nNothing was written."
         )
 
-    options.print_answer(data, format_text, warnings)
+    options.print_answer(data, format_secret_list, warnings)
 
 
 def _format_findings(scrub_findings: ScrubFindings) -> str:
