@@ -200,7 +200,7 @@ def rename_session(options: RenameOptions) -> None:
         "written": is_written,
     }
 
-    def format_change() -> str:
+    def format_label_change() -> str:
         if not change.records:
             return f"The session's {label} is {change.new_label or 'none'} already. Nothing was written."
         facts = [
@@ -210,4 +210,4 @@ def rename_session(options: RenameOptions) -> None:
         facts += [("id", change.session.session_id), ("file", change.session.path)]
         return facts_table(facts) + ("" if is_written else "\n\nNothing was written.")
 
-    options.print_answer(data, format_change, change.warnings)
+    options.print_answer(data, format_label_change, change.warnings)

@@ -66,7 +66,7 @@ def resume_session(options: ResumeOptions) -> None:
                 "--all only works on a terminal, with the list of sessions",
                 "Name a session, or leave --all out.",
             )
-        _print_comparison(strategy, options)
+        _print_comparison_or_continue(strategy, options)
         return
     session_by_name = _import_session_page(options) or _find_session_by_name(options.locator)
     if session_by_name:
@@ -173,11 +173,11 @@ def _import_session_page(options: ResumeOptions) -> SessionFile | None:
     return session_file(receipt.file or receipt.parent_file)
 
 
-def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
+def _print_comparison_or_continue(strategy: str | None, options: ResumeOptions) -> None:
     """Print a comparison of the ways to continue a session, for a shell without a terminal.
 
-    The last line is the command that starts the client. If ``strategy`` or an option asks for it,
-    continue the session instead.
+    The last line is the command that starts the client. If ``strategy``, ``--print`` or ``--copy``
+    was given, continue the session instead.
     """
     if options.locator == EMPTY_OPTION_VALUE:
         session = _find_session_by_name(EMPTY_OPTION_VALUE) or locate_session(

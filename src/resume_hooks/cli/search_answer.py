@@ -40,7 +40,7 @@ def print_search_result(
         max_characters = max(1, max_chars - 1)  # The limit includes the line feed at the end.
     command = _make_command_without_limits(arguments)
 
-    def format_result() -> str:
+    def format_search_result() -> str:
         return result_text(
             result,
             max_characters,
@@ -53,7 +53,7 @@ def print_search_result(
     print_answer(
         "search",
         _make_json_data(result, scope),
-        format_result,
+        format_search_result,
         as_json=as_json,
         warnings=result.notes,
     )

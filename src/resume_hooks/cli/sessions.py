@@ -23,7 +23,7 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
 
-ROW_COLUMNS_IN_PIPE = 200  # the width of a row in columns if the output is not a terminal
+DEFAULT_ROW_COLUMNS = 200  # the width of a row in columns if the output is not a terminal
 # the minimum width of a title in columns, if the row has remarks after its title
 MIN_TITLE_COLUMNS = 24
 UNKNOWN_VALUE = "-"
@@ -104,7 +104,7 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
     for row in page.rows:
         remarks.append(_format_remarks(row, folder, with_expiry=options.expiring))
     lines = _sessions_table(
-        rows_of_cells, remarks, shutil.get_terminal_size((ROW_COLUMNS_IN_PIPE, 0)).columns
+        rows_of_cells, remarks, shutil.get_terminal_size((DEFAULT_ROW_COLUMNS, 0)).columns
     )
     if page.has_more:
         next_page_lines = [

@@ -216,7 +216,7 @@ class FakeContentSearch(ContentSearch):
         super().__init__("/home/me/proj", Where({}), on_answer)
         self._find_hits = find_hits
 
-    def _open_index_and_serve(self) -> None:
+    def _open_index_and_answer(self) -> None:
         while (asked := self._wait_for_next_request()) is not None:
             self._on_answer(SearchAnswer(asked, self._find_hits(asked.text), 7))
 

@@ -111,7 +111,7 @@ class ContentSearch:
         """Whether the thread has ended, because the user left the picker or the index can't be
         used."""
         self.thread = threading.Thread(
-            target=self._serve_and_report_end, name="resume-hooks-contents", daemon=True
+            target=self._serve_requests_until_stopped, name="resume-hooks-contents", daemon=True
         )
 
     def start(self) -> None:
@@ -133,14 +133,14 @@ class ContentSearch:
         if self.thread.is_alive():
             self.thread.join(MAX_INDEX_CLOSING_SECONDS)
 
-    def _serve_and_report_end(self) -> None:
+    def _serve_requests_until_stopped(self) -> None:
         try:
-            self._open_index_and_serve()
+            self._open_index_and_answer()
         finally:
             self.has_ended = True
             self._on_answer(None)
 
-    def _open_index_and_serve(self) -> None:
+    def _open_index_and_answer(self) -> None:
         # Imported in this thread: the import takes 60 ms, and the first display must not wait for
         # it.
         from resume_hooks.search.index.connect import opened_index

@@ -166,7 +166,10 @@ def read_first_sessions(paths: Iterable[str], max_folders: int | None = None) ->
 
 
 class _CandidateRoot(NamedTuple):
-    """A folder to examine. ``has_old_worktree`` says whether git has recorded the old folder as its worktree."""
+    """A folder to examine.
+
+    ``has_old_worktree`` says whether git has recorded the old folder as a worktree of its repository.
+    """
 
     path: str
     has_old_worktree: bool

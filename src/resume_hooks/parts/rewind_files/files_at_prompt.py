@@ -146,9 +146,9 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
 def _find_unedited_state(
     history: FileHistory, nearest_states: list[FilesAtPrompt], prompt: Prompt
 ) -> FilesAtPrompt | None:
-    """Return the first state such that no tool wrote a file between this state and the prompt, or None.
+    """Return the first state that is separated from the prompt by no edit, or None.
 
-    The state is then also the state at the prompt.
+    This state is also the state at the prompt.
     """
     for state in nearest_states:
         start_line, end_line = sorted((state.line_number, prompt.line_number))

@@ -161,8 +161,7 @@ def _find_newest_run_name(folder: str) -> str:
 def _create_run_folder(parent: str, instant: str) -> str:
     """Create the folder of a run.
 
-    In the order of names the folder comes after the folders of all earlier runs, even if the clock
-    went back.
+    Its name sorts after the names of all earlier runs' folders, even if the clock went back.
     """
     for _ in range(MAX_RUNS_PER_INSTANT):
         runs = (
