@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.cli.info import session_facts_data
+from resume_hooks.cli.info import collect_session_facts
 from resume_hooks.derive import agents
 from resume_hooks.derive.compare import compare_strategies
 from resume_hooks.derive.trim.options import make_options
@@ -130,7 +130,7 @@ def measure_sizes(session: SessionFile, where: Where) -> SessionSizes | None:
         transcript = scan_transcript(session.path, observers=[pieces])
         if not any(node.is_in_conversation for node in transcript.chain):
             return None
-        info: ContextSize = session_facts_data(
+        info: ContextSize = collect_session_facts(
             Session.from_file(session, where), transcript, pieces
         )["context"]
         full = compare_strategies(session, where, clock.now()).context

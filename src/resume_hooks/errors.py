@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 
+ExitCode = int
+"""The exit code of a command. ``cli.main.run`` lists the exit codes."""
+
 
 class ResumeHooksError(Exception):
     """Base class of all failures that a user may see and that are not bugs.
@@ -13,7 +16,7 @@ class ResumeHooksError(Exception):
     """
 
     code = "failed"
-    exit_code = 1
+    exit_code: ExitCode = 1
 
     def __init_subclass__(cls, code: str = "") -> None:
         if code:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.info import session_facts_data
+from resume_hooks.cli.info import collect_session_facts
 from resume_hooks.hooks import context_notice
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.paths import Where
@@ -242,7 +242,7 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
         session = Session.from_file(session_file(path), Where())
         pieces = PieceCollector()
         transcript = scan_transcript(path, observers=[pieces])
-        info = session_facts_data(session, transcript, pieces)["context"]
+        info = collect_session_facts(session, transcript, pieces)["context"]
         found = [re.findall(r"(\d+) %", text)[:1] for text in (card, line)]
         return [*found, row.percent, info.percent, info.window]
 

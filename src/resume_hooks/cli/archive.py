@@ -28,7 +28,7 @@ from resume_hooks.cli.output import print_text, show_work_progress
 from resume_hooks.cli.show_archived import archived_session_text
 from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.derive.child.write_child import write_if_worthwhile
-from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
+from resume_hooks.errors import CheckFailed, ExitCode, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
@@ -51,7 +51,7 @@ _RESULT_DISPLAY_NAMES = {"kept": "archived"}
 """Names of results in the text output, where they differ from the names in the code and in JSON."""
 
 
-def archive_or_list_sessions(options: ArchiveOptions) -> int:
+def archive_or_list_sessions(options: ArchiveOptions) -> ExitCode:
     """Archive sessions, or list, verify or remove archived copies. Return the exit code."""
     options.refuse_combination(
         "must_verify", "must_list", "must_forget", "slim", remedy="Give only one of these options."
@@ -111,11 +111,13 @@ def _find_archived_sessions(options: ArchiveOptions) -> list[ArchivedSession]:
     return list_archived(where)
 
 
-def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
+def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) -> ExitCode:
     if options.dry_run:
         outcomes = archive_sessions.preview_archive(sessions, options.where)
         data = EMPTY_ARCHIVE_DATA | {"archived": outcomes}
-        options.print_answer(data, lambda: f"{_describe_counts(outcomes)}\n\nNothing was written.")
+        options.print_answer(
+            data, lambda: f"{_describe_outcome_counts(outcomes)}\n\nNothing was written."
+        )
         return 0
     with show_work_progress("Archiving", quiet=options.as_json) as advance:
         archived = archive_sessions.archive_sessions(sessions, options.where, advance)
@@ -145,7 +147,7 @@ def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) 
     return int(bool(failed_outcomes))
 
 
-def _archive_and_slim_session(session: SessionFile, options: ArchiveOptions) -> int:
+def _archive_and_slim_session(session: SessionFile, options: ArchiveOptions) -> ExitCode:
     """Archive a session, verify its archived copy, and then create a slim copy of the session.
 
     If one of the first two steps fails, no slim copy is created, because the slim copy refers to
@@ -220,10 +222,10 @@ def _describe_report(report: ArchiveReport) -> str:
             report.outcomes[0].result, report.outcomes[0].result
         )
         return f"{result_word}: {earlier_state_text}{archived_session_text(archived, Where())}\n   in {archived.folder}"
-    return _describe_counts(report.outcomes)
+    return _describe_outcome_counts(report.outcomes)
 
 
-def _describe_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
+def _describe_outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
     counts = {}
     for result in ("kept", "renewed", "unchanged"):
         counts[result] = sum(outcome.result == result for outcome in outcomes)
@@ -240,7 +242,9 @@ def _describe_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
     return f"{format_count(len(outcomes), 'session')}, {size_text_of_sessions}: {counts_text}"
 
 
-def _print_archived_sessions(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _print_archived_sessions(
+    sessions: Sequence[ArchivedSession], options: ArchiveOptions
+) -> ExitCode:
     warnings = [finding.message for finding in find_unreadable_folders(options.where)]
     removed_sessions = read_removed_sessions(options.where)
     data = EMPTY_ARCHIVE_DATA | {
@@ -271,7 +275,9 @@ def _print_archived_sessions(sessions: Sequence[ArchivedSession], options: Archi
     return 0
 
 
-def _verify_archived_sessions(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _verify_archived_sessions(
+    sessions: Sequence[ArchivedSession], options: ArchiveOptions
+) -> ExitCode:
     packed_sessions = []
     for session in trash.list_deleted(options.where):
         if session.transcript.where and not options.locators:
@@ -307,7 +313,9 @@ def _verify_archived_sessions(sessions: Sequence[ArchivedSession], options: Arch
     return int(bool(findings))
 
 
-def _remove_archived_copies(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _remove_archived_copies(
+    sessions: Sequence[ArchivedSession], options: ArchiveOptions
+) -> ExitCode:
     is_asking = options.must_ask("Forgetting")
     listing = "\n".join(archived_session_text(session, options.where) for session in sessions)
     if is_asking:

@@ -162,7 +162,7 @@ def start_or_print(start: ClientStart, mode: StartMode) -> None:
         replace_process_with_client(start)
 
 
-def copy_command(command: str) -> str:
+def copy_command_to_clipboard(command: str) -> str:
     """Copy a command to the clipboard. Return a text with the result and the command."""
     return f"{_copy_and_report(command)}\n{command}"
 

@@ -14,7 +14,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table, show_work_progress
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.upkeep import DoctorOptions
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import ExitCode, UsageError
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.search.index.connect import IndexStatus, index_status, opened_index
 from resume_hooks.sessions.lineage_block import format_bytes
@@ -25,7 +25,7 @@ from resume_hooks.system.text import format_count
 _LEVEL_LABELS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
 
-def diagnose_installation(options: DoctorOptions) -> int:
+def diagnose_installation(options: DoctorOptions) -> ExitCode:
     """Print the findings, the bug report, or the state of the index. Return 1 if a finding is a problem."""
     if options.output is not None and not options.bundle:
         raise UsageError("-o needs --bundle", "Add --bundle.")

@@ -11,7 +11,7 @@ import click
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.verbs.upkeep import FsckOptions
 from resume_hooks.derive.child.write_child import write_if_worthwhile
-from resume_hooks.errors import UsageError
+from resume_hooks.errors import ExitCode, UsageError
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
 from resume_hooks.maintenance.fsck.repair import plan_any_repair
@@ -25,7 +25,7 @@ MAX_SHOWN_FINDINGS = 3
 _SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def check_sessions(options: FsckOptions) -> int:
+def check_sessions(options: FsckOptions) -> ExitCode:
     """Check sessions, or write a repaired child. Return 1 if a check finds errors or warnings."""
     if options.everywhere and (options.locator or options.must_repair):
         raise UsageError(

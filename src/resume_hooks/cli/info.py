@@ -34,23 +34,25 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
 
-def print_info(options: InfoOptions) -> None:
+def print_session_info(options: InfoOptions) -> None:
     """Scan a session and print its facts: title, dates, size, tokens, turns and damage."""
     session = options.locate_session(allow_other_agents=True)
     piece_counts = PieceCollector()
     with show_scan_progress(session.path, quiet=options.as_json) as observers:
         transcript = scan_transcript(session.path, observers=[*observers, piece_counts])
-    data = session_facts_data(Session.from_file(session, options.where), transcript, piece_counts)
+    data = collect_session_facts(
+        Session.from_file(session, options.where), transcript, piece_counts
+    )
     data["longest_line"] = measure_longest_line(data["session_file"])
     limitation = row_of_agent(session.agent).loss_note
     notes = [
         *([limitation] if limitation else []),
         *list_part_notes(session.session_id, options.where),
     ]
-    options.print_answer(data, lambda: facts_table(_info_rows(data)), notes)
+    options.print_answer(data, lambda: facts_table(_make_info_rows(data)), notes)
 
 
-def session_facts_data(
+def collect_session_facts(
     session: Session, transcript: Transcript, pieces: PieceCollector
 ) -> dict[str, Any]:
     """Return a session's facts in the form that the JSON schema of ``info`` describes.
@@ -97,7 +99,7 @@ def session_facts_data(
     }
 
 
-def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
+def _make_info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextSize = data["context"]
     is_giant = data["agent"] == CLAUDE_NAME and (
         data["size"] >= MIN_GIANT_FILE_BYTES or data["longest_line"] >= MIN_GIANT_LINE_BYTES

@@ -24,6 +24,7 @@ from resume_hooks.cli.output import (
 from resume_hooks.cli.verb_table import VERB_ALIASES, VERBS, is_verb, load_command
 from resume_hooks.errors import (
     AmbiguousLocator,
+    ExitCode,
     Interrupted,
     OutputFailed,
     ResumeHooksError,
@@ -110,7 +111,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(exit_code)
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str]) -> ExitCode:
     """Run a command line and return its exit code.
 
     The exit codes are 0 (done), 1 (failed), 2 (wrong usage), 3 (a bug) and 130 (interrupted).
@@ -194,7 +195,7 @@ def _suggest_help(verb: str) -> str:
     return "resume-hooks --help"
 
 
-def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
+def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> ExitCode:
     if isinstance(error, AmbiguousLocator):
         candidates = error.candidates
     else:
@@ -218,7 +219,7 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     return error.exit_code
 
 
-def _report_unexpected_error(verb: str, error: Exception, as_json: bool) -> int:
+def _report_unexpected_error(verb: str, error: Exception, as_json: bool) -> ExitCode:
     """Report an unexpected exception and return its exit code.
 
     A disk error, such as a full disk, is reported as a failure. Every other exception is reported

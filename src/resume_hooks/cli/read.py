@@ -281,7 +281,10 @@ def _print_record_with_neighbours(
 
     If the record was trimmed, print its original instead.
     """
-    requested_record, record = original_record.requested_line, parse_entry(original_record.original)
+    requested_record, record = (
+        original_record.requested_line,
+        parse_record_line(original_record.original),
+    )
     session = SessionFile(
         requested_record.session_id,
         requested_record.file,
@@ -389,7 +392,7 @@ LOST_ORIGINAL_NOTICE = (
 
 def _print_record(original_record: OriginalRecord, options: ReadOptions) -> None:
     max_characters, first_character = options.max_chars, options.skip
-    record = parse_entry(original_record.original)
+    record = parse_record_line(original_record.original)
     rendering = render_line(record, original_record.original)
     text_length, end = (
         len(rendering.text),
@@ -420,7 +423,7 @@ def _print_record(original_record: OriginalRecord, options: ReadOptions) -> None
     )
 
 
-def parse_entry(entry: RecordLine) -> Record:
+def parse_record_line(entry: RecordLine) -> Record:
     """Return the record in a line of a transcript. Raise ResumeHooksError if the line contains no record."""
     record = entry.parse_record()
     if record is None:

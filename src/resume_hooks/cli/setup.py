@@ -16,7 +16,7 @@ from resume_hooks.archive.vault import permission
 from resume_hooks.cli.output import COMPLETION_VARIABLE, facts_table
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
-from resume_hooks.errors import ResumeHooksError, UsageError
+from resume_hooks.errors import ExitCode, ResumeHooksError, UsageError
 from resume_hooks.hooks.triggers import ROWS, find_trigger_name
 from resume_hooks.maintenance.uninstall import (
     REMOVE_MARKETPLACE_COMMAND,
@@ -140,7 +140,7 @@ def _list_vault_notes(where: Where) -> list[str]:
     ]
 
 
-def install_or_remove_plugin(options: InstallOptions) -> int:
+def install_or_remove_plugin(options: InstallOptions) -> ExitCode:
     """Register the plugin with the client, or remove the plugin, or print a script for completion.
 
     Return 1 if the client refused to remove the plugin, else 0.
@@ -257,7 +257,7 @@ def run_client_commands(commands: list[list[str]]) -> bool:
     return True
 
 
-def _remove_plugin(options: InstallOptions) -> int:
+def _remove_plugin(options: InstallOptions) -> ExitCode:
     """Remove the plugin and the files that the user asked to remove. Return 1 if the client refused."""
     where = options.where
     removed_paths = list_paths_to_purge(where.state) if options.purge else None

@@ -60,11 +60,11 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def running_search(home: ConfigHome) -> Iterator[SearchSession]:
     """Run a search of the messages in a home. End it after the ``with`` block."""
     talk = SearchSession(home)
-    talk.contents.start()
+    talk.contents.start_thread()
     try:
         yield talk
     finally:
-        talk.contents.stop()
+        talk.contents.end_thread()
         assert talk.ended.wait(20)
 
 
@@ -132,12 +132,12 @@ def test_stopping_ends_the_search_thread(home_with_messages: ConfigHome) -> None
     Queries after ``stop`` get no answer.
     """
     never = SearchSession(home_with_messages)
-    never.contents.stop()
+    never.contents.end_thread()
     with running_search(home_with_messages) as talk:
         talk.answer_to("linter")
     begun = time.monotonic()
     talk.contents.request_search(SearchRequest("pool", covers_all_projects=False))
-    talk.contents.stop()
+    talk.contents.end_thread()
     assert time.monotonic() - begun < 5
     assert talk.contents.has_ended
     assert len(talk.answers) == 1
@@ -147,7 +147,7 @@ def test_stopping_ends_an_index_update(home_with_messages: ConfigHome) -> None:
     """``stop`` ends the thread while it is updating the index, before all files are indexed."""
     talk = SearchSession(home_with_messages)
     talk.contents._is_stopped = True
-    talk.contents.start()
+    talk.contents.start_thread()
     assert talk.ended.wait(20)
     with opened_index(home_with_messages.where, max_seconds=-1) as index:
         assert index.db.execute("SELECT count(*) FROM files WHERE end > 0").fetchone()[0] < 3

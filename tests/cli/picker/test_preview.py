@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.cli.picker import chooser_threads as previews
-from resume_hooks.cli.picker.chooser_threads import READING_NOTICE, Previews
+from resume_hooks.cli.picker.chooser_threads import READING_NOTICE, PreviewReader
 from resume_hooks.hooks.session_list.preview import OUTLINE
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
@@ -31,7 +31,7 @@ def listed_session(config_home: ConfigHome) -> ListedSession:
     return found
 
 
-def wait_for_preview(made: Previews, kind: str, one: ListedSession) -> list[str]:
+def wait_for_preview(made: PreviewReader, kind: str, one: ListedSession) -> list[str]:
     """Wait for a preview and return its lines."""
     deadline = time.monotonic() + 20
     while (lines := made.find_preview_lines(kind, one)) == [READING_NOTICE]:
@@ -48,7 +48,7 @@ def test_a_preview_is_made_in_a_thread_and_cached(
     The file is read only once.
     """
     told = threading.Event()
-    made = Previews(config_home.where, told.set)
+    made = PreviewReader(config_home.where, told.set)
     assert made.find_preview_lines(OUTLINE, listed_session) == [READING_NOTICE]
     assert told.wait(20)
     lines = wait_for_preview(made, OUTLINE, listed_session)
@@ -67,7 +67,7 @@ def test_only_the_latest_preview_is_made(
         return [one.title]
 
     monkeypatch.setattr(previews, "make_preview", record_title)
-    made = Previews(config_home.where, lambda: None)
+    made = PreviewReader(config_home.where, lambda: None)
     for number in range(1, 50):
         made.find_preview_lines(OUTLINE, make_listed_session(number))
     assert wait_for_preview(made, OUTLINE, make_listed_session(49)) == ["Title 49"]
@@ -78,8 +78,10 @@ def test_an_exception_affects_only_one_preview(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a preview fails, it shows the error, and a new thread makes the next preview."""
-    made = Previews(config_home.where, lambda: None)
-    monkeypatch.setattr(threading, "excepthook", lambda told: made.record_failure(told.exc_value))
+    made = PreviewReader(config_home.where, lambda: None)
+    monkeypatch.setattr(
+        threading, "excepthook", lambda told: made.record_thread_failure(told.exc_value)
+    )
     monkeypatch.setattr(previews, "make_preview", lambda *_: 1 / 0)
     assert wait_for_preview(made, OUTLINE, make_listed_session(1)) == [
         "This can't be shown: ZeroDivisionError"

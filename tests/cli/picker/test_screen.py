@@ -52,7 +52,7 @@ def chooser_with_keys(
 
 def chosen_title(chooser: Chooser) -> str | None:
     """Run the chooser and return the title of the chosen session, or None."""
-    chosen = chooser.run()
+    chosen = chooser.run_until_closed()
     return chosen.title if chosen else None
 
 
@@ -151,7 +151,7 @@ def test_the_chooser_describes_its_list() -> None:
             pipe.send_text("\r")
 
         run_when(lambda: chooser.describe_list().endswith("3"), record_description)
-        chooser.run()
+        chooser.run_until_closed()
     assert told == ["Resume a session · /home/me/proj · 1 of 3", "GO TITLE 2"]
 
 
@@ -166,7 +166,7 @@ def test_leaving_does_not_wait_for_the_listing() -> None:
     with chooser_with_keys(list_forever) as (chooser, pipe):
         pipe.send_text("\x1b")
         since = time.monotonic()
-        assert chooser.run() is None
+        assert chooser.run_until_closed() is None
     assert time.monotonic() - since < 30
     never.set()
 
@@ -179,7 +179,7 @@ def test_an_exception_in_the_listing_closes_the_chooser() -> None:
         raise ZeroDivisionError
 
     with chooser_with_keys(list_and_fail) as (chooser, _pipe), pytest.raises(ZeroDivisionError):
-        chooser.run()
+        chooser.run_until_closed()
 
 
 def test_an_outdated_listing_adds_no_sessions() -> None:
@@ -336,7 +336,7 @@ def test_leaving_does_not_wait_for_a_search() -> None:
         run_when(lambda: chooser._content_search is not None and chooser._content_search.thread.is_alive(),
              lambda: pipe.send_text("\x1b"))  # fmt: skip
         since = time.monotonic()
-        assert chooser.run() is None
+        assert chooser.run_until_closed() is None
     assert time.monotonic() - since < 30
     never.set()
 

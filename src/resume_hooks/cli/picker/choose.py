@@ -11,7 +11,7 @@ import click
 
 from resume_hooks.cli import relocate
 from resume_hooks.cli.ask_question import AnswerChoice, ask_question, is_dumb_terminal
-from resume_hooks.cli.continue_ import copy_command
+from resume_hooks.cli.continue_ import copy_command_to_clipboard
 from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.cut_point import CutBeforeCompaction
 from resume_hooks.derive.verbs.caller import Caller
@@ -72,7 +72,7 @@ def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
             typed_text=view.typed_text,
             shows_all_projects=view.shows_all_projects,
         )
-        row = chooser.run()
+        row = chooser.run_until_closed()
         view = ListView(chooser.typed_text, chooser.shows_all_projects)
     if row is None:
         raise click.Abort
@@ -129,7 +129,7 @@ def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSes
 
 def _copy_resume_command(row: ListedSession, _message: str) -> str:
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
-    return copy_command(relocate.command_to_continue(session, row.folder, Where()))
+    return copy_command_to_clipboard(relocate.command_to_continue(session, row.folder, Where()))
 
 
 KEY_ACTIONS = {"c-y": _copy_resume_command, "c-b": _fork_before_compaction}

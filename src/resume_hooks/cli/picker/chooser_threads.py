@@ -44,7 +44,7 @@ class SessionLoader:
             target=self._load_sessions, name="resume-hooks-listing", daemon=True
         ).start()
 
-    def stop(self) -> None:
+    def stop_loading(self) -> None:
         """Stop calling ``on_batch``."""
         self._is_stopped = True
 
@@ -114,7 +114,7 @@ class ContentSearch:
             target=self._serve_requests_until_stopped, name="resume-hooks-contents", daemon=True
         )
 
-    def start(self) -> None:
+    def start_thread(self) -> None:
         """Start the thread that opens the index. Call this method after the screen is first drawn."""
         if self.thread.ident is None:
             self.thread.start()
@@ -125,7 +125,7 @@ class ContentSearch:
             self._next_search = request
             self._changed.notify()
 
-    def stop(self) -> None:
+    def end_thread(self) -> None:
         """Tell the thread to end, and wait at most ``MAX_INDEX_CLOSING_SECONDS`` until it has closed the index."""
         with self._changed:
             self._is_stopped = True
@@ -208,7 +208,7 @@ PREVIEW_DELAY_SECONDS = 0.06
 MAX_CACHED_PREVIEWS = 200  # the maximum number of previews in the cache
 
 
-class Previews:
+class PreviewReader:
     """Read previews of sessions in a thread and cache them.
 
     The thread calls ``on_change`` when it has read the preview that was requested last.
@@ -235,7 +235,7 @@ class Previews:
                 self.thread.start()
         return [READING_NOTICE]
 
-    def record_failure(self, error: BaseException | None) -> None:
+    def record_thread_failure(self, error: BaseException | None) -> None:
         """Record that a bug ended the thread. The preview shows the error, and the user can still choose."""
         with self._lock:
             self.thread = None

@@ -40,7 +40,7 @@ from prompt_toolkit.styles import Style
 from resume_hooks.cli.output import find_colour_preference
 from resume_hooks.cli.picker.chooser_threads import (
     ContentSearch,
-    Previews,
+    PreviewReader,
     SearchAnswer,
     SearchRequest,
     SessionLoader,
@@ -160,7 +160,7 @@ class Chooser:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[ListedSession | None] = Application(
             layout=make_screen_layout(self, self._input_buffer),
-            key_bindings=self._key_bindings(offered_sessions.key_actions),
+            key_bindings=self._make_key_bindings(offered_sessions.key_actions),
             style=SCREEN_STYLE,
             full_screen=True,
             color_depth=ColorDepth.DEPTH_1_BIT
@@ -169,10 +169,10 @@ class Chooser:
         )
         self.app.ttimeoutlen = ESCAPE_WAIT_SECONDS
         filter_keys(self.app.input)
-        self._previews = Previews(where, self.app.invalidate)
+        self._previews = PreviewReader(where, self.app.invalidate)
         self.app.after_render += self._after_first_paint
 
-    def run(self) -> ListedSession | None:
+    def run_until_closed(self) -> ListedSession | None:
         """Show the screen. Return the session that the user chose, or None if the user left.
 
         If a signal closed the screen, end the process with that signal.
@@ -190,9 +190,9 @@ class Chooser:
         finally:
             threading.excepthook = former_hook
             if self._loader is not None:
-                self._loader.stop()
+                self._loader.stop_loading()
             if self._content_search is not None:
-                self._content_search.stop()
+                self._content_search.end_thread()
         if self._ending_signal is not None:
             # The terminal is restored now. End the process as if this module had not caught the
             # signal.
@@ -248,7 +248,7 @@ class Chooser:
         size = self.app.output.get_size()
         return size.columns, size.rows
 
-    def _key_bindings(self, key_actions: Mapping[str, KeyAction]) -> KeyBindings:
+    def _make_key_bindings(self, key_actions: Mapping[str, KeyAction]) -> KeyBindings:
         keys = KeyBindings()
         for name, lines in KEY_MOVES.items():
             keys.add(name)(lambda _event, lines=lines: self._move_selection(lines))
@@ -310,7 +310,7 @@ class Chooser:
             self.app.exit(result=chosen_session)
 
     def _close_after_bug(self, error: BaseException | None) -> None:
-        """Close the screen, and let ``run`` raise ``error``, which is a bug's exception."""
+        """Close the screen, and let ``run_until_closed`` raise ``error``, which is a bug's exception."""
         if not self.app.is_done:
             self.app.exit(exception=error or RuntimeError("the chooser failed"))
 
@@ -329,7 +329,7 @@ class Chooser:
 
     def _load_sessions(self) -> None:
         if self._loader is not None:
-            self._loader.stop()
+            self._loader.stop_loading()
         self.choices = Choices(self._input_buffer.text)
         self._start_search()
         listing = self._offered_sessions.list_sessions(self.shows_all_projects)
@@ -365,7 +365,7 @@ class Chooser:
 
     def _after_first_paint(self, _app: object) -> None:
         if self._content_search is not None:
-            self._content_search.start()
+            self._content_search.start_thread()
 
     def _handle_thread_error(self, failure: threading.ExceptHookArgs) -> None:
         """Handle an exception in a thread.
@@ -374,7 +374,7 @@ class Chooser:
         essential.
         """
         if failure.thread is self._previews.thread:
-            self._previews.record_failure(failure.exc_value)
+            self._previews.record_thread_failure(failure.exc_value)
         elif self._content_search is not None and failure.thread is self._content_search.thread:
             self.message = f"The turns can't be searched: {failure.exc_type.__name__}"
         else:
@@ -521,12 +521,14 @@ def _make_help_window(chooser: Chooser) -> Window:
                 lines.append(("class:aside", part))
         return lines
 
-    def choose_height() -> Dimension:
+    def choose_help_height() -> Dimension:
         return Dimension(
             min=len(ALL_KEYS_HELP), preferred=len(wrap_help_lines(chooser.terminal_size()[0], 0))
         )
 
-    return Window(_LinesControl(wrap_help_lines), height=choose_height, dont_extend_height=True)
+    return Window(
+        _LinesControl(wrap_help_lines), height=choose_help_height, dont_extend_height=True
+    )
 
 
 def _draw_rows(chooser: Chooser, width: int, height: int) -> list[tuple[str, str]]:

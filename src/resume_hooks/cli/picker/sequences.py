@@ -18,7 +18,7 @@ MAX_STORED_CHARACTERS = 4_096  # the maximum number of stored characters of an u
 PASTE_START_SEQUENCE = (
     "\x1b[200~"  # the beginning of pasted text, which prompt_toolkit's parser reads
 )
-DOUBLE_ESCAPE = "\x1b\x1b"
+DOUBLE_ESCAPE_SEQUENCE = "\x1b\x1b"
 
 _COMPLETE_SEQUENCE_PATTERN = re.compile(
     r"\x1b\[M.{3}"  # a mouse report in the old format
@@ -58,7 +58,7 @@ class KeyParser(Vt100Parser):
             if sequence[0] == PASTE_START_SEQUENCE:
                 super().feed(PASTE_START_SEQUENCE + remaining_input)
                 return
-            if sequence[0] == DOUBLE_ESCAPE:
+            if sequence[0] == DOUBLE_ESCAPE_SEQUENCE:
                 super().feed("\x1b")
                 super().flush()
             else:
@@ -74,7 +74,7 @@ class KeyParser(Vt100Parser):
         One or two stored Escapes are the key Esc. Any other unfinished sequence is dropped.
         """
         stored_sequence, self._unfinished_sequence = self._unfinished_sequence, ""
-        if stored_sequence in {"\x1b", DOUBLE_ESCAPE}:
+        if stored_sequence in {"\x1b", DOUBLE_ESCAPE_SEQUENCE}:
             super().feed("\x1b")
         super().flush()
 

@@ -8,7 +8,7 @@ import click
 
 from resume_hooks.cli.options import GO_ON, WAYS_TO_CONTINUE, SessionOptions, flag, option
 
-_FORMER_WAYS = {"as-is": GO_ON, "smart-trim": "trim --smart"}
+_FORMER_WAY_NAMES = {"as-is": GO_ON, "smart-trim": "trim --smart"}
 """The names of ways to continue that version 0.2.0 used, with their current names."""
 
 
@@ -17,7 +17,7 @@ class _WayChoice(click.Choice):  # type: ignore[type-arg]  # generic since click
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the chosen way. Replace a name from version 0.2.0 with the current name."""
-        return super().convert(_FORMER_WAYS.get(value, value), param, ctx)
+        return super().convert(_FORMER_WAY_NAMES.get(value, value), param, ctx)
 
 
 class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_session"):

@@ -94,7 +94,7 @@ class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_li
     part_options: Any = PART_OPTIONS
 
 
-class InfoOptions(SessionOptions, function="resume_hooks.cli.info:print_info"):
+class InfoOptions(SessionOptions, function="resume_hooks.cli.info:print_session_info"):
     """Show the facts about a session: id, file, title, dates, turns, context tokens, records, damage.
 
     For a session that only the vault has, the file is the archived copy. The context tokens are the

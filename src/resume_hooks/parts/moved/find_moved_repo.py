@@ -107,7 +107,7 @@ def read_folder_mentions(path: str, folder: str) -> FolderMentions:
 
 
 def find_likely_folders(
-    traces: FolderMentions, folders: Iterable[str], where: Where
+    mentions: FolderMentions, folders: Iterable[str], where: Where
 ) -> list[MovedFolder]:
     """Return the folders, or worktrees of them, that may be the moved folder, most likely first.
 
@@ -115,22 +115,22 @@ def find_likely_folders(
     of the files, or git has recorded the old folder as one of its worktrees.
     """
     deadline = time.monotonic() + MAX_GIT_SECONDS
-    old_folder = canonical_path(traces.folder)
+    old_folder = canonical_path(mentions.folder)
     likely_folders = []
     for candidate in _find_candidate_roots(
         folders, old_folder, find_main_checkout(old_folder, where)
     ):
         root, is_own_worktree = candidate.path, candidate.has_old_worktree
-        folder = _find_folder_in_repository(root, old_folder, traces.files)
-        if traces.commits:
-            commits = _find_commits(root, traces.commits, where, deadline)
+        folder = _find_folder_in_repository(root, old_folder, mentions.files)
+        if mentions.commits:
+            commits = _find_commits(root, mentions.commits, where, deadline)
         else:
             commits = ()
-        file_count = _count_existing_files(folder, traces.files)
-        has_enough_files = 2 * file_count >= len(traces.files) > 0
+        file_count = _count_existing_files(folder, mentions.files)
+        has_enough_files = 2 * file_count >= len(mentions.files) > 0
         if commits or is_own_worktree or has_enough_files:
             likely_folders.append(
-                MovedFolder(folder, commits, file_count, len(traces.files), is_own_worktree)
+                MovedFolder(folder, commits, file_count, len(mentions.files), is_own_worktree)
             )
     likely_folders.sort(
         key=lambda likely_folder: (

@@ -364,11 +364,13 @@ def _build_target_files(
         elif newest_backup.name != "":
             expected_file = ExpectedFile(source=_locate_backup(newest_backup, backup_folder))
         source = _locate_backup(backup_at_prompt, backup_folder)
-        yield TargetFile(place, source, expected_file=expected_file, folder=backup_at_prompt.folder)
+        yield TargetFile(
+            place, source, expected_file=expected_file, recorded_folder=backup_at_prompt.folder
+        )
 
 
 def _locate_backup(backup: Backup, backup_folder: StoredContent) -> StoredContent | None:
     """Return the file of a backup, or None if the backup records that the file did not exist."""
     if backup.name is None:
         return None
-    return StoredContent(backup_folder.root, (*backup_folder.parts, backup.name))
+    return StoredContent(backup_folder.root_folder, (*backup_folder.parts, backup.name))

@@ -62,7 +62,7 @@ class FileRow(StrictModel):
     )
     backup: str | None = change_field(
         lambda change: (
-            os.path.join(change.source.root, *change.source.parts) if change.source else None
+            os.path.join(change.source.root_folder, *change.source.parts) if change.source else None
         ),
         "the backup to restore",
     )

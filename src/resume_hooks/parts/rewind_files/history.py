@@ -105,7 +105,9 @@ def read_file_history(session: SessionFile) -> FileHistory:
     transcript = scan_transcript(session.path, observers=[outline, file_records])
     states = tuple(
         sorted(
-            file_records.build_states({node.uuid: node.line_number for node in transcript.nodes}),
+            file_records.build_states_at_prompts(
+                {node.uuid: node.line_number for node in transcript.nodes}
+            ),
             key=lambda state: state.line_number,
         )
     )
@@ -186,7 +188,7 @@ class _FileRecordCollector:
                 self._check_path_count({path: backup})
                 self._added_backups.append((line.number, message, path, backup))
 
-    def build_states(self, line_numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
+    def build_states_at_prompts(self, line_numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
         """Yield the state of the files at each prompt.
 
         The state consists of the prompt's last snapshot and the backups that were added later. If a

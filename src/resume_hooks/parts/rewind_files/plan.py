@@ -107,9 +107,9 @@ PERMISSION_BITS = 0o777
 
 
 class StoredContent(NamedTuple):
-    """Content that is stored in the file with the path ``parts`` below the folder ``root``."""
+    """Content that is stored in the file with the path ``parts`` below the folder ``root_folder``."""
 
-    root: str
+    root_folder: str
     parts: tuple[str, ...]
 
 
@@ -131,7 +131,8 @@ class TargetFile(NamedTuple):
     ``source`` is its content, or None if the file is to be deleted. If ``mode`` is None, the file
     gets the mode of its source. If ``refusal_reason`` is not empty, it explains why the file cannot
     be restored. ``expected_file`` is the last state that the session knew, or None if it is
-    unknown.
+    unknown. ``recorded_folder`` is the file's folder without symbolic links at the time of the
+    backup, or ``""`` if it is unknown.
     """
 
     project_path: ProjectPath
@@ -139,7 +140,7 @@ class TargetFile(NamedTuple):
     mode: int | None = None
     refusal_reason: str = ""
     expected_file: ExpectedFile | None = None
-    folder: str = ""
+    recorded_folder: str = ""
 
 
 class FileVersion(NamedTuple):
@@ -266,7 +267,7 @@ def read_stored_content(source: StoredContent) -> tuple[bytes, int]:
 
     Raise OSError or WriteFailed if the file does not exist or is not a regular file.
     """
-    content, state = safe_tree.read_file_below(source.root, source.parts, MAX_FILE_BYTES)
+    content, state = safe_tree.read_file_below(source.root_folder, source.parts, MAX_FILE_BYTES)
     return content, state.st_mode
 
 
@@ -279,7 +280,7 @@ def make_file_version(content: bytes, mode: int) -> FileVersion:
 
 def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) -> FileChange:
     place = target.project_path
-    if place.refusal_reason or root.was_behind_link(place, target.folder):
+    if place.refusal_reason or root.was_behind_link(place, target.recorded_folder):
         return FileChange(
             place, "none", refusal_reason=place.refusal_reason or "it was behind a link"
         )
@@ -290,7 +291,7 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
     except WriteFailed as error:
         return FileChange(place, "none", refusal_reason=format_failure_reason(error))
     try:
-        content, mode = _read_source(target.source)
+        content, mode = _read_content_and_mode(target.source)
     except (OSError, WriteFailed) as error:
         return FileChange(
             place,
@@ -336,7 +337,7 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
     )
 
 
-def _read_source(source: StoredContent | None) -> tuple[bytes | None, int]:
+def _read_content_and_mode(source: StoredContent | None) -> tuple[bytes | None, int]:
     if source is not None:
         return read_stored_content(source)
     return (None, 0)
@@ -354,7 +355,7 @@ def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool |
     if expected.content_digest:
         return current is None or make_file_version(current, 0).digest != expected.content_digest
     try:
-        return current != _read_source(expected.source)[0]
+        return current != _read_content_and_mode(expected.source)[0]
     except (OSError, WriteFailed):
         return None
 

@@ -234,7 +234,7 @@ def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile
     else:
         name, mode = (None, None)
     if isinstance(name, str) and name.isdecimal():
-        source = StoredContent(run.root, (*run.parts, name))
+        source = StoredContent(run.root_folder, (*run.parts, name))
     else:
         source = None
     if isinstance(after_row, dict):

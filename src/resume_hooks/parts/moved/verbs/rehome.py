@@ -6,7 +6,7 @@ import os
 
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table, show_work_progress
-from resume_hooks.errors import SessionNotFound, UsageError
+from resume_hooks.errors import ExitCode, SessionNotFound, UsageError
 from resume_hooks.parts.moved.rehome import (
     HAS_COPY_REASON,
     copy_sessions_to_folder,
@@ -18,7 +18,7 @@ from resume_hooks.parts.moved.verbs import RehomeOptions
 from resume_hooks.system.text import format_count
 
 
-def rehome_folder(options: RehomeOptions) -> int:
+def rehome_folder(options: RehomeOptions) -> ExitCode:
     """Copy the sessions of the moved folder, and return the exit code: 1 if a session could not be copied."""
     new_folder = _resolve_folder(options.home or "")
     if not os.path.isdir(new_folder):

@@ -10,7 +10,7 @@ import click
 from resume_hooks.cli.options import locate_session
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.value_with_fields import ValueWithFields
-from resume_hooks.errors import CantRestore, UsageError
+from resume_hooks.errors import CantRestore, ExitCode, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history, restore_files
 from resume_hooks.parts.rewind_files.files_at_prompt import (
     TARGET_HELP,
@@ -43,7 +43,7 @@ class _RequestedRewind(NamedTuple):
     open_reason: str
 
 
-def rewind_files(options: RewindFilesOptions) -> int:
+def rewind_files(options: RewindFilesOptions) -> ExitCode:
     """Show the changes, ask for confirmation, and restore the files.
 
     Return 1 if some files cannot be restored, else 0.
@@ -69,7 +69,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
         copies_folder = ""
     options.print_answer(
         _build_json_data(request, copies_folder),
-        lambda: _format_outcome(request, copies_folder, was_shown=is_asking),
+        lambda: _format_outcome(request, copies_folder, was_plan_shown=is_asking),
         () if is_asking else notes,
     )
     return int(bool(files_plan.refused_changes) and not options.dry_run)
@@ -182,7 +182,7 @@ def _find_change_status(change: FileChange, *, was_written: bool) -> str:
     return "unchanged"
 
 
-def _format_outcome(request: _RequestedRewind, copies_folder: str, *, was_shown: bool) -> str:
+def _format_outcome(request: _RequestedRewind, copies_folder: str, *, was_plan_shown: bool) -> str:
     files_plan = request.files_plan
     if copies_folder:
         undo = shell_command(f"rewind-files {files_plan.session_id} --undo")
@@ -197,7 +197,7 @@ def _format_outcome(request: _RequestedRewind, copies_folder: str, *, was_shown:
         outcome = "Nothing was written."
     else:
         outcome = _format_no_changes(request)
-    if was_shown:
+    if was_plan_shown:
         return outcome
     if copies_folder:
         return f"{_format_plan_header(request)}\n\n{outcome}"
