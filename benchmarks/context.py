@@ -141,8 +141,8 @@ def measure_sizes(session: SessionFile, where: Where) -> SessionSizes | None:
     tokens = {"info": info.tokens, "/full": full.tokens}
     windows = {"info": known_window(info), "/full": known_window(full)}
     estimates = {place for place, use in (("info", info), ("/full", full)) if use.is_estimate}
-    if row is not None and row.tokens is not None:
-        tokens["sessions"] = row.tokens
+    if row is not None and row.context_tokens is not None:
+        tokens["sessions"] = row.context_tokens
         windows["sessions"] = known_window(row.context)
         estimates |= {"sessions"} if row.context.is_estimate else set()
     for place, plan in (("trim", size_before_trim), ("handoff", size_before_handoff)):

@@ -6,13 +6,13 @@ import os
 import sys
 
 # Using os.path instead of pathlib, and not using runpy, saves 6 ms in every search.
-HOOKS = os.path.dirname(os.path.abspath(__file__))
+HOOKS_FOLDER = os.path.dirname(os.path.abspath(__file__))
 DAMAGED_PACKAGES_MESSAGE = (
     "resume-hooks: the engine's packages do not load ({}). Start Claude Code, or run: {}"
 )
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS_FOLDER), "src"))
     sys.argv[0] = "resume-hooks"
     try:
         from resume_hooks.__main__ import start

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-HOOKS = os.path.dirname(os.path.abspath(__file__))
+HOOKS_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS_FOLDER), "src"))
     from resume_hooks.system.bytecode import repair_bytecode_on_import
 
     repair_bytecode_on_import()

@@ -33,7 +33,7 @@ def acquire_install_lock(handle: IO[str]) -> bool:
     return True
 
 
-def detach_from_client(data: Path) -> None:
+def detach_from_client(data_folder: Path) -> None:
     """Leave the client's process session, and write output to a log.
 
     The client then neither waits for the installation nor kills it.
@@ -43,7 +43,7 @@ def detach_from_client(data: Path) -> None:
     # Imported late, so that only an installation opens a log.
     from resume_hooks.system.bug_log import open_log
 
-    log = open_log(str(data / "install.log"))
+    log = open_log(str(data_folder / "install.log"))
     os.dup2(log, 1)
     os.dup2(log, 2)
 
@@ -63,10 +63,10 @@ def main(arguments: list[str]) -> int:
     data.mkdir(parents=True, exist_ok=True)
     if "--tool" in arguments:
         (data / install_venv.TOOL_FILE_NAME).write_text(sys.executable, encoding="utf-8")
-    locks = install_venv.list_wanted_locks(team="--team" in arguments)
+    locks = install_venv.list_needed_lock_files(has_team="--team" in arguments)
     with open(data / "install.lock", "a", encoding="utf-8") as lock:
-        if not acquire_install_lock(lock) or not install_attempt.is_due(
-            data, locks, time.time(), asked=now
+        if not acquire_install_lock(lock) or not install_attempt.is_installation_due(
+            data, locks, time.time(), is_requested=now
         ):
             if now:
                 print(
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
             return 0
         if not now:
             detach_from_client(data)
-        return install_attempt.run(data, locks)
+        return install_attempt.run_installation(data, locks)
 
 
 if __name__ == "__main__":

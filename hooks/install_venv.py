@@ -16,7 +16,7 @@ from venv_commands import (
     BuildError,
     create_borrowing_venv,
     create_venv,
-    install_lock,
+    install_locked_packages,
     is_damaged,
     venv_python,
 )
@@ -25,68 +25,69 @@ __all__ = [
     "BuildError",
     "MissingPythonError",
     "build_venv",
-    "digest",
+    "digest_lock_files",
     "is_damaged",
-    "is_ready",
-    "list_wanted_locks",
+    "is_venv_ready",
+    "list_needed_lock_files",
 ]
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE_LOCK = ROOT / "requirements.lock"
 TEAM_LOCK = ROOT / "requirements-team.lock"
 TOOL_FILE_NAME = "tool"
-"""Name of a file with the path of a Python: the one of a command that pipx or uv installed.
+"""Name of a file with the path of a Python: the Python of a command that pipx or uv installed.
 
 A venv that contains this file uses the packages of that Python.
 """
 
 
-def list_wanted_locks(*, team: bool) -> list[Path]:
+def list_needed_lock_files(*, has_team: bool) -> list[Path]:
     """Return the lock files to install: the engine's, and for a team also that of the database driver."""
     sys.path.insert(0, str(ROOT / "src"))
     from resume_hooks import questions, seam  # Our own modules, which run on any Python >= 3.9.
     from resume_hooks.paths import Where
 
-    if team or any(
+    if has_team or any(
         needs_driver(Where()) for needs_driver in seam.find_answers(questions.needs_driver)
     ):
         return [ENGINE_LOCK, TEAM_LOCK]
     return [ENGINE_LOCK]
 
 
-def digest(locks: list[Path]) -> str:
-    """Return a digest of the lock files' contents, with 12 hexadecimal digits."""
-    return hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()[:12]
+def digest_lock_files(lock_files: list[Path]) -> str:
+    """Return a digest_lock_files of the lock files' contents, with 12 hexadecimal digits."""
+    return hashlib.sha256(b"".join(lock.read_bytes() for lock in lock_files)).hexdigest()[:12]
 
 
-def is_ready(data: Path, locks: list[Path]) -> bool:
+def is_venv_ready(data_folder: Path, lock_files: list[Path]) -> bool:
     """Return whether the current venv was built from these lock files and its Python still exists."""
     try:
         has_same_locks = all(
-            (data / "venv" / lock.name).read_bytes() == lock.read_bytes() for lock in locks
+            (data_folder / "venv" / lock.name).read_bytes() == lock.read_bytes()
+            for lock in lock_files
         )
     except OSError:
         return False
-    return has_same_locks and os.access(venv_python(data / "venv"), os.X_OK)
+    return has_same_locks and os.access(venv_python(data_folder / "venv"), os.X_OK)
 
 
-def build_venv(data: Path, locks: list[Path]) -> None:
+def build_venv(data_folder: Path, lock_files: list[Path]) -> None:
     """Build a venv under a new name, and make the link `venv` point to it.
 
     If only the team's driver is missing, add the driver to the current venv instead. If only the
     driver fails, the new venv is used without it, and BuildError is raised. After any other
     BuildError, MissingPythonError or OSError, the old venv stays in use.
     """
-    new_venv = data / f"venv-{digest(locks)}-{os.getpid()}"
-    wants_driver = TEAM_LOCK in locks
+    new_venv = data_folder / f"venv-{digest_lock_files(lock_files)}-{os.getpid()}"
+    wants_driver = TEAM_LOCK in lock_files
     driver_error: BuildError | None = None
     try:
-        tool = find_lending_python(data)
+        tool = find_lending_python(data_folder)
         if tool and not wants_driver and borrow_packages(new_venv, tool):
-            switch_venv(data, new_venv)
+            switch_venv(data_folder, new_venv)
             return
         maker = find_venv_maker()
-        if lacks_only_driver(data):
-            add_driver(data / "venv", maker)
+        if lacks_only_driver(data_folder):
+            add_driver(data_folder / "venv", maker)
             return
         create_venv(new_venv, maker, ENGINE_LOCK)
         if wants_driver:
@@ -96,7 +97,7 @@ def build_venv(data: Path, locks: list[Path]) -> None:
                 driver_error = error
         # Copied last, because this file marks the venv as complete.
         shutil.copyfile(ENGINE_LOCK, new_venv / ENGINE_LOCK.name)
-        switch_venv(data, new_venv)
+        switch_venv(data_folder, new_venv)
     except BaseException:
         shutil.rmtree(new_venv, ignore_errors=True)
         raise
@@ -104,13 +105,17 @@ def build_venv(data: Path, locks: list[Path]) -> None:
         raise driver_error
 
 
-def lacks_only_driver(data: Path) -> bool:
+def lacks_only_driver(data_folder: Path) -> bool:
     """Return whether the current venv works and has all of the engine's packages itself.
 
     If such a venv is outdated, it lacks only the team's driver.
     """
-    venv = data / "venv"
-    return is_ready(data, [ENGINE_LOCK]) and not find_lending_python(venv) and not is_damaged(venv)
+    venv = data_folder / "venv"
+    return (
+        is_venv_ready(data_folder, [ENGINE_LOCK])
+        and not find_lending_python(venv)
+        and not is_damaged(venv)
+    )
 
 
 def find_lending_python(folder: Path) -> str:
@@ -125,17 +130,17 @@ def find_lending_python(folder: Path) -> str:
         return ""
 
 
-def borrow_packages(new_venv: Path, tool: str) -> bool:
-    """Create the venv `new_venv` with the packages of the Python `tool`.
+def borrow_packages(new_venv: Path, tool_python: str) -> bool:
+    """Create the venv `new_venv` with the packages of the Python `tool_python`.
 
-    Return False if `tool` does not work.
+    Return False if `tool_python` does not work.
     """
     try:
-        create_borrowing_venv(new_venv, tool)
-    except BuildError:  # The Python `tool` was removed or does not work.
+        create_borrowing_venv(new_venv, tool_python)
+    except BuildError:  # The Python was removed or does not work.
         shutil.rmtree(new_venv, ignore_errors=True)
         return False
-    (new_venv / TOOL_FILE_NAME).write_text(tool, encoding="utf-8")
+    (new_venv / TOOL_FILE_NAME).write_text(tool_python, encoding="utf-8")
     shutil.copyfile(ENGINE_LOCK, new_venv / ENGINE_LOCK.name)
     return True
 
@@ -143,28 +148,28 @@ def borrow_packages(new_venv: Path, tool: str) -> bool:
 def add_driver(venv: Path, maker: str) -> None:
     """Install the driver for a team's database into a venv."""
     try:
-        install_lock(venv, maker, TEAM_LOCK, "import psycopg")
+        install_locked_packages(venv, maker, TEAM_LOCK, "import psycopg")
     except BuildError as error:
         raise BuildError(f"the team's driver: {error}") from error
     shutil.copyfile(TEAM_LOCK, venv / TEAM_LOCK.name)
 
 
-def switch_venv(data: Path, new_venv: Path) -> None:
+def switch_venv(data_folder: Path, new_venv: Path) -> None:
     """Make the link `venv` point to `new_venv`, in one step.
 
     The previous venv is kept until the next switch, because a hook may be running in it.
     """
-    venv = data / "venv"
+    venv = data_folder / "venv"
     previous_venv = os.path.realpath(venv)
     if venv.is_dir() and not venv.is_symlink():
-        previous_venv = str(data / f"venv-old-{os.getpid()}")
+        previous_venv = str(data_folder / f"venv-old-{os.getpid()}")
         os.rename(venv, previous_venv)
     if os.name == "nt":  # On Windows, creating a link needs a privilege.
         os.rename(new_venv, venv)
     else:
-        link = data / f"venv.{os.getpid()}"
+        link = data_folder / f"venv.{os.getpid()}"
         os.symlink(new_venv.name, link)
         os.replace(link, venv)
-    for old_venv in data.glob("venv-*"):
+    for old_venv in data_folder.glob("venv-*"):
         if str(old_venv.resolve()) not in (previous_venv, str(new_venv.resolve())):
             shutil.rmtree(old_venv, ignore_errors=True)

@@ -10,13 +10,13 @@ import contextlib
 import os
 import sys
 
-HOOKS = os.path.dirname(os.path.abspath(__file__))
+HOOKS_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
     if os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk") and os.name == "posix":
         with contextlib.suppress(OSError):
             os.setsid()
-    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS_FOLDER), "src"))
     from resume_hooks.system.bytecode import repair_bytecode_on_import
 
     repair_bytecode_on_import()

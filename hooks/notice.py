@@ -6,11 +6,11 @@ import gc
 import os
 import sys
 
-HOOKS = os.path.dirname(os.path.abspath(__file__))
+HOOKS_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
     gc.disable()  # A short process creates few reference cycles.
-    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS_FOLDER), "src"))
     from resume_hooks.system.bytecode import repair_bytecode_on_import
 
     repair_bytecode_on_import()

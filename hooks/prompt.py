@@ -10,11 +10,11 @@ import os
 import sys
 
 # os.path is used because pathlib adds 3 ms to each prompt.
-HOOKS = os.path.dirname(os.path.abspath(__file__))
+HOOKS_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
     gc.disable()  # A short process creates few reference cycles.
-    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS_FOLDER), "src"))
     from resume_hooks.hooks.end_process import end_process
     from resume_hooks.system.bytecode import repair_bytecode_on_import
 

@@ -22,7 +22,7 @@ ours = sysconfig.get_path("purelib", vars={"base": sys.argv[1], "platbase": sys.
 theirs = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
 pathlib.Path(ours, "resume-hooks.pth").write_text("".join(f"{path}\\n" for path in theirs), encoding="utf-8")
 """
-LIMIT_SECONDS = 600
+STEP_LIMIT_SECONDS = 600
 UV_COMMAND = ("uv", "--quiet", "--no-config")
 
 
@@ -54,9 +54,10 @@ class BuildError(Exception):
 
 
 def run_step(name: str, *command: str) -> None:
-    """Run a command and wait for it. Its output goes to our log, with the errors at the end.
+    """Run a command and wait for it.
 
-    Raise BuildError if the command fails or takes too long.
+    Its output goes to our log, and its error output follows there when it has ended. Raise
+    BuildError if the command fails or takes too long.
     """
     try:
         done = programs.run_program(
@@ -64,20 +65,20 @@ def run_step(name: str, *command: str) -> None:
             os.environ,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            timeout=LIMIT_SECONDS,
+            timeout=STEP_LIMIT_SECONDS,
         )
     except OSError as error:
         raise BuildError(f"{name} failed: {type(error).__name__}") from error
     except subprocess.TimeoutExpired as error:
-        print_errors(error.stderr)
-        raise BuildError(f"{name} took more than {LIMIT_SECONDS} seconds") from error
-    errors = print_errors(done.stderr)
+        print_and_return_errors(error.stderr)
+        raise BuildError(f"{name} took more than {STEP_LIMIT_SECONDS} seconds") from error
+    errors = print_and_return_errors(done.stderr)
     if done.returncode:
         reason = next((f": {reason}" for text, reason in FAILURE_REASONS if text in errors), "")
         raise BuildError(f"{name} failed with exit status {done.returncode}{reason}")
 
 
-def print_errors(output: bytes | None) -> str:
+def print_and_return_errors(output: bytes | None) -> str:
     """Print the error output of a step, and return it as text."""
     errors = (output or b"").decode("utf-8", "replace")
     print(errors, end="", file=sys.stderr, flush=True)
@@ -89,50 +90,62 @@ def venv_python(venv: Path) -> Path:
     return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def create_venv(venv: Path, maker: str, lock: Path) -> None:
+def create_venv(venv: Path, maker: str, lock_file: Path) -> None:
     """Create a venv with the packages in a lock file. `maker` is the path of a Python, or "uv"."""
     if maker == "uv":
         run_step("uv venv", *UV_COMMAND, "venv", "--no-project", "--python", ">=3.11", str(venv))
     else:
         run_step("python -m venv", maker, "-I", "-m", "venv", str(venv))
-    install_lock(venv, maker, lock, IMPORT_CHECK_CODE)
+    install_locked_packages(venv, maker, lock_file, IMPORT_CHECK_CODE)
 
 
-def install_lock(venv: Path, maker: str, lock: Path, check: str) -> None:
-    """Install the packages in a lock file into `venv`, and check with the code `check` that they load.
+def install_locked_packages(venv: Path, maker: str, lock_file: Path, check_code: str) -> None:
+    """Install the packages in a lock file into `venv`, and check with the code `check_code` that they load.
 
     Only wheels with the locked hashes are installed. Dependencies are not resolved, and no build
-    script runs. The wheels come from a folder `wheels` next to the lock file if it has all of them,
+    script runs. If the folder `wheels` next to the lock file has all wheels, they come from there,
     else from an index.
     """
-    inside = str(venv_python(venv))
-    wheels = lock.parent / "wheels"
-    if not (wheels.is_dir() and _is_installed_from(wheels, inside, maker, lock)):
-        _pip_install(inside, maker, lock)
-    run_step("the import check", inside, "-I", "-c", check)
+    venv_python_path = str(venv_python(venv))
+    wheels = lock_file.parent / "wheels"
+    if not (wheels.is_dir() and _is_installed_from(wheels, venv_python_path, maker, lock_file)):
+        _pip_install(venv_python_path, maker, lock_file)
+    run_step("the import check", venv_python_path, "-I", "-c", check_code)
 
 
-def _is_installed_from(wheels: Path, inside: str, maker: str, lock: Path) -> bool:
+def _is_installed_from(wheels: Path, venv_python_path: str, maker: str, lock_file: Path) -> bool:
     try:
-        _pip_install(inside, maker, lock, "--no-index", "--find-links", str(wheels))
+        _pip_install(venv_python_path, maker, lock_file, "--no-index", "--find-links", str(wheels))
     except BuildError as error:
         print(f"{wheels} can't be used: {error}", file=sys.stderr)
         return False
     return True
 
 
-def _pip_install(inside: str, maker: str, lock: Path, *source: str) -> None:
-    locked = (*source, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
+def _pip_install(venv_python_path: str, maker: str, lock_file: Path, *source: str) -> None:
+    locked = (
+        *source,
+        "--require-hashes",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "-r",
+        str(lock_file),
+    )
     if maker == "uv":
-        run_step("uv pip install", *UV_COMMAND, "pip", "install", "--python", inside, *locked)
+        run_step(
+            "uv pip install", *UV_COMMAND, "pip", "install", "--python", venv_python_path, *locked
+        )
     else:
-        run_step("pip install", inside, "-I", "-m", "pip", "install", "--no-input", *locked)
+        run_step(
+            "pip install", venv_python_path, "-I", "-m", "pip", "install", "--no-input", *locked
+        )
 
 
-def create_borrowing_venv(venv: Path, tool: str) -> None:
-    """Create a venv without packages of its own. Its Python loads the packages of the Python `tool`."""
-    run_step("python -m venv", tool, "-I", "-m", "venv", "--without-pip", str(venv))
-    run_step("lending packages", tool, "-I", "-c", LEND_PACKAGES_CODE, str(venv))
+def create_borrowing_venv(venv: Path, tool_python: str) -> None:
+    """Create a venv without packages of its own. Its Python loads the packages of the Python `tool_python`."""
+    run_step("python -m venv", tool_python, "-I", "-m", "venv", "--without-pip", str(venv))
+    run_step("lending packages", tool_python, "-I", "-c", LEND_PACKAGES_CODE, str(venv))
     run_step("the import check", str(venv_python(venv)), "-I", "-c", IMPORT_CHECK_CODE)
 
 
@@ -143,7 +156,7 @@ def is_damaged(venv: Path) -> bool:
         null = subprocess.DEVNULL
         return (
             programs.run_program(
-                command, os.environ, stdout=null, stderr=null, timeout=LIMIT_SECONDS
+                command, os.environ, stdout=null, stderr=null, timeout=STEP_LIMIT_SECONDS
             ).returncode
             != 0
         )

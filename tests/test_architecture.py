@@ -17,7 +17,7 @@ import pytest
 from resume_hooks import part_table, questions, seam
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.verb_table import VERBS, load_command
-from resume_hooks.hooks.triggers import ROWS
+from resume_hooks.hooks.triggers import TRIGGER_ROWS
 from resume_hooks.parts import PART_NAMES
 from tests.needs import REPO
 
@@ -101,7 +101,9 @@ def _subclasses_of(declared: type[VerbOptions]) -> list[type[VerbOptions]]:
     return [each for one in declared.__subclasses__() for each in (one, *_subclasses_of(one))]
 
 
-@pytest.mark.parametrize("name", sorted({row.module for row in ROWS.values() if row.module}))
+@pytest.mark.parametrize(
+    "name", sorted({row.module for row in TRIGGER_ROWS.values() if row.module})
+)
 def test_every_module_of_a_trigger_exists(name: str) -> None:
     """Every module that the prompt hook loads by name exists."""
     assert find_spec(name)

@@ -144,7 +144,7 @@ def test_a_handoff_survives_a_clock_jump(
         hook_event_name="SessionStart",
         source="startup",
     )
-    assert "waits here" not in str(started) or 0 <= jump <= pending_handoff.ANNOUNCED_SECONDS
+    assert "waits here" not in str(started) or 0 <= jump <= pending_handoff.ANNOUNCEMENT_SECONDS
     again = hook_answer(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
     assert "handed off" in again
     (link, *_) = read_links(config_home.where)
@@ -171,8 +171,8 @@ def test_a_clock_jump_does_not_break_lists_and_search(
     os.utime(session_in_client, (time.time() - 3_600,) * 2)
     shifted_clock.ahead = jump
     (row,) = listing.list_project(CWD, config_home.where)
-    assert row.expires_days is None or row.expires_days >= 0
-    assert clock.parse_timestamp(row.ended) is not None
+    assert row.days_to_expiry is None or row.days_to_expiry >= 0
+    assert clock.parse_timestamp(row.end_time) is not None
     assert (
         "clock" in describe_open_session(session_file(session_in_client), config_home.where)
     ) == (jump == -YEAR_SECONDS), "unknown counts as open"
@@ -180,7 +180,7 @@ def test_a_clock_jump_does_not_break_lists_and_search(
         assert index.postings.record_count == 12
     shifted_clock.ahead = 0
     with opened_index(config_home.where) as index:
-        assert index.outcome.remaining_files == 0
+        assert index.outcome.remaining_file_count == 0
 
 
 def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(
@@ -216,13 +216,13 @@ def test_a_clock_jump_does_not_block_an_install(
     install_attempt, install_venv = map(
         importlib.import_module, ("install_attempt", "install_venv")
     )
-    now, locks = time.time(), install_venv.list_wanted_locks(team=False)
+    now, locks = time.time(), install_venv.list_needed_lock_files(has_team=False)
     state = {
-        "lock": install_venv.digest(locks),
+        "lock": install_venv.digest_lock_files(locks),
         "started": now,
         "retry_after": now + 3_600,
         "state": "failed",
     }
     (tmp_path / "install.json").write_text(json.dumps(state))
-    assert not install_attempt.is_due(tmp_path, locks, now + 1, asked=False)
-    assert install_attempt.is_due(tmp_path, locks, now + jump, asked=False)
+    assert not install_attempt.is_installation_due(tmp_path, locks, now + 1, is_requested=False)
+    assert install_attempt.is_installation_due(tmp_path, locks, now + jump, is_requested=False)

@@ -22,7 +22,7 @@ from resume_hooks import parts, questions, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.triggers import ALIASES, NOT_ALONE_HINT, ROWS, TYPED_SIGN
+from resume_hooks.hooks.triggers import NOT_ALONE_HINT, TRIGGER_ALIASES, TRIGGER_ROWS, TYPED_SIGN
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE
@@ -85,7 +85,7 @@ def pages() -> dict[Path, str]:
         },
         **{
             ROOT / "commands" / f"{each.name}.md": slash_command(each)
-            for each in ROWS.values()
+            for each in TRIGGER_ROWS.values()
             if has_page(each)
         },
     }
@@ -291,7 +291,7 @@ def insert_table(page: str, name: str, table: str) -> str:
 def triggers_table() -> str:
     """Return a table of the triggers. Each row has the two forms of a trigger."""
     rows = []
-    for each in ROWS.values():
+    for each in TRIGGER_ROWS.values():
         if not each.is_module_only:
             typed = [
                 f"`>{name}{each.argument and f' {each.argument}'}`"
@@ -312,20 +312,22 @@ def commands_module() -> str:
     bare: list[dict[str, object]] = [
         {"name": each.command, "description": each.description, "argumentHint": each.argument}
         | ({"immediate": True} if each.is_read_only else {})
-        for each in ROWS.values()
+        for each in TRIGGER_ROWS.values()
         if each.command
     ]
-    prefixed = [f"{COMMAND_PREFIX[1:]}{each.name}" for each in ROWS.values() if has_page(each)]
+    prefixed = [
+        f"{COMMAND_PREFIX[1:]}{each.name}" for each in TRIGGER_ROWS.values() if has_page(each)
+    ]
     lists = (("COMMANDS", bare), ("PREFIXED_COMMANDS", prefixed))
     head = (
         "// The names of our commands in the client, and its messages. Made by `make docs` from the trigger "
         "table.\n"
     )
-    meant = {**{name: name for name in ROWS}, **ALIASES}
+    meant = {**{name: name for name in TRIGGER_ROWS}, **TRIGGER_ALIASES}
     answered = [
         f"{TYPED_SIGN}{name}"
         for name, verb in meant.items()
-        if not ROWS[verb].is_module_only and not ROWS[verb].asks_first
+        if not TRIGGER_ROWS[verb].is_module_only and not TRIGGER_ROWS[verb].asks_first
     ]
     words = "\n// Triggers without arguments.\n"
     words += f"export const ANSWERED_TRIGGERS = {json.dumps(answered)}\n"

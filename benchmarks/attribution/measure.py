@@ -123,7 +123,7 @@ class AnswerCounter:
             raise ValueError(path)
         scope = Scope(file=asked.relative_path, include_helpers=True)
         entered = find_files_in_scope(self._index.db, scope, self._where)
-        sources = Sources(self._index, entered.files, self._where)
+        sources = Sources(self._index, entered.file_ids, self._where)
         edits = list(EditFinder(self._index, scope, entered, sources).find_edits(asked))
         counts = self.counts[zlib.crc32(file.first.encode()) % 2, kind]
         for place, authors in truth.items():

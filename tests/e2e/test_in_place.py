@@ -288,7 +288,7 @@ def assert_copies_are_not_counted(session: Path, before: bytes, where: Where) ->
         *(turn.first_words for turn in make_outline(locate.session_file(str(twin))).turns), NEXT_PROMPT,
     ]  # fmt: skip
     twin.unlink()
-    parts = filter(None, read_parts(ReadJob(str(session), subagent=False)))
+    parts = filter(None, read_parts(ReadJob(str(session), is_subagent=False)))
     rows = [json.loads(row) for part in parts for row in part.documents[RECORD_INDEX]]
     assert max(row["line"] for row in rows if ROLES[row["role"]] == "call") < len(
         before.splitlines()

@@ -42,7 +42,7 @@ def create_borrowing_venv(venv, tool):
     if not os.access(tool, os.X_OK): raise BuildError(tool)
     (venv / "bin").mkdir(parents=True)
     venv_python(venv).symlink_to(tool)
-def install_lock(venv, python, lock, check):
+def install_locked_packages(venv, python, lock, check):
     assert check == "import psycopg"
     with open(os.environ["COUNT"], "a") as count: count.write("+")
     if "NO_DRIVER" in os.environ: raise BuildError(os.environ["NO_DRIVER"])
@@ -303,7 +303,7 @@ def test_a_slow_step_is_ended(
     """If a step takes too long, it is ended, and the log contains the output that it has printed so far."""
     monkeypatch.syspath_prepend(str(REPO / "hooks"))
     commands = importlib.import_module("venv_commands")
-    monkeypatch.setattr(commands, "LIMIT_SECONDS", 1)
+    monkeypatch.setattr(commands, "STEP_LIMIT_SECONDS", 1)
     script = "import sys, time; print('so far', file=sys.stderr, flush=True); time.sleep(60)"
     with pytest.raises(commands.BuildError, match="pip install took more than 1 seconds"):
         commands.run_step("pip install", sys.executable, "-c", script)

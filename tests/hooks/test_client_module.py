@@ -21,7 +21,7 @@ from resume_hooks.hooks.client_module import (
     QUESTION_CHOICES,
     answer_module,
 )
-from resume_hooks.hooks.triggers import REPAIR_QUESTION, ROWS
+from resume_hooks.hooks.triggers import REPAIR_QUESTION, TRIGGER_ROWS
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.hooks.conftest import RunHook, list_children
 from tests.hooks.test_compaction import module_messages, session_with_thinking
@@ -104,7 +104,7 @@ def test_help_uses_the_names_that_the_user_types() -> None:
     text = ask_module("resume-hooks:help")["text"]
     assert all(
         re.search(rf"^  /{row.command} ", text, re.MULTILINE)
-        for row in ROWS.values()
+        for row in TRIGGER_ROWS.values()
         if row.command
     )
     assert "resume-hooks:" not in text

@@ -87,7 +87,8 @@ def test_a_question_can_be_claimed_once(config_home: ConfigHome) -> None:
     assert confirmations.find_question(SESSION) is None
     assert confirmations.is_question_claimed(SESSION)
     os.utime(
-        f"{question_path(config_home)}.begun", (time.time() - hook_state.CLAIM_SECONDS - 1,) * 2
+        f"{question_path(config_home)}.begun",
+        (time.time() - hook_state.CLAIM_LIFETIME_SECONDS - 1,) * 2,
     )
     assert not confirmations.is_question_claimed(SESSION)
     confirmations.store_question(question)

@@ -244,7 +244,7 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
         transcript = scan_transcript(path, observers=[pieces])
         info = collect_session_facts(session, transcript, pieces)["context"]
         found = [re.findall(r"(\d+) %", text)[:1] for text in (card, line)]
-        return [*found, row.percent, info.percent, info.window]
+        return [*found, row.context_percent, info.percent, info.window]
 
     path = write_session(config_home.project(), SESSION, full_conversation(300_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path}
@@ -254,7 +254,7 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
     (row,) = SessionLister(
         "/", Where({**os.environ, "RESUME_HOOKS_CONTEXT_WINDOW": "520000"})
     ).rows_of_files([session_file(path)], None)
-    assert row.percent == 180
+    assert row.context_percent == 180
     answer_module("lineage", {**event, "session_id": session_id(9), "window": 200_000})
     answer_module("lineage", {**event, "window": -1})
     assert read_note(config_home)["window"] == 1_000_000

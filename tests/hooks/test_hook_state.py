@@ -116,7 +116,7 @@ def test_old_notes_of_a_kind_are_removed(note: Path) -> None:
     It also deletes unfinished files of such notes. It keeps recent notes, notes of other kinds and
     folders.
     """
-    folder, old = note.parent, time.time() - 2 * hook_state.NOTE_SECONDS
+    folder, old = note.parent, time.time() - 2 * hook_state.NOTE_LIFETIME_SECONDS
     gone = [folder / "trim-3.json", folder / "trim-4.json.7-1.tmp"]
     stays = [note, folder / "clear-77.json", folder / "trim-folder"]
     for path in (*gone, stays[1]):

@@ -12,7 +12,7 @@ from resume_hooks.hooks import fallback, prompt, triggers
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.triggers import (
     BARE_SIGN,
-    ROWS,
+    TRIGGER_ROWS,
     TYPED_SIGN,
     recognise_trigger,
     trigger_of_command,
@@ -46,7 +46,7 @@ MISSING_SESSION = session_id(8)
 COMMANDS_WITH_SIGNS = [
     *((TYPED_SIGN, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((COMMAND_PREFIX, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
-    *((BARE_SIGN, row.command) for row in ROWS.values() if row.command),
+    *((BARE_SIGN, row.command) for row in TRIGGER_ROWS.values() if row.command),
 ]
 
 
@@ -95,7 +95,7 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     """
     known = {
         row.command
-        for row in ROWS.values()
+        for row in TRIGGER_ROWS.values()
         if row.command and (sign == BARE_SIGN or row.is_module_only or asked == f"{PLUGIN}:help")
     }
     for text in WORDS_AFTER_COMMAND:
@@ -110,7 +110,7 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in ROWS.values() if row.command], ids=lambda row: row.command
+    "row", [row for row in TRIGGER_ROWS.values() if row.command], ids=lambda row: row.command
 )
 def test_a_command_without_prefix_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command of the client's module, such as ``/full``, copies no text to the clipboard.
@@ -137,5 +137,5 @@ def test_a_command_without_prefix_copies_nothing(row: Row, monkeypatch: pytest.M
 
 def test_each_name_belongs_to_one_command() -> None:
     """No two triggers have the same command in the module."""
-    bare = [row.command for row in ROWS.values() if row.command]
+    bare = [row.command for row in TRIGGER_ROWS.values() if row.command]
     assert len(bare) == len(set(bare))

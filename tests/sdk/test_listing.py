@@ -173,7 +173,7 @@ def test_unlike_ours_the_sdk_takes_the_first_timestamp(listings: Listings) -> No
         text = HeadTail(row.path).head.decode("utf-8", "replace")
         if (
             info.created_at is not None
-            and row.created not in text.partition('"timestamp":"')[2][:30]
+            and row.creation_time not in text.partition('"timestamp":"')[2][:30]
         ):
             assert text.count('"timestamp"') > 1
 

@@ -20,7 +20,7 @@ from resume_hooks.search.record_text import display_text as bare_text
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import (
     EVIDENCE_WARNING,
-    MAX_NAMED_WORDS,
+    MAX_WORDS_TO_LIST_MISSING,
     NOTHING_CLOSE_ADVICE,
     result_text,
 )
@@ -96,7 +96,7 @@ def test_a_hit_has_its_commands() -> None:
         "    read: resume-hooks read 11111111:4\n"
         "\n"
         "10 more turns: --limit 12 --max-chars 0\n"
-        "2 headless runs of one question left out: --helpers"
+        "2 headless runs of one question left out; --helpers includes them"
     )
 
 
@@ -104,7 +104,7 @@ def test_missing_words_of_a_long_question_are_not_listed() -> None:
     """The text of a hit lists the missing words, unless there are many of them."""
     few, many = (
         tuple(f"w{number}" for number in range(count))
-        for count in (MAX_NAMED_WORDS - 1, MAX_NAMED_WORDS)
+        for count in (MAX_WORDS_TO_LIST_MISSING - 1, MAX_WORDS_TO_LIST_MISSING)
     )
     assert " · lacks w0, w1, w2, w3\n" in result_text(
         result_with_hits(HIT._replace(missing_words=few))
@@ -149,7 +149,7 @@ def test_the_text_without_hits_gives_advice() -> None:
         ),
         "",
         "Nothing found (no match for linter).",
-        "1 headless run of one question left out: --helpers",
+        "1 headless run of one question left out; --helpers includes them",
         "Other words may help; --all looks in every project.",
     ]
 

@@ -40,11 +40,11 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
     child.write_bytes(session_bytes([metadata]) + copied + session_bytes([more]))
     os.utime(child, (LONG_AGO + 60, LONG_AGO + 60))
     for sessions in (None, session_ids([1]), session_ids([2])):
-        found = search_home(config_home, "linter", sessions=sessions)
+        found = search_home(config_home, "linter", session_ids=sessions)
         assert [(hit.reference, hit.sessions) for hit in found.hits] == [
             (f"{session_id(1)}:0", (session_id(1), session_id(2)))
         ]
-    assert lines_of_hits(search_home(config_home, "formatter", sessions=session_ids([1]))) == []
+    assert lines_of_hits(search_home(config_home, "formatter", session_ids=session_ids([1]))) == []
     first.unlink()
     assert [hit.reference for hit in search_home(config_home, "linter").hits] == [
         f"{session_id(2)}:1"
@@ -154,7 +154,7 @@ class StaleIndex:
             found = run_search.Searcher(index, Scope(), self.home.where).search(
                 [parse_query([query])], 10
             )
-            assert found.total == len(found.hits)
+            assert found.matching_turn_count == len(found.hits)
             return [hit.snippet for hit in found.hits]
         finally:
             db.close()
@@ -220,4 +220,4 @@ def test_an_unreadable_session_is_skipped(
 
     monkeypatch.setattr(run_search, "find_files_in_scope", delete_then_find)
     found = search_home(config_home, "linter")
-    assert (lines_of_hits(found), found.total) == ([(2, 0)], 1)
+    assert (lines_of_hits(found), found.matching_turn_count) == ([(2, 0)], 1)

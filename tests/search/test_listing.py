@@ -118,13 +118,19 @@ def test_a_row_has_names_dates_and_sizes(config_home: ConfigHome) -> None:
         "main",
         CWD,
     )
-    assert (row.created, row.ended, row.path, row.size) == (
+    assert (row.creation_time, row.end_time, row.path, row.size) == (
         iso_time(0),
         iso_time(3),
         path,
         os.path.getsize(path),
     )
-    assert (row.turns, row.turns_at_least, row.tokens, row.context.window, row.percent) == (
+    assert (
+        row.turn_count,
+        row.min_turn_count,
+        row.context_tokens,
+        row.context.window,
+        row.context_percent,
+    ) == (
         2,
         2,
         1_300,
@@ -132,7 +138,7 @@ def test_a_row_has_names_dates_and_sizes(config_home: ConfigHome) -> None:
         1,
     )
     assert (row.kind, row.derivation_type, row.parent_id) == ("original", "original", None)
-    assert (not row.context.is_estimate, row.is_open, row.expires_days) == (True, False, 25)
+    assert (not row.context.is_estimate, row.is_open, row.days_to_expiry) == (True, False, 25)
 
 
 def test_a_list_omits_unusable_sessions(config_home: ConfigHome) -> None:
@@ -207,7 +213,7 @@ def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None
         ("fork", session_id(98)),
         ("clear", session_id(97)),
     ]
-    assert (told[1].tokens, told[1].context.is_measured) == (1_234, False)
+    assert (told[1].context_tokens, told[1].context.is_measured) == (1_234, False)
     later = [
         boundary(uuid="b", before="s", ts=9e5),
         summary("so far", uuid="t", parent="b", ts=9e5),
@@ -216,7 +222,7 @@ def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None
         config_home, 1, [CHILD_METADATA, summary("lineage", uuid="s", parent=None, ts=100), *later]
     )
     (compacted,) = [row for row in list_rows(config_home) if row.session_id == session_id(1)]
-    assert (compacted.tokens, compacted.context.kind) == (30_002, ESTIMATED)
+    assert (compacted.context_tokens, compacted.context.kind) == (30_002, ESTIMATED)
 
 
 def test_the_row_of_a_long_file_has_a_minimum_number_of_turns(config_home: ConfigHome) -> None:
@@ -231,11 +237,16 @@ def test_the_row_of_a_long_file_has_a_minimum_number_of_turns(config_home: Confi
         [*conversation(1), PADDING, *middle, PADDING, *conversation(2, prefix="z", start=90)],
     )
     (row,) = list_rows(config_home)
-    assert (row.turns, row.turns_at_least, row.tokens, row.title) == (None, 3, 1_300, "prompt 0")
+    assert (row.turn_count, row.min_turn_count, row.context_tokens, row.title) == (
+        None,
+        3,
+        1_300,
+        "prompt 0",
+    )
     with opened_index(config_home.where):
         pass
     (row,) = list_rows(config_home)
-    assert (row.turns, row.turns_at_least) == (8, 3)
+    assert (row.turn_count, row.min_turn_count) == (8, 3)
 
 
 @pytest.mark.parametrize("head", [[], [CHILD_METADATA]])
@@ -258,10 +269,10 @@ def test_a_row_has_the_size_after_a_trim_in_place(
     ]
     write_aged_session(config_home, 1, [*head, *trimmed])
     (row,) = list_rows(config_home)
-    assert (row.tokens, row.context.is_estimate) == (55_101, True)
+    assert (row.context_tokens, row.context.is_estimate) == (55_101, True)
     write_aged_session(config_home, 1, [*head, *trimmed, *conversation(1, prefix="z", start=130)])
     (row,) = list_rows(config_home)
-    assert (row.tokens, row.context.is_estimate) == (1_100, False)
+    assert (row.context_tokens, row.context.is_estimate) == (1_100, False)
 
 
 def test_a_copied_size_remark_is_ignored(config_home: ConfigHome) -> None:
@@ -278,7 +289,7 @@ def test_a_copied_size_remark_is_ignored(config_home: ConfigHome) -> None:
         ],
     )
     (row,) = list_rows(config_home)
-    assert row.tokens == 1_234
+    assert row.context_tokens == 1_234
 
 
 def test_the_middle_of_a_file_is_never_read(config_home: ConfigHome) -> None:
@@ -290,7 +301,7 @@ def test_the_middle_of_a_file_is_never_read(config_home: ConfigHome) -> None:
             b"\n" + session_bytes([*conversation(2, prefix="z", start=90), custom_title("Huge")])
         )
     (row,) = list_rows(config_home)
-    assert (row.title, row.turns_at_least, row.tokens, row.created) == (
+    assert (row.title, row.min_turn_count, row.context_tokens, row.creation_time) == (
         "Huge",
         3,
         1_300,
@@ -326,9 +337,9 @@ def test_the_tokens_of_a_row_come_from_its_end(
     """
     write_aged_session(config_home, 1, [*conversation(2), *more])
     (row,) = list_rows(config_home)
-    assert row.tokens == tokens
+    assert row.context_tokens == tokens
     assert row.context.is_estimate is (tokens in {None, 1_088, 3_300})
-    assert row.percent == (
+    assert row.context_percent == (
         None if tokens is None else round(100 * tokens / (row.context.window - 20_000))
     )
     assert row.context.window == (1_000_000 if tokens == 300_000 else 200_000)
@@ -349,7 +360,7 @@ def test_a_row_says_when_its_session_expires(
     if days is not None:
         settings = json.dumps({"cleanupPeriodDays": days})
         (config_home.config / "settings.json").write_text(settings, encoding="utf-8")
-    assert [row.expires_days for row in list_rows(config_home)] == [left]
+    assert [row.days_to_expiry for row in list_rows(config_home)] == [left]
 
 
 def test_open_sessions_are_marked(config_home: ConfigHome) -> None:

@@ -83,13 +83,13 @@ def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> N
             isSidechain=True,
         )
         write_session(own, name, [said])
-    found = search_home(config_home, "linter", sessions=session_ids([1]))
+    found = search_home(config_home, "linter", session_ids=session_ids([1]))
     assert {hit.reference for hit in found.hits} == {
         f"{session_id(1)}:0",
         f"{session_id(1)}/agent-a1:0",
         f"{session_id(1)}/agent-b2:0",
     }
-    found = search_home(config_home, "linter", sessions=session_ids([1]), agent="agent-b2")
+    found = search_home(config_home, "linter", session_ids=session_ids([1]), agent="agent-b2")
     assert [hit.reference for hit in found.hits] == [f"{session_id(1)}/agent-b2:0"]
 
 
@@ -116,9 +116,9 @@ def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
         (session_id(1), True),
         (session_id(2), False),
     }
-    assert (found.total, found.omitted_run_count) == (4, 0)
+    assert (found.matching_turn_count, found.omitted_run_count) == (4, 0)
     assert result_text(found).count("headless run") == 2
-    assert search_home(config_home, "linter", sessions=session_ids([1])).total == 2
+    assert search_home(config_home, "linter", session_ids=session_ids([1])).matching_turn_count == 2
 
 
 def test_helper_runs_are_ranked_by_strength(config_home: ConfigHome) -> None:
@@ -151,7 +151,7 @@ def test_only_three_of_many_equal_helper_runs_are_shown(config_home: ConfigHome)
     assert sum(hit.is_headless for hit in found.hits) == 3
     assert session_id(400) in {hit.session_id for hit in found.hits}
     assert found.omitted_run_count > 3
-    assert "headless runs of one question left out: --helpers" in result_text(found)
+    assert "headless runs of one question left out; --helpers includes them" in result_text(found)
     assert len(search_home(config_home, "review linter", include_helpers=True).hits) == 10
 
 
@@ -277,7 +277,7 @@ def test_filters_without_words_list_the_newest_turns(
 ) -> None:
     """A search with a filter and no words lists the matching turns, newest first."""
     found = search_home(home_with_filters, max_hits=1, **scope)
-    assert found.total == len({line // 3 for line in lines})
+    assert found.matching_turn_count == len({line // 3 for line in lines})
     every = search_home(home_with_filters, **scope).hits
     assert [hit.turn for hit in every] == sorted((hit.turn for hit in every), reverse=True)
     assert found.hits == every[:1]
@@ -299,7 +299,7 @@ def test_a_file_filter_works_in_a_large_folder(config_home: ConfigHome) -> None:
         for n in range(33_000)
     ]
     write_talk(config_home, 1, "go", *calls)
-    assert search_home(config_home, file="/big").total == 1
+    assert search_home(config_home, file="/big").matching_turn_count == 1
 
 
 def test_a_scope_without_sessions_is_reported(home_with_filters: ConfigHome) -> None:

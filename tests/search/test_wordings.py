@@ -86,7 +86,7 @@ def test_a_hit_is_shown_by_its_best_wording(home_with_wordings: ConfigHome) -> N
         home_with_wordings,
         "redis",
         also=["why no backoff limit"],
-        sessions=frozenset({session_id(3)}),
+        session_ids=frozenset({session_id(3)}),
     ).hits
     assert [(hit.words, hit.missing_words, hit.found_by) for hit in hits] == [
         (("backoff", "limit"), (), (2,))
@@ -120,18 +120,18 @@ def test_the_best_turn_for_one_wording_is_first() -> None:
     found = combine_rankings(
         [[TurnHit(key, [], score) for key, score in order] for order in orders]
     )
-    assert [ways[0].turn.key for ways in found] == [3, 1, 2]
-    assert [[way.wording for way in ways] for ways in found] == [[0, 1], [0], [0, 1, 2]]
+    assert [ways[0].turn.turn_key for ways in found] == [3, 1, 2]
+    assert [[way.wording_index for way in ways] for ways in found] == [[0, 1], [0], [0, 1, 2]]
 
 
 def test_the_best_wording_is_first() -> None:
     """The wordings of a turn are sorted by their score, the best first."""
     ((first, second),) = combine_rankings([[TurnHit(1, [], 0.5)], [TurnHit(1, [], 1.2)]])
-    assert (first.wording, second.wording) == (1, 0)
+    assert (first.wording_index, second.wording_index) == (1, 0)
     assert combined_score([first, second]) == 1.3
 
 
 def test_a_single_wording_keeps_order_and_scores() -> None:
     """Combining a single wording changes neither the order nor the scores."""
     found = combine_rankings([[TurnHit(1, [], 1.5), TurnHit(2, [], 1.1)]])
-    assert [(ways[0].turn.key, combined_score(ways)) for ways in found] == [(1, 1.5), (2, 1.1)]
+    assert [(ways[0].turn.turn_key, combined_score(ways)) for ways in found] == [(1, 1.5), (2, 1.1)]

@@ -108,7 +108,7 @@ def test_exactly_the_matching_records_are_found(
     """A query finds exactly the sentences with its words, whatever their inflection, case and accents."""
     found = search_home(home_with_sentences, query)
     assert lines_of_hits(found) == [(line + 1, 0) for line in sorted(SENTENCES_BY_QUERY[query])]
-    assert found.total == len(found.hits)
+    assert found.matching_turn_count == len(found.hits)
 
 
 @pytest.mark.parametrize("query", SENTENCES_BY_IDENTIFIER)
@@ -235,7 +235,7 @@ def test_a_turn_with_several_matches_is_one_hit(config_home: ConfigHome) -> None
         tool_result("c", "retry upload ok", uuid=uuid_of_text("r"), parent=None),
     )
     found = search_home(config_home, "retry upload")
-    assert (found.total, len(found.hits)) == (1, 1)
+    assert (found.matching_turn_count, len(found.hits)) == (1, 1)
 
 
 def test_repeated_messages_are_one_hit(config_home: ConfigHome) -> None:

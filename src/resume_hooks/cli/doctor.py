@@ -74,7 +74,7 @@ def _maintain_index(options: DoctorOptions) -> None:
                 must_be_stored=True,
             ) as index,
         ):
-            bytes_read, notes = index.outcome.read_bytes, index.notes
+            bytes_read, notes = index.outcome.read_byte_count, index.notes
     status = index_status(options.where)
     data: dict[str, object] = {
         "findings": [],

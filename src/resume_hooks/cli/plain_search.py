@@ -95,7 +95,7 @@ def _print_hits(request: PlainSearch, arguments: Sequence[str]) -> None:
     else:
         scope_name = canonical_path(os.getcwd())
         scope = current_project_scope(scope_name, where)
-    scope = scope._replace(asking_session=where.environ.get("CLAUDE_CODE_SESSION_ID", ""))
+    scope = scope._replace(asking_session_id=where.environ.get("CLAUDE_CODE_SESSION_ID", ""))
     with show_work_progress("Indexing", quiet=request.as_json) as progress:
         result = search_index(
             request.words,

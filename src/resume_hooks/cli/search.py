@@ -67,7 +67,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
     line.
     """
     scope = _make_scope(options)._replace(
-        asking_session=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
+        asking_session_id=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
         start_time=_parse_epoch_seconds(options.since),
         end_time=_parse_epoch_seconds(options.until),
         branch=options.branch,

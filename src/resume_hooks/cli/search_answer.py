@@ -10,7 +10,7 @@ from typing import Any
 from resume_hooks.cli.output import CompleteData, print_answer
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import ProvisionalSession, SearchResult
-from resume_hooks.search.result_text import Style, result_text, without_style
+from resume_hooks.search.result_text import Style, leave_unstyled, result_text
 from resume_hooks.system.invocation import is_model_shell, shell_command
 
 # the maximum number of characters of a command that the answer repeats
@@ -26,8 +26,8 @@ def print_search_result(
     *,
     as_json: bool,
     max_chars: int,
-    mark_style: Style = without_style,
-    title_style: Style = without_style,
+    mark_style: Style = leave_unstyled,
+    title_style: Style = leave_unstyled,
 ) -> None:
     """Print the turns that a search found, as text or as a JSON document.
 
@@ -76,7 +76,7 @@ def _make_json_data(result: SearchResult, scope: str) -> CompleteData:
             "scope": scope,
             "how": result.interpretation,
             "nothing_close": result.has_only_weak_hits,
-            "total": result.total,
+            "total": result.matching_turn_count,
             "more": result.has_more,
             "hits": [_make_json_hit(hit) for hit in result.hits],
             "helpers_left_out": result.omitted_run_count,

@@ -63,7 +63,7 @@ def list_sessions(options: SessionsOptions) -> None:
         "offset": options.offset,
         "more": page.has_more,
         "files": page.file_count,
-        "helpers": page.omitted_helpers,
+        "helpers": page.omitted_helper_count,
         "sessions": page.rows,
         "archived": [],
     }
@@ -116,22 +116,22 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
 
 
 def _format_omitted_runs(page: ListingPage) -> list[str]:
-    runs_text = format_count(page.omitted_helpers, "headless run")
-    if page.omitted_helpers:
+    runs_text = format_count(page.omitted_helper_count, "headless run")
+    if page.omitted_helper_count:
         return [f"Not listed: {runs_text} with a single question; --helpers lists these runs."]
     return []
 
 
 def _format_cells(row: ListedSession, now: float) -> tuple[str, ...]:
-    if row.percent is None:
+    if row.context_percent is None:
         percent = UNKNOWN_VALUE
     else:
-        percent = f"{'~' if row.context.is_estimate else ''}{row.percent}%"
-    turns = UNKNOWN_VALUE if row.turns is None else f"{row.turns:,}"
-    if row.expires_days is None:
+        percent = f"{'~' if row.context.is_estimate else ''}{row.context_percent}%"
+    turns = UNKNOWN_VALUE if row.turn_count is None else f"{row.turn_count:,}"
+    if row.days_to_expiry is None:
         days_left = UNKNOWN_VALUE
     else:
-        days_left = f"{row.expires_days}d"
+        days_left = f"{row.days_to_expiry}d"
     return (
         _format_short_age(now - row.mtime),
         days_left,
@@ -155,7 +155,7 @@ def _format_remarks(row: ListedSession, folder: str, *, with_expiry: bool) -> st
     agent_title = row.agent_name if row.agent_name != row.title else ""
     remarks = (
         agent_with_name(row.agent, Where()).label.lower() if row.agent != CLAUDE_NAME else "",
-        f"from {format_minute(row.expires_at)} UTC on" if with_expiry and row.expires_at else "",
+        f"from {format_minute(row.expiry_time)} UTC on" if with_expiry and row.expiry_time else "",
         "open" if row.is_open else "",
         "archived" if row.is_archived else "",
         kind_text,

@@ -17,7 +17,7 @@ from resume_hooks.cli.output import COMPLETION_VARIABLE, facts_table
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.errors import ExitCode, ResumeHooksError, UsageError
-from resume_hooks.hooks.triggers import ROWS, find_trigger_name
+from resume_hooks.hooks.triggers import TRIGGER_ROWS, find_trigger_name
 from resume_hooks.maintenance.uninstall import (
     REMOVE_MARKETPLACE_COMMAND,
     list_paths_to_purge,
@@ -71,11 +71,15 @@ def print_or_change_settings(options: ConfigOptions) -> None:
         if options.key == "triggers_off":
             words = settings.parse_setting("triggers_off", options.value)
             if isinstance(words, tuple):
-                unknown_words = [word for word in words if find_trigger_name(word) not in ROWS]
+                unknown_words = [
+                    word for word in words if find_trigger_name(word) not in TRIGGER_ROWS
+                ]
             else:
                 unknown_words = []
             if unknown_words:
-                valid_names = dict.fromkeys(row.command or row.name for row in ROWS.values())
+                valid_names = dict.fromkeys(
+                    row.command or row.name for row in TRIGGER_ROWS.values()
+                )
                 raise UsageError(
                     f"There is no trigger '{unknown_words[0]}'",
                     f"Triggers: {', '.join(valid_names)}.",

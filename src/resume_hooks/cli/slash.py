@@ -30,7 +30,7 @@ def answer_slash_command(options: SlashOptions) -> None:
     click.echo(
         plain_text(card)
         or (
-            f"resume-hooks: {trigger.name(trigger.verb)} is switched off "
+            f"resume-hooks: {trigger.name_of_verb(trigger.verb)} is switched off "
             f"({shell_command('config triggers_off')})."
         )
     )

@@ -114,7 +114,7 @@ def remove_summary(digest: Digest) -> Digest:
 
 
 def _count_sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
-    """Return the number of sessions before the last ``/clear``. Their messages stay removed."""
+    """Return the number of sessions before the last ``/clear``. Their messages are not restored."""
     return next(
         (index for index in range(len(lineage) - 1, 0, -1) if lineage[index].kind == "clear"), 0
     )

@@ -36,8 +36,8 @@ MAX_INDEX_SECONDS = 240.0
 """Number of seconds after which indexing stops. The client would end the hook after 300 seconds."""
 
 HOOK_NICENESS = 10
-_VAULT_NOTE = "vault.json"
-_INDEX_NOTE = "indexed.json"
+_VAULT_NOTE_NAME = "vault.json"
+_INDEX_NOTE_NAME = "indexed.json"
 
 
 def main() -> None:
@@ -72,12 +72,12 @@ def archive_in_background(event: dict[str, Any]) -> None:
     claims.remove_sidecars_of_killed_commands(Where())
     with contextlib.suppress(OSError):
         link_sessions.link_all_sessions(Where(), is_time_up)
-    note, now = hook_state.read_note(_VAULT_NOTE), time.time()
+    note, now = hook_state.read_note(_VAULT_NOTE_NAME), time.time()
     next_run, last_run, archived_until = (
         note[key] if hook_state.is_valid_timestamp(note.get(key)) else 0
         for key in ("look", "made", "seen")
     )
-    if is_headless or last_run <= now < next_run or not hook_state.claim_note(_VAULT_NOTE):
+    if is_headless or last_run <= now < next_run or not hook_state.claim_note(_VAULT_NOTE_NAME):
         return
     try:
         is_complete = archive_parents(
@@ -87,7 +87,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
         trash.pack_deleted_sessions(Where(), is_time_up)
         next_run = now + (DAY if is_complete else RETRY_SECONDS)
         hook_state.write_note(
-            _VAULT_NOTE,
+            _VAULT_NOTE_NAME,
             {
                 "look": int(next_run),
                 "made": int(now),
@@ -95,7 +95,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
             },
         )
     finally:
-        hook_state.release_note(_VAULT_NOTE)
+        hook_state.release_note(_VAULT_NOTE_NAME)
 
 
 def update_index() -> None:
@@ -114,14 +114,14 @@ def update_index() -> None:
     try:
         if update_stored_index(
             Where(), _make_stop_condition(MAX_INDEX_SECONDS, find_client_pid())
-        ).remaining_files:
+        ).remaining_file_count:
             return
     except ResumeHooksError:
         seconds_to_next, is_failed = RETRY_SECONDS, True
     hook_state.write_note(
-        _INDEX_NOTE, {"look": started + seconds_to_next, "made": started, "wait": is_failed}
+        _INDEX_NOTE_NAME, {"look": started + seconds_to_next, "made": started, "wait": is_failed}
     )
-    os.utime(hook_state.note_path(_INDEX_NOTE), (started, started))
+    os.utime(hook_state.note_path(_INDEX_NOTE_NAME), (started, started))
 
 
 def run_parts_in_background() -> None:

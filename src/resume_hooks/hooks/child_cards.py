@@ -21,7 +21,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 CTRL_C_HINT = "Ctrl+C clears the input box; twice, or in an empty box, it quits"
 
-INTERRUPTION_START = "[Request interrupted by user"
+INTERRUPTION_PREFIX = "[Request interrupted by user"
 """Beginning of the record that a client writes when the user ends a turn with Esc or Ctrl+C."""
 
 
@@ -120,6 +120,6 @@ def is_turn_unfinished(ends: HeadTail) -> bool:
             return is_incomplete or bool(records.list_calls(record))
         if records.is_prompt(record) or records.list_results(record):
             return True
-        if records.join_text_blocks(record).startswith(INTERRUPTION_START):
+        if records.join_text_blocks(record).startswith(INTERRUPTION_PREFIX):
             return False
     return False

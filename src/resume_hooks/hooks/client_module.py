@@ -1,8 +1,8 @@
-"""Answer the plugin's module in the client (hooks/register.mjs): commands and the module's questions.
+"""Answer the plugin's module in the client (hooks/register.mjs).
 
-An answer can show a text, ask the user a question, or open a session. Clients without the module
-use ``prompt``. This Python code provides every text and makes every decision. The module only
-passes questions on and carries out the answers.
+The module passes on the user's commands, and asks questions of its own. An answer can show a text,
+ask the user a question, or open a session. Clients without the module use ``prompt``. This Python
+code provides every text and makes every decision. The module only carries out the answers.
 
 Invariant: only the client's own process gets an answer (see ``is_started_by_client``).
 """
@@ -23,7 +23,7 @@ from resume_hooks.hooks import compaction, context_notice, hook_replies, prompt
 from resume_hooks.hooks.triggers import (
     BARE_SIGN,
     REPAIR_QUESTION,
-    ROWS,
+    TRIGGER_ROWS,
     Trigger,
     trigger_of_command,
 )
@@ -55,13 +55,13 @@ RULES_QUESTION = "rules"
 ABANDONED_WAIT_QUESTION = "left"
 
 OFFER_QUESTION, TOOL_QUESTION = "offer", "tool"
-"""Two questions: which tools the model gets (asked at a start), and what to answer when the model
-calls our tool."""
+"""The module's questions about the tool that lets the model ask for a handoff. At a start: which
+tools does the model get? When the model calls the tool: what is the answer?"""
 
 # Asked when the client compacts, and when the context is almost full.
 COMPACTION_PLAN_QUESTION, FULL_CONTEXT_QUESTION = "plan", "compaction"
 
-ANSWERED_VERBS = ROWS.keys() | {
+ANSWERED_VERBS = TRIGGER_ROWS.keys() | {
     PANE_QUESTION,
     BAND_QUESTION,
     OFFER_QUESTION,
@@ -136,7 +136,7 @@ def main() -> int:
     command = hook_replies.text_field(event, "command")
     verb = trigger_of_command(command, "").verb
     if verb not in {*ANSWERED_VERBS, COMPACTION_PLAN_QUESTION} or not is_started_by_client(Where()):
-        trigger_row = ROWS.get(verb)
+        trigger_row = TRIGGER_ROWS.get(verb)
         if trigger_row and trigger_row.is_module_only:
             advice = f"In a shell: {shell_command(verb)}"
         else:
@@ -146,7 +146,7 @@ def main() -> int:
         )
         return 1
     answer = answer_module(command, event)
-    is_typed = verb in ROWS and verb != REPAIR_QUESTION
+    is_typed = verb in TRIGGER_ROWS and verb != REPAIR_QUESTION
     if is_typed and "text" in answer and event.get("screen") is True:
         # The client displays the text as Markdown.
         answer["text"] = escape_markdown(answer["text"])
@@ -186,7 +186,7 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
         error_reply = _text_reply
     if prompt.is_trigger_off(verb) or (verb == REPAIR_QUESTION and not has_screen):
         return error_reply(
-            f"resume-hooks: {trigger.name(verb)} is switched off "
+            f"resume-hooks: {trigger.name_of_verb(verb)} is switched off "
             f"({shell_command('config triggers_off')})."
         )
     return prompt.run_with_error_reply(
@@ -210,14 +210,16 @@ def _store_data_rules(rules: object) -> None:
 def _run_trigger(
     verb: str, trigger: Trigger, event: dict[str, Any], *, has_screen: bool
 ) -> dict[str, Any]:
-    row = ROWS[verb]
+    row = TRIGGER_ROWS[verb]
     if (
         row.command
         and not row.argument
         and trigger.text
         and trigger.text.lower() not in prompt.USAGE_WORDS
     ):
-        raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
+        raise UsageError(
+            f"{trigger.name_of_verb(verb)} takes no words", f"Type: {trigger.name_of_verb(verb)}"
+        )
     if has_screen and verb in PANE_VERBS:
         # Imported late because other commands do not need it.
         from resume_hooks.hooks.session_list import pane
@@ -331,7 +333,7 @@ def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _offer_tools(_: dict[str, Any]) -> dict[str, Any]:
-    if _is_tool_on():
+    if _is_handoff_tool_on():
         return {"tools": [HANDOFF_TOOL]}
     return {}
 
@@ -346,7 +348,7 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
         plain_line(hook_replies.text_field(event, "args")).strip(),
         hook_replies.text_field(event, "said"),
     )
-    if not _is_tool_on():
+    if not _is_handoff_tool_on():
         return {"text": "The user has switched this off."}
     if hook_replies.text_field(event, "agent_id"):
         return {"text": "Only the main conversation can be handed off."}
@@ -398,7 +400,7 @@ def _is_plain_step(step: str) -> bool:
         return False
 
 
-def _is_tool_on() -> bool:
+def _is_handoff_tool_on() -> bool:
     return settings.is_switched_on("handoff_tool") and not prompt.is_trigger_off("handoff")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from resume_hooks import settings
 from resume_hooks.derive.opening_size import convert_size_to_tokens
@@ -59,13 +59,13 @@ MAX_RESULT_FRACTION = 0.8
 MAX_FACTS_CHARACTERS = 3_900
 # The name of the note which says that the user has seen the alternatives to the client's
 # compaction.
-ALTERNATIVES_NOTE = "asked-compaction.json"
+ALTERNATIVES_NOTE_NAME = "asked-compaction.json"
 
 SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chosen}). "
 TOO_LITTLE_FREED_REMARK = (
     "Compaction {chosen} would have freed too little, so Claude Code writes its own summary."
 )
-"""Remarks after an automatic compaction, which comes unexpectedly for the user."""
+"""Remarks to the user about a compaction that the user did not ask for."""
 
 THRESHOLD_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 
@@ -73,15 +73,15 @@ TOO_SOON_TEXT = f"the last compaction is fewer than {MIN_TURNS_BETWEEN_COMPACTIO
 TOO_LITTLE_FREED_TEXT = (
     "{chosen} would free less than a fifth of the context. Type /handoff instead."
 )
-"""Texts about a compaction at the threshold. Each fits a row of 80 columns."""
+"""Two reasons why the context was not compacted at the threshold. Each fits a row of 80 columns."""
 
 ALTERNATIVES_TEXT = (
     "{percent} % of the context is used. Once it is full, Claude Code asks a model for a summary. To shrink it in "
     "place without a model, in a shell: {trim} (removes old tool output), or {size} instead of trim (keeps what was "
     "said and the last turns)"
 )
-"""The alternatives to the client's compaction. They are shown once, if the setting has its default.
-"""
+"""The alternatives to the client's compaction. They are shown once, if the setting ``compaction``
+has its default value."""
 
 IN_PLACE_TITLE = "(trimmed in place by resume-hooks; no model is asked)"
 # The client shows this title after its own ``/compact`` too.
@@ -177,15 +177,15 @@ def make_decline_reply(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]
 
 
 def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the alternatives to the client's compaction, if the context has reached the percentage.
+    """Return the alternatives to the client's compaction, if enough of the context is in use.
 
-    ``args`` in the event is the percentage of the context in use. The alternatives are shown only
-    once. Raise OSError.
+    ``args`` in the event is the percentage that is in use. It must have reached the percentage in
+    ``alternatives_percent_reply``. The alternatives are shown only once. Raise OSError.
     """
     percent = hook_replies.text_field(event, "args")
     if not percent.isdigit() or int(percent) < alternatives_percent_reply().get("tells", 101):
         return {}
-    hook_state.write_note(ALTERNATIVES_NOTE, {"at": time.time()})
+    hook_state.write_note(ALTERNATIVES_NOTE_NAME, {"at": time.time()})
     return {
         "text": ALTERNATIVES_TEXT.format(
             percent=percent,
@@ -203,18 +203,19 @@ def alternatives_percent_reply() -> dict[str, Any]:
     percent = settings.read_number_setting("notice_percent")
     is_decided = settings.load_settings()[
         COMPACTION_SETTING
-    ].source != "default" or hook_state.read_note(ALTERNATIVES_NOTE)
+    ].source != "default" or hook_state.read_note(ALTERNATIVES_NOTE_NAME)
     if not percent or is_decided:
         return {}
     return {"tells": percent}
 
 
 def threshold_reply() -> dict[str, Any]:
-    """Return the compaction that the module starts at the end of a turn, with its threshold in ``from``.
+    """Return the number of tokens (``from``) above which the module compacts at the end of a turn.
 
-    ``from`` is a number of tokens. Return ``{}`` if the setting has no threshold.
+    The reply also names the compaction for the client. It is ``{}`` if the setting has no
+    threshold.
     """
-    setting, _, tokens = _compaction_setting()
+    setting, _, tokens = _read_compaction_setting()
     if tokens:
         return {
             "line": {
@@ -226,14 +227,22 @@ def threshold_reply() -> dict[str, Any]:
     return {}
 
 
-def _compaction_setting() -> tuple[str, str, int]:
-    """Return the setting ``compaction``, its method ("trim" or a size), and its threshold in tokens.
+class _CompactionSetting(NamedTuple):
+    """The setting ``compaction`` and its two parts.
 
-    The threshold is 0 if the setting has none.
+    ``method`` is "client", "trim" or a size. ``threshold_tokens`` is 0 if the setting has no
+    threshold.
     """
-    setting = str(settings.load_settings()[COMPACTION_SETTING].value)
-    method, _, size = setting.partition("@")
-    return setting, method, 1_000 * int(size[:-1] or 0)
+
+    text: str
+    method: str
+    threshold_tokens: int
+
+
+def _read_compaction_setting() -> _CompactionSetting:
+    text = str(settings.load_settings()[COMPACTION_SETTING].value)
+    method, _, size = text.partition("@")
+    return _CompactionSetting(text, method, 1_000 * int(size[:-1] or 0))
 
 
 def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
@@ -241,7 +250,7 @@ def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where
 
     An answer without messages lets the client write its own summary.
     """
-    setting, method, _ = _compaction_setting()
+    setting, method, _ = _read_compaction_setting()
     if method == CLIENT_VALUE:
         return {}
     shrunk_conversation = _shrink_conversation(session, event, where, method)
@@ -260,7 +269,7 @@ def _compact_at_threshold(
 
     Raise NothingToTrim if the conversation should not change.
     """
-    setting, method, tokens = _compaction_setting()
+    setting, method, tokens = _read_compaction_setting()
     if tokens:
         shrunk_conversation = _shrink_conversation(session, event, where, method, tokens)
     else:
@@ -329,7 +338,7 @@ def _shrink_conversation(
         plan_in_place = in_client.plan_trim_in_client(
             scan, messages, parse_options(f"--target-tokens {target_tokens}"), where, rebuilt_range
         )
-    dropped_tokens = _count_tokens_of_messages(scan, messages[: rebuilt_range.start])
+    dropped_tokens = _estimate_tokens_of_messages(scan, messages[: rebuilt_range.start])
     tokens_after = round(
         plan_in_place.decision.context_after.tokens
         - dropped_tokens
@@ -366,12 +375,12 @@ def _range_to_rebuild(
         return MessageRange(0, end)
     earlier_starts = [index for index in turn_starts if index < end]
     for start in earlier_starts[-DEFAULT_KEEP_RECENT:]:
-        if _count_tokens_of_messages(scan, messages[start:]) <= target_tokens:
+        if _estimate_tokens_of_messages(scan, messages[start:]) <= target_tokens:
             return MessageRange(start, end)
     return MessageRange(last_start, end)
 
 
-def _count_tokens_of_messages(scan: SessionScan, messages: Sequence[ShownMessage]) -> float:
+def _estimate_tokens_of_messages(scan: SessionScan, messages: Sequence[ShownMessage]) -> float:
     handles = {message.handle for message in messages}
     return (
         sum(node.character_count for node in scan.transcript.chain if node.uuid in handles)

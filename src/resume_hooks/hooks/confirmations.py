@@ -106,7 +106,7 @@ def claim_question(question: StoredQuestion) -> bool:
 
 
 def release_question(session_id: str, kind: str = TRIM_KIND) -> None:
-    """Release the claim on a question. Call this function after storing the question again with its child."""
+    """Release the claim on a question. First store the question again, with the id of its child."""
     hook_state.release_note(_question_note_name(session_id, kind))
 
 

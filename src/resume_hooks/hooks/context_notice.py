@@ -33,9 +33,9 @@ from resume_hooks.transcripts.records import parse_positive_count
 from resume_hooks.transcripts.tokens import ContextSize
 
 # A number of tokens that no context reaches. It is short enough for a comparison in the shell.
-UNREACHABLE_TOKENS = 10**9
+UNREACHABLE_TOKEN_COUNT = 10**9
 # the number of seconds until a note expires; clients delete sessions after thirty days
-NOTE_SECONDS = 100 * 86_400
+NOTE_LIFETIME_SECONDS = 100 * 86_400
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
 def store_window(session_id: str, window: object) -> None:
     """Store the size of the window that the client reported. Ignore it unless it is a positive number.
 
-    A new size also forgets earlier notices, so a notice may be shown again.
+    If the size has changed, earlier notices are forgotten, so a notice may be shown again.
     """
     name = f"{WINDOW_FILE_PREFIX}{session_id}.json"
     if (
@@ -76,10 +76,10 @@ def claim_notice(session_id: str, path: str) -> str:
     name = f"{WINDOW_FILE_PREFIX}{session_id}.json"
     note = hook_state.read_note(name)
     noticed_window = parse_positive_count(note.get("told"))
-    hook_state.delete_old_notes(WINDOW_FILE_PREFIX, NOTE_SECONDS)
+    hook_state.delete_old_notes(WINDOW_FILE_PREFIX, NOTE_LIFETIME_SECONDS)
     # The note is written before the session is read. If the reading is slow or fails, later turns
     # do not read the session again.
-    hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
+    hook_state.write_note(name, note | {"look": UNREACHABLE_TOKEN_COUNT, "told": noticed_window})
     percent, session = (
         settings.read_number_setting("notice_percent"),
         Session.from_file(session_file(path), Where()),
@@ -95,13 +95,14 @@ def claim_notice(session_id: str, path: str) -> str:
     )
     if is_due:
         noticed_window = context.window
-    next_check = UNREACHABLE_TOKENS
+    next_check = UNREACHABLE_TOKEN_COUNT
     if context.window > noticed_window:
         next_check = _tokens_at_percent(context.usable_tokens, percent)
     elif context.window < tokens.LARGE_WINDOW_TOKENS and not (
         client_window or window_limit(session.head_tail, client_window, Where())
     ):
-        # The window may be larger than assumed. Ask again when a context would fill that window.
+        # The window may be larger than assumed. In that case the notice is due at a higher number
+        # of tokens, so ask again at that number.
         next_check = _tokens_at_percent(
             _count_usable_tokens(tokens.LARGE_WINDOW_TOKENS, 0), percent
         )
@@ -123,7 +124,7 @@ def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str,
         session_window(session_id, Where()),
     )
     if not percent or window < 1:
-        return {"look": UNREACHABLE_TOKENS}
+        return {"look": UNREACHABLE_TOKEN_COUNT}
     usable_tokens = _count_usable_tokens(
         window, window_limit(HeadTail(path), window, Where()) if path else 0
     )
@@ -132,7 +133,7 @@ def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str,
     if used_tokens >= notice_tokens:
         text = f"{{percent}} % of {usable_tokens:,}{_describe_savings(path)} · /handoff"
         band_data = {
-            "look": UNREACHABLE_TOKENS,
+            "look": UNREACHABLE_TOKEN_COUNT,
             "from": notice_tokens,
             "window": usable_tokens,
             "band": text,
@@ -142,7 +143,7 @@ def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str,
     hook_state.write_note(
         name,
         hook_state.read_note(name)
-        | {"look": UNREACHABLE_TOKENS, "told": max(window, tokens.LARGE_WINDOW_TOKENS)},
+        | {"look": UNREACHABLE_TOKEN_COUNT, "told": max(window, tokens.LARGE_WINDOW_TOKENS)},
     )
     return band_data
 

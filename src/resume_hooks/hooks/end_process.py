@@ -13,7 +13,7 @@ from typing import NoReturn
 
 
 def end_process(status: int = 0) -> NoReturn:
-    """End this process with an exit status. This saves up to 20 ms for freeing objects."""
+    """End this process without freeing its objects, which would take up to 20 ms."""
     atexit._run_exitfuncs()  # noqa: SLF001 - what else runs at the end of a process
     for stream in (sys.stdout, sys.stderr):
         # The stream may be closed or missing.

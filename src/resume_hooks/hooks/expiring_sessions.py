@@ -1,8 +1,8 @@
 """Archive the sessions that the client will soon delete. The user is told before the first copy.
 
-The shell starts this module only after the time in the project's note, ``due-<project folder>.json``.
-The note ``later-...`` is about sessions that a start had no time to archive. The background hook or
-the next start archives them.
+A project's note ``due-<project folder>.json`` contains a time. The shell starts this module only
+after that time. Another note, ``later-...``, says that a start had no time to archive some
+sessions. The background hook or the next start then archives them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ DUE_PREFIX, LATER_PREFIX = "due", "later"
 """Prefixes of the names of the two notes: one for the sessions that a start must archive, and one
 for the sessions that it had no time to archive."""
 
-_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_FOLDER_NAME_CHARACTERS = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+)
 
 
 def archive_at_start(event: dict[str, Any]) -> str:
@@ -70,7 +72,7 @@ def archive_expiring_sessions(
     Return None if another process is archiving. Raise OSError if the state folder can't be written.
     """
     project = os.path.basename(os.path.dirname(hook_replies.text_field(event, "transcript_path")))
-    if not project or not _NAME_CHARACTERS.issuperset(project):
+    if not project or not _FOLDER_NAME_CHARACTERS.issuperset(project):
         return None
     note_name = f"{DUE_PREFIX}-{project}.json"
     make_private_folder(Where().state, Where())
@@ -93,14 +95,14 @@ def archive_expiring_sessions(
 
 
 def client_start_folder(event: dict[str, Any]) -> str:
-    """Return the folder in which the client was started. Its settings apply to the client."""
+    """Return the folder in which the client was started. The client uses this folder's settings."""
     return (
         os.environ.get("CLAUDE_PROJECT_DIR") or hook_replies.text_field(event, "cwd") or os.getcwd()
     )
 
 
 class _Deadline:
-    """A time limit in seconds. It is counted from the first call, so earlier time does not count."""
+    """A function that returns True when ``seconds`` seconds have passed since its first call."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

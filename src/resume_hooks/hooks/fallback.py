@@ -22,7 +22,7 @@ from resume_hooks.hooks.plain_cards import help_card, pasted_command_card, sessi
 from resume_hooks.hooks.triggers import (
     BARE_SIGN,
     REPAIR_QUESTION,
-    ROWS,
+    TRIGGER_ROWS,
     Trigger,
     recognise_trigger,
     trigger_of_command,
@@ -33,7 +33,7 @@ from resume_hooks.system.copy_result import NOT_COPIED
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import escape_markdown, plain_text
 
-LOCK_FILE = "requirements.lock"
+LOCK_FILE_NAME = "requirements.lock"
 _PLUGIN_ROOT = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 )
@@ -65,7 +65,7 @@ def answer_module() -> int:
     trigger = trigger_of_command(
         hook_replies.text_field(event, "command"), hook_replies.text_field(event, "args").strip()
     )
-    is_typed = trigger.verb in ROWS and trigger.verb != REPAIR_QUESTION
+    is_typed = trigger.verb in TRIGGER_ROWS and trigger.verb != REPAIR_QUESTION
     # The module runs in the session itself, so its user does not need the id.
     if trigger.verb == "resume":
         text = _describe_state_and_remedy()
@@ -99,7 +99,7 @@ def answer_without_engine(trigger: Trigger, session_id: str) -> str:
     else:
         unsent_text = ""
     return (
-        f"resume-hooks: {trigger.name(trigger.verb)} needs the engine. "
+        f"resume-hooks: {trigger.name_of_verb(trigger.verb)} needs the engine. "
         f"{describe_engine_state()}{unsent_text}\n\n{_describe_retry()}"
     )
 
@@ -117,7 +117,7 @@ def describe_engine_state() -> str:
         venv
         and state.get("state") == "ready"
         and os.path.isdir(venv)
-        and not os.path.lexists(os.path.join(venv, LOCK_FILE))
+        and not os.path.lexists(os.path.join(venv, LOCK_FILE_NAME))
     ):
         return f"The engine's packages no longer load; they are being reinstalled {_IN_BACKGROUND_TEXT}"
     return (
@@ -173,7 +173,7 @@ def mark_venv_broken() -> None:
     venv = _find_plugin_venv()
     if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(venv, LOCK_FILE))
+            os.unlink(os.path.join(venv, LOCK_FILE_NAME))
 
 
 def _find_plugin_venv() -> Optional[str]:

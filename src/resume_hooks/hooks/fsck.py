@@ -29,10 +29,11 @@ READING_SECONDS = 5.0
 """Time limit in seconds for reading. The module waits 15 seconds, and writing takes as long as
 reading."""
 
-REFUSED_STATUS = "400"
+REFUSAL_HTTP_STATUS = "400"
 """The HTTP status of every error that the module reports.
 
-A text without this status was typed by the user. It may be the answer to the question.
+A text without this status was typed by the user. It may be the answer to the question whether to
+repair the session.
 """
 
 FRESH_SESSION_HINT = "opens a new session without the refused messages."
@@ -44,11 +45,11 @@ def answer_request(request: Request) -> Outcome:
 
     Raise ResumeHooksError only if the user answered yes.
     """
-    handoff_name = request.trigger.name("handoff")
+    handoff_name = request.trigger.name_of_verb("handoff")
     handoff_hint = f"{handoff_name} {FRESH_SESSION_HINT}"
     if request.text == "yes":
         return _answer_with_repair(request)
-    if REFUSED_STATUS not in request.text:
+    if REFUSAL_HTTP_STATUS not in request.text:
         return make_text_report(
             f"The session was not changed. To continue later: {handoff_name}, or in a shell: "
             f"{request.command} --repair"
@@ -77,7 +78,10 @@ def _plan_repair_of_request(request: Request) -> RepairPlan:
 
 
 def _repair_question(repair_plan: RepairPlan, defects: list[Defect]) -> str:
-    """Return the question in at most three lines: the defect, the size of the repaired child, the losses."""
+    """Return the question in at most three lines.
+
+    They show the defect, the size of the repaired child, and what is lost.
+    """
     first_defect = defects[0]
     defect_text = f"{first_defect.message[:1].lower()}{first_defect.message[1:]} (record {first_defect.record_number})"
     if repair_plan.losses:

@@ -1,4 +1,4 @@
-"""``>handoff``: create a fresh child, or show the child that the same words created before.
+"""``>handoff``: create a fresh child, or show the child of an earlier handoff with the same words.
 
 This module adds the lines about the next step and ``/clear`` to the card. The verb provides the
 other lines.
@@ -34,7 +34,7 @@ from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest, too"
 """The line of the card if the client's next ``/clear`` opens the child."""
 
-# the option before a new task that has nothing to do with the old task
+# the option that is typed before a new task, which has nothing to do with the session's old task
 NEW_TASK_OPTION = "--new-task"
 # the minimum number of characters of a shortened digest; instead of a shorter digest, the beginning
 # of the full digest is used

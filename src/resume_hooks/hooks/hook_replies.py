@@ -57,7 +57,8 @@ def host_of_event(event: Event) -> Host:
 MAX_INPUT_BYTES = 32 * 1024 * 1024
 # the maximum number of UTF-16 units of a reason; the client cuts texts at 10,000
 MAX_REASON_UTF16_UNITS = 9_500
-# the maximum number of UTF-16 units of a last line that is kept when a reason is shortened
+# the maximum number of UTF-16 units of a reason's last line; if the reason is shortened, a longer
+# last line is not kept
 MAX_LAST_LINE_UNITS = 200
 
 # the maximum number of UTF-16 units of a hook's text for the model; the client shows only the
@@ -135,8 +136,8 @@ def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
 def start_reply(context: str, message: str) -> bytes:
     """Return a reply to a session's start.
 
-    The model reads ``context``, the user one line of ``message``. Either may be empty. If both are
-    empty, return ``b""``.
+    The model reads ``context``. The user reads ``message``, which is joined into one line. Either
+    may be empty. If both are empty, return ``b""``.
     """
     context_text, line = plain_text(context), plain_line(message)
     output: dict[str, Any] = {"systemMessage": line} if line else {}

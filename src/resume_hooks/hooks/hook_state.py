@@ -18,9 +18,11 @@ from resume_hooks.paths import Where, is_private_folder, open_regular
 from resume_hooks.storage import removal, state_file
 
 NOTE_VERSION = 1
-NOTE_SECONDS = 86_400  # the number of seconds after which notes that no hook used are deleted
+NOTE_LIFETIME_SECONDS = (
+    86_400  # the number of seconds after which notes that no hook used are deleted
+)
 # the number of seconds after which a claim expires, because its hook was probably killed
-CLAIM_SECONDS = 30
+CLAIM_LIFETIME_SECONDS = 30
 # the number of seconds that a prompt waits for another prompt that does the same work
 WAIT_SECONDS = 1.0
 
@@ -80,8 +82,8 @@ def compaction_note_name(session_id: str) -> str:
     return f"compacted-{session_id}.json"
 
 
-def consume_fresh_note(name: str, seconds: float) -> bool:
-    """Delete a note, and return whether it was written at most ``seconds`` seconds ago.
+def consume_fresh_note(name: str, max_age_seconds: float) -> bool:
+    """Delete a note, and return whether it was written at most ``max_age_seconds`` seconds ago.
 
     The note's field ``at`` is the time at which it was written.
     """
@@ -89,12 +91,12 @@ def consume_fresh_note(name: str, seconds: float) -> bool:
     return (
         consume_note(name)
         and is_valid_timestamp(written_at)
-        and abs(time.time() - written_at) <= seconds
+        and abs(time.time() - written_at) <= max_age_seconds
     )
 
 
 def claim_note(name: str) -> bool:
-    """Claim a note before doing its work. Return True only to the first caller.
+    """Claim a note before doing the work that the note is about. Return True only to the first caller.
 
     Until the claim is released or expires, ``is_note_claimed`` is true for every process.
     """
@@ -119,7 +121,7 @@ def is_note_claimed(name: str) -> bool:
     try:
         return (
             abs(time.time() - os.lstat(_safe_note_path(name + _CLAIM_SUFFIX)).st_mtime)
-            <= CLAIM_SECONDS
+            <= CLAIM_LIFETIME_SECONDS
         )
     except OSError:
         return False
@@ -143,14 +145,14 @@ def list_note_names(prefix: str) -> List[str]:
         return []
 
 
-def delete_old_notes(prefix: str, lifetime: float = NOTE_SECONDS) -> None:
-    """Delete the notes that begin with ``prefix`` and are older than ``lifetime`` seconds."""
+def delete_old_notes(prefix: str, max_age_seconds: float = NOTE_LIFETIME_SECONDS) -> None:
+    """Delete the notes that begin with ``prefix`` and are older than ``max_age_seconds`` seconds."""
     # Another process may delete a note first.
     with contextlib.suppress(OSError), os.scandir(_safe_note_path("")) as entries:
         for entry in entries:
             is_old = (
                 entry.name.startswith(prefix)
-                and time.time() - entry.stat(follow_symlinks=False).st_mtime > lifetime
+                and time.time() - entry.stat(follow_symlinks=False).st_mtime > max_age_seconds
             )
             if is_old and not entry.is_dir(follow_symlinks=False):
                 removal.remove_file(entry.path, Where().state)

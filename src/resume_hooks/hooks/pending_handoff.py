@@ -28,12 +28,12 @@ from resume_hooks.system.processes import read_process_start_time
 # the maximum number of characters of the stored opening; ``start_parts`` delivers no more
 MAX_OPENING_CHARACTERS = 38_000
 # the number of seconds during which starts in the same folder announce a handoff
-ANNOUNCED_SECONDS = 3_600
+ANNOUNCEMENT_SECONDS = 3_600
 # the number of seconds by which the clock may be set back without making a handoff invalid
 CLOCK_TOLERANCE_SECONDS = 5
 
-_TEXT_FIELDS = ("started", "parent_id", "child_id", "child_file", "opening")
-_NUMBER_FIELDS = ("pid", "child_size")
+_TEXT_FIELD_NAMES = ("started", "parent_id", "child_id", "child_file", "opening")
+_NUMBER_FIELD_NAMES = ("pid", "child_size")
 TAIL_BYTES = 262_144  # the number of bytes at the end of a session's file that are searched for its last answers
 
 _NOTE_PREFIX = "handoff-"
@@ -71,7 +71,9 @@ class PendingHandoff(NamedTuple):
             return False
         return (
             is_untouched
-            and -CLOCK_TOLERANCE_SECONDS <= time.time() - self.at <= hook_state.NOTE_SECONDS
+            and -CLOCK_TOLERANCE_SECONDS
+            <= time.time() - self.at
+            <= hook_state.NOTE_LIFETIME_SECONDS
         )
 
     def was_made_by(self, pid: int) -> bool:
@@ -133,10 +135,10 @@ def is_outdated(handoff: PendingHandoff) -> bool:
     return any(_time_of_answer(row) > created for row in lines if b'"assistant"' in row)
 
 
-def _time_of_answer(row: bytes) -> str:
-    """Return the time of a model's answer, or ``""`` for a line with any other record."""
+def _time_of_answer(line: bytes) -> str:
+    """Return the time of a model's answer, or ``""`` if the line contains any other record."""
     with contextlib.suppress(ValueError, RecursionError):
-        record = json.loads(row)
+        record = json.loads(line)
         if (
             isinstance(record, dict)
             and record.get("type") == "assistant"
@@ -175,7 +177,7 @@ def find_handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
         if (
             handoff is None
             or not handoff.is_pending
-            or time.time() - handoff.at > ANNOUNCED_SECONDS
+            or time.time() - handoff.at > ANNOUNCEMENT_SECONDS
         ):
             _mark_announced(name)
         elif handoff.is_in_folder(folder) and _mark_announced(name):
@@ -208,12 +210,12 @@ def _note_stem(name: str) -> str:
 
 def _parse_handoff_note(note: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
     """Return the handoff in a note. Return None if the note is invalid or does not match its name."""
-    has_texts = all(isinstance(note.get(field), str) for field in _TEXT_FIELDS)
+    has_texts = all(isinstance(note.get(field), str) for field in _TEXT_FIELD_NAMES)
     if note.get("kind", "handoff") not in ("handoff", "rollover"):
         return None
     if (
         not has_texts
-        or not all(isinstance(note.get(field), int) for field in _NUMBER_FIELDS)
+        or not all(isinstance(note.get(field), int) for field in _NUMBER_FIELD_NAMES)
         or not is_valid_timestamp(note.get("at"))
     ):
         return None

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.hooks.triggers import BARE_SIGN, ROWS, TYPED_SIGN, Trigger
+from resume_hooks.hooks.triggers import BARE_SIGN, TRIGGER_ROWS, TYPED_SIGN, Trigger
 from resume_hooks.system.copy_result import CopyResult
 
 CARD_COLUMNS = 80  # the width of a card in columns
@@ -32,15 +32,15 @@ def help_card(command: str, trigger: Trigger) -> str:
         space_hint = "\nA space before > sends a plain prompt."
     if trigger.sign == BARE_SIGN:
         commands = []
-        for trigger_row in ROWS.values():
+        for trigger_row in TRIGGER_ROWS.values():
             if trigger_row.command:
                 commands.append(
                     (f"/{trigger_row.command} {trigger_row.argument}", trigger_row.description)
                 )
         heading, rows = "what to type", [f"{name:<22} {about}" for name, about in commands]
     else:
-        heading = f"type one after {trigger.own_sign} at the very start of a prompt"
-        rows = [trigger_row.row for trigger_row in ROWS.values() if trigger_row.row]
+        heading = f"type one after {trigger.sign_without_module} at the very start of a prompt"
+        rows = [trigger_row.row for trigger_row in TRIGGER_ROWS.values() if trigger_row.row]
     return HELP_TEXT.format(
         how=heading, rows="\n".join(f"  {row}" for row in rows), command=command, plain=space_hint
     )
@@ -56,8 +56,8 @@ MIN_PERCENT_TO_SHRINK = 20
 
 def usage_card(trigger: Trigger) -> str:
     """Return the card with the name, the arguments and the description of a trigger."""
-    row = ROWS[trigger.verb]
-    usage = f"{trigger.name(trigger.verb)} {row.argument}".rstrip()
+    row = TRIGGER_ROWS[trigger.verb]
+    usage = f"{trigger.name_of_verb(trigger.verb)} {row.argument}".rstrip()
     return f"resume-hooks · {usage}\n  {row.description}\n\n{NOTHING_CHANGED_TEXT}"
 
 
@@ -113,7 +113,7 @@ def describe_handoff_offer(trigger: Trigger) -> str:
 
     The lines show the words, so that the user's text is not lost.
     """
-    command = f"{trigger.name('handoff')} {trigger.text}"
+    command = f"{trigger.name_of_verb('handoff')} {trigger.text}"
     if trigger.text:
         return f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {command}"
     return ""

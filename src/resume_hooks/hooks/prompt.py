@@ -28,7 +28,7 @@ from resume_hooks.hooks.plain_cards import (
     usage_card,
 )
 from resume_hooks.hooks.triggers import (
-    ROWS,
+    TRIGGER_ROWS,
     TYPED_SIGN,
     Trigger,
     find_trigger_name,
@@ -108,8 +108,8 @@ def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) 
             if parents:
                 remedy = f"The session before it: /resume {parents[-1]}"
         return refusal_card(
-            trigger.replace_names(error.message),
-            trigger.replace_names(format_remedy(remedy)),
+            trigger.replace_trigger_names(error.message),
+            trigger.replace_trigger_names(format_remedy(remedy)),
             _describe_typed_text(trigger.text),
         )
     # The plugin's venv is damaged, or was installed for an earlier version.
@@ -156,7 +156,7 @@ def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any])
     from resume_hooks.hooks.request import Request
     from resume_hooks.sessions.agents.registry import find_other_agents_session
 
-    row = ROWS[trigger.verb]
+    row = TRIGGER_ROWS[trigger.verb]
     asks_usage = trigger.verb != "trim" and (
         not (row.argument and row.is_read_only) or trigger.verb == "resume"
     )

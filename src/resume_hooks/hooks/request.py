@@ -77,7 +77,7 @@ class Request:
     @property
     def typed_name(self) -> str:
         """The trigger's name as the user typed it."""
-        return self.trigger.name(self.trigger.verb)
+        return self.trigger.name_of_verb(self.trigger.verb)
 
     @cached_property
     def session(self) -> Session:

@@ -49,7 +49,7 @@ MAX_COUNTED_PROMPTS = 200
 TABLE_COLUMNS = 48
 MAX_LINE_COLUMNS = 68  # the maximum width in columns of a line after its indent
 MAX_BRANCH_COLUMNS = 40  # the maximum width in columns of a branch's name
-# The recommended ways to continue, as a sentence names them.
+# The names of the recommended ways to continue, as they appear in sentences.
 STRATEGY_NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 
 
@@ -99,31 +99,32 @@ def resume_card(
     """Return the card: the best way to continue, facts about the session, and on request the table."""
     context_part = f"context {format_context(comparison.context)} · "
     lines = [
-        describe_comparison(comparison, trigger.name),
+        describe_comparison(comparison, trigger.name_of_verb),
         *(
             []
             if trigger.sign == BARE_SIGN
             else [f"session {copied.describe(comparison.session_id)}"]
         ),
         f"  {context_part}{collapse_line(comparison.ends.title, MAX_LINE_COLUMNS - len(context_part))}",
-        *(f"  {line}" for line in _describe_ways_to_shrink(comparison, trigger.name)),
+        *(f"  {line}" for line in _describe_ways_to_shrink(comparison, trigger.name_of_verb)),
         *(f"  {line}" for line in (build_ways_table(comparison) if with_table else [])),
     ]
     if comparison.advice:
-        recommended_way = trigger.name(comparison.advice.strategy)
+        recommended_way = trigger.name_of_verb(comparison.advice.strategy)
     else:
         recommended_way = GO_ON
     if with_table:
         last_line = f"Best: {recommended_way}"
     else:
-        last_line = f"Table: {trigger.name('resume')} {TABLE_OPTION}"
+        last_line = f"Table: {trigger.name_of_verb('resume')} {TABLE_OPTION}"
     return "\n".join(lines) + describe_handoff_offer(trigger) + f"\n{last_line}"
 
 
-def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -> str:
-    """Return a sentence with the session's size, its size after a handoff or a trim, and the best way.
+def describe_comparison(comparison: Comparison, name_verb: Callable[[str], str]) -> str:
+    """Return a sentence with the session's size and the best way to continue.
 
-    ``command`` returns the name of a verb to show, for example "/trim".
+    It also has the session's size after a handoff or a trim. ``name_verb`` returns the name of a
+    verb to show, for example "/trim".
     """
     context, advice, remaining_prompts = (
         comparison.context,
@@ -149,23 +150,23 @@ def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -
     at_most_text = "" if comparison.is_handoff_planned else "at most "
     if 0 < after_handoff < context.tokens:
         result_texts = [
-            f"{command(HANDOFF)} leaves {at_most_text}{format_rounded_tokens(after_handoff)} tokens"
+            f"{name_verb(HANDOFF)} leaves {at_most_text}{format_rounded_tokens(after_handoff)} tokens"
         ]
     else:
         result_texts = []
     if after_trim and context.tokens - after_trim >= MIN_WORTHWHILE_SAVINGS:
         result_texts.append(
-            f"{command(TRIM)} "
+            f"{name_verb(TRIM)} "
             f"{'' if result_texts else 'leaves '}{format_rounded_tokens(after_trim)}{'' if result_texts else ' tokens'}"
         )
     if advice is None:
-        recommendation = _advise_to_continue(comparison, prompts_text, command)
+        recommendation = _advise_to_continue(comparison, prompts_text, name_verb)
     else:
         if advice.reason == COLD_CACHE_REASON:
             reason = advice.reason
         else:
             reason = _reason_to_shrink(context, remaining_prompts, prompts_text)
-        recommendation = f"{command(advice.strategy)} fits best: {reason}"
+        recommendation = f"{name_verb(advice.strategy)} fits best: {reason}"
     return f"{size_text}. {_join_recommendation(result_texts, recommendation, is_command=advice is not None)}."
 
 
@@ -181,18 +182,19 @@ def _join_recommendation(result_texts: list[str], recommendation: str, *, is_com
     return recommendation[:1].upper() + recommendation[1:]
 
 
-def _describe_prompt_count(prompts: int) -> str:
-    if prompts > MAX_COUNTED_PROMPTS:
+def _describe_prompt_count(prompt_count: int) -> str:
+    if prompt_count > MAX_COUNTED_PROMPTS:
         return f"more than {MAX_COUNTED_PROMPTS} prompts"
-    return f"about {format_count(prompts, 'prompt')}"
+    return f"about {format_count(prompt_count, 'prompt')}"
 
 
 def _advise_to_continue(
-    comparison: Comparison, prompts_text: str, command: Callable[[str], str]
+    comparison: Comparison, prompts_text: str, name_verb: Callable[[str], str]
 ) -> str:
-    """Return a text that says how many prompts still fit, and after how many a different way costs less.
+    """Return a text that says how many prompts still fit, and when a handoff or a trim costs less.
 
-    ``prompts_text`` says how many prompts still fit.
+    ``prompts_text`` is the number of prompts that still fit. The text says after how many prompts
+    the cheaper way costs less than going on, if there is one.
     """
     remaining_prompts = comparison.prompts_left
     if remaining_prompts is None:
@@ -210,7 +212,7 @@ def _advise_to_continue(
         return f"going on is fine for {prompts_text}"
     way = min(cheaper_ways, key=lambda candidate: candidate.turns_to_pay_off or 0)
     count_text = format_count(way.turns_to_pay_off or 0, "prompt")
-    return f"there is room for {prompts_text}; {command(way.name)} costs less after {count_text}"
+    return f"there is room for {prompts_text}; {name_verb(way.name)} costs less after {count_text}"
 
 
 def _reason_to_shrink(
@@ -224,7 +226,7 @@ def _reason_to_shrink(
     return "nearly full"
 
 
-def _describe_ways_to_shrink(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
+def _describe_ways_to_shrink(comparison: Comparison, name_verb: Callable[[str], str]) -> list[str]:
     """Return lines with the ways to shrink a session. Return none if the first line names a way already."""
     if comparison.advice is not None or comparison.context.max_percent >= MIN_PERCENT_TO_SHRINK:
         return []
@@ -235,7 +237,7 @@ def _describe_ways_to_shrink(comparison: Comparison, command: Callable[[str], st
     ways = []
     for strategy, description in descriptions.items():
         if comparison.tokens_after_strategy(strategy):
-            ways.append(f"{command(strategy)}: {description}")
+            ways.append(f"{name_verb(strategy)}: {description}")
     return ways
 
 
@@ -278,7 +280,9 @@ def build_ways_table(comparison: Comparison) -> list[str]:
             for size in shown_sizes:
                 rows.append(_format_size_row(size))
         elif way.name not in FRESH_STRATEGIES or way.tokens_after < tokens_now:
-            rows.append(_format_way_row(way.name, way.tokens_after, way, _WAY_CONTENTS[way.name]))
+            rows.append(
+                _format_way_row(way.name, way.tokens_after, way, _WAY_CONTENT_TEXTS[way.name])
+            )
     if not any(way.name == TRIM for way in comparison.estimates):
         if comparison.is_trim_estimated:
             reason = "nothing to trim"
@@ -322,7 +326,7 @@ def _format_short_number(tokens: int) -> str:
     return f"{tokens / 1_000_000:.1f}M"
 
 
-_WAY_CONTENTS = {
+_WAY_CONTENT_TEXTS = {
     GO_ON: "everything",
     TRIM: "less tool output",
     HANDOFF: "nothing was asked",

@@ -84,7 +84,7 @@ def answer_request(request: Request) -> Outcome:
         rollover_plan: SummaryRollover, child: Receipt
     ) -> SummaryOutcome | PendingAnswer:
         writer = os.getppid() if cached_tokens else os.getpid()
-        _store_rollover_note(request, child, [UNFINISHED_SUMMARY_FACT], writer=writer)
+        _store_rollover_note(request, child, [UNFINISHED_SUMMARY_FACT], writer_pid=writer)
         if cached_tokens:
             prompt = make_conversation_prompt(
                 format_digest_for_prompt(rollover_plan.digest), rollover_plan.focus
@@ -191,7 +191,7 @@ def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> st
     if "writer" in hook_state.read_note(name):
         hook_state.consume_note(name)
     child = summary.find_unfinished_rollover(parent, where)
-    retry_trigger = trigger.name("rollover")
+    retry_trigger = trigger.name_of_verb("rollover")
     if child is None:
         return f"There is no summary, and no session was created. {retry_trigger} asks again."
     return (
@@ -222,7 +222,7 @@ def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence
 def _add_facts(
     outcome: AnyOpenedSession, facts: Sequence[str], request: Request
 ) -> AnyOpenedSession:
-    """Return a rollover's outcome with more lines, and one about ``/clear`` if that opens the child."""
+    """Return a rollover's outcome with these facts, and with a hint if ``/clear`` opens the child."""
     short_facts = [collapse_line(plain_line(fact), MAX_FACT_CHARACTERS) for fact in facts]
     if request.trigger.is_hooked and offer_clear(outcome.receipt):
         short_facts.append(CLEAR_HINT)
@@ -230,23 +230,23 @@ def _add_facts(
 
 
 def _store_rollover_note(
-    request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0
+    request: Request, child: Receipt, facts: Sequence[str], *, writer_pid: int = 0
 ) -> None:
     """Record in a note which child was created for the user's words.
 
-    Without the note, a repeated request would create and pay for another child. ``writer`` is the
-    id of the process that is writing the summary: this process or the client. It is 0 if no process
-    is writing the summary.
+    Without the note, a repeated request would create and pay for another child. ``writer_pid`` is
+    the id of the process that is writing the summary: this process or the client. It is 0 if no
+    process is writing the summary.
     """
     note: dict[str, object] = {
         "child": child.session_id,
         "asked": request.text[: summary.MAX_FOCUS_CHARACTERS],
         "facts": list(facts),
     }
-    if writer:
+    if writer_pid:
         note |= {
-            "writer": writer,
-            "since": read_process_start_time(writer),
+            "writer": writer_pid,
+            "since": read_process_start_time(writer_pid),
             "until": time.time() + MODEL_TIMEOUT_SECONDS + MAX_CARD_SECONDS,
         }
     with contextlib.suppress(OSError):
@@ -264,9 +264,9 @@ def _is_writing_interrupted(note: Mapping[str, object]) -> bool:
 
 
 def _find_existing_rollover(parent: Session, request: Request) -> AnyOpenedSession | None:
-    """Return the child that the same words created before, or None.
+    """Return the child of an earlier rollover with the same words, or None if there is none.
 
-    Return None if that child was continued, or if the session has a new prompt.
+    Also return None if that child was continued, or if the session has a new prompt.
     """
     note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_writing_interrupted(note):

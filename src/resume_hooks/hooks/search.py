@@ -83,20 +83,28 @@ def search_card(result: SearchResult, typed_name: str, *, in_all_projects: bool 
     remaining_rows = MAX_CARD_ROWS - len(lines) - 1 - len(result.notes)
     shown_hits = result.hits[
         : max(
-            1, (remaining_rows if 2 * result.total <= remaining_rows else remaining_rows - 1) // 2
+            1,
+            (
+                remaining_rows
+                if 2 * result.matching_turn_count <= remaining_rows
+                else remaining_rows - 1
+            )
+            // 2,
         )
     ]
     for hit in shown_hits:
         lines.extend(_make_hit_lines(hit))
     for note in result.notes:
         lines.append(f"  note: {note}")
-    if result.total > len(shown_hits):
+    if result.matching_turn_count > len(shown_hits):
         command = _search_command(
             collapse_line(plain_line(query), MAX_PRINTED_QUERY_CHARACTERS),
             in_all_projects=in_all_projects,
-            max_hits=result.total,
+            max_hits=result.matching_turn_count,
         )
-        lines.append(f"  {result.total - len(shown_hits):,} more, in a shell: {command}")
+        lines.append(
+            f"  {result.matching_turn_count - len(shown_hits):,} more, in a shell: {command}"
+        )
     last_line = "/resume <id> opens a session."
     if not shown_hits:
         if in_all_projects:

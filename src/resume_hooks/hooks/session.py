@@ -42,13 +42,13 @@ MIN_SHOWN_DOLLARS = 0.01
 
 # Prefix of notes which record that the module has shown the cost of a cold cache. A session's id
 # follows.
-_COLD_PREFIX = "cold-"
+_COLD_CACHE_NOTE_PREFIX = "cold-"
 
 _CONTINUED_AT_FIELD = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 EXPIRING_ARGUMENT, NEW_FOLDER_ARGUMENT = "near-end", "new-folder"
-"""Arguments that the shell script passes at a start: sessions expire soon, or the folder has no
-sessions."""
+"""Arguments that the shell script passes at a start: the first if sessions expire soon, the second
+if the folder has no sessions."""
 
 # The engine's minimum version of Python. This module also runs with older versions.
 MIN_ENGINE_PYTHON = 3, 11
@@ -120,7 +120,9 @@ def _warn_of_lost_link(event: Dict[str, Any], error: OSError) -> bytes:
 def _lines_at_resume(session_id: str, path: str, event: Dict[str, Any]) -> List[str]:
     """Return a line about the cold cache and one about a very large file, each ``""`` if it is not needed."""
     pending_handoff.consume_handoff_to_child(session_id)
-    if hook_state.consume_fresh_note(_cold_note_name(session_id), MAX_END_TO_START_SECONDS):
+    if hook_state.consume_fresh_note(
+        _name_of_cold_cache_note(session_id), MAX_END_TO_START_SECONDS
+    ):
         cold_cache_line = ""  # The module has shown this line already.
     else:
         cold_cache_line = describe_cold_cache(event, path)
@@ -242,13 +244,13 @@ def claim_cold_cache_line(event: Dict[str, Any]) -> str:
     else:
         line = ""
     if line:
-        hook_state.delete_old_notes(_COLD_PREFIX, MAX_END_TO_START_SECONDS)
-        hook_state.write_note(_cold_note_name(session_id), {"at": time.time()})
+        hook_state.delete_old_notes(_COLD_CACHE_NOTE_PREFIX, MAX_END_TO_START_SECONDS)
+        hook_state.write_note(_name_of_cold_cache_note(session_id), {"at": time.time()})
     return line
 
 
-def _cold_note_name(session_id: str) -> str:
-    return f"{_COLD_PREFIX}{session_id}.json"
+def _name_of_cold_cache_note(session_id: str) -> str:
+    return f"{_COLD_CACHE_NOTE_PREFIX}{session_id}.json"
 
 
 def describe_cold_cache(event: Dict[str, Any], path: str, *, sign: str = COMMAND_PREFIX) -> str:
@@ -386,14 +388,16 @@ def _mark_venv_broken() -> None:
 def _record_cleared_session(session_id: str) -> None:
     pid = find_client_pid()
     if pid is not None:
-        hook_state.write_note(_clear_note_name(pid), {"session_id": session_id, "at": time.time()})
+        hook_state.write_note(
+            _name_of_clear_note(pid), {"session_id": session_id, "at": time.time()}
+        )
         # The old session is a parent now. The next start archives it in the background.
         pending.record_pending_session(session_id, Where())
 
 
 def _check_notes_can_be_written() -> None:
     """Raise OSError if no note can be written. In that case the note about ``/clear`` is missing too."""
-    name = _clear_note_name(os.getpid())
+    name = _name_of_clear_note(os.getpid())
     hook_state.write_note(name, {})
     hook_state.consume_note(name)
 
@@ -403,8 +407,8 @@ def _consume_clear_note(pid: int) -> Optional[str]:
 
     Return None if the note is missing, old or damaged.
     """
-    note = hook_state.read_note(_clear_note_name(pid))
-    hook_state.consume_note(_clear_note_name(pid))
+    note = hook_state.read_note(_name_of_clear_note(pid))
+    hook_state.consume_note(_name_of_clear_note(pid))
     session_id, cleared_at = note.get("session_id"), note.get("at", 0)
     is_fresh = (
         hook_state.is_valid_timestamp(cleared_at)
@@ -415,7 +419,7 @@ def _consume_clear_note(pid: int) -> Optional[str]:
     return None
 
 
-def _clear_note_name(pid: int) -> str:
+def _name_of_clear_note(pid: int) -> str:
     return f"clear-{pid}.json"
 
 

@@ -31,7 +31,7 @@ def answer_request(request: Request) -> Report:
         unknown_words = collapse_line(request.text, MAX_TITLE_COLUMNS)
         raise UsageError(
             f"'{unknown_words}' is not an option",
-            f"To search for words: {request.trigger.name('search')} {unknown_words}",
+            f"To search for words: {request.trigger.name_of_verb('search')} {unknown_words}",
         )
     in_all_projects = request.text == ALL_OPTION
     with time_limit(shell_command("sessions")):
@@ -73,10 +73,10 @@ def sessions_card(rows: Sequence[ListedSession], current_id: str, *, in_all_proj
 
 
 def _describe_row(row: ListedSession, current_id: str) -> Sequence[str]:
-    if row.percent is None:
+    if row.context_percent is None:
         size_fact = ""
     else:
-        size_fact = f"{'about ' if row.context.is_estimate else ''}{row.percent} % full"
+        size_fact = f"{'about ' if row.context.is_estimate else ''}{row.context_percent} % full"
     if row.kind == ORIGINAL_KIND:
         kind_fact = ""
     else:
@@ -88,6 +88,6 @@ def _describe_row(row: ListedSession, current_id: str) -> Sequence[str]:
         agent_label = ""
     return [
         fact
-        for fact in (agent_label, format_minute(row.ended), size_fact, kind_fact, current_fact)
+        for fact in (agent_label, format_minute(row.end_time), size_fact, kind_fact, current_fact)
         if fact
     ]

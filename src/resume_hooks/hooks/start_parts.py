@@ -26,7 +26,7 @@ MAX_UNITS_WITHOUT_PARTS = 4_000
 # the number of seconds in which the other hooks must print their parts; they look 20 times a second
 WAIT_SECONDS = 4.0
 POLL_SECONDS = 0.02
-NOTE_SECONDS = 600  # the number of seconds after which old notes are deleted
+NOTE_LIFETIME_SECONDS = 600  # the number of seconds after which old notes are deleted
 
 # If the middle of a text is cut, its end gets the available characters divided by this number. The
 # end contains the next step.
@@ -36,7 +36,7 @@ _NOTE_PREFIX = "parts-"
 
 
 def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
-    """Let the other hooks print all parts but the last, and return the reply of the first hook.
+    """Deliver a text in parts, and return the reply with the last part. Other hooks print the other parts.
 
     ``context`` is for the model, ``message`` for the user. If the context is longer than
     ``MAX_TEXT_UNITS``, its middle is cut.
@@ -58,7 +58,7 @@ def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
 
 def delete_old_start_notes() -> None:
     """Delete the notes of earlier starts."""
-    hook_state.delete_old_notes(_NOTE_PREFIX, NOTE_SECONDS)
+    hook_state.delete_old_notes(_NOTE_PREFIX, NOTE_LIFETIME_SECONDS)
 
 
 def remove_middle(text: str, max_units: int) -> str:

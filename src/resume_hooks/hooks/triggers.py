@@ -27,7 +27,7 @@ REPAIR_QUESTION = "fsck"
 nothing."""
 
 _PACKAGE = __package__
-_CORE_ROWS = (
+_CORE_TRIGGER_ROWS = (
     Row("handoff", "[size] [--new-task] [next step]",
         "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy",
         module=f"{_PACKAGE}.handoff", row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
@@ -66,11 +66,11 @@ _CORE_ROWS = (
 def _list_all_rows() -> List[Row]:
     """Return all triggers, in the order of the help.
 
-    A part's trigger is placed before the core's trigger that its field ``before`` names.
+    The field ``before`` of a part's trigger names the core's trigger before which it is placed.
     """
     part_rows = seam.list_triggers()
     rows = []
-    for core_row in _CORE_ROWS:
+    for core_row in _CORE_TRIGGER_ROWS:
         for part_row in part_rows:
             if part_row.insert_before == core_row.name:
                 rows.append(part_row)
@@ -78,25 +78,25 @@ def _list_all_rows() -> List[Row]:
     return rows
 
 
-ROWS = {each.name: each for each in _list_all_rows()}
+TRIGGER_ROWS = {each.name: each for each in _list_all_rows()}
 """All triggers by name. ``make docs`` generates commands/, hooks/commands.mjs and
 docs/older-clients.md."""
 
-_FORMER_NAMES = {name: now for name, (_, now) in part_table.FORMER_VERBS.items() if now in ROWS} | {
-    "recover-context": "recall"
-}
-ALIASES = {
+_FORMER_NAMES = {
+    name: now for name, (_, now) in part_table.FORMER_VERBS.items() if now in TRIGGER_ROWS
+} | {"recover-context": "recall"}
+TRIGGER_ALIASES = {
     **_FORMER_NAMES,
-    **{alias: each.name for each in ROWS.values() for alias in each.aliases},
+    **{alias: each.name for each in TRIGGER_ROWS.values() for alias in each.aliases},
 }
 """Other names of triggers, also from earlier versions. No list shows them."""
 
 NOT_ALONE_HINT = "a command only runs alone in the input box; Enter again sends this text as it is"
 """The text for a user who typed a command after the next step that was in the input box."""
 
-TYPED_VERBS = frozenset(each.name for each in ROWS.values() if not each.is_module_only)
-_VERBS_WITHOUT_WORDS = frozenset(each.name for each in ROWS.values() if each.takes_no_words)
-_VERB_OF_COMMAND = {each.command: each.name for each in ROWS.values() if each.command}
+TYPED_VERBS = frozenset(each.name for each in TRIGGER_ROWS.values() if not each.is_module_only)
+_VERBS_WITHOUT_WORDS = frozenset(each.name for each in TRIGGER_ROWS.values() if each.takes_no_words)
+_VERB_OF_COMMAND = {each.command: each.name for each in TRIGGER_ROWS.values() if each.command}
 _UUID_PATTERN = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER_PATTERN = re.compile(
     rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL
@@ -107,34 +107,39 @@ _PASTED_COMMAND_PATTERN = (
     rf"(?:/resume\s+{_UUID_PATTERN}|claude --resume {_UUID_PATTERN}|/clear)\s*\Z"
 )
 _PASTED_AT_END_PATTERN = re.compile(_PASTED_COMMAND_PATTERN, re.IGNORECASE)
-_NAMES_WITHOUT_WORDS = "|".join(
+_WORDLESS_TRIGGER_NAMES_PATTERN = "|".join(
     sorted(
         _VERBS_WITHOUT_WORDS
-        | {alias for alias, verb in ALIASES.items() if verb in _VERBS_WITHOUT_WORDS}
+        | {alias for alias, verb in TRIGGER_ALIASES.items() if verb in _VERBS_WITHOUT_WORDS}
     )
 )
 _PASTED_AFTER_NAME_PATTERN = re.compile(
-    rf"(?:>|/{PLUGIN}:)(?:{_NAMES_WITHOUT_WORDS})\s*{_PASTED_COMMAND_PATTERN}", re.IGNORECASE
+    rf"(?:>|/{PLUGIN}:)(?:{_WORDLESS_TRIGGER_NAMES_PATTERN})\s*{_PASTED_COMMAND_PATTERN}",
+    re.IGNORECASE,
 )
 _ID_AFTER_NAME_PATTERN = re.compile(
     rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID_PATTERN})\s*\Z", re.IGNORECASE
 )
 _SIGN_PATTERN = rf"(?:>|/{PLUGIN}:)"
-_ASKING_NAMES = "|".join(
-    name for name in (*ROWS, *ALIASES) if ROWS[ALIASES.get(name, name)].asks_first
+_ASKING_TRIGGER_NAMES_PATTERN = "|".join(
+    name
+    for name in (*TRIGGER_ROWS, *TRIGGER_ALIASES)
+    if TRIGGER_ROWS[TRIGGER_ALIASES.get(name, name)].asks_first
 )
 _RETYPED_TRIGGER_PATTERN = re.compile(
-    rf"{_SIGN_PATTERN}({_ASKING_NAMES})(?=[\s>/]|\Z)", re.IGNORECASE
+    rf"{_SIGN_PATTERN}({_ASKING_TRIGGER_NAMES_PATTERN})(?=[\s>/]|\Z)", re.IGNORECASE
 )
-_VERB_NAMES = "|".join(sorted({*TYPED_VERBS, *ALIASES}, key=len, reverse=True))
-_BARE_NAMES = "|".join(sorted(_VERB_OF_COMMAND, key=len, reverse=True))
+_TRIGGER_NAMES_PATTERN = "|".join(sorted({*TYPED_VERBS, *TRIGGER_ALIASES}, key=len, reverse=True))
+_BARE_TRIGGER_NAMES_PATTERN = "|".join(sorted(_VERB_OF_COMMAND, key=len, reverse=True))
 _STACKED_TRIGGERS_PATTERN = re.compile(
-    rf"(?:{_SIGN_PATTERN}(?:{_VERB_NAMES}))+(?=(?:{_SIGN_PATTERN}(?:{_VERB_NAMES})|{BARE_SIGN}(?:{_BARE_NAMES}))(?:\s|\Z))",
+    rf"(?:{_SIGN_PATTERN}(?:{_TRIGGER_NAMES_PATTERN}))+(?=(?:{_SIGN_PATTERN}(?:{_TRIGGER_NAMES_PATTERN})|{BARE_SIGN}(?:{_BARE_TRIGGER_NAMES_PATTERN}))(?:\s|\Z))",
     re.IGNORECASE,
 )
-_COMMAND_AT_START_PATTERN = re.compile(rf"{BARE_SIGN}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
+_COMMAND_AT_START_PATTERN = re.compile(
+    rf"{BARE_SIGN}({_BARE_TRIGGER_NAMES_PATTERN})(?=\s|\Z)", re.IGNORECASE
+)
 _COMMAND_AFTER_WORDS_PATTERN = re.compile(
-    rf"(?<=\S)/{PLUGIN}:(?:{_VERB_NAMES})(?=\s|\Z)", re.IGNORECASE
+    rf"(?<=\S)/{PLUGIN}:(?:{_TRIGGER_NAMES_PATTERN})(?=\s|\Z)", re.IGNORECASE
 )
 """Matches a command after a restored prompt.
 
@@ -153,10 +158,10 @@ _TRIGGER_NAME_PATTERN = re.compile(rf"(?<![^\s:]){TYPED_SIGN}({'|'.join(TYPED_VE
 class Trigger(NamedTuple):
     """A trigger in a prompt.
 
-    ``verb`` is a name from ``ROWS``, ``text`` the text after it. ``is_slash`` means that the client
-    has emptied the input box. ``is_pasted`` means that a command was pasted after other text in the
-    box. ``is_hooked`` is False if a slash command asks in a client that runs no hooks. ``sign`` is
-    the sign with which the prompt begins. Answers use it to name other triggers.
+    ``verb`` is a name from ``TRIGGER_ROWS``, ``text`` the text after it. ``is_slash`` means that
+    the client has emptied the input box. ``is_pasted`` means that a command was pasted after other
+    text in the box. ``is_hooked`` is False if a slash command asks in a client that runs no hooks.
+    ``sign`` is the sign with which the prompt begins. Answers use it to name other triggers.
     """
 
     verb: str
@@ -166,27 +171,27 @@ class Trigger(NamedTuple):
     is_hooked: bool = True
     sign: str = TYPED_SIGN
 
-    def name(self, verb: str) -> str:
-        """Return a trigger's name as the user types it, with the sign with which this trigger began.
+    def name_of_verb(self, verb: str) -> str:
+        """Return a trigger's name as the user types it, with the same sign as this trigger.
 
         If the named trigger can't have that sign, return its command with a slash.
         """
-        row = ROWS.get(verb)
+        row = TRIGGER_ROWS.get(verb)
         is_bare = row is not None and row.command and (row.is_module_only or self.sign == BARE_SIGN)
         if row and is_bare:
             return f"{BARE_SIGN}{row.command}"
-        return f"{self.own_sign}{verb}"
+        return f"{self.sign_without_module}{verb}"
 
     @property
-    def own_sign(self) -> str:
+    def sign_without_module(self) -> str:
         """The sign for triggers that the module does not register as commands."""
         if self.sign == TYPED_SIGN:
             return TYPED_SIGN
         return COMMAND_PREFIX
 
-    def replace_names(self, words: str) -> str:
-        """Return ``words`` with the names of triggers as the user types them."""
-        return _TRIGGER_NAME_PATTERN.sub(lambda match: self.name(match[1]), words)
+    def replace_trigger_names(self, words: str) -> str:
+        """Return a message in which each trigger has the name that the user types."""
+        return _TRIGGER_NAME_PATTERN.sub(lambda match: self.name_of_verb(match[1]), words)
 
 
 def find_trigger_name(word: str) -> str:
@@ -194,7 +199,7 @@ def find_trigger_name(word: str) -> str:
 
     Return ``word`` itself if there is no such trigger.
     """
-    return ALIASES.get(word, _VERB_OF_COMMAND.get(word, word))
+    return TRIGGER_ALIASES.get(word, _VERB_OF_COMMAND.get(word, word))
 
 
 def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Trigger:
@@ -206,7 +211,7 @@ def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Tr
     if sign == BARE_SIGN:
         verb = _VERB_OF_COMMAND.get(verb, verb)
     else:
-        verb = ALIASES.get(verb, verb)
+        verb = TRIGGER_ALIASES.get(verb, verb)
     return Trigger(verb, text, is_slash=True, is_pasted=False, is_hooked=is_hooked, sign=sign)
 
 
@@ -270,16 +275,19 @@ def _command_after_words(prompt: str) -> str:
 def _last_retyped_trigger(prompt: str) -> str:
     """Return the trigger that the user typed again after a restored prompt with the same trigger.
 
-    Return any other prompt unchanged. Only triggers that ask a question are typed again. The
-    options of a trim never contain a trigger. Any other text may mention one, so a trigger after a
-    space counts only if its text is ``yes``.
+    Return any other prompt unchanged. The user types a trigger again to answer its question. The
+    options of a trim never contain a trigger. The text after any other trigger may mention one, so
+    there a trigger after a space counts only if its own text is ``yes``.
     """
     match = _RETYPED_TRIGGER_PATTERN.match(prompt)
     if match is None:
         return prompt
     verb = _canonical_word(match.group(1))
     names = "|".join(
-        (verb, *(alias for alias, verb_of_alias in ALIASES.items() if verb_of_alias == verb))
+        (
+            verb,
+            *(alias for alias, verb_of_alias in TRIGGER_ALIASES.items() if verb_of_alias == verb),
+        )
     )
     repeats = re.finditer(rf"{_SIGN_PATTERN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
     positions = [repeat.start() for repeat in repeats]
@@ -318,4 +326,4 @@ def _leading_verb(prompt: str) -> str:
 
 def _canonical_word(word: str) -> str:
     word = word.lower()
-    return ALIASES.get(word, word)
+    return TRIGGER_ALIASES.get(word, word)

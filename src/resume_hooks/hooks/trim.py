@@ -56,7 +56,7 @@ from resume_hooks.system.processes import find_client_pid
 from resume_hooks.system.text import collapse_line
 
 ANSWER_WORDS = frozenset({"yes", "cancel", "help"})
-WORD_ALIASES = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
+ANSWER_ALIASES = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
 """Other spellings of the answers. The answer yes has none."""
 
 _CONFIRM_HINT = "To confirm, type: >trim yes"
@@ -70,7 +70,7 @@ A prompt may wait five seconds. The remaining time is needed for starting, and f
 clipboard.
 """
 
-WRITING_RATIO = 1.5
+WRITING_TIME_RATIO = 1.5
 """The time for writing and checking, divided by the time for reading and planning (measured: 0.7 to
 1.3)."""
 
@@ -79,7 +79,7 @@ def answer_request(request: Request) -> Outcome:
     """Ask about a trim, handle the user's answer, or restore trimmed contents. Raise ResumeHooksError."""
     if request.trigger.verb == "untrim":
         return _answer_untrim(request)
-    word = WORD_ALIASES.get(request.text.lower(), request.text.lower())
+    word = ANSWER_ALIASES.get(request.text.lower(), request.text.lower())
     if word in {"help", "cancel"}:
         question = confirmations.find_question(request.session_id)
         is_open = question is not None and question.is_open
@@ -134,7 +134,7 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
     confirmations.consume_question(parent.session_id)
     if not trim_plan.is_worthwhile:
         return make_text_report(
-            not_worthwhile_card(format_card(trim_plan), request.trigger.name("handoff"))
+            not_worthwhile_card(format_card(trim_plan), request.trigger.name_of_verb("handoff"))
         )
     store_error = ""
     try:
@@ -153,7 +153,7 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
 
 
 def _decide_in_place(trim_plan: TrimPlan, request: Request) -> TrimDecision | None:
-    """Return the decision for a trim in place with the same options, for the client's dialog.
+    """Return the decision for a trim in place with the options of ``trim_plan``, for the client's dialog.
 
     Return None if this trim frees too little, or if the client can't trim in place.
     """
@@ -178,7 +178,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
         plan = _plan_trim_of_request(parent, question.options, request)
 
     def claim_if_in_time(_: TrimPlan) -> bool:
-        if (time.monotonic() - start_time) * (1 + WRITING_RATIO) > MAX_CONFIRM_SECONDS:
+        if (time.monotonic() - start_time) * (1 + WRITING_TIME_RATIO) > MAX_CONFIRM_SECONDS:
             raise TimeLimitExceeded(
                 "This would take longer than a prompt may wait, so no session was created",
                 request.command,
@@ -193,7 +193,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
     if not plan.is_worthwhile:
         confirmations.consume_question(parent.session_id)
         return make_text_report(
-            not_worthwhile_card(format_card(plan), request.trigger.name("handoff"))
+            not_worthwhile_card(format_card(plan), request.trigger.name_of_verb("handoff"))
         )
     # Another hook, in this client or another one, claimed the question first.
     later_question = confirmations.wait_for_question(parent.session_id)
@@ -203,7 +203,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
 
 
 def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
-    """Check whether a user answered the same question in another running client.
+    """Check whether a user has answered this question in another running client.
 
     This client then creates its own child, because it must not open the other client's child.
     """
@@ -285,7 +285,8 @@ def _refuse_misplaced_answer(text: str, trigger: Trigger) -> None:
         word == "--in-place" or difflib.get_close_matches(word, ["here"])
     ):
         raise UsageError(
-            f"'{word}' is not an option here", f"To trim in place: {trigger.name('trim')} here"
+            f"'{word}' is not an option here",
+            f"To trim in place: {trigger.name_of_verb('trim')} here",
         )
     if ANSWER_WORDS & set(text.lower().split()):
         raise UsageError(
@@ -301,7 +302,7 @@ _ANSWERS_TEXT = """\
   cancel             {trim} cancel"""
 
 
-def question_card(preview: str, options: str, store_error: str, trim: str) -> str:
+def question_card(preview: str, options: str, store_error: str, trim_name: str) -> str:
     """Return the card that asks about a trim, with the numbers and the possible answers.
 
     ``store_error`` is the reason why the user can't answer, if there is one.
@@ -311,11 +312,11 @@ def question_card(preview: str, options: str, store_error: str, trim: str) -> st
             f"trim · nothing is written\n{_format_options_line(options)}{_indent_text(preview)}"
         )
         return f"{heading}\n\n  {store_error}\n\n{NOTHING_CHANGED_TEXT}"
-    confirm_command = f"{trim} yes"
+    confirm_command = f"{trim_name} yes"
     # The first line repeats the command, because client 2.1.329 shows only this line if another
     # line is too wide while the model is working.
     first_line = f"trim · type {confirm_command} · nothing is written yet"
-    answers_text = _ANSWERS_TEXT.format(trim=trim)
+    answers_text = _ANSWERS_TEXT.format(trim=trim_name)
     return (
         f"{first_line}\n{_format_options_line(options)}{_indent_text(preview)}\n"
         f"{answers_text}\nTo create it: {confirm_command}"
@@ -345,7 +346,7 @@ def not_worthwhile_card(preview: str, handoff: str) -> str:
 
 def help_card(options: str, trigger: Trigger, *, is_open: bool) -> str:
     """Return the card with the options of a trim. Add the answers if a question is open."""
-    trim = trigger.name("trim")
+    trim = trigger.name_of_verb("trim")
     rows = []
     if trigger.sign == BARE_SIGN:
         rows.append(f"  in place           {trim} here [options]")
@@ -362,16 +363,16 @@ def cancelled_card(*, is_open: bool) -> str:
     return refusal_card("no question about a trim is open")
 
 
-def no_question_card(trim: str) -> str:
+def no_question_card(trim_name: str) -> str:
     """Return the card of ``>trim yes`` if there was no question."""
     reason = "there is nothing to confirm: no question about a trim is open"
-    return refusal_card(reason, last_line=f"First: {trim}")
+    return refusal_card(reason, last_line=f"First: {trim_name}")
 
 
-def answered_card(question: StoredQuestion, trim: str, *, is_deleted: bool) -> str:
+def answered_card(question: StoredQuestion, trim_name: str, *, is_deleted: bool) -> str:
     """Return the card of ``>trim yes`` if the question has expired or was answered before.
 
-    ``is_deleted`` means that the child of that answer was deleted.
+    ``is_deleted`` means that the child that the earlier answer created was deleted.
     """
     reason = (
         f"there is nothing to confirm: the question is older than {QUESTION_SECONDS // 60} minutes"
@@ -382,14 +383,14 @@ def answered_card(question: StoredQuestion, trim: str, *, is_deleted: bool) -> s
         else:
             later_state = "it has been continued since"
         reason = f"this trim was confirmed already and created {question.child}; {later_state}"
-    retry_line = f"  To be asked again:  {trim} {question.options}".rstrip()
-    return refusal_card(reason, retry_line, last_line=f"First: {trim}")
+    retry_line = f"  To be asked again:  {trim_name} {question.options}".rstrip()
+    return refusal_card(reason, retry_line, last_line=f"First: {trim_name}")
 
 
-def busy_card(trim: str) -> str:
+def busy_card(trim_name: str) -> str:
     """Return the card of ``>trim yes`` while another prompt is creating the child."""
     return refusal_card(
-        "another prompt is creating this copy right now", last_line=f"In a moment: {trim} yes"
+        "another prompt is creating this copy right now", last_line=f"In a moment: {trim_name} yes"
     )
 
 

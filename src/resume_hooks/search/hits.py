@@ -52,7 +52,7 @@ STRONG_CONFIDENCE, FAIR_CONFIDENCE = 0.6, 0.25
 # Score of a turn that is first in both the ranking of turns and the ranking of records. A turn that
 # contains the exact phrase is given the same score.
 FIRST_RANK_SCORE = 2.0
-# The number of terms in a question influences its confidence only within this range.
+# The number of terms in a question influences the confidence of its hits only within this range.
 SHORT_QUERY_TERMS, LONG_QUERY_TERMS = 5, 12
 # Maximum bonus for a turn in which the query's words are close together, as a fraction of its
 # score.
@@ -113,43 +113,45 @@ class Hit(NamedTuple):
 class _ReadRecord(NamedTuple):
     """A record that was read from its transcript.
 
-    ``words`` is its original text, and ``text`` is the same text on one line. ``position`` is the
-    first position in ``text`` at which a phrase of the query occurs (0 if the query has no phrase).
+    ``original_text`` is its original text, and ``text`` is the same text on one line.
+    ``phrase_position`` is the first position in ``text`` at which a phrase of the query occurs (0
+    if the query has no phrase).
     """
 
     record: Posting
-    words: str
+    original_text: str
     text: Text
-    position: int
+    phrase_position: int
 
 
 class _HitText(NamedTuple):
     """The text of the best readable record of a turn.
 
-    ``copies`` are all records with this text, oldest first. ``words`` is the record's original
-    text, or ``""`` if that text is too long to check for secrets. ``wording_turns`` are the results
-    of all wordings that found the turn. The first of these wordings determines the snippet.
+    ``copies`` are all records with this text, oldest first. ``original_text`` is the record's
+    original text, or ``""`` if that text is too long to check for secrets. ``wording_turns`` are
+    the results of all wordings that found the turn. The first of these wordings determines the
+    snippet.
     """
 
     wording_turns: list[WordingTurn]
     record: Posting
-    words: str
+    original_text: str
     snippet: Snippet
     score: float
     copies: list[Posting]
 
 
 class BestHits(NamedTuple):
-    """The best hits of a search; ``total`` is the number of all matching turns.
+    """The best hits of a search; ``matching_turn_count`` is the number of all matching turns.
 
     ``has_unread_records`` is true if some records that may contain a phrase were not read.
-    ``omitted_runs`` are the ids of headless runs whose matching turns were left out.
+    ``omitted_run_ids`` are the ids of headless runs whose matching turns were left out.
     """
 
     hits: list[Hit]
-    total: int
+    matching_turn_count: int
     has_unread_records: bool
-    omitted_runs: frozenset[str] = frozenset()
+    omitted_run_ids: frozenset[str] = frozenset()
 
 
 class Wording:
@@ -246,15 +248,15 @@ class HitMaker:
                 break  # Many turns may have the same text. Without phrases, there is no need to read all of them.
             seen_turn_count += 1
             record = turn[0].turn.records[0]
-            is_headless = record.file in self._headless
+            is_headless = record.file_id in self._headless
             if is_headless and headless_count >= MAX_HEADLESS_HITS:
                 omitted_runs.add(self._sources.session_id_of_record(record))
             elif (text := self._read_turn_text(turn)) is not None:
                 headless_count += is_headless
                 original = text.copies[0]
                 # If the original of this text is already known, this turn is only a copy.
-                if (original.file, original.line) not in first_records:
-                    first_records.add((original.file, original.line))
+                if (original.file_id, original.line_number) not in first_records:
+                    first_records.add((original.file_id, original.line_number))
                     text_key = (self._sources.session_id_of_record(original), text.snippet.text)
                     texts.setdefault(text_key, text)
                     copies[text_key] += 1
@@ -278,7 +280,10 @@ class HitMaker:
         displayed_record: _ReadRecord | None = None
         wording_turns = []
         for wording_turn in turn:
-            if displayed_record is None or self._wordings[wording_turn.wording].needs_record_texts:
+            if (
+                displayed_record is None
+                or self._wordings[wording_turn.wording_index].needs_record_texts
+            ):
                 candidate = self._first_readable_record(wording_turn)
                 if candidate is None:
                     continue
@@ -287,7 +292,7 @@ class HitMaker:
         if displayed_record is None:
             return None
         record, words, text, position = displayed_record
-        wording = self._wordings[wording_turns[0].wording]
+        wording = self._wordings[wording_turns[0].wording_index]
         snippet = make_snippet(text, wording.marker, MAX_SNIPPET_CHARACTERS, position)
         score = (
             combined_score(wording_turns)
@@ -306,7 +311,7 @@ class HitMaker:
         occurs in none of the turn's records, return None.
         """
         best_record: _ReadRecord | None = None
-        wording = self._wordings[wording_turn.wording]
+        wording = self._wordings[wording_turn.wording_index]
         missing = set(wording.phrases)
         for record in (
             wording_turn.turn.records if missing else wording_turn.turn.records[:MAX_TRIED_RECORDS]
@@ -343,8 +348,8 @@ class HitMaker:
         path = self._sources.original_path(file)
         session = self._sources.find_hit_session(file.session_id, path)
         displayed_turn = text.wording_turns[0]
-        wording = self._wordings[displayed_turn.wording]
-        terms = displayed_turn.turn.terms | text.snippet.terms
+        wording = self._wordings[displayed_turn.wording_index]
+        terms = displayed_turn.turn.term_numbers | text.snippet.term_numbers
         found_names, missing_names = [], []
         for position, lookup in enumerate(wording.lookups):
             if position in terms:
@@ -354,14 +359,14 @@ class HitMaker:
         clean_snippet = _redact_snippet(text, wording)
         confidence = self._estimate_confidence(text, session.title)
         if file.agent and session.file == path:  # The session of this sub-agent was deleted.
-            reference = short = f"{path}:{original.line}"
+            reference = short = f"{path}:{original.line_number}"
         else:
             agent = f"/{file.agent}" if file.agent else ""
-            reference = f"{file.session_id}{agent}:{original.line}"
-            short = f"{session.short_id}{agent}:{original.line}"
+            reference = f"{file.session_id}{agent}:{original.line_number}"
+            short = f"{session.short_id}{agent}:{original.line_number}"
         found_by: list[int] = []
         if len(self._wordings) > 1:
-            found_by = sorted(turn.wording + 1 for turn in text.wording_turns)
+            found_by = sorted(turn.wording_index + 1 for turn in text.wording_turns)
         return Hit(
             reference=reference,
             short_reference=short,
@@ -370,12 +375,12 @@ class HitMaker:
             session_file=session.file,
             file=path,
             folder=session.folder,
-            resume=session.resume,
+            resume=session.resume_command,
             title=session.title,
-            turn=original.turn,
-            role=ROLES[original.role],
+            turn=original.turn_number,
+            role=ROLES[original.role_index],
             tool=self._sources.tool_names(text.record),
-            time=clock.timestamp_from_epoch(original.time) if original.time else "",
+            time=clock.timestamp_from_epoch(original.record_time) if original.record_time else "",
             snippet=clean_snippet.text,
             marks=tuple(clean_snippet.marks),
             words=tuple(found_names),
@@ -386,7 +391,7 @@ class HitMaker:
             confidence=round(confidence, 2),
             strength=strength_of_confidence(confidence),
             found_by=tuple(found_by),
-            is_headless=original.file in self._headless,
+            is_headless=original.file_id in self._headless,
         )
 
     def _estimate_confidence(self, text: _HitText, title: str) -> float:
@@ -395,17 +400,17 @@ class HitMaker:
         ``title`` is the title of the text's session.
         """
         displayed_turn = text.wording_turns[0]
-        wording = self._wordings[displayed_turn.wording]
-        record_fraction = wording.weight_fraction(text.snippet.terms)
-        if any(record.role == TITLE_ROLE for record in displayed_turn.turn.records):
+        wording = self._wordings[displayed_turn.wording_index]
+        record_fraction = wording.weight_fraction(text.snippet.term_numbers)
+        if any(record.role_index == TITLE_ROLE for record in displayed_turn.turn.records):
             of_title = make_snippet(display_text(title), wording.marker, MAX_SNIPPET_CHARACTERS)
-            record_fraction = max(record_fraction, wording.weight_fraction(of_title.terms))
+            record_fraction = max(record_fraction, wording.weight_fraction(of_title.term_numbers))
         if wording.phrases:
             score, wording_count = FIRST_RANK_SCORE, 1
         else:
             score, wording_count = combined_score(text.wording_turns), len(text.wording_turns)
         return hit_probability(
-            wording.weight_fraction(displayed_turn.turn.terms | text.snippet.terms),
+            wording.weight_fraction(displayed_turn.turn.term_numbers | text.snippet.term_numbers),
             record_fraction,
             text.snippet.nearness,
             len(wording.lookups),
@@ -420,10 +425,10 @@ def _redact_snippet(text: _HitText, wording: Wording) -> Snippet:
     Secrets are removed from the whole text before the snippet is cut from it. If the text is too
     large to check, only the snippet is checked for secrets.
     """
-    redactor = Redactor([text.words] if text.words else [])
+    redactor = Redactor([text.original_text] if text.original_text else [])
     if redactor.redact(text.snippet.text) is text.snippet.text:
         return text.snippet
-    clean_text = redactor.redact(text.words or text.snippet.text)
+    clean_text = redactor.redact(text.original_text or text.snippet.text)
     return make_snippet(display_text(clean_text), wording.marker, MAX_SNIPPET_CHARACTERS)
 
 

@@ -47,17 +47,17 @@ class ListedSession(NamedTuple):
     """A session in a listing.
 
     ``agent`` is the program that the session belongs to, such as Claude Code. ``folder`` is the
-    folder in which the client finds the session. ``created`` and ``ended`` are ISO timestamps,
-    ``mtime`` is in seconds since the epoch, and ``size`` is in bytes. If the number of turns can't
-    be seen from the beginning and the end of the file, ``turns`` is None and ``turns_at_least`` is
-    a lower bound.
+    folder in which the client finds the session. ``creation_time`` and ``end_time`` are ISO
+    timestamps, ``mtime`` is in seconds since the epoch, and ``size`` is in bytes. If the number of
+    turns can't be seen from the beginning and the end of the file, ``turn_count`` is None and
+    ``min_turn_count`` is a lower bound.
 
     ``context`` is the size of the context. Its kind is ``UNKNOWN`` if the end of the file does not
     show the size. ``kind`` is the operation that derived the session, or "original".
-    ``expires_days`` is the number of whole days until the client may delete the session, 0 if that
-    may happen today, and ``expires_at`` is the time of the deletion. Both are None if the client
-    never deletes the session. ``is_archived`` is true if the vault has a copy of the session.
-    ``commands`` are the commands that continue the session.
+    ``days_to_expiry`` is the number of whole days until the client may delete the session, 0 if
+    that may happen today, and ``expiry_time`` is the time of the deletion. Both are None if the
+    client never deletes the session. ``is_archived`` is true if the vault has a copy of the
+    session. ``commands`` are the commands that continue the session.
     """
 
     agent: str
@@ -68,32 +68,32 @@ class ListedSession(NamedTuple):
     agent_name: str
     branch: str
     folder: str
-    created: str
-    ended: str
+    creation_time: str
+    end_time: str
     mtime: float
     size: int
-    turns: int | None
-    turns_at_least: int
+    turn_count: int | None
+    min_turn_count: int
     context: ContextSize
     kind: str
     derivation_type: str
     parent_id: str | None
-    expires_days: int | None
-    expires_at: str | None
+    days_to_expiry: int | None
+    expiry_time: str | None
     is_archived: bool
     is_open: bool
     commands: ResumeCommands
 
     @property
-    def tokens(self) -> int | None:
-        """The tokens of the context, or None if unknown."""
+    def context_tokens(self) -> int | None:
+        """The number of tokens in the context, or None if it is unknown."""
         if self.context.kind == UNKNOWN:
             return None
         return self.context.tokens
 
     @property
-    def percent(self) -> int | None:
-        """The percentage of the client's limit that is used, or None if the number of tokens is unknown."""
+    def context_percent(self) -> int | None:
+        """The percentage of the client's token limit that is in use, or None if it is unknown."""
         if self.context.kind == UNKNOWN:
             return None
         return self.context.percent
@@ -123,14 +123,14 @@ class ListingPage(NamedTuple):
     """A page of a listing.
 
     ``has_more`` is true if more rows follow the page. ``file_count`` is the number of files that
-    may be sessions. ``omitted_helpers`` is the number of headless runs that were left out before
-    the page's last row.
+    may be sessions. ``omitted_helper_count`` is the number of headless runs that were left out
+    before the page's last row.
     """
 
     rows: list[ListedSession]
     has_more: bool
     file_count: int
-    omitted_helpers: int
+    omitted_helper_count: int
 
 
 def listing_page(
@@ -153,7 +153,9 @@ def listing_page(
         files = [session for session in reversed(files) if lister.expires_soon(session)]
     rows = lister.rows_of_files(files, project, include_helpers=include_helpers, skip=first_row)
     page_rows = list(islice(rows, max_rows or None))
-    return ListingPage(page_rows, next(rows, None) is not None, len(files), lister.omitted_helpers)
+    return ListingPage(
+        page_rows, next(rows, None) is not None, len(files), lister.omitted_helper_count
+    )
 
 
 def candidate_files(
@@ -173,13 +175,14 @@ class SessionLister:
     """Makes the rows of a listing from session files.
 
     The data that is not in these files (links between sessions, running clients, settings, the
-    index) is read only once. ``omitted_helpers`` is the number of headless runs left out so far.
+    index) is read only once. ``omitted_helper_count`` is the number of headless runs left out so
+    far.
     """
 
     def __init__(self, cwd: str, where: Where, store: SessionStore | None = None) -> None:
         self.where = where
         self.store = store or LocalStore(where)
-        self.omitted_helpers = 0
+        self.omitted_helper_count = 0
         self._now = time.time()
         self._lineage_finder = LineageFinder(where)
         self._clients = Clients(where)
@@ -188,12 +191,12 @@ class SessionLister:
         self._configured_windows: dict[tuple[str, str, int], int] = {}
 
     @functools.cached_property
-    def _indexed_turns(self) -> dict[tuple[str, int, int], int]:
+    def _indexed_turn_counts(self) -> dict[tuple[str, int, int], int]:
         # Loading SQLite takes 10 ms. It is needed only for sessions whose files are longer than the
         # beginning and the end that were read.
-        from resume_hooks.search.index.database import turns_by_file
+        from resume_hooks.search.index.database import count_turns_by_file
 
-        return turns_by_file(self.where)
+        return count_turns_by_file(self.where)
 
     def _count_turns(self, path: str, ends: HeadTail) -> int | None:
         """Return the number of a session's turns, or None if it is unknown.
@@ -207,7 +210,7 @@ class SessionLister:
             status = os.stat(path)
         except OSError:
             return None  # The file was deleted after it was listed.
-        return self._indexed_turns.get((path, status.st_size, status.st_mtime_ns))
+        return self._indexed_turn_counts.get((path, status.st_size, status.st_mtime_ns))
 
     def rows_of_files(
         self,
@@ -262,7 +265,7 @@ class SessionLister:
         ):
             return None
         if is_helper and not (include_helpers or ends.is_listed):
-            self.omitted_helpers += 1
+            self.omitted_helper_count += 1
             return None
         if self._lineage_finder.is_superseded(session.path):
             return None
@@ -286,18 +289,18 @@ class SessionLister:
             agent_name=ends.agent_name,
             branch=ends.branch,
             folder=folder,
-            created=ends.created_at,
-            ended=ends.ended_at,
+            creation_time=ends.created_at,
+            end_time=ends.ended_at,
             mtime=ends.mtime,
             size=ends.size,
-            turns=self._count_turns(session.path, ends),
-            turns_at_least=ends.prompt_count,
+            turn_count=self._count_turns(session.path, ends),
+            min_turn_count=ends.prompt_count,
             context=context,
             kind=parent.kind if parent else ORIGINAL_KIND,
             derivation_type=parent.derivation_type if parent else ORIGINAL_KIND,
             parent_id=(parent.session_id or None) if parent else None,
-            expires_days=None if expiry is None else max(0, int((expiry - self._now) // DAY)),
-            expires_at=None if expiry is None else clock.timestamp_from_epoch(expiry),
+            days_to_expiry=None if expiry is None else max(0, int((expiry - self._now) // DAY)),
+            expiry_time=None if expiry is None else clock.timestamp_from_epoch(expiry),
             is_archived=is_archived(session.session_id, 0.0, self.where),
             is_open=self._clients.is_listed_open(session)
             if is_claude_session
@@ -346,7 +349,7 @@ class SessionLister:
 
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
-    """Return the id of each row, shortened if it stays unique among all sessions on this machine."""
+    """Return the short id of each row, or its full id if the short one is not unique on this machine."""
     other_ids = set()
     for row in rows:
         if row.agent != CLAUDE_NAME:

@@ -19,7 +19,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.system.text import collapse_line, plain_line
 
-_MONTHS = (
+_MONTH_NAME_GROUPS = (
     ("january", "jan", "januar"),
     ("february", "feb", "februar"),
     ("march", "mar", "märz"),
@@ -33,8 +33,10 @@ _MONTHS = (
     ("november", "nov"),
     ("december", "dec", "dezember", "dez"),
 )
-_MONTH_NUMBERS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names}
-_UNIT_DAYS = {
+_MONTH_NUMBERS = {
+    name: number for number, names in enumerate(_MONTH_NAME_GROUPS, 1) for name in names
+}
+_DAYS_PER_UNIT = {
     "day": 1,
     "tag": 1,
     "week": 7,
@@ -54,7 +56,7 @@ _NUMBER_WORDS = {
     "zwei": 2,
     "drei": 3,
 }
-_TIME_WORDS = (*_UNIT_DAYS, "heute", "gestern")
+_TIME_WORDS = (*_DAYS_PER_UNIT, "heute", "gestern")
 _MONTH_NAMES = "|".join(sorted(_MONTH_NUMBERS, key=lambda name: -len(name)))
 _TIME_PREPOSITIONS = (
     "in|since|during|of|from|on|late|early|mid|end of|beginning of|start of|before|until|after"
@@ -110,22 +112,23 @@ _PLAIN_QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
 
 
 class Period(NamedTuple):
-    """A period from ``start`` to just before ``end``, in seconds since the epoch."""
+    """A period from ``start_time`` to just before ``end_time``, in seconds since the epoch."""
 
-    start: float
-    end: float
+    start_time: float
+    end_time: float
 
     def contains(self, time: int) -> bool:
         """Check whether a time, in seconds since the epoch, is in the period."""
-        return self.start <= time < self.end
+        return self.start_time <= time < self.end_time
 
     @property
     def text(self) -> str:
         """The first and last day of the period, as an answer shows them."""
-        if not self.start:
-            return f"before {datetime.fromtimestamp(self.end, UTC).date()}"
+        if not self.start_time:
+            return f"before {datetime.fromtimestamp(self.end_time, UTC).date()}"
         first_day, last_day = (
-            datetime.fromtimestamp(time, UTC).date() for time in (self.start, self.end - 1)
+            datetime.fromtimestamp(time, UTC).date()
+            for time in (self.start_time, self.end_time - 1)
         )
         if first_day == last_day:
             return str(first_day)
@@ -150,7 +153,7 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
         )
     except (ValueError, OverflowError):  # The date does not exist, such as the 31st of February.
         return text, None
-    if period.end <= 0:
+    if period.end_time <= 0:
         return text, None
     other_words = f"{text[: hint.start()]} {text[hint.end() :]}"
     if other_words.strip():
@@ -161,7 +164,7 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
 def _may_mention_time(text: str) -> bool:
     """Check whether a question contains a number or a word about time.
 
-    If it contains neither, the pattern need not be compiled, which takes 3 ms.
+    If it contains neither, the pattern for periods need not be compiled, which takes 3 ms.
     """
     folded_text = text.casefold()
     has_number_or_time_word = any(letter.isdigit() for letter in folded_text) or any(
@@ -177,9 +180,9 @@ def _parse_period(groups: dict[str, str], now: float) -> Period:
     period = _parse_named_period(groups, today) or _parse_counted_period(groups, today)
     preposition = groups.get("way") or groups.get("way2")
     if preposition in {"since", "after", "seit", "nach"}:
-        return Period(period.start, now + DAY)
+        return Period(period.start_time, now + DAY)
     if preposition in {"before", "until", "vor", "bis"}:
-        return Period(0.0, period.start)
+        return Period(0.0, period.start_time)
     return period
 
 
@@ -196,20 +199,22 @@ def _parse_named_period(groups: dict[str, str], today: datetime) -> Period | Non
             today.year - (_MONTH_NUMBERS[name] > today.month), _MONTH_NUMBERS[name]
         )
     if year := groups.get("only"):
-        return Period(_period_of_month(int(year), 1).start, _period_of_month(int(year), 12).end)
+        return Period(
+            _period_of_month(int(year), 1).start_time, _period_of_month(int(year), 12).end_time
+        )
     return None
 
 
 def _parse_counted_period(groups: dict[str, str], today: datetime) -> Period:
     """Parse words about a time relative to today, such as "two weeks ago" or "last month"."""
     if count := groups.get("count") or groups.get("count2"):
-        days = _UNIT_DAYS[groups.get("unit") or groups["unit2"]]
+        days = _DAYS_PER_UNIT[groups.get("unit") or groups["unit2"]]
         return _period_of_days(
             today - timedelta(days=(_NUMBER_WORDS.get(count) or int(count)) * days + days / 2),
             days + 1,
         )
     if time_word := groups.get("last"):
-        days = _UNIT_DAYS[groups["span"]] * (1 if time_word.startswith(("this", "dies")) else 2)
+        days = _DAYS_PER_UNIT[groups["span"]] * (1 if time_word.startswith(("this", "dies")) else 2)
         return _period_of_days(today - timedelta(days=days), days + 1)
     return _period_of_days(today - timedelta(days=groups["near"] in {"yesterday", "gestern"}), 1)
 
@@ -284,9 +289,9 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
 
 
 def _quote_shell_word(word: str, *, is_whole_question: bool) -> str:
-    """Put a word with spaces in quotes, because the user quoted it in the shell.
+    """Put quotes around a word that contains spaces, because the user quoted it in the shell.
 
-    Return a word without spaces unchanged, and also a whole question.
+    Return a word without spaces unchanged, and also a word that is the whole question.
     """
     if is_whole_question or '"' in word or len(word.split()) < 2:
         return word

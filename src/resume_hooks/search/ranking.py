@@ -38,7 +38,7 @@ MIN_PART_LETTERS = 3
 MIN_PREFIX_LETTERS = 5
 MIN_MISSPELLED_LETTERS = 4  # a shorter word is never treated as a misspelling
 MIN_SIMILARITY = 0.75  # minimum similarity (0 to 1) of a misspelled word and its correction
-PART_WEIGHT = 0.5  # weight of a part of an identifier, relative to the whole identifier
+IDENTIFIER_PART_WEIGHT = 0.5  # weight of a part of an identifier, relative to the whole identifier
 
 
 class Token(NamedTuple):
@@ -52,18 +52,19 @@ class Lookup(NamedTuple):
     """The result of looking up a term in the index.
 
     ``kind`` is how the term was found: "word", "beginning", "part", "parts", "alike" (as a
-    misspelling) or "nowhere". ``tokens`` are the words to search for, ``marks`` are the stems to
-    mark in a text, and ``names`` are the words with which the term was replaced. ``record_count``
-    is the number of records that contain these words. ``weight`` is higher for rarer terms.
+    misspelling) or "nowhere". ``tokens`` are the words to search for, ``stems_to_mark`` are the
+    stems to mark in a text, and ``replacement_words`` are the words with which the term was
+    replaced. ``record_count`` is the number of records that contain these words. ``weight`` is
+    higher for rarer terms.
     """
 
     term: Term
     kind: str
     tokens: tuple[Token, ...]
-    marks: tuple[str, ...]
+    stems_to_mark: tuple[str, ...]
     record_count: int
     weight: float
-    names: tuple[str, ...] = ()
+    replacement_words: tuple[str, ...] = ()
 
     @property
     def is_in_index(self) -> bool:
@@ -109,7 +110,7 @@ class TermLookups:
         for token in tokens:
             names += [*token.parts, token.stems[0]]
             marks += token.parts or token.stems[:1]
-        rows = max(map(self._count_records, names), default=0)
+        rows = max(map(self._count_records_containing, names), default=0)
         if not rows:
             return lookup
         weight = self._inverse_frequency(rows)
@@ -121,7 +122,7 @@ class TermLookups:
         Excluded terms are looked up in this way, because a wrong replacement would hide hits.
         """
         whole_stems = tuple(stem_word(forms[0]) for forms in term.forms)
-        rows = min(map(self._count_records, whole_stems))
+        rows = min(map(self._count_records_containing, whole_stems))
         if not rows:
             return Lookup(term, "nowhere", (), whole_stems, 0, self._inverse_frequency(0))
         parts = []
@@ -145,7 +146,7 @@ class TermLookups:
             return lookup
         other_words = []
         for row in self._words_containing(stem_word(lookup.term.forms[0][0])):
-            if row[0] not in lookup.names:
+            if row[0] not in lookup.replacement_words:
                 other_words.append(row)
         if other_words:
             return self._add_words(lookup, "part", other_words)
@@ -154,13 +155,13 @@ class TermLookups:
     def _look_up_token(self, forms: Sequence[str]) -> Token | None:
         """Return a token of a term that has several tokens, or None if the index does not contain it."""
         whole_stem, *parts = map(stem_word, forms)
-        known_parts = tuple(part for part in parts if self._count_records(part))
-        if known_parts or self._count_records(whole_stem):
+        known_parts = tuple(part for part in parts if self._count_records_containing(part))
+        if known_parts or self._count_records_containing(whole_stem):
             return Token((whole_stem,), known_parts)
         return None
 
     def _add_words(self, lookup: Lookup, kind: str, words: Sequence[tuple[str, int]]) -> Lookup:
-        """Add words that may replace a term to the stems of the term's lookup, and return the new lookup."""
+        """Return a term's lookup with further words, which may replace the term."""
         names = tuple(name for name, _ in words)
         known_stems: list[str] = []
         for token in lookup.tokens:
@@ -179,7 +180,7 @@ class TermLookups:
         count = min(max(1, record_count), self._total_records or 1)
         return math.log(1 + ((self._total_records or 1) - count + 0.5) / (count + 0.5))
 
-    def _count_records(self, name: str) -> int:
+    def _count_records_containing(self, name: str) -> int:
         return self._words.count_records_containing(WORDS_FIELD, name)
 
     def _words_with_prefix(self, prefix: str) -> list[tuple[str, int]]:
@@ -190,7 +191,7 @@ class TermLookups:
         """
         words = _most_common_words(self._words.words_with_prefix(WORDS_FIELD, prefix, 500))
         for length in range(len(prefix) - 1, MIN_PREFIX_LETTERS - 1, -1):
-            if not words and (rows := self._count_records(prefix[:length])):
+            if not words and (rows := self._count_records_containing(prefix[:length])):
                 words = [(prefix[:length], rows)]
         return words
 
@@ -258,19 +259,19 @@ TITLE_ROLE = ROLES.index("title")
 class TurnHit(NamedTuple):
     """A turn with its matching records, the best record first.
 
-    ``terms`` are the numbers of the query's terms that occur in the turn.
+    ``term_numbers`` are the numbers of the query's terms that occur in the turn.
     """
 
-    key: int
+    turn_key: int
     records: list[Posting]
     score: float
-    terms: frozenset[int] = frozenset()
+    term_numbers: frozenset[int] = frozenset()
 
 
 class WordingTurn(NamedTuple):
-    """A turn that a wording found; ``wording`` is the wording's number, from 0."""
+    """A turn that a wording found; ``wording_index`` is the wording's number, from 0."""
 
-    wording: int
+    wording_index: int
     turn: TurnHit
 
 
@@ -316,7 +317,7 @@ class Ranking:
             )
         records_by_turn = _group_by_turn(postings)
         turn_query = Query.boolean_query(
-            [(Occur.Must, _query_for_any_term(known_lookups)), *self._conditions.turns]
+            [(Occur.Must, _query_for_any_term(known_lookups)), *self._conditions.turn_clauses]
         )
         windows = self._words.find_turns(turn_query, MAX_RANKED_RECORDS)
         scores = self._combined_scores(records_by_turn, windows)
@@ -335,7 +336,9 @@ class Ranking:
         The ``records`` of each turn contain only the first matching message.
         """
         return [
-            TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)
+            TurnHit(
+                key, [min(records, key=lambda record: (record.role_index, record.line_number))], 0.0
+            )
             for key, records in _group_by_turn(self.matching_records(max_turns)).items()
         ]
 
@@ -365,16 +368,18 @@ class Ranking:
         self.has_unread_records = any(len(group) == MAX_PHRASE_RECORDS for group in groups)
         turns = []
         for group in groups:
-            turns.append({turn_key(row.file, row.turn) for row in group})
+            turns.append({turn_key(row.file_id, row.turn_number) for row in group})
         shared_turns = set.intersection(*turns)
         rows = chain.from_iterable(groups)
-        return [row for row in rows if turn_key(row.file, row.turn) in shared_turns]
+        return [row for row in rows if turn_key(row.file_id, row.turn_number) in shared_turns]
 
     def _search_records(
         self, occur: Occur, query: Query, max_records: int, order_by: str | None = None
     ) -> list[Posting]:
         postings = self._words.find_records(
-            Query.boolean_query([(occur, query), *self._conditions.records, *self._exclusions]),
+            Query.boolean_query(
+                [(occur, query), *self._conditions.record_clauses, *self._exclusions]
+            ),
             max_records,
             order_by,
         )
@@ -390,7 +395,7 @@ class Ranking:
         scores = {}
         for key, rows in records_by_turn.items():
             time_factor = 1 + TIME_HINT_BONUS * bool(
-                self._period and any(self._period.contains(row.time) for row in rows)
+                self._period and any(self._period.contains(row.record_time) for row in rows)
             )
             scores[key] = (records[key] + windows.get(key, 0.0)) * time_factor
         return scores
@@ -399,7 +404,7 @@ class Ranking:
         self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]
     ) -> list[TurnHit]:
         """Return the turns, each with the numbers of the query's terms that occur in it."""
-        terms: dict[int, set[int]] = {hit.key: set() for hit in hits}
+        terms: dict[int, set[int]] = {hit.turn_key: set() for hit in hits}
         keys = list(terms)
         if not keys:
             return []
@@ -411,7 +416,7 @@ class Ranking:
                 )
                 for key in self._words.find_turns(query, MAX_WINDOWS):
                     terms[key].add(number)
-        return [hit._replace(terms=frozenset(terms[hit.key])) for hit in hits]
+        return [hit._replace(term_numbers=frozenset(terms[hit.turn_key])) for hit in hits]
 
 
 def combine_rankings(rankings: Sequence[Sequence[TurnHit]]) -> list[list[WordingTurn]]:
@@ -422,7 +427,7 @@ def combine_rankings(rankings: Sequence[Sequence[TurnHit]]) -> list[list[Wording
     turns: dict[int, list[WordingTurn]] = defaultdict(list)
     for number, ranking in enumerate(rankings):
         for turn in ranking:
-            turns[turn.key].append(WordingTurn(number, turn))
+            turns[turn.turn_key].append(WordingTurn(number, turn))
     groups = [
         sorted(group, key=lambda wording_turn: -wording_turn.turn.score) for group in turns.values()
     ]
@@ -457,13 +462,13 @@ def _sort_titles_last(records: list[Posting]) -> list[Posting]:
 
     A title may mention the topic, but it does not contain the answer.
     """
-    return sorted(records, key=lambda record: (record.role == TITLE_ROLE, -record.score))
+    return sorted(records, key=lambda record: (record.role_index == TITLE_ROLE, -record.score))
 
 
 def _group_by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
     groups: dict[int, list[Posting]] = defaultdict(list)
     for record in records:
-        groups[turn_key(record.file, record.turn)].append(record)
+        groups[turn_key(record.file_id, record.turn_number)].append(record)
     return groups
 
 
@@ -480,7 +485,7 @@ def _query_for_any_term(lookups: Iterable[Lookup]) -> Query:
             stem_queries[0] if len(stem_queries) == 1 else Query.disjunction_max_query(stem_queries)
         )
         for part in token.parts:
-            clauses.append(Query.boost_query(_query_for_word(part), PART_WEIGHT))
+            clauses.append(Query.boost_query(_query_for_word(part), IDENTIFIER_PART_WEIGHT))
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
 
 
@@ -504,5 +509,5 @@ def _query_for_all_words(lookup: Lookup) -> Query:
     return Query.boolean_query([(Occur.Must, word) for word in words])
 
 
-def _query_for_word(name: str) -> Query:
-    return Query.term_query(SCHEMA, WORDS_FIELD, name, index_option="freq")
+def _query_for_word(word: str) -> Query:
+    return Query.term_query(SCHEMA, WORDS_FIELD, word, index_option="freq")

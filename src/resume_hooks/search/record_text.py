@@ -26,7 +26,7 @@ from resume_hooks.transcripts.lines import Line
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 """The maximum size in bytes of a record whose text is shown.
 
-Reading a record takes ten times as much memory as its size.
+To read a record, the program needs ten times the record's size in memory.
 """
 
 # Matches runs of characters that must be converted one by one.
@@ -86,9 +86,9 @@ class _FoldedLetters(dict[int, str]):
 _folded_letters = _FoldedLetters()
 
 
-def display_text(words: str) -> Text:
-    """Return a text as it is shown, with the form of it that is used for comparisons."""
-    display = " ".join(plain_text(words).split())
+def display_text(text: str) -> Text:
+    """Return a text as it is shown, together with its folded form, which is used for comparisons."""
+    display = " ".join(plain_text(text).split())
     if display.isascii():
         return Text(display, display.lower())
     display = unicodedata.normalize("NFC", display)
@@ -203,21 +203,22 @@ class Snippet(NamedTuple):
 
     ``marks`` are the start and end positions of the matching words. ``nearness`` (0 to 1) is higher
     if these words are closer together. It is 1 if the query has only one word and the text contains
-    it, and 0 if the text contains only one of several words. ``terms`` are the numbers of the terms
-    that occur anywhere in the text.
+    it, and 0 if the text contains only one of several words. ``term_numbers`` are the numbers of
+    the terms that occur anywhere in the text.
     """
 
     text: str
     marks: list[tuple[int, int]]
     nearness: float
-    terms: frozenset[int]
+    term_numbers: frozenset[int]
 
 
 def make_snippet(text: Text, marker: Marker, width: int, start_position: int = 0) -> Snippet:
-    """Return the sentences around the part of a text with the most different terms.
+    """Return the sentences around the part of a text that contains the most terms.
 
-    If ``start_position`` is far into the text, the text is searched only from shortly before that
-    position. If there are no sentences, or if they are too long, return about ``width`` characters.
+    A term that occurs several times counts once. If ``start_position`` is far into the text, the
+    text is searched only from shortly before that position. If there are no sentences, or if they
+    are too long, return about ``width`` characters.
     """
     excerpt_start = (
         max(0, start_position - CHARACTERS_BEFORE_PHRASE)
@@ -286,9 +287,9 @@ def _cut_around(text: str, first_mark: int, last_mark: int, width: int) -> tuple
 
 
 def _densest_span(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
-    """Return the start and end of the span with the most different terms, and their number.
+    """Return the start and end of the span that contains the most terms, and the number of these terms.
 
-    The span has at most ``width`` characters.
+    A term that occurs several times counts once. The span has at most ``width`` characters.
     """
     best_span = (0, 0, 0)
     first_index = 0
@@ -327,11 +328,11 @@ def _is_inside_word(folded_text: str, position: int) -> bool:
     )
 
 
-def _find_all_positions(words: str, folded_text: str) -> Iterator[int]:
-    position = folded_text.find(words)
+def _find_all_positions(phrase: str, folded_text: str) -> Iterator[int]:
+    position = folded_text.find(phrase)
     while position >= 0:
         yield position
-        position = folded_text.find(words, position + 1)
+        position = folded_text.find(phrase, position + 1)
 
 
 def _word_beginnings(lookup: Lookup) -> Iterator[str]:
@@ -341,7 +342,7 @@ def _word_beginnings(lookup: Lookup) -> Iterator[str]:
     yielded.
     """
     whole_word = [] if lookup.term.text.isascii() else [lookup.term.text]
-    for stem in map(display_text, [*lookup.marks, *whole_word]):
+    for stem in map(display_text, [*lookup.stems_to_mark, *whole_word]):
         yield stem.folded
         if stem.folded.endswith("i") and len(stem.folded) > 2:
             yield f"{stem.folded[:-1]}y"

@@ -31,14 +31,14 @@ MIN_CUT_HIT_CHARACTERS = 60  # minimum number of characters to which a hit may b
 MAX_QUESTION_CHARACTERS, MAX_WORDING_CHARACTERS = 120, 60
 # If the question has at most this number of words, each hit lists the words that it lacks. If it
 # has more words, a hit shows only its strength.
-MAX_NAMED_WORDS = 5
+MAX_WORDS_TO_LIST_MISSING = 5
 
 NOTHING_CLOSE_ADVICE = "nothing close: ask again in other words"
 
 Style = Callable[[str], str]
 
 
-def without_style(text: str) -> str:
+def leave_unstyled(text: str) -> str:
     """Return the text unchanged. This is the style for plain text."""
     return text
 
@@ -46,8 +46,8 @@ def without_style(text: str) -> str:
 def result_text(
     result: SearchResult,
     max_characters: int = 0,
-    mark_style: Style = without_style,
-    title_style: Style = without_style,
+    mark_style: Style = leave_unstyled,
+    title_style: Style = leave_unstyled,
     *,
     command: str = "",
     for_model: bool = False,
@@ -164,8 +164,8 @@ def _hit_text(
     hit: Hit,
     *,
     is_first_of_session: bool,
-    mark_style: Style = without_style,
-    title_style: Style = without_style,
+    mark_style: Style = leave_unstyled,
+    title_style: Style = leave_unstyled,
     for_model: bool = False,
 ) -> str:
     """Return a hit as text. The session and its commands precede the session's first hit."""
@@ -202,7 +202,7 @@ def _hit_text(
 
 
 def _hit_notes(hit: Hit) -> list[str]:
-    is_short = len(hit.words) + len(hit.missing_words) <= MAX_NAMED_WORDS
+    is_short = len(hit.words) + len(hit.missing_words) <= MAX_WORDS_TO_LIST_MISSING
     if is_short and hit.missing_words and hit.words:
         notes = [f"lacks {', '.join(hit.missing_words)}"]
     else:
@@ -230,7 +230,7 @@ def _snippet_with_marks(hit: Hit, mark_style: Style) -> str:
 
 
 def count_sentence(result: SearchResult, no_hits_text: str, max_interpretation: int) -> str:
-    """Return a sentence with the number of matching turns and how the query was interpreted.
+    """Return a sentence that says how many turns match and how the query was interpreted.
 
     The interpretation is cut to ``max_interpretation`` characters. If there are no hits, the
     sentence begins with ``no_hits_text``.
@@ -238,7 +238,7 @@ def count_sentence(result: SearchResult, no_hits_text: str, max_interpretation: 
     sentence = no_hits_text
     if result.hits:
         at_least = "at least " if result.has_more else ""
-        sentence = f"{at_least}{format_count(result.total, 'turn')}"
+        sentence = f"{at_least}{format_count(result.matching_turn_count, 'turn')}"
     if not result.interpretation:
         return sentence
     return f"{sentence} · {collapse_line(plain_line(result.interpretation), max_interpretation)}"
@@ -277,8 +277,8 @@ def _lines_about_remaining_hits(result: SearchResult, shown_count: int, command:
 
     ``command`` is the command as the user typed it.
     """
-    remaining_count = result.total - shown_count
-    options = f"{command} --limit {min(result.total, MAX_SEARCH_HITS)} --max-chars 0"
+    remaining_count = result.matching_turn_count - shown_count
+    options = f"{command} --limit {min(result.matching_turn_count, MAX_SEARCH_HITS)} --max-chars 0"
     if remaining_count > 0:
         notes = [f"{format_count(remaining_count, 'more turn')}: {options.strip()}"]
     else:
@@ -291,7 +291,8 @@ def _lines_about_remaining_hits(result: SearchResult, shown_count: int, command:
 
 def _lines_about_omitted_results(result: SearchResult) -> list[str]:
     """Return lines on omitted headless runs, and on files and sessions that are not indexed yet."""
-    runs_line = f"{format_count(result.omitted_run_count, 'headless run')} of one question left out: --helpers"
+    run_count_text = format_count(result.omitted_run_count, "headless run")
+    runs_line = f"{run_count_text} of one question left out; --helpers includes them"
     session_lines = []
     for row in result.provisional_sessions:
         session_lines.append(

@@ -19,8 +19,8 @@ from resume_hooks.search.scope import (
     Scope,
     ScopeConditions,
     conditions_of_scope,
-    file_filter,
     find_files_in_scope,
+    make_file_filter,
     needed_folder_names,
     notes_on_unknown_values,
     unlistable_folders_in_scope,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Maximum number of records to check if the query has no words.
 MAX_LATEST_RECORDS = 5_000
-MAX_PROVISIONAL_SESSIONS = 5  # maximum number of sessions in a result that are not indexed yet
+MAX_PROVISIONAL_SESSIONS = 5  # maximum number of unindexed sessions that a result lists
 MAX_LISTED_WORDS = 4  # maximum number of words that a sentence lists
 
 
@@ -64,7 +64,7 @@ class Searcher:
         # The files of the asking session are left out, because they contain the question.
         unread_files = []
         for file in self._index.unindexed_files:
-            if _session_id_of_file(file) != self._scope.asking_session:
+            if _session_id_of_file(file) != self._scope.asking_session_id:
                 unread_files.append(file)
         terms: list[Term] = []
         for query in queries:
@@ -76,16 +76,16 @@ class Searcher:
         notes = [*self._index.notes]
         if not best_hits.hits:
             notes += notes_on_unknown_values(self._index.postings, self._scope)
-        files = len(self._files_in_scope.files) + len(self._index.unindexed_files)
+        files = len(self._files_in_scope.file_ids) + len(self._index.unindexed_files)
         notes += notes_on_unsearched_folders(files, self._unlistable_folders)
         return SearchResult(
             queries=tuple(queries),
             hits=best_hits.hits,
-            total=best_hits.total,
+            matching_turn_count=best_hits.matching_turn_count,
             has_more=best_hits.has_unread_records,
             interpretation=interpretation,
             notes=notes,
-            omitted_run_count=len(best_hits.omitted_runs),
+            omitted_run_count=len(best_hits.omitted_run_ids),
             provisional_sessions=list(
                 islice(_provisional_sessions(unread_files, terms), MAX_PROVISIONAL_SESSIONS)
             ),
@@ -103,22 +103,22 @@ class Searcher:
 
         If headless runs take the places of other hits, also search without the headless runs.
         """
-        ordinary_files = self._files_in_scope.files
+        ordinary_files = self._files_in_scope.file_ids
         best_hits, interpretation = self._search_files(
             queries,
             max_hits,
             max_reads,
-            ordinary_files | self._files_in_scope.headless_files,
+            ordinary_files | self._files_in_scope.headless_file_ids,
             unindexed_terms,
         )
-        if best_hits.omitted_runs and len(best_hits.hits) < max_hits:
+        if best_hits.omitted_run_ids and len(best_hits.hits) < max_hits:
             ordinary_hits, _ = self._search_files(
                 queries, max_hits, max_reads, ordinary_files, unindexed_terms
             )
             hits = ordinary_hits.hits + [hit for hit in best_hits.hits if hit.is_headless]
             hits.sort(key=lambda hit: -hit.score)
             best_hits = ordinary_hits._replace(
-                hits=hits[:max_hits], omitted_runs=best_hits.omitted_runs
+                hits=hits[:max_hits], omitted_run_ids=best_hits.omitted_run_ids
             )
         return best_hits, interpretation
 
@@ -192,7 +192,7 @@ class Searcher:
             rankings.append(turns)
             is_capped = is_capped or ranking.has_unread_records
         best_hits = HitMaker(
-            sources, wordings, max_reads, self._files_in_scope.headless_files
+            sources, wordings, max_reads, self._files_in_scope.headless_file_ids
         ).best_hits(combine_rankings(rankings), max_hits)
         notes: dict[str, None] = {}
         for wording in wordings:
@@ -280,7 +280,7 @@ def file_search_for_queries(
         for term in query.terms:
             terms.append(term.forms)
     if terms:
-        return FileSearch(tuple(terms), file_filter(scope, where))
+        return FileSearch(tuple(terms), make_file_filter(scope, where))
     return None
 
 
@@ -329,7 +329,7 @@ def _interpretation_notes(
             if lookup.term not in unindexed_terms:
                 yield f"no match for {lookup.term.name}"
         elif lookup.kind != "word":
-            yield f"'{lookup.term.name}' as {_LOOKUP_KIND_TEXTS[lookup.kind]} {_quote_words(lookup.names)}"
+            yield f"'{lookup.term.name}' as {_LOOKUP_KIND_TEXTS[lookup.kind]} {_quote_words(lookup.replacement_words)}"
     if wording.query.period:
         yield f"turns of {wording.query.period.text} first"
     if wording.query.excluded_terms:

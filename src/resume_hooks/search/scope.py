@@ -25,23 +25,23 @@ from resume_hooks.transcripts.head_tail import HeadTail
 class Scope(NamedTuple):
     """The limits of a search. The default values set no limits.
 
-    If ``sessions`` is not None, only sessions with these ids are searched, and an empty set matches
-    no session. ``agent`` limits the search to one sub-agent of these sessions.
+    If ``session_ids`` is not None, only sessions with these ids are searched, and an empty set
+    matches no session. ``agent`` limits the search to one sub-agent of these sessions.
 
     ``folders`` are the working directories to search. If ``folders`` is not None, the search also
     includes sessions that started in a folder below one of the ``root_folders``, and sessions in
-    those of the client's project folders whose names are in ``projects``.
+    those of the client's project folders whose names are in ``project_folder_names``.
 
-    ``start_time`` and ``end_time`` are in seconds since the epoch. ``asking_session`` is the
+    ``start_time`` and ``end_time`` are in seconds since the epoch. ``asking_session_id`` is the
     session that asks the question. Its last turn is left out, because it contains the question.
     ``agent_names`` are the names of the agents whose sessions are searched.
     """
 
-    sessions: frozenset[str] | None = None
+    session_ids: frozenset[str] | None = None
     agent: str = ""
     folders: tuple[str, ...] | None = None
     root_folders: tuple[str, ...] = ()
-    projects: frozenset[str] = frozenset()
+    project_folder_names: frozenset[str] = frozenset()
     start_time: int | None = None
     end_time: int | None = None
     branch: str = ""
@@ -49,7 +49,7 @@ class Scope(NamedTuple):
     file: str = ""
     role: str = ""
     include_helpers: bool = False
-    asking_session: str = ""
+    asking_session_id: str = ""
     agent_names: frozenset[str] = frozenset()
 
     @property
@@ -70,7 +70,7 @@ def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     session_id, _, agent = resolve_transcript(
         locator, cwd, where, allow_other_agents=True
     ).session_id.partition("/")
-    return Scope(sessions=frozenset({session_id}), agent=agent)
+    return Scope(session_ids=frozenset({session_id}), agent=agent)
 
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
@@ -87,7 +87,7 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     rows = LineageFinder(where).find_lineage(
         locate.resolve_locator(locator, cwd, where, allow_other_agents=True).path
     )
-    return Scope(sessions=frozenset(row.session_id for row in rows))
+    return Scope(session_ids=frozenset(row.session_id for row in rows))
 
 
 def current_project_scope(cwd: str, where: Where) -> Scope:
@@ -113,7 +113,7 @@ def project_scope_of_session(path: str, where: Where) -> Scope:
     other_names = {os.path.basename(os.path.dirname(path))} - {
         project_key(folder) for folder in scope.folders or ()
     }
-    return scope._replace(projects=scope.projects | other_names)
+    return scope._replace(project_folder_names=scope.project_folder_names | other_names)
 
 
 def project_scope_of_folder(cwd: str, where: Where) -> Scope:
@@ -126,34 +126,34 @@ def project_scope_of_folder(cwd: str, where: Where) -> Scope:
     return Scope(
         folders=project.folders,
         root_folders=project.root_folders,
-        projects=frozenset(project.names),
+        project_folder_names=frozenset(project.names),
     )
 
 
 class FilesInScope(NamedTuple):
     """The ids of the files in a scope.
 
-    ``headless_files`` are the ids of the files that belong to headless runs of one question, and
-    ``files`` are the ids of all other files. ``file_count`` is the number of all files in the
+    ``headless_file_ids`` are the ids of the files that belong to headless runs of one question, and
+    ``file_ids`` are the ids of all other files. ``file_count`` is the number of all files in the
     index.
     """
 
-    files: frozenset[int]
+    file_ids: frozenset[int]
     file_count: int
-    headless_files: frozenset[int]
+    headless_file_ids: frozenset[int]
 
 
 class ScopeConditions(NamedTuple):
-    """A scope's conditions as clauses of a query: ``records`` for records, and ``turns`` for turns."""
+    """A scope's conditions as clauses of a query: ``record_clauses`` for records, and ``turn_clauses`` for turns."""
 
-    records: list[tuple[Occur, Query]]
-    turns: list[tuple[Occur, Query]]
+    record_clauses: list[tuple[Occur, Query]]
+    turn_clauses: list[tuple[Occur, Query]]
 
 
 def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:
     """Return the ids of the files in a scope."""
     is_in_project = Project(scope.folders or (), scope.root_folders).contains_session
-    if scope.include_helpers or scope.sessions is not None:
+    if scope.include_helpers or scope.session_ids is not None:
         helpers = set()
     else:
         helpers = _find_helper_sessions(db)
@@ -164,13 +164,13 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
     for file_id, session, agent, folder, cwd, path in rows:
         if scope.agent_names and agent_name_of_path(path, where) not in scope.agent_names:
             continue
-        if scope.sessions is not None and (
-            session not in scope.sessions or scope.agent not in ("", agent)
+        if scope.session_ids is not None and (
+            session not in scope.session_ids or scope.agent not in ("", agent)
         ):
             continue
         if (
             scope.folders is not None
-            and folder not in scope.projects
+            and folder not in scope.project_folder_names
             and not is_in_project([cwd], folder)
         ):
             continue
@@ -191,19 +191,23 @@ def _find_helper_sessions(db: sqlite3.Connection) -> set[str]:
 
 
 def conditions_of_scope(
-    db: sqlite3.Connection, words: Postings, scope: Scope, files: frozenset[int], file_count: int
+    db: sqlite3.Connection,
+    postings: Postings,
+    scope: Scope,
+    file_ids: frozenset[int],
+    file_count: int,
 ) -> ScopeConditions:
     """Return a scope's conditions as parts of a query.
 
-    ``files`` are the ids of the files in scope, and ``file_count`` is the number of all files in
+    ``file_ids`` are the ids of the files in scope, and ``file_count`` is the number of all files in
     the index.
     """
     clauses = []
-    if len(files) < file_count:
-        clauses.append((Occur.Must, _query_for_values("file", files)))
-    if scope.asking_session:
+    if len(file_ids) < file_count:
+        clauses.append((Occur.Must, _query_for_values("file", file_ids)))
+    if scope.asking_session_id:
         query = "SELECT id, turns FROM files WHERE session=? AND agent=''"
-        for file_id, turns in db.execute(query, (scope.asking_session,)):
+        for file_id, turns in db.execute(query, (scope.asking_session_id,)):
             last_turn = Query.range_query(
                 SCHEMA, "turn_number", FieldType.Unsigned, lower_bound=turns
             )
@@ -214,9 +218,9 @@ def conditions_of_scope(
     if scope.start_time is not None or scope.end_time is not None:
         record_clauses.append((Occur.Must, _query_for_period(scope.start_time, scope.end_time)))
     for name, values in (
-        ("branch", _matching_branches(words, scope.branch)),
-        ("tool", _matching_tools(words, scope.tool)),
-        ("path", _matching_files(words, scope.file)),
+        ("branch", _matching_branches(postings, scope.branch)),
+        ("tool", _matching_tools(postings, scope.tool)),
+        ("path", _matching_files(postings, scope.file)),
         ("role", [ROLES.index(role) for role in ROLE_ALIASES[scope.role]] if scope.role else None),
     ):
         if values is not None:
@@ -240,12 +244,15 @@ def _query_for_period(start_time: int | None, end_time: int | None) -> Query:
     )
 
 
-def notes_on_unknown_values(words: Postings, scope: Scope) -> list[str]:
+def notes_on_unknown_values(postings: Postings, scope: Scope) -> list[str]:
     """Return a sentence about each branch, tool or file in a scope that the index does not contain."""
     rows = (
-        (_matching_branches(words, scope.branch), f"Nothing was said on a branch '{scope.branch}'"),
-        (_matching_tools(words, scope.tool), f"No tool '{scope.tool}' was ever called"),
-        (_matching_files(words, scope.file), f"No tool read or wrote a file '{scope.file}'"),
+        (
+            _matching_branches(postings, scope.branch),
+            f"Nothing was said on a branch '{scope.branch}'",
+        ),
+        (_matching_tools(postings, scope.tool), f"No tool '{scope.tool}' was ever called"),
+        (_matching_files(postings, scope.file), f"No tool read or wrote a file '{scope.file}'"),
     )
     return [note for names, note in rows if names == []]
 
@@ -257,21 +264,24 @@ def needed_folder_names(scope: Scope, where: Where) -> list[str] | None:
     """
     if scope.folders is None:
         return None
-    return [*Project(scope.folders, scope.root_folders).folder_names(where), *scope.projects]
+    return [
+        *Project(scope.folders, scope.root_folders).folder_names(where),
+        *scope.project_folder_names,
+    ]
 
 
-def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
+def make_file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
     """Return a function that checks whether a file that is not indexed may be in a scope.
 
-    The working directory of such a session is not known yet, so the function decides by the project
-    folder.
+    The working directory of an unindexed session is not known yet, so the function decides by the
+    name of the file's project folder.
     """
     names = needed_folder_names(scope, where)
     folders = None if names is None else frozenset(names)
 
     def is_in_scope(file: TranscriptFile) -> bool:
-        if scope.sessions is not None:
-            return file.session_id in {*scope.sessions, ""}
+        if scope.session_ids is not None:
+            return file.session_id in {*scope.session_ids, ""}
         if scope.agent_names and agent_name_of_path(file.path, where) not in scope.agent_names:
             return False
         return folders is None or file.folder in folders
@@ -284,7 +294,7 @@ def unlistable_folders_in_scope(scope: Scope, where: Where) -> list[str]:
 
     The result is empty if the scope contains the ids of its sessions.
     """
-    if scope.sessions is not None:
+    if scope.session_ids is not None:
         folders = []
     else:
         folders = unlistable_folders(where)
@@ -294,26 +304,26 @@ def unlistable_folders_in_scope(scope: Scope, where: Where) -> list[str]:
     return [folder for folder in folders if os.path.basename(folder) in needed_names]
 
 
-def _matching_branches(words: Postings, name: str) -> list[str] | None:
-    if name and words.count_records_containing("branch", replace_surrogates(name)):
+def _matching_branches(postings: Postings, name: str) -> list[str] | None:
+    if name and postings.count_records_containing("branch", replace_surrogates(name)):
         return [replace_surrogates(name)]
     if name:
         return []
     return None
 
 
-def _matching_tools(words: Postings, tool: str) -> list[str] | None:
+def _matching_tools(postings: Postings, tool: str) -> list[str] | None:
     """Return the indexed names that equal ``tool``, ignoring case, or None if ``tool`` is empty."""
     if not tool:
         return None
     names = []
-    for name, _ in words.words_with_prefix("tool", ""):
+    for name, _ in postings.words_with_prefix("tool", ""):
         if tool.casefold() == name.casefold():
             names.append(name)
     return names
 
 
-def _matching_files(words: Postings, path: str) -> list[str] | None:
+def _matching_files(postings: Postings, path: str) -> list[str] | None:
     """Return the indexed files that match a path, or None if ``path`` is empty.
 
     A file matches if its path equals ``path``, ends in ``path``, or is in a folder that ends in
@@ -325,7 +335,7 @@ def _matching_files(words: Postings, path: str) -> list[str] | None:
     path_end = f"/{tail.lstrip('/')}"
     folder_part = f"{tail}/" if tail.startswith("/") else f"{path_end}/"
     names = []
-    for name, _ in words.words_with_prefix("path", ""):
+    for name, _ in postings.words_with_prefix("path", ""):
         if tail in name:
             names.append(name)
     return [

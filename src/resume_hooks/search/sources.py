@@ -27,21 +27,21 @@ MISSING_FILE_DEPTH = 1_000_000
 class IndexedFile(NamedTuple):
     """A file in the index.
 
-    ``parent`` is the id of the session from which the file's session was derived, or ``""``.
+    ``parent_id`` is the id of the session from which the file's session was derived, or ``""``.
     """
 
     path: str
     session_id: str
     agent: str
     inode: int
-    parent: str
+    parent_id: str
     mtime: int
 
 
 class HitSession(NamedTuple):
     """A session as a hit shows it.
 
-    ``short_id`` is its shortest unique id, and ``resume`` is the command that resumes it.
+    ``short_id`` is its shortest unique id, and ``resume_command`` is the command that resumes it.
     """
 
     file: str
@@ -49,7 +49,7 @@ class HitSession(NamedTuple):
     title: str
     folder: str
     agent: str
-    resume: str
+    resume_command: str
 
 
 class Sources:
@@ -83,11 +83,11 @@ class Sources:
 
     def indexed_file(self, record: Posting) -> IndexedFile | None:
         """Return the file that contains a record, or None if the index no longer contains the file."""
-        if record.file not in self._files:
+        if record.file_id not in self._files:
             query = "SELECT path, session, agent, inode, parent, mtime FROM files WHERE id=?"
-            row = self._db.execute(query, (record.file,)).fetchone()
-            self._files[record.file] = IndexedFile(*row) if row else None
-        return self._files[record.file]
+            row = self._db.execute(query, (record.file_id,)).fetchone()
+            self._files[record.file_id] = IndexedFile(*row) if row else None
+        return self._files[record.file_id]
 
     def readable_path(self, file: IndexedFile) -> str:
         """Return the path at which a file's records can be read in Claude Code's format."""
@@ -98,11 +98,11 @@ class Sources:
         return original_path(self.readable_path(file), self._where)
 
     def tool_names(self, record: Posting) -> str:
-        """Return the names of the tools that a record calls or answers, separated by commas."""
+        """Return the names of the tools that a record calls, or whose output it contains, separated by commas."""
         return self._words.tool_names(record)
 
     def fetch_copies(self, records: Iterable[Posting]) -> None:
-        """Look up the copies of many records together, which is several times as fast as one by one."""
+        """Look up the copies of many records together, because single lookups take several times as long."""
         keys = {record.key for record in records if record.key} - self._copies.keys()
         if keys:
             self._copies.update(self._words.find_copies(keys))
@@ -124,11 +124,11 @@ class Sources:
             for posting in self._copies[record.key]
             if not record.digest or posting.digest in digests
         ]
-        files = {posting.file: self.indexed_file(posting) for posting in copies}
-        parents = {file.session_id: file.parent for file in files.values() if file}
+        files = {posting.file_id: self.indexed_file(posting) for posting in copies}
+        parents = {file.session_id: file.parent_id for file in files.values() if file}
 
-        def age_key(posting: Posting) -> tuple[bool, bool, int, int, int]:
-            file = files[posting.file]
+        def copy_age_key(posting: Posting) -> tuple[bool, bool, int, int, int]:
+            file = files[posting.file_id]
             if file:
                 depth = _count_known_ancestors(file.session_id, parents)
             else:
@@ -138,10 +138,12 @@ class Sources:
                 bool(posting.copy_key),
                 depth,
                 file.mtime if file else 0,
-                posting.line,
+                posting.line_number,
             )
 
-        sorted_copies = sorted((posting for posting in copies if files[posting.file]), key=age_key)
+        sorted_copies = sorted(
+            (posting for posting in copies if files[posting.file_id]), key=copy_age_key
+        )
         return sorted_copies or [record]
 
     def session_id_of_record(self, record: Posting) -> str:
@@ -158,22 +160,22 @@ class Sources:
         files, prefer a file in scope, then the file that was changed last.
         """
 
-        def find_source(posting: Posting) -> tuple[str, str]:
+        def find_session_and_agent(posting: Posting) -> tuple[str, str]:
             file = self.indexed_file(posting)
             if file:
                 return (file.session_id, file.agent)
             return ("", "")
 
-        def rank_copy(posting: Posting) -> tuple[bool, int]:
+        def copy_preference_key(posting: Posting) -> tuple[bool, int]:
             file = self.indexed_file(posting)
-            return posting.file in self._files_in_scope, file.mtime if file else 0
+            return posting.file_id in self._files_in_scope, file.mtime if file else 0
 
         same_source = (
             other
             for other in copies
-            if other.digest and find_source(other) == find_source(copies[0])
+            if other.digest and find_session_and_agent(other) == find_session_and_agent(copies[0])
         )
-        return max(same_source, key=rank_copy, default=copies[0])
+        return max(same_source, key=copy_preference_key, default=copies[0])
 
     def find_hit_session(self, session_id: str, path: str) -> HitSession:
         """Return a session as a hit shows it, given the path of one of its files."""

@@ -93,9 +93,9 @@ def test_expiring_sessions_are_listed_with_expiry_and_archived_state(
         (soon.session_id, True),
         (late.session_id, False),
     ]
-    assert [row.expires_days for row in found.rows] == [1, 4]
-    assert all(row.expires_at and row.expires_at.endswith("Z") for row in found.rows)
+    assert [row.days_to_expiry for row in found.rows] == [1, 4]
+    assert all(row.expiry_time and row.expiry_time.endswith("Z") for row in found.rows)
     assert (
-        listing_page(SessionLister(CWD, config_home.where), None, max_rows=0).rows[0].expires_days
+        listing_page(SessionLister(CWD, config_home.where), None, max_rows=0).rows[0].days_to_expiry
         == 28
     )

@@ -81,14 +81,14 @@ def test_the_chooser_finds_the_turns_of_a_search(home_with_messages: ConfigHome)
     """A query finds turns of the project, or of all projects, in the same order as ``search``."""
     with running_search(home_with_messages) as talk:
         here = talk.answer_to("linter")
-        assert {one.sessions for one in here.hits} == {(session_id(1),), (session_id(2),)}
+        assert {one.session_ids for one in here.hits} == {(session_id(1),), (session_id(2),)}
         everywhere = talk.answer_to("linter", everywhere=True)
-        assert [one.sessions[0] for one in everywhere.hits] == [
+        assert [one.session_ids[0] for one in everywhere.hits] == [
             hit.session_id
             for hit in search_index(["linter"], Scope(), home_with_messages.where).hits
         ]
         (one,) = talk.answer_to("pool leak").hits
-        assert one.snippet[one.position :].startswith("pool leak")
+        assert one.snippet[one.match_position :].startswith("pool leak")
         assert one.description.startswith("you · turn 1 · 20")
         assert one.strength in {"strong", "fair", "weak"}
         assert here.unindexed_file_count == 0

@@ -85,7 +85,7 @@ def run_when(condition: Callable[[], bool], action: Callable[[], object]) -> Non
 def test_keys_choose_a_session(keys: str, title: str | None) -> None:
     """Enter chooses the selected session, and later keys change nothing."""
     with chooser_with_keys(three_entries) as (chooser, pipe):
-        run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(keys))
+        run_when(lambda: chooser.choices.session_count == 3, lambda: pipe.send_text(keys))
         assert chosen_title(chooser) == title
 
 
@@ -111,7 +111,7 @@ def test_an_unknown_key_has_no_effect(sequence: str, pieces: int) -> None:
             for piece in (sequence[:cut], f"{sequence[cut:]}title 3\r"):
                 pipe.send_text(piece)
 
-        run_when(lambda: chooser.choices.count == 3, send_sequence)
+        run_when(lambda: chooser.choices.session_count == 3, send_sequence)
         assert chosen_title(chooser) == "Title 3"
 
 
@@ -129,7 +129,7 @@ def test_pasted_text_is_not_read_as_keys() -> None:
     """Pasted text is not read as keys, even if it contains key sequences. Later keys work as usual."""
     with chooser_with_keys(three_entries) as (chooser, pipe):
         text = "\x1b[200~title\x1b[I\x1b[201~\x15title 2\r"
-        run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(text))
+        run_when(lambda: chooser.choices.session_count == 3, lambda: pipe.send_text(text))
         assert chosen_title(chooser) == "Title 2"
 
 
@@ -200,9 +200,10 @@ def test_an_outdated_listing_adds_no_sessions() -> None:
             pipe.send_text("\r")
 
         run_when(
-            lambda: chooser.shows_all_projects and chooser.choices.count == 1, release_first_listing
+            lambda: chooser.shows_all_projects and chooser.choices.session_count == 1,
+            release_first_listing,
         )
-        assert (chosen_title(chooser), chooser.choices.count) == ("Title 2", 1)
+        assert (chosen_title(chooser), chooser.choices.session_count) == ("Title 2", 1)
 
 
 class FakeContentSearch(ContentSearch):
@@ -250,7 +251,7 @@ def test_matching_turns_can_be_chosen() -> None:
         ),
     ) as found:
         chooser, pipe = found
-        run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
+        run_when(lambda: chooser.choices.session_count == 3, lambda: pipe.send_text("pool"))
         run_when(has_match, choose_match)
         assert chosen_title(chooser) == "Title 2"
     assert heads == ["Resume a session · /home/me/proj · 1 of 3 · 7 files not indexed yet"]
@@ -277,7 +278,7 @@ def test_an_answer_to_an_earlier_query_is_ignored() -> None:
     with chooser_with_keys(
         three_entries, contents=lambda told: FakeContentSearch(told, search_slowly)
     ) as (chooser, pipe):
-        run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
+        run_when(lambda: chooser.choices.session_count == 3, lambda: pipe.send_text("pool"))
         run_when(
             lambda: (
                 chooser._input_buffer.text == "pool"
@@ -306,7 +307,7 @@ def test_a_failed_search_does_not_prevent_a_choice() -> None:
     with chooser_with_keys(
         three_entries, contents=lambda told: FakeContentSearch(told, fail_to_search)
     ) as (chooser, pipe):
-        run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("zzz"))
+        run_when(lambda: chooser.choices.session_count == 3, lambda: pipe.send_text("zzz"))
         run_when(
             lambda: (
                 bool(chooser.message)

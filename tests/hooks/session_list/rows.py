@@ -18,10 +18,10 @@ def make_listed_session(number: int = 1, **fields: Any) -> ListedSession:
     name = session_id(number)
     usual: dict[str, Any] = {
         "agent": "claude", "session_id": name, "path": f"/nowhere/{name}.jsonl", "title": f"Title {number}", "tag": "",
-        "agent_name": "", "branch": "main", "folder": CWD, "created": iso_time(0), "ended": iso_time(10), "size": 4_100,
-        "mtime": NOW - 3_600, "turns": 3, "turns_at_least": 3, "context": ContextSize(20_000, 200_000),
-        "kind": "original", "derivation_type": "original", "parent_id": None, "expires_days": 20, "expires_at": None,
-        "is_archived": False, "is_open": False,
+        "agent_name": "", "branch": "main", "folder": CWD, "creation_time": iso_time(0), "end_time": iso_time(10),
+        "size": 4_100, "mtime": NOW - 3_600, "turn_count": 3, "min_turn_count": 3,
+        "context": ContextSize(20_000, 200_000), "kind": "original", "derivation_type": "original", "parent_id": None,
+        "days_to_expiry": 20, "expiry_time": None, "is_archived": False, "is_open": False,
         "commands": ResumeCommands(f"/resume {name}", f"cd {CWD} && claude --resume {name}"),
     }  # fmt: skip
     return ListedSession(**{**usual, **fields})

@@ -90,13 +90,13 @@ def test_a_preview_reads_only_the_end_of_a_large_file(
     It shows no turn numbers, because they are unknown.
     """
     monkeypatch.setattr(previews, "MAX_COMPLETE_BYTES", session.size - 1)
-    monkeypatch.setattr(previews, "END_BYTES", session.size // 2)
+    monkeypatch.setattr(previews, "OUTLINE_END_BYTES", session.size // 2)
     lines = make_preview(OUTLINE, session, config_home.where)
     assert "of it, newest turn first" in lines[0]
     assert "prompt 4" in lines[1]
     assert not lines[1][0].isdigit() or lines[1].startswith("01-31")
     assert len(lines) < 4
-    monkeypatch.setattr(previews, "END_BYTES", 10)
+    monkeypatch.setattr(previews, "OUTLINE_END_BYTES", 10)
     assert make_preview(OUTLINE, session, config_home.where)[1:] == ["no complete turn in it"]
 
 

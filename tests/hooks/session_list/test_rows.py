@@ -56,8 +56,8 @@ def test_a_narrow_row_drops_columns() -> None:
         tag="urgent",
         parent_id="x",
         kind="trim",
-        turns=None,
-        turns_at_least=12,
+        turn_count=None,
+        min_turn_count=12,
     )
     assert session_line(one, 20, NOW, is_chosen=False) == "  #urgent Fix the pa"[:19] + "…"
     wide = session_line(one, 130, NOW, is_chosen=True)

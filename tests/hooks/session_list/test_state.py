@@ -74,7 +74,7 @@ def test_loaded_sessions_are_added_at_the_end() -> None:
     choices.add_entries(entries_with_titles("q3", "c"))
     assert matching_titles(choices) == ["q1", "q2", "q3"]
     assert choices.chosen_session is choices.matches[1]
-    assert choices.count == 5
+    assert choices.session_count == 5
 
 
 def test_title_matches_are_listed_first() -> None:
@@ -133,7 +133,7 @@ def test_a_copied_turn_is_shown_in_the_first_listed_session() -> None:
 
     If a session that comes earlier in ``TurnHit.sessions`` is loaded later, the turn moves to it.
     """
-    turn = turn_hits(1)[0]._replace(sessions=(session_id(9), session_id(2), session_id(1)))
+    turn = turn_hits(1)[0]._replace(session_ids=(session_id(9), session_id(2), session_id(1)))
     choices = Choices("parser")
     choices.set_hits([turn])
     choices.add_entries(entries_with_titles("a"))

@@ -109,17 +109,17 @@ def read_rows(index: OpenIndex) -> list[Row]:
     found = index.postings.find_records(Query.all_query(), max(1, index.postings.record_count))
     read = [
         Row(
-            names[row.file],
-            row.line,
-            row.turn,
-            ROLES[row.role],
+            names[row.file_id],
+            row.line_number,
+            row.turn_number,
+            ROLES[row.role_index],
             index.postings.tool_names(row),
             row,
         )
         for row in found
     ]
     assert (
-        len({(row.posting.file, row.line) for row in read})
+        len({(row.posting.file_id, row.line) for row in read})
         == len(read)
         == index.postings.record_count
     )
@@ -134,7 +134,8 @@ def read_found_words(index: OpenIndex) -> set[FoundWord]:
         for word, _ in words.words_with_prefix(field, ""):
             query = Query.term_query(SCHEMA, field, word)
             found |= {
-                (names[row.file], row.line, field, word) for row in words.find_records(query, most)
+                (names[row.file_id], row.line_number, field, word)
+                for row in words.find_records(query, most)
             }
             if field == WORDS_FIELD:
                 keys = (divmod(key, turn_key(1, 0)) for key in words.find_turns(query, most))

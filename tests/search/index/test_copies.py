@@ -276,4 +276,4 @@ def test_a_cycle_of_parents_is_indexed_once(config_home: ConfigHome) -> None:
         write_session_file(config_home, line, prompt_with_id("alpha"), name=one)
     ((_, sessions),) = hits_for_word(config_home, "alpha")
     assert set(sessions) == {SESSION, FORK}
-    assert read_index(config_home).outcome.read_files == 0
+    assert read_index(config_home).outcome.read_file_count == 0

@@ -38,7 +38,7 @@ def test_every_row_has_the_position_of_its_record(config_home: ConfigHome) -> No
         paths = dict(index.db.execute("SELECT id, path FROM files WHERE session<>''").fetchall())
         by_file: dict[str, dict[int, tuple[int, int]]] = {path: {} for path in paths.values()}
         for row in read_rows(index):
-            by_file[paths[row.posting.file]][row.line] = (row.posting.offset, row.posting.length)
+            by_file[paths[row.posting.file_id]][row.line] = (row.posting.offset, row.posting.length)
     assert all(by_file.values()), "files of which nothing can be found"
     count = sum(map(len, by_file.values()))
     lines = 0
@@ -88,7 +88,7 @@ def _size_of(path: Path) -> int:
 def _read_rows(index: OpenIndex) -> set[tuple[object, ...]]:
     """Return all words of the index, and the position and time of each record."""
     told = {
-        (*row[:5], row.posting.offset, row.posting.length, row.posting.time)
+        (*row[:5], row.posting.offset, row.posting.length, row.posting.record_time)
         for row in read_rows(index)
     }
     return {*told, *read_found_words(index)}

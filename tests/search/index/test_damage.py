@@ -118,7 +118,7 @@ def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> Non
         }
         path.write_bytes(made.get(damage, b"no database at all\n" * 100))
     assert read_index(config_home).finds == before
-    assert read_index(config_home).outcome.read_files == 0
+    assert read_index(config_home).outcome.read_file_count == 0
 
 
 def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
@@ -205,7 +205,7 @@ def test_damaged_words_are_rebuilt(
         holding = read_index(config_home)
         assert holding.words() == {"alpha", "beta", *(["gamma"] if more else [])}
         assert holding.notes == []
-        assert read_index(config_home).outcome.read_files == 0
+        assert read_index(config_home).outcome.read_file_count == 0
     assert capfd.readouterr().err == ""
 
 

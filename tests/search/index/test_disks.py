@@ -57,7 +57,7 @@ def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome)
     assert not table_path(config_home).parent.exists()
     holding = read_index(config_home, rebuild=True)
     assert (holding.notes, holding.words()) == ([], {"alpha"})
-    assert read_index(config_home).outcome.read_files == 0
+    assert read_index(config_home).outcome.read_file_count == 0
 
 
 @contextlib.contextmanager

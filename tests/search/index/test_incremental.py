@@ -59,12 +59,12 @@ def test_only_the_last_part_is_read_again(
         *(prompt_with_id(f"alpha{number} " + "beta " * 90, number=number) for number in range(8)),
     )
     whole = path.stat().st_size
-    assert read_index(config_home).outcome.read_bytes == whole
+    assert read_index(config_home).outcome.read_byte_count == whole
     for number in range(8, 20):
         size = append_records(path, prompt_with_id(f"gamma{number} " + "beta " * 90, number=number))
         holding = read_index(config_home)
-        assert holding.outcome.read_files == 1
-        assert size <= holding.outcome.read_bytes < 2_000 + size < whole
+        assert holding.outcome.read_file_count == 1
+        assert size <= holding.outcome.read_byte_count < 2_000 + size < whole
         assert holding.lines(f"gamma{number}") == [(FILE_NAME, number)]
         assert read_index(config_home).outcome == (0, 0, 0, 0)
     fresh = build_new_index(config_home, tmp_path)
@@ -78,7 +78,7 @@ def test_an_unfinished_line_is_indexed_when_complete(config_home: ConfigHome) ->
     add_bytes(path, raw[:40])
     holding = read_index(config_home)
     assert holding.words() == {"alpha"}
-    assert holding.outcome.remaining_files == 0
+    assert holding.outcome.remaining_file_count == 0
     add_bytes(path, raw[40:])
     append_records(path, prompt_with_id("delta"))
     holding = read_index(config_home)
@@ -221,8 +221,8 @@ def test_a_link_or_pipe_instead_of_a_file_is_skipped(tmp_path: Path) -> None:
     link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
     link.symlink_to(target)
     os.mkfifo(pipe)
-    assert list(read_parts(ReadJob(str(link), subagent=False))) == [None]
-    assert list(read_parts(ReadJob(str(pipe), subagent=False))) == [None]
+    assert list(read_parts(ReadJob(str(link), is_subagent=False))) == [None]
+    assert list(read_parts(ReadJob(str(pipe), is_subagent=False))) == [None]
 
 
 def test_a_large_file_is_read_in_parts(
@@ -239,12 +239,12 @@ def test_a_large_file_is_read_in_parts(
     monkeypatch.setattr(read_transcript, "PART_BYTES", 3_000)
     assert read_index(config_home, state=tmp_path / "cut").finds == whole.finds
     behind = read_index(config_home, max_seconds=0)
-    assert behind.outcome.remaining_files == 1
+    assert behind.outcome.remaining_file_count == 1
     assert "Not indexed yet" in behind.notes[0]
     assert 0 < len(behind.finds) < len(whole.finds)
     rest = read_index(config_home)
     assert (rest.finds, len(rest.rows)) == (whole.finds, 200)
-    assert rest.outcome.read_bytes < (config_home.project() / FILE_NAME).stat().st_size
+    assert rest.outcome.read_byte_count < (config_home.project() / FILE_NAME).stat().st_size
 
 
 def test_a_turn_in_several_parts_has_one_number(
@@ -285,7 +285,10 @@ def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
         assert f"word{left}" not in holding.words()
         assert holding.outcome[2:] == (left, left * path.stat().st_size)
         counted = "1 file" if left == 1 else f"{left} files"
-        assert f" {counted} ({format_bytes(holding.outcome.remaining_bytes)}). " in holding.notes[0]
+        assert (
+            f" {counted} ({format_bytes(holding.outcome.remaining_byte_count)}). "
+            in holding.notes[0]
+        )
     assert read_index(config_home, max_seconds=0).notes == []
 
 
@@ -304,7 +307,7 @@ def test_a_later_result_has_the_tool_of_its_call(config_home: ConfigHome) -> Non
         {"type": "tag", "tag": "beta"},
     )
     rows = read_index(config_home).rows
-    assert [(row.tool, row.posting.time > 0) for row in rows] == [
+    assert [(row.tool, row.posting.record_time > 0) for row in rows] == [
         ("Grep", True),
         ("Grep", True),
         ("", True),
@@ -330,7 +333,7 @@ def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> Non
     for number in range(60):
         append_records(path, prompt_with_id(f"word{number} common", number=number))
         with opened_index(config_home.where) as index:
-            assert index.outcome.read_files == 1
+            assert index.outcome.read_file_count == 1
     assert len(list(index_words_folder(config_home).rglob("*"))) < 200
     assert (
         folder_bytes(index_words_folder(config_home)) + table_path(config_home).stat().st_size

@@ -350,7 +350,7 @@ def test_files_of_our_searcher_are_not_indexed(config_home: ConfigHome) -> None:
     (folder / "agent-a2.meta.json").write_text(json.dumps({"agentType": "session-searcher"}))
     append_records(folder / "agent-a2.jsonl", answer_with_id("found"))
     assert read_index(config_home).words() == {"alpha"}
-    assert read_index(config_home).outcome.read_files == 0
+    assert read_index(config_home).outcome.read_file_count == 0
 
 
 def test_a_sub_agent_is_indexed_when_it_names_its_session(config_home: ConfigHome) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.database import index_file, turns_by_file
+from resume_hooks.search.index.database import count_turns_by_file, index_file
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 
 
@@ -26,7 +26,7 @@ def test_the_number_of_turns_is_known_for_an_unchanged_file(
 ) -> None:
     """For a file whose size and time have not changed, the number of turns is read from the index."""
     status = os.stat(indexed_session)
-    assert turns_by_file(config_home.where) == {
+    assert count_turns_by_file(config_home.where) == {
         (indexed_session, status.st_size, status.st_mtime_ns): 3
     }
 
@@ -34,7 +34,7 @@ def test_the_number_of_turns_is_known_for_an_unchanged_file(
 def test_reading_turns_creates_no_index(config_home: ConfigHome) -> None:
     """Without an index, the number of turns is unknown, and no index is created."""
     write_session(config_home.project(), SESSION, conversation(3))
-    assert turns_by_file(config_home.where) == {}
+    assert count_turns_by_file(config_home.where) == {}
     assert not os.path.exists(index_file(config_home.where))
 
 
@@ -50,4 +50,4 @@ def test_an_unusable_index_gives_no_turns(
     else:
         file.unlink()
         file.mkdir() if damage == "folder" else file.write_bytes(b"x" * 9_000)
-    assert turns_by_file(config_home.where) == {}
+    assert count_turns_by_file(config_home.where) == {}

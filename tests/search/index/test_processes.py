@@ -118,7 +118,7 @@ def test_an_interrupted_build_ends_without_a_message(config_home: ConfigHome) ->
             interrupted += 1
             assert errors == ""
         assert wait_for_processes(process.pid)
-    assert read_index(config_home).outcome.remaining_files == 0
+    assert read_index(config_home).outcome.remaining_file_count == 0
 
 
 def test_parallel_builds_end_with_the_complete_index(config_home: ConfigHome) -> None:
@@ -128,7 +128,7 @@ def test_parallel_builds_end_with_the_complete_index(config_home: ConfigHome) ->
     for process in processes:
         printed, errors = process.communicate(timeout=60)
         assert (printed.strip(), errors) == (f"{count} []", "")
-    assert read_index(config_home).outcome.read_files == 0
+    assert read_index(config_home).outcome.read_file_count == 0
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_a_killed_worker_loses_no_record(config_home: ConfigHome) -> None:
     fill_home(config_home)
     before = set(active_children())
     jobs = [
-        (ReadJob(file.path, subagent=False), file.size)
+        (ReadJob(file.path, is_subagent=False), file.size)
         for file in list_transcripts(config_home.where)
     ]
     results = []
@@ -164,12 +164,12 @@ def test_a_long_file_does_not_block_other_workers(
 
     The other worker can therefore end. The results are used in the order of the files.
     """
-    monkeypatch.setattr(read_transcript, "PIPE_BYTES", 4_096)
+    monkeypatch.setattr(read_transcript, "PIPE_CAPACITY_BYTES", 4_096)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 2_000)
     for files, records in ((2, 30), (1, 120)):
         fill_home(config_home, files, records)
     jobs = [
-        ReadJob(file.path, subagent=False)
+        ReadJob(file.path, is_subagent=False)
         for file in sorted(list_transcripts(config_home.where), key=lambda f: -f.size)
     ]
     long, short = ([(job, part) for part in read_parts(job)] for job in jobs)
@@ -220,7 +220,7 @@ def test_no_worker_is_left_at_the_time_limit(config_home: ConfigHome) -> None:
     count = fill_home(config_home)
     before = set(active_children())
     with opened_index(config_home.where, max_seconds=0.01) as index:
-        assert index.outcome.remaining_files
+        assert index.outcome.remaining_file_count
     assert set(active_children()) <= before
     with opened_index(config_home.where) as index:
         assert index.postings.record_count == count
@@ -242,7 +242,7 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
         append_records(config_home.project() / FILE_NAME, prompt_with_id("gamma"))
         assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
     assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
-    assert read_index(config_home).outcome.read_files == 0
+    assert read_index(config_home).outcome.read_file_count == 0
 
 
 def test_a_rebuild_while_opening_gives_matching_words(
@@ -297,7 +297,7 @@ def test_thousands_of_tiny_files_do_not_deadlock(tmp_path: Path) -> None:
     for number in range(4_000):
         path = long / f"{number}.jsonl"
         path.write_bytes(b'{"type":"user","message":{"content":"tiny"}}\n')
-        jobs.append((ReadJob(str(path), subagent=False), 1))
+        jobs.append((ReadJob(str(path), is_subagent=False), 1))
     assert (
         sum(
             part is not None and len(part.documents[RECORD_INDEX]) == 1

@@ -50,7 +50,7 @@ def record_other_processes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(
         connect,
         "index_in_background",
-        lambda index, _where: asked.append(bool(index.outcome.remaining_files)),
+        lambda index, _where: asked.append(bool(index.outcome.remaining_file_count)),
     )
     return asked
 
@@ -135,7 +135,7 @@ def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
         tmp_path, "a redis queue", "redis", *(["the queue was dropped"] * 9), "no word"
     )
     assert found.term_numbers == {0, 1, 2}
-    assert found.lines == {
+    assert found.line_lengths == {
         frozenset({0, 1}): [13],
         frozenset({0}): [5],
         frozenset({1, 2}): [21] * 5,
@@ -301,7 +301,7 @@ def test_the_searching_session_is_not_listed_as_provisional(
     write_four_sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(
-        ["queue"], Scope(asking_session=session_id(3)), config_home.where, max_seconds=0
+        ["queue"], Scope(asking_session_id=session_id(3)), config_home.where, max_seconds=0
     )
     assert (result.provisional_sessions, result.unindexed_count > 0, result.is_complete) == (
         [],

@@ -55,7 +55,7 @@ def update_and_count_bytes(home: ConfigHome) -> int:
     """Update the index and return the number of bytes that it read."""
     with opened_index(home.where) as index:
         assert index.notes == []
-        return index.outcome.read_bytes
+        return index.outcome.read_byte_count
 
 
 def find_hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:

@@ -210,7 +210,7 @@ class Chooser:
             scope = "all projects"
         else:
             scope = shorten_home(self._offered_sessions.folder)
-        match_count, count = len(self.choices.matches), self.choices.count
+        match_count, count = len(self.choices.matches), self.choices.session_count
         if match_count != count:
             count_text = f"{match_count:,} of {count:,}"
         else:
@@ -231,7 +231,7 @@ class Chooser:
         """Return the reason why the list is empty."""
         if self._loader is None or not self._loader.is_done:
             return "  listing sessions ..."
-        if self.choices.count:
+        if self.choices.session_count:
             if self._current_search:
                 return "  Searching the turns ..."
             return "  No session contains these words."

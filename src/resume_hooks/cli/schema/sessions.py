@@ -80,7 +80,7 @@ class SessionContext(StrictModel):
     """The number of tokens in a session's context, and the size of the context window."""
 
     tokens: int | None = listed_field(
-        lambda row: row.tokens, "null if the last answer was not counted"
+        lambda row: row.context_tokens, "null if the last answer was not counted"
     )
     window: int = listed_field(lambda row: row.context.window)
     window_known: bool = listed_field(
@@ -97,7 +97,7 @@ class SessionContext(StrictModel):
         "true: counted by the API, correct within two per cent",
     )
     percent: int | None = listed_field(
-        lambda row: row.percent,
+        lambda row: row.context_percent,
         "the used percentage of the window, not counting the space for an answer; null if unknown",
     )
 
@@ -113,14 +113,14 @@ class SessionRow(StrictModel):
     agent_name: str = listed_field(lambda row: row.agent_name)
     branch: str = listed_field(lambda row: row.branch)
     folder: Folder = listed_field(lambda row: row.folder)
-    created: str = listed_field(lambda row: row.created)
-    ended: str = listed_field(lambda row: row.ended)
+    created: str = listed_field(lambda row: row.creation_time)
+    ended: str = listed_field(lambda row: row.end_time)
     size: ByteCount = listed_field(lambda row: row.size)
     turns: int | None = listed_field(
-        lambda row: row.turns,
+        lambda row: row.turn_count,
         "the number of prompts; null if neither the file's ends nor the index contain all prompts",
     )
-    turns_at_least: int = listed_field(lambda row: row.turns_at_least)
+    turns_at_least: int = listed_field(lambda row: row.min_turn_count)
     context: SessionContext = listed_field(lambda row: row)
     kind: str = listed_field(lambda row: row.kind, KIND_DESCRIPTION)
     derivation_type: Literal["original", "trimmed", "continued"] = listed_field(
@@ -128,11 +128,11 @@ class SessionRow(StrictModel):
     )
     parent_session_id: str | None = listed_field(lambda row: row.parent_id)
     expires_days: int | None = listed_field(
-        lambda row: row.expires_days,
+        lambda row: row.days_to_expiry,
         "whole days until the client may delete the session; null for never",
     )
     expires_at: str | None = listed_field(
-        lambda row: row.expires_at,
+        lambda row: row.expiry_time,
         "the earliest time at which the client may delete the session; null for never",
     )
     kept: bool = listed_field(lambda row: row.is_archived, "the vault also has the session")

@@ -45,22 +45,22 @@ class Page(NamedTuple):
     number: int
 
 
-def cut_page(lines: list[str], hit_line: int, number: int, height: int) -> Page:
-    """Return the page that is ``number`` pages after the page that begins at line ``hit_line``.
+def cut_page(lines: list[str], hit_line: int, page_number: int, height: int) -> Page:
+    """Return a page of ``height`` lines. Page 0 begins with the line ``hit_line``.
 
-    A page has ``height`` lines. To be complete, the first and the last page may repeat lines of the
-    page next to them.
+    Pages before it have negative numbers. If the first or the last page would be shorter, lines of
+    the page next to it are repeated.
     """
     if height < 1:
         return Page([], 0)
     first_page, last_page = -(-hit_line // height), max(0, len(lines) - hit_line - 1) // height
-    number = max(-first_page, min(number, last_page))
-    first_line = max(0, min(hit_line + number * height, len(lines) - height))
-    return Page(lines[first_line : first_line + height], number)
+    page_number = max(-first_page, min(page_number, last_page))
+    first_line = max(0, min(hit_line + page_number * height, len(lines) - height))
+    return Page(lines[first_line : first_line + height], page_number)
 
 
 def make_hit_page(
-    reference: str, hit_text: str, number: int, columns: int, height: int, where: Where
+    reference: str, hit_text: str, page_number: int, columns: int, height: int, where: Where
 ) -> Page:
     """Return a page of the text around a record. ``hit_text`` is the record's text from the hit on.
 
@@ -76,7 +76,7 @@ def make_hit_page(
     )
     hit_record = find_numbered_line(reference_parts, entries)
     record = hit_record.parse_record() or {}
-    characters = (abs(number) + 2) * max(1, height)
+    characters = (abs(page_number) + 2) * max(1, height)
     earlier_passages, later_passages = read_passages_around(
         entries, names, hit_record, characters, characters
     )
@@ -90,7 +90,7 @@ def make_hit_page(
     hit_lines = list(_wrap_passage(hit_passage, columns, MAX_HIT_CHARACTERS))
     lines_after = _wrap_neighbours(later_passages, columns)
     hit_line = len(lines_before) + max(0, _find_hit_line(hit_text, hit_lines) - LINES_ABOVE_HIT)
-    return cut_page([*lines_before, *hit_lines, *lines_after], hit_line, number, height)
+    return cut_page([*lines_before, *hit_lines, *lines_after], hit_line, page_number, height)
 
 
 def _cut_text_near_hit(text: str, hit_text: str) -> str:

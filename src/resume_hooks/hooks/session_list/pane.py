@@ -90,7 +90,7 @@ EFFECTS_IF_OPEN_ELSEWHERE = {
 """Effects of actions on a session that another client has open. If two clients write to a session,
 turns are lost."""
 
-FIRST_STEPS_ELSEWHERE = {
+EFFECT_BEGINNINGS_IN_OTHER_PROJECT = {
     OPEN_ACTION: "",
     "handoff": "creates a new session and ",
     FORK_ACTION: "creates a copy and ",
@@ -102,8 +102,8 @@ The client can't open that session, so it copies the command that opens the sess
 """
 
 MAX_ROWS_AROUND = 100
-"""Number of rows before and after the marked row that the module gets. The module can mark these
-rows without asking."""
+"""The module gets the marked row, and this number of rows before and after it. It can move the mark
+to any of these rows without asking us."""
 
 SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"
@@ -122,11 +122,11 @@ class PaneEvent(NamedTuple):
     of the field and the text next to the list, or 0 if these are above and below the list.
     """
 
-    words: str
+    typed_text: str
     in_all_projects: bool
     marked_id: str
-    columns: int
-    lines: int
+    column_count: int
+    line_count: int
     step: str
     reference: str
     hit_text: str
@@ -170,7 +170,7 @@ def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[s
 
 
 def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
-    def read_clamped_field(name: str, min_value: int = 0) -> int:
+    def read_event_number(name: str, min_value: int = 0) -> int:
         value = event.get(name)
         if isinstance(value, int) and value is not True:
             return max(min_value, min(value, 500))
@@ -182,9 +182,9 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
         hook_replies.text_field(event, name) for name in ("at", "step", "reference", "found")
     )
     columns, lines, page = (
-        read_clamped_field("columns"),
-        read_clamped_field("lines"),
-        read_clamped_field("page", -500),
+        read_event_number("columns"),
+        read_event_number("lines"),
+        read_event_number("page", -500),
     )
     return PaneEvent(
         words,
@@ -196,7 +196,7 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
         reference,
         hit_text,
         page,
-        read_clamped_field("side"),
+        read_event_number("side"),
     )
 
 
@@ -224,8 +224,8 @@ def _list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
         "most": max(1, list_lines // _count_lines_of_row(pane)),
         "at": marked_row.session_id if marked_row else "",
         "edges": edge_ids,
-        "again": HITS_STEP if pane.words else NAMES_STEP,
-        "next": HITS_STEP if pane.step == NAMES_STEP and pane.words else PREVIEW_STEP,
+        "again": HITS_STEP if pane.typed_text else NAMES_STEP,
+        "next": HITS_STEP if pane.step == NAMES_STEP and pane.typed_text else PREVIEW_STEP,
     }
     if marked_row is None or marked_row.session_id != pane.marked_id:
         answer["preview"] = []  # The preview in the pane belongs to another session.
@@ -234,7 +234,7 @@ def _list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
 
 def _list_choices(pane: PaneEvent, folder: str, where: Where) -> tuple[Choices, bool]:
     """Return the sessions of the list, and whether it is complete. Stop after ``MAX_LISTING_SECONDS``."""
-    choices = Choices(pane.words)
+    choices = Choices(pane.typed_text)
     deadline = time.process_time() + MAX_LISTING_SECONDS
     for session in list_entries(folder, where, all_projects=pane.in_all_projects):
         choices.add_entries([session])
@@ -257,10 +257,10 @@ def _list_heading(
     """Return the heading: the number of listed sessions, and what was not searched."""
     match_count, session_count = (
         len(choices.matches),
-        f"{choices.count:,}{'' if is_complete else '+'}",
+        f"{choices.session_count:,}{'' if is_complete else '+'}",
     )
     scope_text = "every project" if pane.in_all_projects else "this project"
-    if not pane.words:
+    if not pane.typed_text:
         scope_suffix = f" of {scope_text}" if pane.in_all_projects else " here"
         return f"{session_count}{scope_suffix}, newest first · {CLOSE_HINT}"
     if pane.step == NAMES_STEP:
@@ -277,8 +277,8 @@ def _list_heading(
 def _divide_lines(pane: PaneEvent) -> tuple[int, int]:
     """Return the number of lines of the list and of the preview. A small pane has no preview."""
     if pane.side_columns:
-        return (max(1, pane.lines), 0)
-    list_and_preview = max(1, pane.lines - FIELD_LINES)
+        return (max(1, pane.line_count), 0)
+    list_and_preview = max(1, pane.line_count - FIELD_LINES)
     if list_and_preview < MIN_LIST_LINES + MIN_PREVIEW_LINES:
         return (list_and_preview, 0)
     return (
@@ -288,7 +288,7 @@ def _divide_lines(pane: PaneEvent) -> tuple[int, int]:
 
 
 def _count_lines_of_row(pane: PaneEvent) -> int:
-    if pane.words and not pane.side_columns:
+    if pane.typed_text and not pane.side_columns:
         return 2
     return 1
 
@@ -304,19 +304,19 @@ def _build_pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: 
     else:
         hit = {
             "reference": hit_of_row.reference,
-            "found": hit_of_row.snippet[hit_of_row.position :],
+            "found": hit_of_row.snippet[hit_of_row.match_position :],
         }
     prompt = choices.first_prompt_of_row(row)
     if pane.side_columns:
         draw_lines = partial(
-            _single_line_row, row, hit_of_row, pane.columns - pane.side_columns, now
+            _single_line_row, row, hit_of_row, pane.column_count - pane.side_columns, now
         )
     elif hit_of_row is not None:
-        draw_lines = partial(hit_rows, row, hit_of_row, pane.columns)
-    elif pane.words:
-        draw_lines = partial(first_prompt_rows, row, prompt, pane.columns, now)
+        draw_lines = partial(hit_rows, row, hit_of_row, pane.column_count)
+    elif pane.typed_text:
+        draw_lines = partial(first_prompt_rows, row, prompt, pane.column_count, now)
     else:
-        draw_lines = partial(_single_line_row, row, None, pane.columns, now)
+        draw_lines = partial(_single_line_row, row, None, pane.column_count, now)
     entry = [row.session_id, draw_lines(is_chosen=False), draw_lines(is_chosen=True), hit]
     if pane.side_columns:
         entry.append(_describe_row_next_to_list(pane, hit_of_row, prompt))
@@ -336,12 +336,12 @@ def _describe_row_next_to_list(
     pane: PaneEvent, hit: TurnHit | None, first_prompt: str
 ) -> list[str]:
     """Return the text next to the list: the marked session's hit, or else its first prompt."""
-    columns, max_lines = pane.side_columns - 1, max(1, pane.lines - FIELD_AND_HEADING_LINES)
+    columns, max_lines = pane.side_columns - 1, max(1, pane.line_count - FIELD_AND_HEADING_LINES)
     if hit is None and not first_prompt:
         return []
     if hit is None:
         return wrap_to_columns(f"first prompt: {first_prompt}", columns, max_lines)
-    text = cut_snippet_start(hit.snippet, hit.position, columns * (max_lines - 1))
+    text = cut_snippet_start(hit.snippet, hit.match_position, columns * (max_lines - 1))
     return [
         cut_to_columns(hit.description, columns),
         *wrap_to_columns(text, columns, max_lines - 1),
@@ -368,17 +368,19 @@ def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[Turn
         with opened_index(
             where,
             max_seconds=MAX_INDEX_UPDATE_SECONDS,
-            file_search=file_search_for_queries([parse_query([pane.words])], scope, where),
+            file_search=file_search_for_queries([parse_query([pane.typed_text])], scope, where),
         ) as index:
             partial_matches = sum(bool(file.term_numbers) for file in index.unindexed_files)
-            if index.outcome.remaining_files:
-                unindexed_text = f" · {index.outcome.remaining_files:,} files not indexed yet"
+            if index.outcome.remaining_file_count:
+                unindexed_text = f" · {index.outcome.remaining_file_count:,} files not indexed yet"
             else:
                 unindexed_text = ""
             unindexed_text += (
                 f", {partial_matches:,} with some of the words" if partial_matches else ""
             )
-            return find_turns_with_words(Searcher(index, scope, where), pane.words), unindexed_text
+            return find_turns_with_words(
+                Searcher(index, scope, where), pane.typed_text
+            ), unindexed_text
     except ResumeHooksError as error:
         return [], f" · searching the turns failed: {error.message}"
 
@@ -401,8 +403,8 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     for action in ACTIONS:
         if action[0] != UNDO_ACTION or was_compacted(row.path):
             offered_actions.append(action)
-    height = pane.lines - FIELD_LINES
-    height -= _count_name_rows([name for _, name, _ in offered_actions], pane.columns)
+    height = pane.line_count - FIELD_LINES
+    height -= _count_name_rows([name for _, name, _ in offered_actions], pane.column_count)
     heading = [row.title] if height > MIN_PREVIEW_LINES else []
     page = _make_page(pane, height - len(heading), where)
     is_elsewhere = not _is_in_client_project(row, event)
@@ -421,7 +423,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
         actions.append((word, name, shown_effect))
     lines = []
     for line in [*heading, *page.lines]:
-        lines.append(cut_to_columns(line, pane.columns))
+        lines.append(cut_to_columns(line, pane.column_count))
     page_reply: dict[str, Any] = {"lines_read": lines, "ways": actions, "page": page.number}
     if not pane.page_number:
         default_word = FORK_ACTION if is_open_elsewhere else OPEN_ACTION
@@ -453,8 +455,8 @@ def _describe_effect_with_title(word: str, effect: str, row: ListedSession) -> s
 
 def _describe_effect_elsewhere(word: str, effect: str, row: ListedSession) -> str:
     """Return an action's effect on a session of another project, which this client can't open."""
-    if word in FIRST_STEPS_ELSEWHERE:
-        return f"{FIRST_STEPS_ELSEWHERE[word]}copies the command for {row.folder}"
+    if word in EFFECT_BEGINNINGS_IN_OTHER_PROJECT:
+        return f"{EFFECT_BEGINNINGS_IN_OTHER_PROJECT[word]}copies the command for {row.folder}"
     return effect
 
 
@@ -470,16 +472,16 @@ def _make_page(pane: PaneEvent, height: int, where: Where) -> Page:
     try:
         if pane.reference:
             return make_hit_page(
-                pane.reference, pane.hit_text, pane.page_number, pane.columns, height, where
+                pane.reference, pane.hit_text, pane.page_number, pane.column_count, height, where
             )
         row = _find_marked_session(pane.marked_id, where)
     except ResumeHooksError as error:
         return cut_page(
-            [cut_to_columns(f"{error.message}. {error.remedy}", pane.columns)], 0, 0, height
+            [cut_to_columns(f"{error.message}. {error.remedy}", pane.column_count)], 0, 0, height
         )
     lines = [*describe_session(row)[1:], *make_preview(OUTLINE, row, where)]
     return cut_page(
-        [cut_to_columns(line, pane.columns) for line in lines], 0, pane.page_number, height
+        [cut_to_columns(line, pane.column_count) for line in lines], 0, pane.page_number, height
     )
 
 
@@ -511,7 +513,7 @@ def open_marked_session(
     if action in {OPEN_ACTION, "fork"} and (
         limitation := registry.row_of_agent(row.agent).loss_note
     ):
-        raise UsageError(limitation, "hand off continues from the prompts in a new session")
+        raise UsageError(limitation, '"hand off" continues in a new session, from the prompts')
     if action == OPEN_ACTION:
         if row.session_id == current_id:
             return {"text": "This is the session that you are in."}

@@ -26,7 +26,7 @@ OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
 # the maximum number of bytes of a file whose whole outline is shown; reading a file of this size
 # takes a third of a second
 MAX_COMPLETE_BYTES = 32 * 1024 * 1024
-END_BYTES = 4 * 1024 * 1024  # the number of bytes that are read at the end of a larger file
+OUTLINE_END_BYTES = 4 * 1024 * 1024  # the number of bytes that are read at the end of a larger file
 MAX_PREVIEW_LINES = 200  # the maximum number of lines of a preview
 
 
@@ -46,7 +46,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     """Return one line for each turn, newest first, each followed by lines for its sub-agents."""
     is_complete = row.size <= MAX_COMPLETE_BYTES
     session_outline = make_outline(
-        readable_session(row.path, where), last_bytes=0 if is_complete else END_BYTES
+        readable_session(row.path, where), last_bytes=0 if is_complete else OUTLINE_END_BYTES
     )
     agents: dict[int | None, list[str]] = {}
     for agent in session_outline.subagents:
@@ -57,9 +57,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
     if is_complete:
         return [f"{format_count(session_outline.turn_count, 'turn')}, newest first", *turns]
-    heading = (
-        f"{format_bytes(row.size)}; the last {format_bytes(END_BYTES)} of it, newest turn first"
-    )
+    heading = f"{format_bytes(row.size)}; the last {format_bytes(OUTLINE_END_BYTES)} of it, newest turn first"
     return [heading, *(turns or ["no complete turn in it"])]
 
 
@@ -123,5 +121,5 @@ def describe_session(row: ListedSession) -> list[str]:
     return [
         row.title,
         f"{row.session_id} · {origin}",
-        f"{location} · {format_minute(row.ended)} · {format_bytes(row.size)}",
+        f"{location} · {format_minute(row.end_time)} · {format_bytes(row.size)}",
     ]

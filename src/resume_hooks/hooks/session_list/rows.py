@@ -17,7 +17,8 @@ from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENT_NAMES
 from resume_hooks.sessions.child_titles import kind_unless_in_title
 from resume_hooks.system.text import fit_columns, plain_line, text_width
 
-# marks at the beginning of the chosen row and of all other rows, needed because colours may be off
+# marks at the beginning of rows: of the chosen row, and of every other row; without colours, only
+# the mark shows which row is chosen
 CHOSEN_MARK, OTHER_MARK = (
     "> ",
     "  ",
@@ -40,9 +41,10 @@ def cut_to_columns(text: str, columns: int) -> str:
 
 
 def cut_title(text: str, columns: int) -> str:
-    """Return a title that is cut before its end, for example ``Fix the pa… · handoff 2``.
+    """Return a title that is shortened before its end, for example ``Fix the pa… · handoff 2``.
 
-    The end is kept because it distinguishes the children of a session.
+    The end distinguishes the children of a session. If the end is too long, the title is cut at its
+    end like any other text.
     """
     beginning, separator, title_end = plain_line(text).rpartition(" · ")
     max_beginning = columns - text_width(separator + title_end)
@@ -72,26 +74,26 @@ def age_text(row: ListedSession, now: float) -> str:
     return format_duration(max(0, int(now - row.mtime)))
 
 
-def turns_text(row: ListedSession) -> str:
+def turn_count_text(row: ListedSession) -> str:
     """Return the number of turns as text, or ``""`` if the number is unknown."""
-    if row.turns is None:
+    if row.turn_count is None:
         return ""
-    return f"{row.turns} turn{'' if row.turns == 1 else 's'}"
+    return f"{row.turn_count} turn{'' if row.turn_count == 1 else 's'}"
 
 
 def context_percent_text(row: ListedSession) -> str:
     """Return the percentage of the context that is in use, or ``""`` if it is unknown."""
-    if row.percent is None:
+    if row.context_percent is None:
         return ""
     if row.context.is_estimate:
-        return f"~{row.percent} %"
-    return f"{row.percent} %"
+        return f"~{row.context_percent} %"
+    return f"{row.context_percent} %"
 
 
 _FACT_COLUMNS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
     (110, BRANCH_COLUMNS, lambda row, _: row.branch),
     (80, 10, lambda row, _: kind_unless_in_title(row.title, row.kind) if row.parent_id else ""),
-    (70, 10, lambda row, _: turns_text(row)),
+    (70, 10, lambda row, _: turn_count_text(row)),
     (50, 6, lambda row, _: context_percent_text(row)),
     (30, 8, age_text),
 )
@@ -133,7 +135,8 @@ def hit_line(row: ListedSession, turn: TurnHit, columns: int, *, is_chosen: bool
     )
     title = fill_columns(cut_title(session_name(row), title_columns), title_columns)
     if remaining_columns >= MIN_HIT_COLUMNS:
-        hit_text = f"  {cut_snippet_start(turn.snippet, turn.position, remaining_columns - text_width(title) - 2)}"
+        max_columns = remaining_columns - text_width(title) - 2
+        hit_text = f"  {cut_snippet_start(turn.snippet, turn.match_position, max_columns)}"
     else:
         hit_text = ""
     return fill_columns(
@@ -146,7 +149,7 @@ def hit_rows(row: ListedSession, turn: TurnHit, columns: int, *, is_chosen: bool
     """Return two rows for a session with a hit: title, strength and speaker, and below them the text."""
     facts = cut_to_columns(f" {turn.strength} · {turn.description}", columns * 3 // 5)
     title_columns = columns - len(CHOSEN_MARK) - text_width(facts)
-    hit_text = cut_snippet_start(turn.snippet, turn.position, columns - len(INDENT))
+    hit_text = cut_snippet_start(turn.snippet, turn.match_position, columns - len(INDENT))
     title = fill_columns(cut_title(session_name(row), title_columns), title_columns)
     return [
         f"{CHOSEN_MARK if is_chosen else OTHER_MARK}{title}{facts}",

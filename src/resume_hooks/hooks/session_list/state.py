@@ -38,16 +38,16 @@ MAX_INDEX_UPDATE_SECONDS = 1.5
 class TurnHit(NamedTuple):
     """A turn that contains the typed words.
 
-    ``sessions`` are all sessions with this turn, the original first. ``position`` is the index of
-    the first matching word in ``snippet``. ``reference`` names the record; it is empty for a hit in
-    a title.
+    ``session_ids`` are all sessions with this turn, the original first. ``match_position`` is the
+    index of the first matching word in ``snippet``. ``reference`` names the record; it is empty for
+    a hit in a title.
     """
 
-    sessions: tuple[str, ...]
+    session_ids: tuple[str, ...]
     strength: str
     description: str
     snippet: str
-    position: int
+    match_position: int
     reference: str = ""
 
 
@@ -114,7 +114,7 @@ class Choices:
     """
 
     def __init__(self, typed_text: str = "") -> None:
-        self._words, self._excluded_words = _split_words(typed_text)
+        self._words, self._excluded_words = _split_off_excluded_words(typed_text)
         self._entries: list[_SearchableEntry] = []
         self._entries_by_id: dict[str, _SearchableEntry] = {}
         self._title_matches: list[ListedSession] = []
@@ -130,7 +130,7 @@ class Choices:
         self._first_visible_index = 0
 
     @property
-    def count(self) -> int:
+    def session_count(self) -> int:
         """Number of sessions that were added."""
         return len(self._entries)
 
@@ -170,7 +170,7 @@ class Choices:
         The chosen session stays chosen if no other session matches better. The hits for the
         previous words stay until ``set_hits`` is called.
         """
-        words, excluded_words = _split_words(typed_text)
+        words, excluded_words = _split_off_excluded_words(typed_text)
         if (words, excluded_words) == (self._words, self._excluded_words):
             return
         self._words, self._excluded_words, self._has_moved = words, excluded_words, False
@@ -228,7 +228,7 @@ class Choices:
         self._turn_only_hits, self._best_hits = {}, {}
         for hit in self._hits:
             session_id_of_hit = next(
-                (session_id for session_id in hit.sessions if session_id in self._entries_by_id),
+                (session_id for session_id in hit.session_ids if session_id in self._entries_by_id),
                 None,
             )
             if session_id_of_hit is None or not self._has_no_excluded_word(
@@ -276,7 +276,7 @@ class Choices:
         return title_matches, other_matches
 
 
-def _split_words(typed_text: str) -> tuple[list[str], list[str]]:
+def _split_off_excluded_words(typed_text: str) -> tuple[list[str], list[str]]:
     """Return the words to find and the excluded words (typed as ``-word``)."""
     words = typed_text.casefold().split()
     excluded_words = []

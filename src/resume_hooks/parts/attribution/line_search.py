@@ -44,8 +44,8 @@ from resume_hooks.search.scope import (
     FilesInScope,
     Scope,
     conditions_of_scope,
-    file_filter,
     find_files_in_scope,
+    make_file_filter,
     notes_on_unknown_values,
     unlistable_folders_in_scope,
 )
@@ -191,9 +191,11 @@ def answer_line_search(
     # Also search the session of the current turn, and sessions of runs without a screen. A text
     # search leaves them out, but they may contain the edit that wrote the line.
     scope = scope._replace(
-        file=requested_line.relative_path, include_helpers=True, asking_session=""
+        file=requested_line.relative_path, include_helpers=True, asking_session_id=""
     )
-    sought = FileSearch((build_file_name_term(requested_line).forms,), file_filter(scope, where))
+    sought = FileSearch(
+        (build_file_name_term(requested_line).forms,), make_file_filter(scope, where)
+    )
 
     def search_line(index: OpenIndex) -> SearchResult:
         return _search_edits_of_line(
@@ -209,7 +211,7 @@ def _search_edits_of_line(
     index: OpenIndex, requested_line: RequestedLine, scope: Scope, query: Query, where: Where
 ) -> SearchResult:
     files_in_scope = find_files_in_scope(index.db, scope, where)
-    sources = Sources(index, files_in_scope.files, where)
+    sources = Sources(index, files_in_scope.file_ids, where)
     candidates = EditFinder(index, scope, files_in_scope, sources)
     verdict = find_writing_edit(
         requested_line.file_lines, requested_line.line_number, candidates.find_edits(requested_line)
@@ -226,7 +228,7 @@ def _search_edits_of_line(
         *index.notes,
         *([] if hits else notes_on_unknown_values(index.postings, scope)),
         *notes_on_unsearched_folders(
-            len(files_in_scope.files) + len(index.unindexed_files),
+            len(files_in_scope.file_ids) + len(index.unindexed_files),
             unlistable_folders_in_scope(scope, where),
         ),
     ]
@@ -247,7 +249,7 @@ def _make_hits(
 
     Return [] if the record no longer exists.
     """
-    turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
+    turn = TurnHit(turn_key(record.file_id, record.turn_number), [record], 0.0)
     hits = HitMaker(sources, [Wording(query, [])]).best_hits([[WordingTurn(0, turn)]], 1).hits
     text = collapse_line(
         plain_line(requested_line.file_lines[requested_line.line_number - 1]),
@@ -300,7 +302,7 @@ class EditFinder:
             )
         postings_by_file: dict[int, dict[int, Posting]] = defaultdict(dict)
         for call in calls:
-            postings_by_file[call.file][call.offset] = call
+            postings_by_file[call.file_id][call.offset] = call
         for postings in postings_by_file.values():
             file = self._sources.indexed_file(next(iter(postings.values())))
             if file is None:
@@ -330,7 +332,7 @@ class EditFinder:
             self._index.db,
             self._index.postings,
             scope,
-            self._files_in_scope.files,
+            self._files_in_scope.file_ids,
             self._files_in_scope.file_count,
         )
         ranking = Ranking(self._index.postings, search_limits, (), None)

@@ -65,7 +65,7 @@ def format_set_card(
         "",
         *(f"  {line}" for line in mark_lines),
         "",
-        f"  back to here   {trigger.name('back')} what you found out",
+        f"  back to here   {trigger.name_of_verb('back')} what you found out",
         f"  {_UNCHANGED_FILES_NOTE}",
         *input_box_lines,
         "",
@@ -80,7 +80,7 @@ def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigg
     The card shows the command that replaces the mark. If no mark can be stored, ``storage_error``
     is the reason.
     """
-    confirm_command = f"{trigger.name('mark')} yes"
+    confirm_command = f"{trigger.name_of_verb('mark')} yes"
     if goal:
         goal_lines = [f"new goal: {collapse_line(plain_text(goal), MAX_TITLE_COLUMNS * 2)}"]
     else:
@@ -92,7 +92,7 @@ def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigg
         *(f"  {line}" for line in (*_format_mark(active_mark, with_possessive=True), *goal_lines)),
         "",
         *(f"  {line}" for line in replace_lines),
-        f"  back to that one          {trigger.name('back')} what you found out",
+        f"  back to that one          {trigger.name_of_verb('back')} what you found out",
         "",
         NOTHING_CHANGED_TEXT
         if storage_error
@@ -107,7 +107,9 @@ def format_cancelled_card(active_mark: Mark | None, trigger: Trigger, *, had_que
     The command discards an open question about a mark or, if there is none, the mark.
     """
     if active_mark is None:
-        return refusal_card(NO_MARK_MESSAGE, last_line=f"To set one: {trigger.name('mark')} [goal]")
+        return refusal_card(
+            NO_MARK_MESSAGE, last_line=f"To set one: {trigger.name_of_verb('mark')} [goal]"
+        )
     action = "stays" if had_question else "forgotten"
     return "\n".join(
         [
@@ -123,7 +125,10 @@ def format_no_question_card(active_mark: Mark | None, trigger: Trigger, *, is_ex
         reason = f"the question is older than {QUESTION_SECONDS // 60} minutes"
     else:
         reason = "no question about a mark is open"
-    words, commands = f"there is nothing to confirm: {reason}", f"{trigger.name('mark')} [goal]"
+    words, commands = (
+        f"there is nothing to confirm: {reason}",
+        f"{trigger.name_of_verb('mark')} [goal]",
+    )
     if active_mark is None:
         return refusal_card(words, f"  {NO_MARK_MESSAGE}", last_line=f"First: {commands}")
     mark_text = "\n".join(
@@ -185,7 +190,7 @@ def format_existing_child_lines(trigger: Trigger) -> tuple[str, ...]:
     report after ``>back`` is ignored, because such a command stays in the input box, so an
     accidental Enter may have sent it again.
     """
-    facts = [f"{NO_MARK_MESSAGE} The last {trigger.name('back')} used it."]
+    facts = [f"{NO_MARK_MESSAGE} The last {trigger.name_of_verb('back')} used it."]
     if trigger.is_slash and trigger.text:
         facts.append(f"Your new report was not used: {trigger.text}")
     return tuple(facts)
@@ -196,7 +201,7 @@ def format_no_mark_card(trigger: Trigger) -> str:
     return refusal_card(
         NO_MARK_MESSAGE,
         trigger.text and f"  Your text: {trigger.text}",
-        last_line=f"First: {trigger.name('mark')} [goal]",
+        last_line=f"First: {trigger.name_of_verb('mark')} [goal]",
     )
 
 

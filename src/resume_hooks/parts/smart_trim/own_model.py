@@ -163,7 +163,7 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
         return make_text_report(
             not_worthwhile_card(
                 "\n".join([format_card(smart_plan.trim_plan), *usage_notes]),
-                request.trigger.name("handoff"),
+                request.trigger.name_of_verb("handoff"),
             )
         )
     _store_question(request, _format_verdicts_note(offer, result.verdicts), CHILD_KIND)

@@ -352,11 +352,11 @@ class _HitBuilder:
                 for location in missing_terms
                 if self._phrases[location].find_in(lowercase_text) >= 0
             }
-            terms |= snippet.terms
+            terms |= snippet.term_numbers
             if (
                 best_snippet is None
-                or len(snippet.terms) + snippet.nearness
-                > len(best_snippet[1].terms) + best_snippet[1].nearness
+                or len(snippet.term_numbers) + snippet.nearness
+                > len(best_snippet[1].term_numbers) + best_snippet[1].nearness
             ):
                 best_snippet = (line_number, snippet)
         if best_snippet is None or missing_terms:

@@ -54,7 +54,7 @@ class ArchivedSessions:
         self.states = {
             session_id: state
             for session_id in deleted_ids
-            if (state := _manifest_state(session_id, where))
+            if (state := _manifest_version_number(session_id, where))
         }
 
     def keep_only_folders(self, folders: Collection[str]) -> None:
@@ -87,7 +87,7 @@ class TranscriptPaths:
     def readable_path(self, path: str, session_id: str) -> str:
         """Return the file's own path if it exists, or else the path of an archived or converted copy."""
         if belongs_to_other_agent(path, self._where):
-            return self._copy_path(path)
+            return self._path_of_copy(path)
         if os.path.lexists(path):
             return path
         if session_id not in self._folders:
@@ -98,7 +98,7 @@ class TranscriptPaths:
             return path_in_folder(folder, path, session_id)
         return path
 
-    def _copy_path(self, path: str) -> str:
+    def _path_of_copy(self, path: str) -> str:
         if path not in self._folders:
             with contextlib.suppress(SessionNotFound, NotATranscript, WriteFailed):
                 self._folders[path] = readable_session(path, self._where).path
@@ -134,7 +134,7 @@ def _last_use_time(folder: str | None) -> int:
         return 0
 
 
-def _manifest_state(session_id: str, where: Where) -> int:
+def _manifest_version_number(session_id: str, where: Where) -> int:
     """Return a negative number that identifies a version of a manifest, or 0 if there is no manifest."""
     try:
         status = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST_NAME))

@@ -18,17 +18,17 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 class ReadPosition(NamedTuple):
     """The reader's state at the start of a part of a file.
 
-    ``offset``, ``lines``, ``turns`` and ``part`` are the numbers of bytes, lines, turns and parts
-    before this position. ``time`` is the time of the last record before it, in seconds since the
-    epoch. ``open_calls`` are the ids and tools of calls that have no answer yet. ``copy_times`` are
-    the two times of ``transcripts.transcript.CopyDetector``.
+    ``offset``, ``line_count``, ``turn_count`` and ``part_number`` are the numbers of bytes, lines,
+    turns and parts before this position. ``last_record_time`` is the time of the last record before
+    it, in seconds since the epoch. ``open_calls`` are the ids and tools of calls that have no
+    answer yet. ``copy_times`` are the two times of ``transcripts.transcript.CopyDetector``.
     """
 
     offset: int = 0
-    lines: int = 0
-    turns: int = 0
-    part: int = 0
-    time: int = 0
+    line_count: int = 0
+    turn_count: int = 0
+    part_number: int = 0
+    last_record_time: int = 0
     open_calls: tuple[tuple[str, str], ...] = ()
     copy_times: tuple[str, str] = ("", "")
 
@@ -36,25 +36,25 @@ class ReadPosition(NamedTuple):
 class ReadJob(NamedTuple):
     """A file to read, and the position to read from.
 
-    If the checksum of the bytes before ``end`` is no longer ``checksum``, the file must be read
-    from its beginning. ``file`` is the file's number in the index.
+    If the checksum of the bytes before ``end_offset`` is no longer ``checksum``, the file must be
+    read from its beginning. ``file_id`` is the file's number in the index.
     """
 
     path: str
-    subagent: bool
-    file: int = 0
-    start: ReadPosition = ReadPosition()
-    end: int = 0
+    is_subagent: bool
+    file_id: int = 0
+    start_position: ReadPosition = ReadPosition()
+    end_offset: int = 0
     checksum: int = 0
 
 
 class UpdateOutcome(NamedTuple):
-    """The numbers of files and bytes that an update has read, and the numbers that remain to be read."""
+    """The numbers of files and bytes that an update has read, and of those that it has not read yet."""
 
-    read_files: int = 0
-    read_bytes: int = 0
-    remaining_files: int = 0
-    remaining_bytes: int = 0
+    read_file_count: int = 0
+    read_byte_count: int = 0
+    remaining_file_count: int = 0
+    remaining_byte_count: int = 0
 
 
 class FileWork(NamedTuple):
@@ -74,7 +74,7 @@ class FileWork(NamedTuple):
     @property
     def size(self) -> int:
         """The number of bytes to read."""
-        return max(1, self.file.size - self.job.start.offset)
+        return max(1, self.file.size - self.job.start_position.offset)
 
 
 class _IndexedFile(NamedTuple):
@@ -88,7 +88,7 @@ class _IndexedFile(NamedTuple):
     size: int
     mtime: int
     last_part: str
-    end: int
+    end_offset: int
     checksum: int
 
 
@@ -200,8 +200,8 @@ def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> 
             and file.size > indexed_file.size
         ):
             job = job._replace(
-                start=_parse_read_position(indexed_file.last_part),
-                end=indexed_file.end,
+                start_position=_parse_read_position(indexed_file.last_part),
+                end_offset=indexed_file.end_offset,
                 checksum=indexed_file.checksum,
             )
         yield FileWork(file, job, indexed_file.file_id, is_same)

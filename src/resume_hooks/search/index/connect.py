@@ -111,7 +111,7 @@ def opened_index(
     task = _UpdateTask(
         where, _Deadline(max_seconds), progress, min(LOCK_SECONDS, max_seconds), file_search
     )
-    if must_be_stored and not task.has_no_files:
+    if must_be_stored and not task.has_no_files_to_index:
         index = _open_stored_index(task, rebuild=rebuild)
     else:
         index = _open_usable_index(task, folder_names, rebuild=rebuild)
@@ -138,7 +138,7 @@ def update_stored_index(where: Where, is_over: IsTimeUp) -> UpdateOutcome:
     stored.
     """
     task = _UpdateTask(where, is_over)
-    if task.has_no_files:
+    if task.has_no_files_to_index:
         return UpdateOutcome()
     index = _open_stored_index(task)
     index.db.close()
@@ -147,7 +147,7 @@ def update_stored_index(where: Where, is_over: IsTimeUp) -> UpdateOutcome:
 
 def index_in_background(index: OpenIndex, where: Where) -> None:
     """Start a background process that indexes the remaining files and then exits."""
-    if not index.outcome.remaining_files:
+    if not index.outcome.remaining_file_count:
         return
     import subprocess  # The import takes 4 ms, and only this function needs it.
 
@@ -224,7 +224,7 @@ class _UpdateTask:
         self.lock_seconds = lock_seconds
 
     @property
-    def has_no_files(self) -> bool:
+    def has_no_files_to_index(self) -> bool:
         """Whether there are no files to index, so that no state folder need be created."""
         return (
             not self.files and not self.archived_sessions.states and not os.path.lexists(self.path)
@@ -259,16 +259,16 @@ class _UpdateTask:
                 is_over=is_over,
                 progress=self.progress,
             )
-            file_count = format_count(outcome.remaining_files, "file")
-            remaining_text = f"{file_count} ({format_bytes(outcome.remaining_bytes)})"
+            file_count = format_count(outcome.remaining_file_count, "file")
+            remaining_text = f"{file_count} ({format_bytes(outcome.remaining_byte_count)})"
             note = f"Not indexed yet: {remaining_text}. To index all: resume-hooks doctor --index update"
         else:
-            outcome = UpdateOutcome(remaining_files=len(work) + len(deleted_ids))
+            outcome = UpdateOutcome(remaining_file_count=len(work) + len(deleted_ids))
             note = (
                 f"Another command is updating the index; {format_count(len(work), 'file')} may be "
                 "missing from it"
             )
-        if not outcome.remaining_files:
+        if not outcome.remaining_file_count:
             return index._replace(outcome=outcome)
         if is_writable:
             remaining_work = find_changes(index.db, self.files, self.archived_sessions)[0]
@@ -299,7 +299,9 @@ class _UpdateTask:
                 and item.file.inode > 0
                 and self.file_search.is_in_scope(item.file)
             ):
-                file_words = words.find_words_in_file(item.file.path, item.job.start.offset)
+                file_words = words.find_words_in_file(
+                    item.file.path, item.job.start_position.offset
+                )
                 if file_words is not None:
                     words_by_path[item.file.path] = file_words
         return words_by_path
@@ -335,7 +337,7 @@ def _open_usable_index(
     task: _UpdateTask, folder_names: Collection[str] | None, *, rebuild: bool
 ) -> OpenIndex:
     """Return the stored index. If it cannot be used, return a temporary index of these project folders."""
-    if task.has_no_files:
+    if task.has_no_files_to_index:
         return OpenIndex(open_temporary_index(), Postings(None), UpdateOutcome(), [])
     try:
         return _open_stored_index(task, rebuild=rebuild)
@@ -492,7 +494,7 @@ def _exclusive_lock(path: str, max_seconds: float) -> Iterator[bool]:
         os.close(descriptor)
 
 
-_COUNT_QUERIES = (
+_COUNT_EXPRESSIONS_SQL = (
     "count(DISTINCT session) FROM files",
     "group_concat(path, char(10)) FROM files WHERE inode<0 AND agent=''",
 )
@@ -540,7 +542,7 @@ def index_status(where: Where) -> IndexStatus:
                     state="newer" if version > INDEX_VERSION else "missing", size=index_size(where)
                 )
             counts = []
-            for query in _COUNT_QUERIES:
+            for query in _COUNT_EXPRESSIONS_SQL:
                 counts.append(db.execute(f"SELECT {query}").fetchone()[0])
             record_count = count_records(where) if counts[0] else 0
             work, deleted_ids = find_changes(db, files, archived_sessions)

@@ -44,7 +44,7 @@ _FORMAT_ERROR_PARTS = ("no such", "has no column", "decode to UTF-8")
 """Parts of SQLite's error messages for a readable database that is not our index."""
 
 
-_TURNS_QUERY = (
+_TURN_COUNTS_SQL = (
     "SELECT path, size, mtime, turns FROM files, about WHERE version=? AND (end=size OR inode<0)"
 )
 
@@ -97,7 +97,7 @@ def open_index_read_only(path: str, timeout: float = BUSY_SECONDS) -> sqlite3.Co
 
 
 def remove_index(where: Where) -> None:
-    """Delete the index: its SQLite files and its words.
+    """Delete the index: its SQLite files, and the folder with its words.
 
     A command that has the index open can still read the deleted files.
     """
@@ -171,7 +171,7 @@ def _create_tables(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def turns_by_file(where: Where) -> dict[tuple[str, int, int], int]:
+def count_turns_by_file(where: Where) -> dict[tuple[str, int, int], int]:
     """Return the number of turns in each indexed file, by the file's path, size and time.
 
     The result is empty if there is no usable index.
@@ -181,7 +181,7 @@ def turns_by_file(where: Where) -> dict[tuple[str, int, int], int]:
         return {}
     try:
         with contextlib.closing(open_index_read_only(path, timeout=0)) as db:
-            rows = db.execute(_TURNS_QUERY, (INDEX_VERSION,)).fetchall()
+            rows = db.execute(_TURN_COUNTS_SQL, (INDEX_VERSION,)).fetchall()
     except sqlite3.Error:
         return {}
     return {

@@ -27,10 +27,10 @@ from resume_hooks.transcripts.attachments import (
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 
-OWN_ENGINE_TOOL = "resume-hooks"  # The tool name that is recorded for calls to our own engine.
+OWN_ENGINE_TOOL_NAME = "resume-hooks"  # The tool name that is recorded for calls to our own engine.
 # Maximum length of a path in characters. No system opens a longer path.
 MAX_PATH_CHARACTERS = 4_096
-SEARCHER_AGENTS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
+SEARCH_AGENT_NAMES = frozenset({"resume-hooks:session-searcher", "session-searcher"})
 """Names of agents that only search. Their tasks and answers repeat the texts that they found."""
 
 _OWN_CALL_PATTERN = re.compile(
@@ -40,7 +40,7 @@ _OWN_CALL_PATTERN = re.compile(
 )
 """Matches a shell command that only calls our engine."""
 
-_OWN_OUTPUT = re.compile(
+_OWN_OUTPUT_PATTERN = re.compile(
     r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":'
 )
 # Matches the explanation of placeholders, which follows the lineage block in a trimmed child.
@@ -54,13 +54,13 @@ _BLOCK_CONTENT_PATTERN = (
 """Matches the content of a block up to the next marker. Stopping there ensures that a text full of
 opening markers is scanned only once."""
 
-_LINEAGE_BLOCK = re.compile(
+_LINEAGE_BLOCK_PATTERN = re.compile(
     f"{re.escape(OPENING_MARKER)}{_BLOCK_CONTENT_PATTERN}{re.escape(CLOSING_MARKER)}{_PLACEHOLDER_LEGEND_PATTERN}|{_DIGEST_PATTERN}",
     re.MULTILINE,
 )
-_OWN_CARD_STARTS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
+_OWN_CARD_BEGINNINGS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
 """Beginnings of system records that contain one of our cards or remarks."""
-_BLOCKED_TEXT = "operation blocked by hook"
+_BLOCKED_PROMPT_TEXT = "operation blocked by hook"
 
 
 class RecordTexts(NamedTuple):
@@ -127,7 +127,7 @@ class TextExtractor:
             )
             texts = None if is_ours else self._extract_assistant_texts(record)
         elif kind in {records.USER, records.RESULT, records.CALL}:
-            # Plain exports have records of the last two types.
+            # Records of the kinds RESULT and CALL occur in plain exports.
             if script_calls.is_copy_of_error(record):
                 texts = None
             else:
@@ -176,10 +176,10 @@ class TextExtractor:
         else:
             own_call = None
         is_searcher = (
-            name in {"Agent", "Task"} and get_string(values, "subagent_type") in SEARCHER_AGENTS
+            name in {"Agent", "Task"} and get_string(values, "subagent_type") in SEARCH_AGENT_NAMES
         )
         is_own = self._omits_own_output and (is_searcher or own_call is not None)
-        self.open_calls[get_string(block, "id")] = OWN_ENGINE_TOOL if is_own else name
+        self.open_calls[get_string(block, "id")] = OWN_ENGINE_TOOL_NAME if is_own else name
         if not is_own:
             inputs += records.iterate_strings(values)
             files += (
@@ -201,7 +201,7 @@ class TextExtractor:
             elif block.get("type") == records.RESULT:
                 called_tool = self.open_calls.pop(get_string(block, "tool_use_id"), "")
                 tool = tool or called_tool
-                if called_tool != OWN_ENGINE_TOOL:
+                if called_tool != OWN_ENGINE_TOOL_NAME:
                     # Only a shell prints our engine's output. If another tool's answer contains the
                     # same text, it has a different origin.
                     results += _answer_texts(
@@ -212,7 +212,7 @@ class TextExtractor:
             plain_contents = [get_string(record, "content")] if not results else []
             return RecordTexts(
                 "result",
-                "" if tool == OWN_ENGINE_TOOL else tool,
+                "" if tool == OWN_ENGINE_TOOL_NAME else tool,
                 "",
                 "",
                 "",
@@ -251,7 +251,8 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
             return None
         texts = [text for _, text in iterate_sent_texts(record)]
         if any(metadata_records.LATER_PART_BEGINNING in text for text in texts):
-            # Other texts continue quotes, which are indexed in the sessions that they come from.
+            # Keep only the texts of hooks. The other texts continue quotes, and these quotes are
+            # indexed in the sessions that they come from.
             texts = list_hook_texts(record)
         text = _join_texts_without_blocks(texts)
         if sent_kind == QUEUED:
@@ -269,7 +270,7 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
             ),
         )
     content = get_string(record, "content")
-    if _BLOCKED_TEXT in content[:200] or content.startswith(_OWN_CARD_STARTS):
+    if _BLOCKED_PROMPT_TEXT in content[:200] or content.startswith(_OWN_CARD_BEGINNINGS):
         # This text never reached the model, and a search would find our own cards.
         return None
     return RecordTexts("note", result=_join_texts_without_blocks([content]))
@@ -279,7 +280,7 @@ def _answer_texts(block: Record, *, omits_own_output: bool = True) -> Iterator[s
     """Yield the texts of a tool's answer. If ``omits_own_output``, leave out our own output."""
     for part in records.result_blocks(block):
         text = get_string(part, "text")
-        if text and not (omits_own_output and _OWN_OUTPUT.match(text)):
+        if text and not (omits_own_output and _OWN_OUTPUT_PATTERN.match(text)):
             yield text
 
 
@@ -287,5 +288,6 @@ def _join_texts_without_blocks(texts: list[str]) -> str:
     """Join texts after removing our placeholders and blocks from them."""
     own_texts = (text for text in texts if text and not is_placeholder(text))
     return "\n".join(
-        _LINEAGE_BLOCK.sub(" ", text) if OPENING_MARKER in text else text for text in own_texts
+        _LINEAGE_BLOCK_PATTERN.sub(" ", text) if OPENING_MARKER in text else text
+        for text in own_texts
     )

@@ -1,9 +1,9 @@
 """Store the words of all transcripts in two tantivy indexes: one of records, one of windows in turns.
 
 A window is a sequence of 200 words in a turn. There are two indexes because the ranking depends on
-the number and the length of the documents in an index. In a document, a word occurs once for each
-record that contains it, or twice if the user or the model wrote the record. A part is a section of
-a file that is read and replaced as a whole.
+the number and the length of the documents in an index. A document contains each word of a record
+once, or twice if the user or the model wrote the record. A part is a section of a file that is read
+and replaced as a whole.
 
 Tantivy never changes a file that it has written. Each file ends in a checksum. Tantivy never reads
 the checksum, but ``verify_files`` does.
@@ -53,7 +53,7 @@ class Segment(NamedTuple):
     delete_stamp: int
 
     @property
-    def files(self) -> list[str]:
+    def file_names(self) -> list[str]:
         """The names of the segment's files."""
         files = []
         for part in (
@@ -128,17 +128,17 @@ WORDS_FIELD = "words"
 LABEL_FIELDS = ("tool", "branch", "path")
 """Names of the fields with whole names (of tools, branches and files) instead of single words."""
 
-_ID_FIELDS = ("key", "own")
-_INDEXED_FIELDS = ("file", "turn_key", "part_key", "role", *_ID_FIELDS, "turn_number")
-_ROW_FIELDS = ("line", "offset", "length", "time", "role", *_ID_FIELDS, "digest")
-_NUMBER_FIELDS = dict.fromkeys((*_INDEXED_FIELDS, *_ROW_FIELDS))
+_ID_FIELD_NAMES = ("key", "own")
+_INDEXED_FIELD_NAMES = ("file", "turn_key", "part_key", "role", *_ID_FIELD_NAMES, "turn_number")
+_ROW_FIELD_NAMES = ("line", "offset", "length", "time", "role", *_ID_FIELD_NAMES, "digest")
+_NUMBER_FIELD_NAMES = dict.fromkeys((*_INDEXED_FIELD_NAMES, *_ROW_FIELD_NAMES))
 _ANALYZER_NAME = "spaced"
 # Number of words in a window of a turn. A window may contain words from several records.
 WINDOW_WORDS = 200
 # Maximum number of records to read when copies of the displayed records are searched for.
 MAX_COPY_RECORDS = 5_000
 # Number of bits for the turn or the part in a key. The bits above them contain the file's number.
-_NUMBER_BITS = 24
+_KEY_NUMBER_BITS = 24
 SMALL_HEAP_BYTES, LARGE_HEAP_BYTES = 15_000_000, 80_000_000
 """The memory in bytes that tantivy uses for a small and for a large update.
 
@@ -157,7 +157,7 @@ All other messages mean that the index is unreadable.
 
 def turn_key(file: int, turn: int) -> int:
     """Return a number that identifies a turn in a file."""
-    return file << _NUMBER_BITS | min(turn, (1 << _NUMBER_BITS) - 1)
+    return file << _KEY_NUMBER_BITS | min(turn, (1 << _KEY_NUMBER_BITS) - 1)
 
 
 class Posting(NamedTuple):
@@ -170,19 +170,19 @@ class Posting(NamedTuple):
 
     address: tantivy.DocAddress
     score: float
-    file: int
-    turn: int
-    line: int
+    file_id: int
+    turn_number: int
+    line_number: int
     offset: int
     length: int
-    time: int
-    role: int
+    record_time: int
+    role_index: int
     key: int
     copy_key: int
     digest: int
 
 
-_POSTING_FIELDS = ("file", "turn_number", *_ROW_FIELDS)
+_POSTING_FIELD_NAMES = ("file", "turn_number", *_ROW_FIELD_NAMES)
 
 
 def _build_schema() -> tantivy.Schema:
@@ -192,8 +192,8 @@ def _build_schema() -> tantivy.Schema:
         builder.add_text_field(
             name, stored=name == "tool", tokenizer_name="raw", index_option="basic"
         )
-    for name in _NUMBER_FIELDS:
-        builder.add_unsigned_field(name, indexed=name in _INDEXED_FIELDS, fast=True)
+    for name in _NUMBER_FIELD_NAMES:
+        builder.add_unsigned_field(name, indexed=name in _INDEXED_FIELD_NAMES, fast=True)
     return builder.build()
 
 
@@ -203,7 +203,7 @@ _analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
 class _SilentStandardError:
-    """Redirects the process's standard error stream to the null device while it is used.
+    """Redirects the process's standard error stream to the null device during a ``with`` block.
 
     Rust prints its panics to that stream. Several threads may use the redirection at the same time.
     """
@@ -297,13 +297,15 @@ class Postings:
     def verify_files(self) -> None:
         """Verify the checksums of all files on disk. Raise IndexDamaged if a file has changed."""
         for folder in filter(None, self._folders.values()):
-            for name in (name for segment in read_segments(folder) for name in segment.files):
+            for name in (name for segment in read_segments(folder) for name in segment.file_names):
                 try:
                     is_valid = _has_valid_checksum(os.path.join(folder, name))
                 except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
                     raise IndexDamaged(f"The index is damaged: {name}: {error}") from error
                 if not is_valid:
-                    raise IndexDamaged(f"The index is damaged: {name} is not as it was written")
+                    raise IndexDamaged(
+                        f"The index is damaged: {name} has changed since it was written"
+                    )
 
     @property
     def is_mostly_deleted(self) -> bool:
@@ -322,21 +324,25 @@ class Postings:
         """Set how much memory the next update may use."""
         self._heap_bytes = LARGE_HEAP_BYTES if is_large else SMALL_HEAP_BYTES
 
-    def replace_part(self, file: int, part: int, documents: Mapping[str, list[str]]) -> None:
+    def replace_part(
+        self, file_id: int, part_number: int, documents: Mapping[str, list[str]]
+    ) -> None:
         """Replace all documents of a part of a file.
 
         ``documents`` maps the name of each index to the new documents.
         """
-        self._delete_matching_documents(_query_for_number("part_key", turn_key(file, part)))
+        self._delete_matching_documents(
+            _query_for_number("part_key", turn_key(file_id, part_number))
+        )
         writers = self._open_writers()
         with self._write_errors():
             for index_name, level_documents in documents.items():
                 for document in level_documents:
                     writers[index_name].add_json(document)
 
-    def delete_file(self, file: int) -> None:
+    def delete_file(self, file_id: int) -> None:
         """Delete all documents of a file."""
-        self._delete_matching_documents(_query_for_number("file", file))
+        self._delete_matching_documents(_query_for_number("file", file_id))
 
     def commit(self) -> None:
         """Commit all changes."""
@@ -352,7 +358,7 @@ class Postings:
         """
         writers, self._writers, self._searchers = self._writers, {}, {}
         for writer in writers.values():
-            # If tantivy cannot delete a file, it keeps the file for later.
+            # If tantivy cannot delete a file now, it tries again later.
             with contextlib.suppress(IndexDamaged, IndexUnusable), tantivy_errors():
                 if self._has_changes:
                     writer.rollback()
@@ -424,7 +430,7 @@ class Postings:
     def find_records(
         self, query: tantivy.Query, max_records: int, order_by: str | None = None
     ) -> list[Posting]:
-        """Return the records that match a query best, best first.
+        """Return the records that match a query best, in the order of their scores.
 
         With ``order_by``, return the records with the highest values in this field instead, highest
         first.
@@ -435,7 +441,7 @@ class Postings:
                 query, limit=max_records, count=False, order_by_field=order_by
             ).hits
             columns = []
-            for name in _POSTING_FIELDS:
+            for name in _POSTING_FIELD_NAMES:
                 columns.append(searcher.fast_field_values(name, [place for _, place in hits]))
         rows = zip(hits, *columns, strict=True)
         postings = []
@@ -445,7 +451,7 @@ class Postings:
         return postings
 
     def find_turns(self, query: tantivy.Query, max_windows: int) -> dict[int, float]:
-        """Return the turns whose windows match a query best, best first.
+        """Return the turns whose windows match a query best, in the order of their scores.
 
         The result maps the key of each turn to the score of its best window.
         """
@@ -466,7 +472,7 @@ class Postings:
         while new_ids:
             known_ids |= new_ids
             key_clauses = []
-            for name in _ID_FIELDS:
+            for name in _ID_FIELD_NAMES:
                 key_clauses.append(
                     (
                         tantivy.Occur.Should,
@@ -475,7 +481,7 @@ class Postings:
                 )
             postings = self.find_records(tantivy.Query.boolean_query(key_clauses), MAX_COPY_RECORDS)
             for row in postings:
-                records[(row.file, row.offset)] = row
+                records[(row.file_id, row.offset)] = row
             new_ids = {row.key for row in postings} | {row.copy_key for row in postings}
             new_ids -= known_ids
         origins = {}
@@ -537,17 +543,17 @@ class Documents:
         }
         self._words: list[str] = []
 
-    def add_record(self, turn: int, words: str, fields: Mapping[str, object]) -> None:
+    def add_record(self, turn_number: int, words: str, fields: Mapping[str, object]) -> None:
         """Add a record of a turn.
 
         ``words`` are the record's words, separated by spaces. ``fields`` are the values of the
         other fields.
         """
-        if turn != self._position_fields["turn_number"]:
+        if turn_number != self._position_fields["turn_number"]:
             self.end_turn()
             self._position_fields |= {
-                "turn_key": turn_key(self._position_fields["file"], turn),
-                "turn_number": turn,
+                "turn_key": turn_key(self._position_fields["file"], turn_number),
+                "turn_number": turn_number,
             }
         self.documents_by_index[RECORD_INDEX].append(
             _encode_document({**self._position_fields, **fields, WORDS_FIELD: words})

@@ -61,32 +61,32 @@ bit remain different."""
 
 
 class Part(NamedTuple):
-    """A part of a file, from ``start`` to byte ``end``.
+    """A part of a file, from ``start_position`` to byte ``end_offset``.
 
-    ``documents`` maps the name of each index to the part's documents. ``turns`` is the number of
-    turns in the file up to the part's end, and ``checksum`` is the checksum of the last bytes
-    before ``end``. ``next_position`` is the position to read from after the file has grown. It
-    equals ``start`` unless the part is full. ``has_more`` means that the file continues, and
-    ``is_torn`` means that its last line is not complete yet. ``cwd``, ``entrypoint`` and ``parent``
-    are ``""`` if unknown. Only the first part names the ``parent`` session.
+    ``documents`` maps the name of each index to the part's documents. ``turn_count`` is the number
+    of turns in the file up to the part's end, and ``checksum`` is the checksum of the last bytes
+    before ``end_offset``. ``next_position`` is the position to read from after the file has grown.
+    It equals ``start_position`` unless the part is full. ``has_more`` means that the file
+    continues, and ``is_torn`` means that its last line is not complete yet. ``cwd``, ``entrypoint``
+    and ``parent_id`` are ``""`` if unknown. Only the first part names the ``parent_id`` session.
     """
 
     documents: dict[str, list[str]]
-    start: ReadPosition
+    start_position: ReadPosition
     next_position: ReadPosition
-    end: int
-    turns: int
+    end_offset: int
+    turn_count: int
     checksum: int
     has_more: bool
     is_torn: bool
     cwd: str
     entrypoint: str
-    parent: str
+    parent_id: str
 
     @property
-    def number(self) -> int:
+    def part_number(self) -> int:
         """The number of the part in the file, from 0."""
-        return self.start.part
+        return self.start_position.part_number
 
 
 def read_parts(job: ReadJob) -> Iterator[Part | None]:
@@ -97,7 +97,7 @@ def read_parts(job: ReadJob) -> Iterator[Part | None]:
     try:
         with open_regular(job.path, follow=False, buffering=SEARCH_CHUNK_BYTES) as stream:
             if _is_unchanged(stream, job):
-                start_position = job.start
+                start_position = job.start_position
             else:
                 start_position = ReadPosition()
             part = None
@@ -113,8 +113,8 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     is_settled = abs(time.time() - status.st_mtime) > MIN_UNCHANGED_SECONDS
     stream.seek(start.offset)
     reader = _RecordReader(job, start)
-    end, lines, is_full, is_torn = start.offset, start.lines, False, False
-    for line in read_lines(stream, start.offset, start.lines):
+    end, lines, is_full, is_torn = start.offset, start.line_count, False, False
+    for line in read_lines(stream, start.offset, start.line_count):
         if is_full:
             break
         # A line with complete JSON is complete even without a newline.
@@ -130,13 +130,13 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     copy_times = reader.copy_detector.until, reader.copy_detector.latest
     if is_full:
         next_position = ReadPosition(
-            end, lines, reader.turn, start.part + 1, reader.time, open_calls, copy_times
+            end, lines, reader.turn, start.part_number + 1, reader.time, open_calls, copy_times
         )
     else:
         next_position = start
     checksum = zlib.crc32(read_bytes_before(stream, end))
     has_more = is_full and line is not None
-    if not (start.part or job.subagent):
+    if not (start.part_number or job.is_subagent):
         parent = read_parent(job.path)
     else:
         parent = None
@@ -161,27 +161,27 @@ def _is_unchanged(stream: BinaryIO, job: ReadJob) -> bool:
     Return False if these bytes ended in the middle of a line and the file has grown since then,
     because the completed line may be different.
     """
-    if not job.end:
+    if not job.end_offset:
         return False
-    tail = read_bytes_before(stream, job.end)
+    tail = read_bytes_before(stream, job.end_offset)
     if zlib.crc32(tail) != job.checksum:
         return False
-    return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == job.end
+    return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == job.end_offset
 
 
 class _RecordReader:
     def __init__(self, job: ReadJob, start: ReadPosition) -> None:
-        self.documents = Documents(job.file, start.part)
+        self.documents = Documents(job.file_id, start.part_number)
         self.words_bytes = 0
-        self.turn = start.turns
+        self.turn = start.turn_count
         self.cwd = self.entrypoint = ""
-        self.extractor = TextExtractor(dict(start.open_calls), subagent=job.subagent)
+        self.extractor = TextExtractor(dict(start.open_calls), subagent=job.is_subagent)
         # The import takes 4 ms, and a search needs it only if files have changed.
         from resume_hooks.transcripts.transcript import CopyDetector
 
         self.copy_detector = CopyDetector(*start.copy_times)
-        self.time = start.time
-        self._subagent = job.subagent
+        self.time = start.last_record_time
+        self._subagent = job.is_subagent
         self._name = os.path.basename(job.path)
 
     def add_line(self, line: Line) -> None:
@@ -272,7 +272,7 @@ MIN_PARALLEL_BYTES = 24 * 1024 * 1024
 MAX_PROCESSES = 8
 # The largest pipe capacity in bytes that every user may set. With a large pipe, a worker can
 # continue to read while this process writes.
-PIPE_BYTES = 1024 * 1024
+PIPE_CAPACITY_BYTES = 1024 * 1024
 MAX_WAITING_PARTS, MAX_WAITING_BYTES = 64, 64 * 1024 * 1024
 """Maximum number of parts that wait until earlier parts are written, and maximum number of
 transcript bytes in these waiting parts."""
@@ -336,7 +336,9 @@ def _parts_of_job(
         yield job, part
         if part is None or not part.has_more:
             return
-        job = job._replace(start=part.next_position, end=part.end, checksum=part.checksum)
+        job = job._replace(
+            start_position=part.next_position, end_offset=part.end_offset, checksum=part.checksum
+        )
     yield from ((job, part) for part in read_parts(job))
 
 
@@ -353,7 +355,7 @@ def _wait_for_answer(workers: Sequence[_Worker], awaited_worker: _Worker) -> boo
         sizes = []
         for worker in workers:
             for part in worker.parts:
-                sizes.append(part.end - part.start.offset if part else 0)
+                sizes.append(part.end_offset - part.start_position.offset if part else 0)
         has_room = len(sizes) < MAX_WAITING_PARTS and sum(sizes) < MAX_WAITING_BYTES
         for pipe in wait(
             [
@@ -410,7 +412,7 @@ def _enlarge_pipe(pipe: Connection) -> None:
     with contextlib.suppress(OSError, AttributeError, ImportError):
         import fcntl  # Windows does not have this module.
 
-        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_CAPACITY_BYTES)
 
 
 def _cpu_count() -> int:

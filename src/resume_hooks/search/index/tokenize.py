@@ -34,8 +34,10 @@ MAX_CACHED_TOKENS = 200_000
 Long tokens are not cached.
 """
 
-_WORD_BYTES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
-_WORD_TABLE = bytes(byte if byte in _WORD_BYTES or byte >= 0x80 else 0x20 for byte in range(256))
+_WORD_BYTE_VALUES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
+_WORD_BYTE_TABLE = bytes(
+    byte if byte in _WORD_BYTE_VALUES or byte >= 0x80 else 0x20 for byte in range(256)
+)
 _SYMBOL_PATTERN = re.compile(
     rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd"
 )
@@ -52,8 +54,11 @@ _FIRST_LINE_NUMBER_PATTERN, _LATER_LINE_NUMBER_PATTERN = (
 
 _IDENTIFIER_PART_PATTERN = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _WORD_PATTERN = re.compile(r"\w+")
-_UNSPACED_RANGES = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_SCRIPT_RUN_PATTERN = f"[{_UNSPACED_RANGES}]+|[^{_UNSPACED_RANGES}]+"
+_UNSPACED_SCRIPT_RANGES = (
+    "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_SCRIPT_RUN_PATTERN = f"[{_UNSPACED_SCRIPT_RANGES}]+|[^{_UNSPACED_SCRIPT_RANGES}]+"
 """Matches runs of letters from scripts without spaces between words, and runs of all other letters.
 Korean belongs to the first group, because its words take endings."""
 
@@ -115,7 +120,7 @@ def distinct_words(text: str, *, has_line_numbers: bool = False) -> bytes:
     text_bytes = (remove_line_numbers(plain_text) if has_line_numbers else plain_text).encode(
         "utf-8", "replace"
     )
-    tokens = text_bytes.translate(_WORD_TABLE).split()
+    tokens = text_bytes.translate(_WORD_BYTE_TABLE).split()
     return b" ".join(
         map(_forms_by_token.__getitem__, islice(dict.fromkeys(tokens), MAX_DISTINCT_TOKENS))
     )
@@ -128,7 +133,7 @@ def forms_of_word(word: str) -> list[list[str]]:
     """
     word_bytes = word.encode("utf-8", "replace")
     tokens: list[list[str]] = []
-    for token in _SYMBOL_PATTERN.sub(b" ", word_bytes).translate(_WORD_TABLE).split():
+    for token in _SYMBOL_PATTERN.sub(b" ", word_bytes).translate(_WORD_BYTE_TABLE).split():
         forms = [form.decode() for form in _forms_of_token(token)]
         tokens += [forms] if token.isascii() else [[form] for form in forms]
     return [forms for forms in tokens if forms]
@@ -181,7 +186,7 @@ def _non_ascii_words(token: str) -> list[str]:
     words: list[str] = []
     for word in _WORD_PATTERN.findall(fold_letters(token)):
         for run in re.findall(_SCRIPT_RUN_PATTERN, word):
-            if re.match(f"[{_UNSPACED_RANGES}]", run) and len(run) > 1:
+            if re.match(f"[{_UNSPACED_SCRIPT_RANGES}]", run) and len(run) > 1:
                 words += (run[position : position + 2] for position in range(len(run) - 1))
             elif len(run.encode()) <= MAX_TOKEN_BYTES:
                 words.append(run)

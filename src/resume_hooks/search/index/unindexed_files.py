@@ -44,10 +44,10 @@ _ASCII_LIKE_LETTER_PATTERNS = (
 accents and full-width letters. The first matches the first byte of such a letter, and the second
 matches the beginning of the letter's JSON escape."""
 
-_ANY_LETTER_PATTERNS = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
-"""Two patterns that match any non-ASCII letter except symbols such as arrows and box-drawing
-characters. The first matches the letter's first byte, and the second matches the beginning of its
-JSON escape."""
+_NON_ASCII_LETTER_PATTERNS = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
+"""Two patterns for non-ASCII letters. They do not match symbols such as arrows and box-drawing
+characters. The first pattern matches the letter's first byte, and the second matches the beginning
+of its JSON escape."""
 
 _RARE_LETTER_PATTERN = re.compile(
     rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
@@ -62,7 +62,7 @@ _ESCAPE_SEQUENCE_PATTERN = re.compile(
 occur inside a word."""
 
 _ASCII_BYTES = bytes(range(128))
-_WORD_TABLE = bytes(
+_WORD_BYTE_TABLE = bytes(
     byte if byte >= 0x80 or chr(byte).isalnum() or byte in b"_\\" else 0x20 for byte in range(256)
 )
 _JSON_ESCAPE_PATTERN = re.compile(r"\\u([0-9a-f]{4})")
@@ -85,12 +85,12 @@ of lines that are taken into account.
 class FileWords(NamedTuple):
     """The query's terms that a file contains, given by their numbers.
 
-    ``lines`` maps a set of terms to the lengths in bytes of the shortest lines that contain exactly
-    these terms.
+    ``line_lengths`` maps a set of terms to the lengths in bytes of the shortest lines that contain
+    exactly these terms.
     """
 
     term_numbers: frozenset[int]
-    lines: Mapping[frozenset[int], Sequence[int]]
+    line_lengths: Mapping[frozenset[int], Sequence[int]]
 
 
 class RawWordSearch:
@@ -169,11 +169,14 @@ class RawWordSearch:
             1 << number for number in missing_numbers if self._needles[number] in other_needles
         )
 
-    def _find_complete_terms(self, needles: int) -> frozenset[int]:
-        """Return the numbers of the terms whose needles are all in the set ``needles``."""
+    def _find_complete_terms(self, needle_bits: int) -> frozenset[int]:
+        """Return the numbers of the terms whose needles are all in a set of needles.
+
+        ``needle_bits`` is this set, with one bit for each needle.
+        """
         needle_set = set()
         for number, needle in enumerate(self._needles):
-            if needles >> number & 1:
+            if needle_bits >> number & 1:
                 needle_set.add(needle)
         numbers = set()
         for number, tokens in enumerate(self._needle_sets_by_term):
@@ -212,7 +215,7 @@ def _find_needles_in_non_ascii_words(lower_text: bytes, needles: Sequence[bytes]
     if all(needle.isascii() for needle in needles):
         letter_patterns = _ASCII_LIKE_LETTER_PATTERNS
     else:
-        letter_patterns = _ANY_LETTER_PATTERNS
+        letter_patterns = _NON_ASCII_LETTER_PATTERNS
     words = b" ".join(_find_text_around_letters(lower_text, *letter_patterns)).decode(
         "utf-8", "replace"
     )
@@ -241,12 +244,13 @@ def relevance_by_file(files: Mapping[str, FileWords]) -> dict[str, float]:
 
 
 def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
-    """Return the relevance of a file's best line, plus a fraction of the relevance of the next best lines.
+    """Return a file's relevance: that of its best line, plus a fraction of that of the next best lines.
 
-    A term that was found only in words with non-ASCII letters adds the same fraction of its weight.
+    The fraction is ``_OTHER_LINES_WEIGHT``. A term that was found only in words with non-ASCII
+    letters adds this fraction of its weight.
     """
     line_relevances = []
-    for terms, lengths in words.lines.items():
+    for terms, lengths in words.line_lengths.items():
         weight = sum(map(weights.__getitem__, terms))
         for length in lengths:
             line_relevances.append(
@@ -258,7 +262,7 @@ def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
                 )
             )
     best_relevances = heapq.nlargest(_MAX_COUNTED_LINES, line_relevances)
-    other_terms = words.term_numbers.difference(*words.lines)
+    other_terms = words.term_numbers.difference(*words.line_lengths)
     return sum(best_relevances[:1]) + _OTHER_LINES_WEIGHT * (
         sum(best_relevances[1:]) + sum(map(weights.__getitem__, other_terms))
     )
@@ -313,5 +317,5 @@ def _find_text_around_letters(
             start = position - CONTEXT_BYTES
         end = position + CONTEXT_BYTES
     excerpts.append(text[start:end])
-    words = b" ".join(excerpts).translate(_WORD_TABLE).split()
+    words = b" ".join(excerpts).translate(_WORD_BYTE_TABLE).split()
     return {word for word in words if not word.isascii() or b"\\u" in word}

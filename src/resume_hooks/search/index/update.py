@@ -24,7 +24,7 @@ from resume_hooks.search.index.archived_transcripts import (
     temporarily_unpacked_folder,
 )
 from resume_hooks.search.index.changed_files import FileWork, UpdateOutcome
-from resume_hooks.search.index.extract import SEARCHER_AGENTS
+from resume_hooks.search.index.extract import SEARCH_AGENT_NAMES
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.read_transcript import Part, read_jobs
 from resume_hooks.sessions import transcript_files
@@ -213,7 +213,7 @@ class _FileUpdate:
                 items_by_path[path] = item
         jobs = []
         for path, item in items_by_path.items():
-            jobs.append((item.job._replace(path=path, file=item.file_id), item.size))
+            jobs.append((item.job._replace(path=path, file_id=item.file_id), item.size))
         with contextlib.closing(read_jobs(jobs)) as results:
             for job, part in results:
                 yield items_by_path[job.path], part
@@ -227,7 +227,7 @@ class _FileUpdate:
         if not file.agent_name:
             return item
         session_id = file.session_id or transcript_files.owning_session(path)
-        is_hidden = transcript_files.agent_type(path) in SEARCHER_AGENTS
+        is_hidden = transcript_files.agent_type(path) in SEARCH_AGENT_NAMES
         # The session and the type of a sub-agent are unknown until its file contains a record.
         self._db.execute(
             "UPDATE files SET session=?, hidden=? WHERE id=?",
@@ -255,17 +255,17 @@ class _FileUpdate:
             self._delete_file_and_words(item.file_id)
             return 0
         file = item.file
-        if part.number == 0:
+        if part.part_number == 0:
             self._postings.delete_file(item.file_id)
-            values = (part.parent, item.file_id)
+            values = (part.parent_id, item.file_id)
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
-        self._postings.replace_part(item.file_id, part.number, part.documents)
+        self._postings.replace_part(item.file_id, part.part_number, part.documents)
         size, mtime = file.size, file.mtime_ns
-        # With these values, the stored size or time differs from the file's, so the next update
-        # checks the file again.
+        # If something remains to be read, store a size or time that differs from the file's.
+        # The next update then checks the file again.
         if part.has_more or part.is_torn:
             size, mtime = (
-                min(file.size - 1, part.end),
+                min(file.size - 1, part.end_offset),
                 0 if part.has_more and file.inode < 0 else mtime,
             )
         self._db.execute(
@@ -276,16 +276,16 @@ class _FileUpdate:
                 file.inode,
                 size,
                 mtime,
-                part.end,
+                part.end_offset,
                 part.checksum,
                 json.dumps(part.next_position),
-                part.turns,
+                part.turn_count,
                 part.cwd,
                 part.entrypoint,
                 item.file_id,
             ),
         )
-        part_bytes = part.end - part.start.offset
+        part_bytes = part.end_offset - part.start_position.offset
         self._uncommitted_bytes += part_bytes
         if self._uncommitted_bytes >= COMMIT_BYTES:
             self._commit()
