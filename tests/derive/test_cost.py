@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from resume_hooks.derive.compare import (
     CacheRates,
     Strategy,
-    cost_of_turns,
+    compute_cost_of_turns,
+    compute_first_request_cost,
     count_turns_to_break_even,
     find_cache_rates,
-    first_request_cost,
 )
 from resume_hooks.transcripts.api_usage import (
     DEFAULT_CACHE_SECONDS,
@@ -62,14 +62,16 @@ def test_the_cost_of_the_first_request(strategy: Strategy, lifetime: int, expect
 
     The cost of a separate request is added.
     """
-    assert first_request_cost(strategy, find_cache_rates(lifetime)) == pytest.approx(expected)
+    assert compute_first_request_cost(strategy, find_cache_rates(lifetime)) == pytest.approx(
+        expected
+    )
 
 
 def test_the_cost_of_two_turns() -> None:
     """Two turns of two requests that add 400 tokens a turn cost the sum that was computed by hand."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
-    assert cost_of_turns(
+    assert compute_cost_of_turns(
         HALF_SIZE_TRIM, 2, requests_of_turns(2, 400), find_cache_rates(DEFAULT_CACHE_SECONDS)
     ) == pytest.approx(39_500 + read + written)
 
@@ -177,19 +179,19 @@ def test_a_strategy_pays_off_in_the_first_turn_with_a_lower_sum(
     """
     rates = find_cache_rates(lifetime)
     found = count_turns_to_break_even(strategy, going_on, recent_requests, rates)
-    slack = 1e-6 * (1 + cost_of_turns(going_on, found or 1_000, recent_requests, rates))
+    slack = 1e-6 * (1 + compute_cost_of_turns(going_on, found or 1_000, recent_requests, rates))
     if found is None:
         assert (
-            cost_of_turns(strategy, 1_000, recent_requests, rates)
-            >= cost_of_turns(going_on, 1_000, recent_requests, rates) - slack
+            compute_cost_of_turns(strategy, 1_000, recent_requests, rates)
+            >= compute_cost_of_turns(going_on, 1_000, recent_requests, rates) - slack
         )
         return
     assert (
-        cost_of_turns(strategy, found, recent_requests, rates)
-        <= cost_of_turns(going_on, found, recent_requests, rates) + slack
+        compute_cost_of_turns(strategy, found, recent_requests, rates)
+        <= compute_cost_of_turns(going_on, found, recent_requests, rates) + slack
     )
     if found > 1:
         assert (
-            cost_of_turns(strategy, found - 1, recent_requests, rates)
-            >= cost_of_turns(going_on, found - 1, recent_requests, rates) - slack
+            compute_cost_of_turns(strategy, found - 1, recent_requests, rates)
+            >= compute_cost_of_turns(going_on, found - 1, recent_requests, rates) - slack
         )

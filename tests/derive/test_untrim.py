@@ -347,7 +347,7 @@ def test_untrim_restores_contents_of_several_trims(config_home: ConfigHome, pare
         row.original for row in decided.restored_records if isinstance(row, untrim.Restoration)
     ]
     assert {original.session_id for original in originals} == {SESSION, Path(first).stem}
-    lost = {row.record for row in decided.missing_originals}
+    lost = {row.line_number for row in decided.missing_originals}
     assert lost == {
         node.line_number
         for node in reading.trimmed_nodes

@@ -28,7 +28,7 @@ from resume_hooks.cli.verbs.resume import ContinueOptions
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, TRIM, Comparison
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION, fork
+from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_SPEC, fork
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of_session
 from resume_hooks.sessions.archived.sessions import is_archived_copy
@@ -195,7 +195,9 @@ def make_child_by_strategy(session: SessionFile, strategy: str) -> Receipt:
 
 def fork_whole_session(session: SessionFile) -> Receipt:
     """Create a child with a copy of a session's whole live conversation, and return its receipt."""
-    return fork(Session.from_file(session, Where()), WHOLE_CONVERSATION, Caller(Where())).receipt
+    return fork(
+        Session.from_file(session, Where()), WHOLE_CONVERSATION_SPEC, Caller(Where())
+    ).receipt
 
 
 def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:

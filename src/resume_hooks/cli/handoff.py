@@ -143,7 +143,7 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
     digest = fresh_plan.contents.digest or Digest()
     full_text = format_whole_digest(digest)
     reference = format_digest_reference(fresh_plan.draft.session_id)
-    reference_to_child = f"; all of it: {fresh_plan.draft.command('read')} {reference}"
+    reference_to_child = f"; all of it: {fresh_plan.draft.make_command('read')} {reference}"
     # Also remove the child's own row from the lineage, because ``--print`` does not create the
     # child.
     own_row_pattern = re.compile(

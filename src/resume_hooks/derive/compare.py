@@ -16,9 +16,9 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, tokens_for_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, resolve_size_to_tokens
 from resume_hooks.derive.size_table import HandoffSize, estimate_size_bounds, measure_sizes
-from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS, make_options
+from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVED_TOKENS, make_options
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import lineage_block
@@ -92,7 +92,7 @@ def find_cache_rates(lifetime_seconds: int) -> CacheRates:
     return CacheRates(1.0, 1.0)
 
 
-def first_request_cost(strategy: Strategy, rates: CacheRates) -> float:
+def compute_first_request_cost(strategy: Strategy, rates: CacheRates) -> float:
     """Return the cost of a strategy's first request, plus that of any request before it.
 
     The cost of the answer to the first request is not included.
@@ -104,7 +104,7 @@ def first_request_cost(strategy: Strategy, rates: CacheRates) -> float:
     )
 
 
-def cost_of_turns(
+def compute_cost_of_turns(
     strategy: Strategy, turns: int, traffic: RecentRequests, rates: CacheRates
 ) -> float:
     """Return the cost of the next turns after a strategy, without the cost of their answers.
@@ -119,7 +119,7 @@ def cost_of_turns(
         + growth_per_request * later_request_count * (later_request_count - 1) / 2
     )
     return (
-        first_request_cost(strategy, rates)
+        compute_first_request_cost(strategy, rates)
         + read_tokens * rates.read_rate
         + later_request_count * growth_per_request * rates.write_rate
     )
@@ -133,7 +133,9 @@ def count_turns_to_break_even(
     ``baseline`` is the strategy "go on", which keeps the session as it is. Return None if
     ``strategy`` never costs less.
     """
-    extra_first_cost = first_request_cost(strategy, rates) - first_request_cost(baseline, rates)
+    extra_first_cost = compute_first_request_cost(strategy, rates) - compute_first_request_cost(
+        baseline, rates
+    )
     saved_per_request = (baseline.tokens_after - strategy.tokens_after) * rates.read_rate
     if extra_first_cost < (traffic.requests_per_turn - 1) * saved_per_request:
         return 1
@@ -264,9 +266,9 @@ class Comparison(NamedTuple):
             return self.advice.strategy
         return GO_ON
 
-    def tokens_after_strategy(self, name: str) -> int:
+    def tokens_after_strategy(self, strategy_name: str) -> int:
         """Return the size of the context after a strategy, or 0 if there is no estimate for the strategy."""
-        return next((each.tokens_after for each in self.estimates if each.name == name), 0)
+        return next((each.tokens_after for each in self.estimates if each.name == strategy_name), 0)
 
 
 class _Measurements(NamedTuple):
@@ -327,7 +329,7 @@ def compare_strategies(
         measured_sizes = measure_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
     else:
         fixed_tokens = base.tokens + _estimate_lineage_tokens(session)
-        default_tokens = tokens_for_size("", where)
+        default_tokens = resolve_size_to_tokens("", where)
         tokens_after_handoff = fixed_tokens + default_tokens
         measured_sizes = estimate_size_bounds(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
@@ -348,7 +350,7 @@ def compare_strategies(
         tokens_after_handoff,
         min(summary_input, SUMMARY_INPUT_TOKENS),
     )
-    estimates = _estimate_strategies(measurements, warm=warm)
+    estimates = _estimate_strategies(measurements, is_warm=warm)
     if ends.is_blank:
         estimates = tuple(
             estimate for estimate in estimates if estimate.name not in FRESH_STRATEGIES
@@ -477,7 +479,7 @@ def _recommend_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate
     for estimate in estimates:
         if (
             estimate.turns_to_pay_off == 1
-            and context.tokens - estimate.tokens_after >= MIN_WORTHWHILE_SAVINGS
+            and context.tokens - estimate.tokens_after >= MIN_WORTHWHILE_SAVED_TOKENS
         ):
             worthwhile[estimate.name] = estimate
     if TRIM in worthwhile and (
@@ -543,23 +545,23 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
 
     try:
         contents = ChildContents(
-            build_digest(session, where), opening_tokens=tokens_for_size("", where)
+            build_digest(session, where), opening_tokens=resolve_size_to_tokens("", where)
         )
         return agents.plan_fresh(session, where, kind="handoff", contents=contents)
     except (NothingToHandOff, UsageError):
         return None
 
 
-def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strategy]:
+def _list_strategies(measurements: _Measurements, *, is_warm: bool) -> list[Strategy]:
     """Return all possible strategies, starting with "go on".
 
-    If ``warm`` is true, the cache contains at least the tokens with which every session starts.
+    If ``is_warm`` is true, the cache contains at least the tokens with which every session starts.
     """
     context, recent_requests, base, trim_estimate, tokens_after_handoff, summary_input_tokens = (
         measurements
     )
     rates = find_cache_rates(recent_requests.cache_seconds)
-    if warm:
+    if is_warm:
         cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared_tokens))
     else:
         cached_tokens = 0
@@ -568,7 +570,7 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
         name: str, tokens_after: int, input_tokens: int = 0, output_tokens: int = 0
     ) -> Strategy:
         return _make_new_session_strategy(
-            name, tokens_after, base.shared_tokens if warm else 0, input_tokens, output_tokens
+            name, tokens_after, base.shared_tokens if is_warm else 0, input_tokens, output_tokens
         )
 
     baseline = Strategy(GO_ON, context.tokens, cached_tokens, context.tokens - cached_tokens)
@@ -641,7 +643,7 @@ def _estimate_handoff_sizes(
 
     def compute_size_cost(size: HandoffSize, cached_tokens: int) -> int:
         return round(
-            first_request_cost(
+            compute_first_request_cost(
                 _make_new_session_strategy(size.size, size.tokens_after, cached_tokens), rates
             )
         )
@@ -666,12 +668,12 @@ def _estimate_kept_and_summary_tokens(chain: list[Node], base: FirstRequest) -> 
     ) or COMPACTION_SUMMARY_TOKENS
 
 
-def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Estimate, ...]:
+def _estimate_strategies(measurements: _Measurements, *, is_warm: bool) -> tuple[Estimate, ...]:
     traffic_so_far = measurements.traffic
     rates = find_cache_rates(traffic_so_far.cache_seconds)
-    warm_strategies = _list_strategies(measurements, warm=True)
-    cold_strategies = _list_strategies(measurements, warm=False)
-    strategies = warm_strategies if warm else cold_strategies
+    warm_strategies = _list_strategies(measurements, is_warm=True)
+    cold_strategies = _list_strategies(measurements, is_warm=False)
+    strategies = warm_strategies if is_warm else cold_strategies
     baseline = strategies[0]
     estimates: list[Estimate] = []
     for strategy, warm_strategy, cold_strategy in zip(
@@ -685,10 +687,10 @@ def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Es
                 name=strategy.name,
                 tokens_after=strategy.tokens_after,
                 uncached_tokens=strategy.preceding_request_tokens + strategy.uncached_tokens,
-                next_turn_cost=round(cost_of_turns(strategy, 1, traffic_so_far, rates)),
+                next_turn_cost=round(compute_cost_of_turns(strategy, 1, traffic_so_far, rates)),
                 turns_to_pay_off=break_even_count,
-                warm_cost=round(first_request_cost(warm_strategy, rates)),
-                cold_cost=round(first_request_cost(cold_strategy, rates)),
+                warm_cost=round(compute_first_request_cost(warm_strategy, rates)),
+                cold_cost=round(compute_first_request_cost(cold_strategy, rates)),
             )
         )
     return tuple(estimates)

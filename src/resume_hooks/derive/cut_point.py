@@ -237,12 +237,12 @@ class CutAtTurn(NamedTuple):
     last turn.
     """
 
-    number: int
+    turn_number: int
 
     @property
     def description(self) -> str:
         """The end of the turn in words, for messages."""
-        return f"the end of turn {self.number}"
+        return f"the end of turn {self.turn_number}"
 
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the turn. Records of the live chain are preferred to others."""
@@ -253,22 +253,22 @@ class CutAtTurn(NamedTuple):
         for node in transcript.nodes:
             if node.is_prompt:
                 prompts.append(node)
-        number = self.number if self.number > 0 else len(prompts) + 1 + self.number
-        if not self.number or not 1 <= number <= len(prompts):
+        number = self.turn_number if self.turn_number > 0 else len(prompts) + 1 + self.turn_number
+        if not self.turn_number or not 1 <= number <= len(prompts):
             valid_turns = (
                 f"It has turns 1 to {len(prompts)}; -1 is the last."
                 if prompts
                 else "The session has no turns."
             )
-            raise UsageError(f"No turn {self.number} in this session", valid_turns)
+            raise UsageError(f"No turn {self.turn_number} in this session", valid_turns)
         start_line = prompts[number - 1].line_number
-        end_ms = prompts[number].line_number if number < len(prompts) else transcript.line_count
+        end_line = prompts[number].line_number if number < len(prompts) else transcript.line_count
         live_nodes = []
         for node in linearize_chain(transcript.chain).nodes:
-            if start_line <= node.line_number < end_ms:
+            if start_line <= node.line_number < end_line:
                 live_nodes.append(node)
         turn_nodes = live_nodes or [
-            node for node in transcript.nodes if start_line <= node.line_number < end_ms
+            node for node in transcript.nodes if start_line <= node.line_number < end_line
         ]
         return CutTarget(_require_conversation_node(turn_nodes, self.description))
 

@@ -23,8 +23,8 @@ from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.draft import Draft, find_listed_session, make_draft
 from resume_hooks.derive.child.inherited_metadata import (
     Relocation,
+    copy_lines_about_shortened_results,
     copy_lines_after_chain,
-    copy_shortened_result_lines,
     plan_relocation,
     select_snapshots,
 )
@@ -173,7 +173,7 @@ def plan_fork(
             head=child.make_first_line(parent.make_child_size(tokens_after)),
             lineage=lineage,
             metadata_lines=[
-                *copy_shortened_result_lines(
+                *copy_lines_about_shortened_results(
                     kept_transcript, parent.write_observer, child.session_id
                 ),
                 *copy_lines_after_chain(
@@ -198,9 +198,9 @@ def plan_fork(
 
 
 class _ForkLineEdit:
-    """Edits the parent's lines: adds the source to each record.
+    """Adds the source of each record to the parent's lines.
 
-    If the session moves, the edit also changes the record's folder.
+    If the session moves, the folder in each line is changed too.
     """
 
     def __init__(self, parent_id: str, relocation: Relocation | None) -> None:
@@ -216,7 +216,7 @@ class _ForkLineEdit:
         if self._relocation is not None:
             body = self._relocation.relocate_line(
                 body,
-                first=node.is_boundary,
+                is_first=node.is_boundary,
                 # If the chain does not start with a boundary, the first record is our lineage,
                 # which already has the new folder.
             )

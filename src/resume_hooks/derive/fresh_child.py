@@ -284,7 +284,7 @@ def shorten_digest_to_fit(
         available_characters,
         collect_calls=omitted_calls,
         record_ref=whole_reference,
-        read_command=child.command("read"),
+        read_command=child.make_command("read"),
     )
 
 

@@ -57,7 +57,7 @@ def format_size(tokens: int) -> str:
     return f"{tokens // 1_000}k"
 
 
-def tokens_for_size(size: str, where: Where) -> int:
+def resolve_size_to_tokens(size: str, where: Where) -> int:
     """Return the number of tokens of ``size``. If it is ``""``, the size in the settings is used."""
     return convert_size_to_tokens(
         size or str(settings.load_settings(where)[SIZE_SETTING_NAME].value)

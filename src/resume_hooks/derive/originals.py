@@ -54,7 +54,7 @@ The notice names the file and the line of the original. The line numbers start a
 
 # Every notice contains at least one of these words. Searching for them first is faster.
 _NOTICE_WORDS = ("original", "truncated", "full content")
-# The name of a backup that the same tool makes before a trim.
+# The name of a backup that the tool which wrote such notices makes before a trim.
 _BACKUP_NAME_PATTERN = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")
 
 
@@ -166,7 +166,7 @@ class OriginalFinder:
         return f"it was line {origin.line_number} of {plain_line(origin.file or origin.session_id)}{restore_hint}"
 
     def list_backups(self, session_id: str) -> list[str]:
-        """Return the paths of the backups of a session that trims in place made, oldest first."""
+        """Return the paths of the backups that were made before trims in place of a session, oldest first."""
         folder = os.path.abspath(backup_folder(session_id, self._where))
         if not is_session_id(session_id) or os.path.islink(folder):
             return []
@@ -335,7 +335,7 @@ def restore_record(record: Record, original: Record) -> Record | None:
         if key != "usage":
             restored_message[key] = value
     if isinstance(restored_message.get("content"), list):
-        removed_pairs = list_call_result_pairs(original) - list_call_result_pairs(record)
+        removed_pairs = list_calls_and_results(original) - list_calls_and_results(record)
         restored_message["content"] = [
             block
             for block in restored_message["content"]
@@ -385,7 +385,7 @@ def _list_record_texts(record: Record) -> Iterator[str]:
             yield get_string(part, "text")
 
 
-def list_call_result_pairs(record: Record) -> set[tuple[str, str]]:
+def list_calls_and_results(record: Record) -> set[tuple[str, str]]:
     """Return two strings, kind and id, for each call and each result in a record."""
     return {pair for block in records.list_blocks(record) if (pair := _get_kind_and_call_id(block))}
 

@@ -117,17 +117,17 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
     return tuple(sizes)
 
 
-def _compute_call_characters(tokens: int, length: int) -> int:
-    """Return the number of characters that an opening with ``length`` other characters has for calls."""
+def _compute_call_characters(opening_tokens: int, other_characters: int) -> int:
+    """Return the number of characters that an opening of this size has left for calls."""
     # Imported here because a long session has no digest, and so does not need this module.
     from resume_hooks.reading.digest.opening import (
         MAX_CALLS_SPACE_FRACTION,
         convert_tokens_to_characters,
     )
 
-    available_characters = convert_tokens_to_characters(tokens)
+    available_characters = convert_tokens_to_characters(opening_tokens)
     return min(
-        available_characters - length, round(available_characters * MAX_CALLS_SPACE_FRACTION)
+        available_characters - other_characters, round(available_characters * MAX_CALLS_SPACE_FRACTION)
     )
 
 

@@ -29,7 +29,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import ChildContents, FreshPlan
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.port import CallCosts, ModelCalls
-from resume_hooks.derive.opening_size import tokens_for_size
+from resume_hooks.derive.opening_size import resolve_size_to_tokens
 from resume_hooks.errors import (
     HeadlessFailed,
     ResumeHooksError,
@@ -135,7 +135,7 @@ def make_digest_material(session_id: str) -> SummaryMaterial:
 
 
 class _RecordText(NamedTuple):
-    number: int
+    line_number: int
     turn_number: int
     piece: TextPiece
 
@@ -208,16 +208,16 @@ def _split_records(
 
 def _make_part(records: Sequence[_RecordText], max_characters: int) -> SummaryPart:
 
-    def format_gap(first: int, last: int) -> str:
-        count = format_count(last - first + 1, "record")
-        return f"… {count} of turns {records[first].turn_number} to {records[last].turn_number} left out"
+    def format_gap(first_index: int, last_index: int) -> str:
+        count = format_count(last_index - first_index + 1, "record")
+        return f"… {count} of turns {records[first_index].turn_number} to {records[last_index].turn_number} left out"
 
     text = fit_pieces(
         MATERIAL_HEADING, [record.piece for record in records], max_characters, format_gap
     )
     lines = set(text.split("\n"))
     return SummaryPart(
-        text, frozenset(record.number for record in records if record.piece.head in lines)
+        text, frozenset(record.line_number for record in records if record.piece.head in lines)
     )
 
 
@@ -401,14 +401,14 @@ def ask_for_summary(
         raise HeadlessFailed("the session has nothing to summarize")
     answers: list[Summary] = []
     for answer in model.ask_all(
-        _prepare_calls(material, digest, focus, answers), material.call_count, Summary
+        _prepare_prompts(material, digest, focus, answers), material.call_count, Summary
     ):
         answers.append(answer)  # noqa: PERF402 - the last call is made from the answers before it
     return answers[-1]
 
 
 def format_digest_for_prompt(digest: Digest) -> str:
-    """Return the text of a digest for a model. It is as long as an opening of the default size."""
+    """Return the text of a digest for a model. It is at most as long as an opening of the default size."""
     return format_opening(digest, convert_tokens_to_characters(DEFAULT_TOKENS)).text
 
 
@@ -422,7 +422,7 @@ def make_conversation_prompt(digest: str, focus: str) -> str:
     )
 
 
-def _prepare_calls(
+def _prepare_prompts(
     material: SummaryMaterial, digest: str, focus: str, answers: list[Summary]
 ) -> Iterator[tuple[str, str]]:
     parts = material.parts
@@ -508,7 +508,7 @@ def plan_rollover(
 
 
 def _make_contents(digest: Digest, where: Where, text: str = "") -> ChildContents:
-    return ChildContents(digest, text, opening_tokens=tokens_for_size("", where))
+    return ChildContents(digest, text, opening_tokens=resolve_size_to_tokens("", where))
 
 
 def find_unfinished_rollover(parent: Session, where: Where) -> Receipt | None:

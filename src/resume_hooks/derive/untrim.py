@@ -30,7 +30,7 @@ from resume_hooks.derive.originals import (
     RestoreRecordEdit,
     find_origins,
     is_marked_as_trimmed,
-    list_call_result_pairs,
+    list_calls_and_results,
 )
 from resume_hooks.derive.trim.plan import PLACEHOLDER_LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
@@ -308,10 +308,10 @@ MAX_LISTED_RECORDS = 10  # Maximum number of records that a message lists indivi
 class MissingOriginal(NamedTuple):
     """A trimmed record that cannot be restored, with the reason.
 
-    ``record`` is the line number of the record in the session.
+    ``line_number`` is the line number of the record in the session.
     """
 
-    record: int
+    line_number: int
     reason: str
 
 
@@ -528,7 +528,7 @@ def _find_restorations(
         except SessionNotFound as error:
             missing.append(MissingOriginal(node.line_number, str(error)))
             continue
-        if restored_record is None or not list_call_result_pairs(record) <= list_call_result_pairs(
+        if restored_record is None or not list_calls_and_results(record) <= list_calls_and_results(
             restored_record
         ):
             missing.append(
@@ -675,7 +675,7 @@ def describe_missing_originals(missing: Sequence[MissingOriginal], requested_cou
     """Return a phrase that tells how many records cannot be restored, and why the first one cannot."""
     first = missing[0]
     return (
-        f"{len(missing):,} of {requested_count:,} records can't be restored; record {first.record}: "
+        f"{len(missing):,} of {requested_count:,} records can't be restored; record {first.line_number}: "
         f"{first.reason}"
     )
 
@@ -684,7 +684,7 @@ def format_missing_originals(missing: Sequence[MissingOriginal]) -> list[str]:
     """Return a warning for each record that stays trimmed. Only the first few are listed individually."""
     sentences = []
     for row in missing[:MAX_LISTED_RECORDS]:
-        sentences.append(f"Record {row.record} stays trimmed: {row.reason}.")
+        sentences.append(f"Record {row.line_number} stays trimmed: {row.reason}.")
     if len(missing) <= MAX_LISTED_RECORDS:
         return sentences
     return [*sentences, f"{len(missing) - MAX_LISTED_RECORDS:,} more records stay trimmed."]

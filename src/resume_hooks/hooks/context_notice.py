@@ -152,13 +152,13 @@ def _describe_savings(path: str | None) -> str:
     # Imported late because it is needed only once in a session.
     from resume_hooks.derive.compare import count_freed_tokens
     from resume_hooks.derive.trim import in_client
-    from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
+    from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVED_TOKENS
 
     if path is None:
         return ""
     in_copy, in_place = count_freed_tokens(path, Where())
-    if in_copy < MIN_WORTHWHILE_SAVINGS:
-        if in_place >= MIN_WORTHWHILE_SAVINGS:
+    if in_copy < MIN_WORTHWHILE_SAVED_TOKENS:
+        if in_place >= MIN_WORTHWHILE_SAVED_TOKENS:
             return f" · /trim here frees about {round(in_place, -3):,}"
         return ""
     if in_client.savings_differ(in_copy, in_place):

@@ -27,7 +27,7 @@ from resume_hooks.derive.compare import (
 from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE
 from resume_hooks.derive.outcome import Report, make_text_report
 from resume_hooks.derive.size_table import HandoffSize
-from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
+from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVED_TOKENS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import (
     MIN_PERCENT_TO_SHRINK,
@@ -154,7 +154,7 @@ def describe_comparison(comparison: Comparison, name_verb: Callable[[str], str])
         ]
     else:
         result_texts = []
-    if after_trim and context.tokens - after_trim >= MIN_WORTHWHILE_SAVINGS:
+    if after_trim and context.tokens - after_trim >= MIN_WORTHWHILE_SAVED_TOKENS:
         result_texts.append(
             f"{name_verb(TRIM)} "
             f"{'' if result_texts else 'leaves '}{format_rounded_tokens(after_trim)}{'' if result_texts else ' tokens'}"
@@ -201,7 +201,7 @@ def _advise_to_continue(
         return "going on is fine"
     cheaper_ways = []
     for way in comparison.estimates:
-        is_worthwhile = comparison.context.tokens - way.tokens_after >= MIN_WORTHWHILE_SAVINGS
+        is_worthwhile = comparison.context.tokens - way.tokens_after >= MIN_WORTHWHILE_SAVED_TOKENS
         if (
             way.name in {HANDOFF, TRIM}
             and is_worthwhile

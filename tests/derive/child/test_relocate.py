@@ -80,7 +80,7 @@ def test_only_the_folder_in_a_line_changes(name: str) -> None:
 def test_the_first_line_names_the_new_folder(body: bytes) -> None:
     """The first line names the new folder, even if the line had no folder before."""
     assert (
-        json.loads(plan_relocation("/old/proj", "/new").relocate_line(body, first=True))["cwd"]
+        json.loads(plan_relocation("/old/proj", "/new").relocate_line(body, is_first=True))["cwd"]
         == "/new"
     )
 

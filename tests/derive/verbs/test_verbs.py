@@ -12,7 +12,7 @@ from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Outcome
 from resume_hooks.derive.trim.options import make_options
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION, fork
+from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_SPEC, fork
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 from resume_hooks.derive.verbs.rollover import rollover_quick
 from resume_hooks.derive.verbs.trim import trim, write_trim
@@ -29,7 +29,7 @@ VERB_CALLS: dict[str, Verb] = {
     "handoff": lambda session, caller: handoff(session, HandoffSpec("fix it"), caller),
     "handoff of all": lambda session, caller: handoff(session, HandoffSpec(size="all"), caller),
     "rollover": rollover_quick,
-    "fork": lambda session, caller: fork(session, WHOLE_CONVERSATION, caller),
+    "fork": lambda session, caller: fork(session, WHOLE_CONVERSATION_SPEC, caller),
     "trim": lambda session, caller: trim(session, make_options(), caller),
 }
 """The tested calls of verbs, by name."""

@@ -201,7 +201,7 @@ class SavingsSchema(StrictModel):
     characters_per_token: float = trim_field(lambda trim: trim.savings.characters_per_token)
     rules: list[SavingsRow] = trim_field(lambda trim: trim.savings.savings_by_rule)
     tools: list[SavingsRow] = trim_field(lambda trim: trim.savings.savings_by_tool)
-    largest: list[LargestPiece] = trim_field(lambda trim: trim.savings.largest)
+    largest: list[LargestPiece] = trim_field(lambda trim: trim.savings.largest_pieces)
 
 
 class SmartChoice(StrictModel):
@@ -257,7 +257,9 @@ missing_field = FieldDeclarer[untrim.MissingOriginal]()
 class MissingOriginal(StrictModel):
     """A trimmed record that can't be restored, and the reason."""
 
-    record: int = missing_field(lambda missing: missing.record, "0-based line in the parent's file")
+    record: int = missing_field(
+        lambda missing: missing.line_number, "0-based line in the parent's file"
+    )
     why: str = missing_field(lambda missing: missing.reason)
 
 

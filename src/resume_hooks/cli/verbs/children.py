@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from resume_hooks.cli.options import PART_OPTIONS, TARGET_AGENT_OPTION, ChildOptions, flag, option
-from resume_hooks.derive.trim.options import MIN_SAVINGS
+from resume_hooks.derive.trim.options import MIN_SAVED_TOKENS
 from resume_hooks.shared_values import MODEL_TIMEOUT_SECONDS
 
 
@@ -143,7 +143,7 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
     skip: str | None = option(help="Do not apply these rules.")
     min_savings: int = option(
         type=click.IntRange(0),
-        default=MIN_SAVINGS,
+        default=MIN_SAVED_TOKENS,
         show_default=True,
         help="Write nothing if the trim saves fewer tokens than this.",
     )

@@ -115,16 +115,16 @@ class Draft(NamedTuple):
         """Whether the child continues its parent with the same agent, and the parent is not a sub-agent."""
         return self.agent == self.parent_agent and not self.subagent
 
-    def command(self, words: str) -> str:
-        """Return the shell command that runs resume-hooks with the arguments ``words``.
+    def make_command(self, arguments: str) -> str:
+        """Return the shell command that runs resume-hooks with the given ``arguments``.
 
         In Claude Code, the command starts with ``resume-hooks``, a shell function that
         hooks/session-start defines. In other agents, it starts with a path that is still valid
         after an update of the plugin.
         """
         if self.agent == CLAUDE_NAME:
-            return f"resume-hooks {words}"
-        return lasting_shell_command(words)
+            return f"resume-hooks {arguments}"
+        return lasting_shell_command(arguments)
 
     @property
     def folder(self) -> str:
@@ -139,7 +139,7 @@ class Draft(NamedTuple):
         return None
 
     @property
-    def stem(self) -> str:
+    def title_stem(self) -> str:
         """The title without its number, which is chosen only when the child is written."""
         return child_title(self.root_title, self.kind)
 

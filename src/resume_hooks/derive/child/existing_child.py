@@ -114,8 +114,8 @@ def find_existing_child(
 def find_existing_trim(parent: Session, child_id: str, where: Where) -> Receipt | None:
     """Return the receipt of the trim of ``parent`` with the id ``child_id``.
 
-    Return None if no such child exists, or if the child or ``parent`` has been continued since
-    then. The receipt's sizes are read from the child's first line, which the user may have edited.
+    Return None if no such child exists, or if the child or ``parent`` has been continued after the
+    trim. The receipt's sizes are read from the child's first line, which the user may have edited.
     """
     child = _find_unused_child(parent, child_id, "", where)
     if child is None:
@@ -191,14 +191,14 @@ def _make_receipt(
     )
 
 
-def has_later_records(parent: HeadTail, instant: str) -> bool:
+def has_later_records(ends: HeadTail, instant: str) -> bool:
     """Check whether a session has a message or a tool result with a time after ``instant``.
 
     If all of its last records are later than ``instant``, the whole transcript is read.
     """
     tail_covers_instant = any(
         "" < clock.normalize_timestamp(record.get("timestamp")) <= instant
-        for record in parent.last_records
+        for record in ends.last_records
     )
 
     def is_later(record: Record) -> bool:
@@ -206,5 +206,5 @@ def has_later_records(parent: HeadTail, instant: str) -> bool:
         return is_continuation and clock.normalize_timestamp(record.get("timestamp")) > instant
 
     if tail_covers_instant:
-        return any(map(is_later, parent.last_records))
-    return parent.has_record(is_later)
+        return any(map(is_later, ends.last_records))
+    return ends.has_record(is_later)

@@ -65,16 +65,16 @@ class Relocation(NamedTuple):
                 )
         return path
 
-    def relocate_line(self, body: bytes, *, first: bool = False) -> bytes:
+    def relocate_line(self, body: bytes, *, is_first: bool = False) -> bytes:
         """Return a record's line with its working directory moved to the new home folder.
 
-        If ``first`` is true, the working directory becomes the new home folder itself. Otherwise, a
+        If ``is_first`` is true, the working directory becomes the new home folder itself. Otherwise, a
         working directory outside the old home folder is unchanged.
         """
         record = parse_record(body) or {}
         old_folder = get_string(record, "cwd")
         new_folder = self.relocate_path(old_folder)
-        if first and new_folder == old_folder:
+        if is_first and new_folder == old_folder:
             new_folder = self.new_home
         if new_folder == old_folder:
             return body
@@ -197,7 +197,7 @@ def select_snapshots(
     ]
 
 
-def copy_shortened_result_lines(
+def copy_lines_about_shortened_results(
     transcript: Transcript, write_observer: CopyPreparationObserver, session_id: str
 ) -> list[bytes]:
     """Return the records that list the tool results that the client shortens in requests.

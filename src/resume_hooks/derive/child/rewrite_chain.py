@@ -130,9 +130,10 @@ def collect_edits(
 
 
 def _list_edits_for_record_kind(node: Node) -> list[Edit]:
-    """Return the edits that remove, from records of this kind, what must not be in a child.
+    """Return the edits that remove what records of a child must not contain.
 
-    The edits remove notices and fields.
+    They remove whole notices, or single fields. Which edits are needed depends on the record's
+    kind.
     """
     edits: list[Edit] = []
     if node.is_boundary and node.kept_segment is not None:
@@ -153,10 +154,10 @@ def _copy_record(record: Record) -> Record:
 
 
 class _CallRemover:
-    """An edit that removes calls without results and results without calls, given the ids of the calls."""
+    """An edit that removes calls without results and results without calls. It is given their ids."""
 
-    def __init__(self, calls: frozenset[str]) -> None:
-        self._calls = calls
+    def __init__(self, call_ids: frozenset[str]) -> None:
+        self._call_ids = call_ids
 
     def __call__(self, record: Record) -> Record | None:
         content = get_message(record).get("content")
@@ -175,7 +176,7 @@ class _CallRemover:
         return (
             isinstance(block, dict)
             and block.get("type") in (CALL, RESULT)
-            and call_id(block) in self._calls
+            and call_id(block) in self._call_ids
         )
 
 
@@ -428,7 +429,8 @@ class ChainRewrite(ChildBody):
                     ):
                         yield chain_writer.make_lineage_line(node) + b"\n"
                     yield (
-                        chain_writer.make_record_line(node, body, last=next_record is None) + b"\n"
+                        chain_writer.make_record_line(node, body, is_last=next_record is None)
+                        + b"\n"
                     )
                     kept_record = next_record
         except OSError as error:
@@ -635,13 +637,13 @@ class _ChainWriter:
             attributes, self._last_uuid, closing_texts.text, closing_texts.card
         )
 
-    def make_record_line(self, node: Node, body: bytes, *, last: bool) -> bytes:
+    def make_record_line(self, node: Node, body: bytes, *, is_last: bool) -> bytes:
         """Return a record of the parent as a line of the child.
 
-        ``last`` is true for the last record of the chain, which gets a later time than all others.
+        ``is_last`` is true for the last record of the chain, which gets a later time than all others.
         """
         time_ms = max(
-            self._last_time_ms + (last and self._last_uuid is not None), _get_time_ms(node)
+            self._last_time_ms + (is_last and self._last_uuid is not None), _get_time_ms(node)
         )
         body = self._link_record(node, body, time_ms)
         if self._child.clears_token_counts and node.context_tokens:

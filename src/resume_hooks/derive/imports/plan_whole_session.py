@@ -62,13 +62,13 @@ class _RelocatedLines(ChildBody):
     ``new_ids`` maps each session id in the bundle to the id of the imported session.
     """
 
-    source: str
+    source_path: str
     path: str
     relocation: Relocation
     new_ids: Mapping[str, str]
 
     def lines(self) -> Iterator[bytes]:
-        with open(self.source, "rb") as stream:
+        with open(self.source_path, "rb") as stream:
             for line in read_lines(stream):
                 yield self._relocate_line(line)
 

@@ -44,7 +44,7 @@ from resume_hooks.transcripts.records import (
 )
 from resume_hooks.transcripts.tokens import image_size
 
-IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+IMAGE_MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE_CHARACTERS = 5 * 1024 * 1024
 """The maximum number of base64 characters of an image. ``MAX_IMAGE_SIDE_PIXELS`` limits its sides.
 
@@ -186,7 +186,7 @@ def _filter_image(block: Record) -> Record:
     media_type, data = get_string(source, "media_type"), get_string(source, "data")
     if (
         source.get("type") == "base64"
-        and media_type in IMAGE_TYPES
+        and media_type in IMAGE_MEDIA_TYPES
         and len(data) <= MAX_IMAGE_CHARACTERS
     ):
         content = _decode_base64(data)
@@ -318,7 +318,7 @@ MESSAGE_FLAG_NAMES = (
 """The flags of a message that affect whether a client shows it and whether it sends it."""
 
 # The model reads a message with one of these flags, but no screen shows it.
-HIDING_FLAGS = frozenset({"isMeta", "isVisibleInTranscriptOnly"})
+HIDING_FLAG_NAMES = frozenset({"isMeta", "isVisibleInTranscriptOnly"})
 # The origin of a message that a client wrote in the user's role.
 NOTIFICATION_ORIGIN = {"kind": "task-notification"}
 
@@ -356,7 +356,7 @@ def is_conversation(record: Record) -> bool:
 
 def is_hidden(record: Record) -> bool:
     """Check whether a record has a flag that hides it from the screen, although the model reads it."""
-    return any(record.get(flag) is True for flag in HIDING_FLAGS)
+    return any(record.get(flag) is True for flag in HIDING_FLAG_NAMES)
 
 
 class ConversationFilter:

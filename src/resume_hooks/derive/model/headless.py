@@ -1,7 +1,7 @@
-"""Choose a client's model, and ask Claude Code's model with ``claude -p`` and the user's own account.
+"""Ask Claude Code's model with ``claude -p``, or choose the model of another client.
 
-For each client, a function returns its model, given ``where`` and the model's name. The table of
-agents names these functions.
+``claude -p`` uses the user's own account. For each client, a function returns its model, given
+``where`` and the model's name. The table of agents names these functions.
 
 Invariant: text from a session reaches the client only through stdin, marked as data. The text
 cannot start a tool, run a slash command or add a file to the request. If the answer does not fit

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from resume_hooks.derive.trim.options import MIN_SAVINGS, MIN_WORTHWHILE_SAVINGS, Options
+from resume_hooks.derive.trim.options import MIN_SAVED_TOKENS, MIN_WORTHWHILE_SAVED_TOKENS, Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimDecision, make_decision
 from resume_hooks.derive.trim.rules import OfferedPiece
 from resume_hooks.derive.trim.selection import choose_pieces, make_choice, make_edits
@@ -194,8 +194,8 @@ def is_worthwhile_in_client(decision: TrimDecision, options: Options) -> bool:
     A trim in place must save more than a trimmed copy, because it removes the whole conversation
     from the API's cache. The user can explicitly request a smaller trim.
     """
-    if options.min_savings == MIN_SAVINGS:
-        min_savings = MIN_WORTHWHILE_SAVINGS
+    if options.min_savings == MIN_SAVED_TOKENS:
+        min_savings = MIN_WORTHWHILE_SAVED_TOKENS
     else:
         min_savings = options.min_savings
     return decision.savings.tokens >= min_savings
@@ -209,7 +209,7 @@ def savings_differ(copy_tokens: int, in_place_tokens: int) -> bool:
 
 
 def _make_decision(
-    session_scan: SessionScan, options: Options, where: Where, numbers: set[int]
+    session_scan: SessionScan, options: Options, where: Where, line_numbers: set[int]
 ) -> TrimDecision:
     """Choose the pieces to remove from the records with these line numbers, and count the savings.
 
@@ -223,14 +223,14 @@ def _make_decision(
     choices = []
     for choice_by_rule in chosen:
         if (
-            choice_by_rule.piece.line_number in numbers
+            choice_by_rule.piece.line_number in line_numbers
             and choice_by_rule.piece.kind not in KEPT_PIECE_KINDS
         ):
             choices.append(choice_by_rule)
     chosen_keys = {(choice.piece.line_number, choice.piece.address) for choice in choices}
     for piece in trimmable.pieces:
         cannot_be_rebuilt = (
-            piece.kind in {THINKING_PIECE, MEDIA_PIECE} and piece.line_number in numbers
+            piece.kind in {THINKING_PIECE, MEDIA_PIECE} and piece.line_number in line_numbers
         )
         if cannot_be_rebuilt and (piece.line_number, piece.address) not in chosen_keys:
             rule = "thinking" if piece.kind == THINKING_PIECE else "media"

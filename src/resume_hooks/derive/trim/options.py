@@ -20,10 +20,10 @@ MAX_PROTECTED_RESULTS = (
 DEFAULT_THRESHOLD = 500
 # Default number of turns at the end that are kept, because the current work needs them.
 DEFAULT_KEEP_RECENT = 2
-MIN_SAVINGS = 300  # Minimum number of tokens that a trim must save to be worth a new session.
+MIN_SAVED_TOKENS = 300  # Minimum number of tokens that a trim must save to be worth a new session.
 # A trim is suggested or done in place only if it saves at least this number of tokens, because it
 # invalidates the API's cache.
-MIN_WORTHWHILE_SAVINGS = 1_000
+MIN_WORTHWHILE_SAVED_TOKENS = 1_000
 MAX_OPTION_VALUE = 1_000_000_000  # Larger numbers must be a mistake.
 
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
@@ -93,7 +93,7 @@ class Options:
     target_tokens: int = 0
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
-    min_savings: int = MIN_SAVINGS
+    min_savings: int = MIN_SAVED_TOKENS
     max_screen_record_bytes: int = 0
 
     def threshold_of_tool(self, tool: str) -> int:
@@ -146,7 +146,7 @@ class TypedOptions(NamedTuple):
     target_tokens: int | None = None
     only: str | None = None
     skip: str | None = None
-    min_savings: int = MIN_SAVINGS
+    min_savings: int = MIN_SAVED_TOKENS
 
 
 NO_TYPED_OPTIONS = TypedOptions()

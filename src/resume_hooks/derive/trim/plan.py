@@ -409,14 +409,14 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
 
 # A slim copy trims contents with more characters than this number. It also removes the screen's
 # copy of a result from records with more bytes than this number.
-MIN_LARGE_CHARACTERS = 10_000
+MIN_LARGE_CONTENT_CHARACTERS = 10_000
 
 SLIM_OPTIONS = Options(
-    threshold=MIN_LARGE_CHARACTERS,
+    threshold=MIN_LARGE_CONTENT_CHARACTERS,
     keep_recent=0,
     only=("attachments", "media", "results", "inputs", "pasted"),
     min_savings=0,
-    max_screen_record_bytes=MIN_LARGE_CHARACTERS,
+    max_screen_record_bytes=MIN_LARGE_CONTENT_CHARACTERS,
 )
 """The options of a slim copy. Large contents are trimmed even in recent turns.
 
@@ -451,7 +451,7 @@ def preview_trim(plan: TrimPlan) -> str:
         lines += ["", *_format_table("by rule", savings.savings_by_rule, RULE_DESCRIPTIONS)]
         lines += ["", *_format_table("by tool", savings.savings_by_tool, {})]
         lines += ["", "largest"]
-        for piece in savings.largest[:MAX_LISTED_PIECES]:
+        for piece in savings.largest_pieces[:MAX_LISTED_PIECES]:
             piece_name = format_cell(f"{piece.tool or piece.rule} {piece.target}")
             lines.append(f"  {piece.tokens:>8,}  {piece_name}  {piece.original_reference}")
     return "\n".join([*lines, *(f"\n{sentence}" for sentence in list_remarks(plan))])
@@ -460,7 +460,7 @@ def preview_trim(plan: TrimPlan) -> str:
 def format_card(plan: TrimPlan) -> str:
     """Return the short preview of a trim for a card: the totals, the largest piece and the remarks."""
     largest = []
-    for piece in plan.savings.largest[:1]:
+    for piece in plan.savings.largest_pieces[:1]:
         largest.append(
             "largest: "
             f"{collapse_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), MAX_NAME_COLUMNS)}, "

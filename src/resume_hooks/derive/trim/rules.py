@@ -48,7 +48,7 @@ class TrimMaterial:
     ``needed_input_call_ids`` those of calls whose inputs must stay.
 
     ``trimmed_answer_count`` is the number of answers that an earlier trim replaced.
-    ``thinking_only_records`` contains the line numbers of answers that consist only of thinking.
+    ``thinking_only_line_numbers`` contains the line numbers of answers that consist only of thinking.
     """
 
     pieces: tuple[Piece, ...]
@@ -60,7 +60,7 @@ class TrimMaterial:
     failed_call_ids: frozenset[str]
     needed_input_call_ids: frozenset[str] = frozenset()
     trimmed_answer_count: int = 0
-    thinking_only_records: frozenset[int] = frozenset()
+    thinking_only_line_numbers: frozenset[int] = frozenset()
     prompt_indexes: tuple[int, ...] = ()
 
     def find_turn_number(self, chain_index: int) -> int:
@@ -142,7 +142,7 @@ def collect_material(
         needed_input_call_ids=find_writes_of_changed_files(
             calls, answered_call_ids - pieces.failed_calls, times, folders
         ),
-        thinking_only_records=_find_thinking_only_answers(pieces, chain_indexes),
+        thinking_only_line_numbers=_find_thinking_only_answers(pieces, chain_indexes),
         trimmed_answer_count=sum(number in chain_indexes for number in pieces.placeholder_answers),
         prompt_indexes=tuple(prompts),
     )
@@ -360,7 +360,7 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Offere
     """
     for piece in _select_pieces_of_kind(THINKING_PIECE, material):
         if (
-            piece.line_number not in material.thinking_only_records
+            piece.line_number not in material.thinking_only_line_numbers
             and material.chain_indexes[piece.line_number] < material.last_turn_start
         ):
             yield OfferedPiece(piece)

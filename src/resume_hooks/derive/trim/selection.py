@@ -69,7 +69,7 @@ class Choice(NamedTuple):
     placeholder: str
     kept_characters: int
 
-    def tokens_saved(self, scale: TokenScale) -> float:
+    def count_saved_tokens(self, scale: TokenScale) -> float:
         """Return the number of tokens that trimming this piece saves.
 
         The result is negative if the placeholder needs more tokens than the piece.
@@ -83,8 +83,8 @@ class Choice(NamedTuple):
 class RecordOrigins:
     """Finds the original of each record of a session.
 
-    A record that was not trimmed is its own original. The original of a trimmed record is the
-    record that the fields of the trim name.
+    A record that was not trimmed is its own original. In a trimmed record, fields that the trim
+    added name the original.
     """
 
     _session_id: str
@@ -128,7 +128,7 @@ def choose_pieces(
         choices = _select_sufficient_choices(choices, excess_tokens, scale)
         if (
             options.threshold is None
-            and sum(choice.tokens_saved(scale) for choice in choices) < excess_tokens
+            and sum(choice.count_saved_tokens(scale) for choice in choices) < excess_tokens
         ):
             all_pieces_options = replace(options, threshold=MIN_PLACEHOLDER_CHARACTERS)
             choices = _select_sufficient_choices(
@@ -150,7 +150,7 @@ def _choose_by_rules(
                 continue
             choice = make_choice(material, offered_piece, name, origins)
             # If clients no longer send certain thinking, trimming it saves 0 tokens.
-            if choice is not None and choice.tokens_saved(scale) >= 0:
+            if choice is not None and choice.count_saved_tokens(scale) >= 0:
                 chosen_keys.add(key)
                 yield choice
 
@@ -167,7 +167,7 @@ def _select_sufficient_choices(
         if excess_tokens <= 0:
             break
         limited_choices.append(choice)
-        excess_tokens -= choice.tokens_saved(scale)
+        excess_tokens -= choice.count_saved_tokens(scale)
     return limited_choices
 
 
@@ -367,7 +367,7 @@ class Savings(NamedTuple):
     characters_per_token: float
     savings_by_rule: tuple[SavingsRow, ...]
     savings_by_tool: tuple[SavingsRow, ...]
-    largest: tuple[LargestPiece, ...]
+    largest_pieces: tuple[LargestPiece, ...]
 
 
 def count_savings(
@@ -381,7 +381,7 @@ def count_savings(
         :MAX_LARGEST_LISTED_PIECES
     ]
     return Savings(
-        tokens=min(max_tokens, round(sum(choice.tokens_saved(scale) for choice in choices))),
+        tokens=min(max_tokens, round(sum(choice.count_saved_tokens(scale) for choice in choices))),
         characters=sum(
             max(0, choice.piece.character_count - len(choice.placeholder) - choice.kept_characters)
             for choice in choices
@@ -391,7 +391,7 @@ def count_savings(
         savings_by_tool=_group_savings(
             [choice for choice in choices if choice.tool], scale, lambda choice: choice.tool
         ),
-        largest=tuple(
+        largest_pieces=tuple(
             LargestPiece(
                 origins.find_origin_of_record(choice.piece.line_number).reference,
                 choice.rule,
@@ -413,6 +413,6 @@ def _group_savings(
     rows = []
     for name, chosen in groups.items():
         before = sum(scale.tokens_of_piece(choice.piece) for choice in chosen)
-        saved = sum(choice.tokens_saved(scale) for choice in chosen)
+        saved = sum(choice.count_saved_tokens(scale) for choice in chosen)
         rows.append(SavingsRow(name, len(chosen), round(before), round(before - saved)))
     return tuple(sorted(rows, key=lambda row: row.tokens_after - row.tokens_before))

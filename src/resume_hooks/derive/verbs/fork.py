@@ -40,7 +40,7 @@ class ForkSpec(NamedTuple):
     target_agent: str = ""
 
 
-WHOLE_CONVERSATION = ForkSpec()
+WHOLE_CONVERSATION_SPEC = ForkSpec()
 
 
 def fork(
@@ -59,7 +59,7 @@ def fork(
 def plan_fork(
     session: SessionFile,
     where: Where,
-    spec: ForkSpec = WHOLE_CONVERSATION,
+    spec: ForkSpec = WHOLE_CONVERSATION_SPEC,
     *,
     output_dir: str | None = None,
 ) -> ForkPlan:

@@ -20,10 +20,10 @@ from resume_hooks.derive.fresh_child import (
     format_digest_reference,
     make_file_writer,
 )
-from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, tokens_for_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, resolve_size_to_tokens
 from resume_hooks.derive.outcome import AnyOpenedSession, NothingWritten, OpenedSession
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION, fork
+from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_SPEC, fork
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
@@ -48,7 +48,7 @@ EDITOR_NOTE = """\
 """
 
 DigestEditor = Callable[[str], AbstractContextManager[str]]
-WriteFiles = Callable[[Receipt | None], AccompanyingFiles]
+FileWriter = Callable[[Receipt | None], AccompanyingFiles]
 
 
 class HandoffSpec(NamedTuple):
@@ -83,7 +83,7 @@ def handoff(
         if caller.reuses_child:
             stack.enter_context(lock_parent(parent, caller.where))
         if spec.size == WHOLE_SESSION_SIZE:
-            return fork(parent, WHOLE_CONVERSATION, caller)
+            return fork(parent, WHOLE_CONVERSATION_SPEC, caller)
         with caller.time_limit():
             if caller.reuses_child:
                 existing = find_existing_handoff(parent, spec, caller.where)
@@ -109,7 +109,7 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
         step = next_step_for_task(spec.next_step)
     else:
         step = spec.next_step
-    tokens = tokens_for_size(spec.size, where)
+    tokens = resolve_size_to_tokens(spec.size, where)
     return find_existing_child(parent, "handoff", where, step, opening_tokens=tokens)
 
 
@@ -118,7 +118,7 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
     digest = build_digest(parent, caller.where)
     if spec.is_new_task:
         digest = select_knowledge(digest)
-    tokens = tokens_for_size(spec.size, caller.where)
+    tokens = resolve_size_to_tokens(spec.size, caller.where)
     contents = ChildContents(digest, is_new_task=spec.is_new_task, opening_tokens=tokens)
     return agents.plan_fresh(
         parent,
@@ -210,14 +210,14 @@ def _plan_again_and_write(
     return _write_handoff(plan, write_files, spec, caller)
 
 
-def _make_file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> WriteFiles:
+def _make_file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> FileWriter:
     if spec.writes_files:
         return make_file_writer(plan, caller.where, spec.part_options)
     return lambda _: AccompanyingFiles()
 
 
 def _write_handoff(
-    plan: FreshPlan, write_files: WriteFiles, spec: HandoffSpec, caller: Caller
+    plan: FreshPlan, write_files: FileWriter, spec: HandoffSpec, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     receipt = write_if_worthwhile(plan, caller.where, dry_run=caller.dry_run)
     if not receipt.written:

@@ -50,9 +50,9 @@ def write_trim(
 ) -> TrimOutcome:
     """Write a trimmed child with ``write_plan``, if the plan is worthwhile and ``confirm`` returns true.
 
-    If ``confirm`` is None, no confirmation is needed. This function is called however the user
-    confirms the trim: by an option of a command, by an answer in a terminal, or by a yes to the
-    question that followed a prompt.
+    If ``confirm`` is None, no confirmation is needed. The user can confirm the trim by an option of
+    a command, by an answer in a terminal, or by a yes to the question that followed a prompt. In
+    each of these cases, this function writes the child.
     """
     is_to_be_written = plan.is_worthwhile and not caller.dry_run
     if not is_to_be_written or (confirm is not None and not confirm(plan)):

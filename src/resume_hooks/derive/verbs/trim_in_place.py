@@ -178,10 +178,10 @@ def _check_trimmed_file(
     ]
 
 
-def _are_unedited_lines_equal(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
+def _are_unedited_lines_equal(old_path: str, new_path: str, edits: Mapping[int, Edit]) -> bool:
     with (
-        open(old, "rb", buffering=BUFFER_BYTES) as before,
-        open(new, "rb", buffering=BUFFER_BYTES) as after,
+        open(old_path, "rb", buffering=BUFFER_BYTES) as before,
+        open(new_path, "rb", buffering=BUFFER_BYTES) as after,
     ):
         return all(
             line == other or number in edits

@@ -191,7 +191,7 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
         ),
         _encode_line(
             EVENT_LINE,
-            _build_message_event("user_message", child.own_title or child.stem),
+            _build_message_event("user_message", child.own_title or child.title_stem),
             timestamp,
         ),
         _encode_line(ITEM_LINE, prompt_item, timestamp, {OPENING_KEY: True}),
@@ -287,7 +287,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
         META_LINE,
         payload,
         child.attributes.created_at,
-        orjson.loads(head) | {TITLE_KEY: child.own_title or child.stem},
+        orjson.loads(head) | {TITLE_KEY: child.own_title or child.title_stem},
     )
 
 

@@ -213,7 +213,7 @@ class CodexWriter:
         for line in parent.environment_lines:
             environment_lines.append(line._replace(record=clean_record(line.record)))
         child = child._replace(
-            own_title=clean_record({"title": child.own_title or child.stem})["title"]
+            own_title=clean_record({"title": child.own_title or child.title_stem})["title"]
         )
         tokens = parent.context.tokens
         head = child.make_first_line(ChildSize(tokens, CHARACTERS_PER_TOKEN))

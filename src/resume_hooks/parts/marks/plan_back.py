@@ -28,7 +28,7 @@ from resume_hooks.derive.child.rewrite_chain import (
 from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import CutAtRecord
 from resume_hooks.derive.fresh_child import FreshOpening, make_opening_lines, plan_fresh_opening
-from resume_hooks.derive.opening_size import tokens_for_size
+from resume_hooks.derive.opening_size import resolve_size_to_tokens
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NoMark, UsageError
 from resume_hooks.parts.marks.fork_point import list_parent_remarks
@@ -133,7 +133,8 @@ def format_opening_for_model(child: Draft, facts: OpeningData) -> str:
         lines.append(
             f"{mark_location} in records {omitted_records.range_text} of the parent session, within "
             "reach of the session-search skill "
-            f"(`{child.command(f'outline {omitted_records.names.quoted_name}')}`, `{child.command(read_command)}`)."
+            f"(`{child.make_command(f'outline {omitted_records.names.quoted_name}')}`, "
+            f"`{child.make_command(read_command)}`)."
         )
     lines.append(
         "Files, git and running processes were not reset: they still have the changes of that work."
@@ -281,12 +282,12 @@ def plan_back(
             )
         digest, read_command = (
             build_digest(session, where, first_line=mark.record + 1),
-            f"{child.command('read')} --after 20",
+            f"{child.make_command('read')} --after 20",
         )
         digest_reference = f"{session.session_id}:{omitted_records.first_line_number}"
         fork_digest = format_opening(
             digest,
-            convert_tokens_to_characters(tokens_for_size("", where)),
+            convert_tokens_to_characters(resolve_size_to_tokens("", where)),
             record_ref=digest_reference,
             read_command=read_command,
         ).text

@@ -34,7 +34,7 @@ MARK_LIFETIME_SECONDS = 60 * 86_400
 MAX_UUID_CHARACTERS = 200
 """Maximum number of characters in the id of a record."""
 
-_NOTE_PREFIX = "mark-"
+_STATE_FILE_PREFIX = "mark-"
 
 MAX_GOAL_CHARACTERS = 4_000
 """Maximum number of characters in a goal."""
@@ -72,7 +72,7 @@ def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
 
     Return an empty list, because the user needs no note about it.
     """
-    hook_state.consume_note(f"{_NOTE_PREFIX}{session_id}.json")
+    hook_state.consume_note(f"{_STATE_FILE_PREFIX}{session_id}.json")
     return []
 
 
@@ -129,9 +129,9 @@ def check_not_subagent(session: SessionFile) -> None:
 
 def save_mark(mark: Mark) -> None:
     """Store a mark, which replaces the session's earlier mark. Raises WriteFailed if this fails."""
-    hook_state.delete_old_notes(_NOTE_PREFIX, MARK_LIFETIME_SECONDS)
+    hook_state.delete_old_notes(_STATE_FILE_PREFIX, MARK_LIFETIME_SECONDS)
     try:
-        hook_state.write_note(_format_note_name(mark.session_id), mark._asdict())
+        hook_state.write_note(_format_state_file_name(mark.session_id), mark._asdict())
     except OSError as error:
         raise WriteFailed(
             f"The mark could not be saved in {Where().state}: {error.strerror or error}",
@@ -141,7 +141,7 @@ def save_mark(mark: Mark) -> None:
 
 def find_mark(session_id: str) -> Mark | None:
     """Return the active mark of a session, or None."""
-    note = hook_state.read_note(_format_note_name(session_id))
+    note = hook_state.read_note(_format_state_file_name(session_id))
     uuid, record, goal, time = (note.get(key) for key in ("uuid", "record", "goal", "started_at"))
     if (
         note.get("session_id") != session_id
@@ -164,7 +164,7 @@ def find_mark(session_id: str) -> Mark | None:
 
 def clear_mark(session_id: str) -> bool:
     """Delete the mark of a session, and return whether the session had a mark."""
-    return hook_state.consume_note(_format_note_name(session_id))
+    return hook_state.consume_note(_format_state_file_name(session_id))
 
 
 def wait_for_mark(session_id: str) -> Mark | None:
@@ -172,7 +172,7 @@ def wait_for_mark(session_id: str) -> Mark | None:
 
     If a ``back`` is running, wait until it ends, because it may use up the mark.
     """
-    hook_state.wait_for_note(_format_note_name(session_id))
+    hook_state.wait_for_note(_format_state_file_name(session_id))
     return find_mark(session_id)
 
 
@@ -186,7 +186,7 @@ def use_up_mark(mark: Mark) -> Iterator[None]:
     if mark.left_parent_id:
         yield
         return
-    name = _format_note_name(mark.session_id)
+    name = _format_state_file_name(mark.session_id)
     if not hook_state.claim_note(name):
         raise NoMark(OTHER_BACK_MESSAGE, "Wait a moment.")
     try:
@@ -198,5 +198,5 @@ def use_up_mark(mark: Mark) -> Iterator[None]:
         hook_state.release_note(name)
 
 
-def _format_note_name(session_id: str) -> str:
-    return f"{_NOTE_PREFIX}{session_id}.json"
+def _format_state_file_name(session_id: str) -> str:
+    return f"{_STATE_FILE_PREFIX}{session_id}.json"

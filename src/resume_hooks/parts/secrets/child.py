@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.draft import make_draft
 from resume_hooks.derive.child.inherited_metadata import (
+    copy_lines_about_shortened_results,
     copy_lines_after_chain,
-    copy_shortened_result_lines,
 )
 from resume_hooks.derive.child.rewrite_chain import Edit, make_parent_scan, plan_chain_rewrite
 from resume_hooks.derive.child.write_child import SCRUB_KIND, ChildPlan, Sizes
@@ -136,7 +136,7 @@ def plan_scrubbed_child(
     )
     child_id = child.session_id
     metadata = [
-        *copy_shortened_result_lines(transcript, survey, child_id),
+        *copy_lines_about_shortened_results(transcript, survey, child_id),
         *copy_lines_after_chain(transcript, survey, measured_parent.ends, child_id),
     ]
     old_path, new_path = (

@@ -168,7 +168,7 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
                 pieces[verdict.key], f'"{verdict.description}"' if verdict.description else ""
             )
             choice = make_choice(offer.material, pick, MODEL_RULE_NAME, offer.origins)
-            if choice is None or choice.tokens_saved(offer.trimmable.scale) <= 0:
+            if choice is None or choice.count_saved_tokens(offer.trimmable.scale) <= 0:
                 continue
         rows.append((verdict, choice))
     return sorted(rows, key=lambda row: offer.material.chain_indexes[row[0].record])
@@ -179,14 +179,14 @@ class SmartPlan:
     """The plan of a smart trim.
 
     ``trim_plan`` is the plan that the code of ``trim`` writes. ``rows`` contains each verdict with
-    the choice that it leads to. ``useless_count`` is the number of verdicts that would save no
+    the choice that it leads to. ``useless_verdict_count`` is the number of verdicts that would save no
     tokens.
     """
 
     offer: Offer
     trim_plan: TrimPlan
     rows: tuple[tuple[Verdict, Choice], ...]
-    useless_count: int
+    useless_verdict_count: int
     output_dir: str | None
 
 

@@ -39,7 +39,7 @@ def format_preview(smart_plan: SmartPlan) -> str:
             rows.append((verdict, choice))
     lines = [preview_trim(smart_plan.trim_plan), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
-        tokens = round(choice.tokens_saved(smart_plan.offer.trimmable.scale))
+        tokens = round(choice.count_saved_tokens(smart_plan.offer.trimmable.scale))
         lines.append(
             f"  {tokens:>8,}  {format_cell(_describe_choice(choice))}  "
             f"{_format_choice_reference(smart_plan, choice)}"
@@ -56,7 +56,7 @@ def format_largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
     rows = []
     for verdict, choice in smart_plan.rows:
         if verdict.chosen_by == MODEL_RULE_NAME:
-            rows.append((choice.tokens_saved(scale), verdict, choice))
+            rows.append((choice.count_saved_tokens(scale), verdict, choice))
     largest_rows = sorted(rows, key=lambda row: row[0], reverse=True)[:MAX_SHOWN_CHOICES]
     return [
         f"chosen by {model}: {len(rows):,}, the largest:",
@@ -83,7 +83,7 @@ def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str
     counts = (
         (answer.unknown_number_count, "of its choices were not shown to it"),
         (answer.repeated_number_count, "were named twice"),
-        (smart_plan.useless_count, "would save nothing"),
+        (smart_plan.useless_verdict_count, "would save nothing"),
     )
     ignored_text = ", ".join(f"{count:,} {problem}" for count, problem in counts if count)
     if ignored_text:
@@ -115,7 +115,7 @@ def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
                 "original": _format_choice_reference(smart_plan, choice),
                 "tool": choice.tool,
                 "target": choice.target,
-                "tokens_saved": round(choice.tokens_saved(offer.trimmable.scale)),
+                "tokens_saved": round(choice.count_saved_tokens(offer.trimmable.scale)),
             }
         )
     return {

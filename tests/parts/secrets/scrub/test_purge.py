@@ -206,7 +206,7 @@ def test_a_scrub_changes_only_secrets(planted_home: PlantedHome) -> None:
     plan = untrim.plan_untrim(
         scan_trimmed_session(session_file(str(planted_home.children[0]))), home.where
     )
-    assert [missing.record for missing in plan.missing_originals] == [3], (
+    assert [missing.line_number for missing in plan.missing_originals] == [3], (
         "the thinking that told a secret is gone for good"
     )
 
