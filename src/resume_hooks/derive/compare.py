@@ -274,9 +274,9 @@ class Comparison(NamedTuple):
 class _Measurements(NamedTuple):
     """The measurements from which the strategies are estimated.
 
-    ``base_request`` is the size of a request without a conversation. ``tokens_after_handoff`` is the size of the
-    context after a handoff. ``summary_input_tokens`` is the number of tokens that a model reads to
-    summarize the session.
+    ``base_request`` is the size of a request without a conversation. ``tokens_after_handoff`` is the
+    size of the context after a handoff. ``summary_input_tokens`` is the number of tokens that a
+    model reads to summarize the session.
     """
 
     context: ContextSize
@@ -394,8 +394,8 @@ def recommend_strategy(path: str, where: Where) -> Advice:
 class FreedTokens(NamedTuple):
     """The number of tokens that a trim with default options would remove.
 
-    ``copy_tokens`` is the number for a trimmed copy, and ``in_place_tokens`` is that for a trim in the running
-    client.
+    ``copy_tokens`` is the number for a trimmed copy, and ``in_place_tokens`` is that for a trim in
+    the running client.
     """
 
     copy_tokens: int

@@ -70,9 +70,9 @@ class CutSelector(Protocol):
 class Cut(NamedTuple):
     """A conversation that was cut. ``nodes`` are the records to keep, in order.
 
-    ``last_message`` is the last message among them, and ``turn_number`` is the number of its turn, counted
-    as in ``outline``. ``turn_number`` is None if only the end of the file was read. ``move_direction`` is -1 if
-    the cut moved back from the requested record, 1 if it moved forward, and otherwise 0.
+    ``last_message`` is the last message among them, and ``turn_number`` is the number of its turn,
+    counted as in ``outline``. It is None if only the end of the file was read. ``move_direction`` is
+    -1 if the cut moved back from the requested record, 1 if it moved forward, and otherwise 0.
     """
 
     requested_position: str

@@ -198,9 +198,9 @@ def plan_fork(
 
 
 class _ForkLineEdit:
-    """Adds the source of each record to the parent's lines.
+    """Changes the parent's lines: each record names its source.
 
-    If the session moves, the folder in each line is changed too.
+    If the session moves, the folder in each record is changed too.
     """
 
     def __init__(self, parent_id: str, relocation: Relocation | None) -> None:

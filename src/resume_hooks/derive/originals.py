@@ -54,7 +54,7 @@ The notice names the file and the line of the original. The line numbers start a
 
 # Every notice contains at least one of these words. Searching for them first is faster.
 _NOTICE_WORDS = ("original", "truncated", "full content")
-# The name of a backup that the tool which wrote such notices makes before a trim.
+# The tool that writes these notices first copies the session to a backup with such a name.
 _BACKUP_NAME_PATTERN = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")
 
 
@@ -166,7 +166,7 @@ class OriginalFinder:
         return f"it was line {origin.line_number} of {plain_line(origin.file or origin.session_id)}{restore_hint}"
 
     def list_backups(self, session_id: str) -> list[str]:
-        """Return the paths of the backups that were made before trims in place of a session, oldest first."""
+        """Return the paths of a session's backups, oldest first. A trim in place writes such a backup."""
         folder = os.path.abspath(backup_folder(session_id, self._where))
         if not is_session_id(session_id) or os.path.islink(folder):
             return []

@@ -30,9 +30,9 @@ class HandoffSize(NamedTuple):
     """A size of a handoff, and the contents that a handoff of this size would have.
 
     ``size`` is what the user types, such as ``12k``. ``tokens_after`` is the size of the new
-    session's context. ``full_opening_tokens`` is the size that the opening would have without a limit, and
-    ``omitted_tokens`` is the number of these tokens that are left out, or None if it was not
-    measured.
+    session's context. ``full_opening_tokens`` is the size that the opening would have without a
+    limit, and ``omitted_tokens`` is the number of these tokens that are left out, or None if it was
+    not measured.
 
     ``has_calls`` is true if the opening omits no text and also contains the latest calls.
     ``has_mainly_lists`` is true if the opening contains little except the lists and the last
@@ -127,7 +127,8 @@ def _compute_call_characters(opening_tokens: int, other_characters: int) -> int:
 
     available_characters = convert_tokens_to_characters(opening_tokens)
     return min(
-        available_characters - other_characters, round(available_characters * MAX_CALLS_SPACE_FRACTION)
+        available_characters - other_characters,
+        round(available_characters * MAX_CALLS_SPACE_FRACTION),
     )
 
 

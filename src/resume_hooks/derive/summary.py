@@ -381,7 +381,7 @@ def _clean_line(text: str, max_characters: int) -> str:
 
 
 def _select_fitting_rows(rows: Sequence[str], max_characters: int) -> Iterator[str]:
-    """Yield the first rows, up to ``max_characters``. A heading is omitted if none of its rows follow."""
+    """Yield as many rows as fit into ``max_characters``. If the last of them is a heading, omit it."""
     kept_rows: list[str] = []
     for row in rows:
         max_characters -= len(row) + 1

@@ -39,8 +39,8 @@ def plan_relocation(old_home: str, new_home: str) -> Relocation:
 class Relocation(NamedTuple):
     """A change of a session's home folder from ``old_home`` to ``new_home``.
 
-    ``old_home`` may no longer exist, or may be a folder on a different computer. ``new_home`` is a path
-    without symbolic links. ``old_home_names`` contains two paths of the old home folder: as
+    ``old_home`` may no longer exist, or may be a folder on a different computer. ``new_home`` is a
+    path without symbolic links. ``old_home_names`` contains two paths of the old home folder: as
     recorded, and with symbolic links resolved.
 
     If ``moves_files`` is true, the old home folder no longer exists, so its files are assumed to be

@@ -154,7 +154,10 @@ def _copy_record(record: Record) -> Record:
 
 
 class _CallRemover:
-    """An edit that removes calls without results and results without calls. It is given their ids."""
+    """An edit that removes unpaired calls and results.
+
+    ``call_ids`` contains the ids of calls without a result, and of results without a call.
+    """
 
     def __init__(self, call_ids: frozenset[str]) -> None:
         self._call_ids = call_ids
@@ -325,7 +328,7 @@ def make_parent_scan(
 
 
 class RecordWatcher:
-    """An observer that checks every line of a child. ``name`` is the name of the check."""
+    """An observer that checks every line of a child. ``name`` says what is checked."""
 
     def __init__(self, name: str, is_valid: Callable[[Line, Record, Node | None], bool]) -> None:
         self._name = name
@@ -367,8 +370,8 @@ class ClosingTexts(NamedTuple):
 class ChainRewrite(ChildBody):
     """The lines of a child, made from the live chain of the file ``source_path``.
 
-    ``edits`` maps a line number in ``source_path`` to the edits of that record, in the order in which
-    they are applied. ``lineage`` becomes a separate record before the node at index
+    ``edits`` maps a line number in ``source_path`` to the edits of that record, in the order in
+    which they are applied. ``lineage`` becomes a separate record before the node at index
     ``lineage_index``. If it is ``""``, no record is added. ``metadata_lines`` follow the chain, and
     ``closing`` ends the chain. ``edit_line`` is applied to each line of the parent after all other
     changes.
@@ -377,8 +380,8 @@ class ChainRewrite(ChildBody):
     describe a context that is larger than the child's, and old clients would compact the child
     immediately.
 
-    ``allowed_thinking_digests`` contains digests of the thinking that the child may contain. If it is None,
-    all thinking is allowed.
+    ``allowed_thinking_digests`` contains digests of the thinking that the child may contain. If it
+    is None, all thinking is allowed.
     """
 
     source_path: str

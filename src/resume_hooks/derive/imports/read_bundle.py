@@ -161,7 +161,7 @@ class _BundleReader:
         self._seal.add_row(line)
         head = _parse_head(line)
         path, sums_of_lines, size = self._read_records()
-        files, refused, line = self._read_files_until_sums()
+        files, refused, line = self._read_files_until_checksums()
         row = _parse_object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
         sums = _validate_part(_make_validators()[1], row, "sums")
         if (sums.lines, sums.sha256) != sums_of_lines:
@@ -171,6 +171,10 @@ class _BundleReader:
         return BundledSession(head, sums, path, size, tuple(files), refused)
 
     def _read_records(self) -> tuple[str, tuple[int, str], int]:
+        """Write the records to a temporary file. Return its path, its checksums and its size.
+
+        The checksums are the number of records and their SHA-256.
+        """
         digest, count, size = hashlib.sha256(), 0, 0
         with self._open_temporary_file() as (path, stream):
             while (line := self._read_line()) != FILES_ROW:
@@ -183,7 +187,11 @@ class _BundleReader:
                     count += 1
         return path, (count, digest.hexdigest()), size
 
-    def _read_files_until_sums(self) -> tuple[list[tuple[str, str]], int, bytes]:
+    def _read_files_until_checksums(self) -> tuple[list[tuple[str, str]], int, bytes]:
+        """Return the files, the number of refused files, and the line with the checksums.
+
+        A file is a pair of its name and the path of a temporary file with its content.
+        """
         paths_by_name: dict[str, str] = {}
         refused_count = 0
         while not (line := self._read_line()).startswith(SUMS_ROW):

@@ -394,7 +394,10 @@ class ConversationFilter:
 
 
 def has_valid_content(record: Record) -> bool:
-    """Check whether the content of a conversation's record would stay the same after filtering."""
+    """Check whether a message has only content that an import may contain.
+
+    This is true if filtering would not change the content.
+    """
     match get_kind(record):
         case "user" | "assistant" as role:
             content = get_message(record).get("content")

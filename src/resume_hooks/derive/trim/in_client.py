@@ -72,9 +72,9 @@ class ClientTrim(NamedTuple):
     """The new conversation for the client.
 
     Each item of ``messages`` is the index of a message to keep, or a tuple with the indexes of
-    messages to join into one. ``texts`` maps handles of answers to their new texts. ``results`` and
-    ``inputs`` map the ids of calls to their new results and inputs. ``unpaired_call_ids`` contains the
-    ids of calls without a result, and of results without a call.
+    messages to join into one. ``new_texts`` maps handles of answers to their new texts.
+    ``new_results`` and ``new_inputs`` map the ids of calls to their new results and inputs.
+    ``unpaired_call_ids`` contains the ids of calls without a result, and of results without a call.
     """
 
     messages: tuple[int | tuple[int, ...], ...]

@@ -43,12 +43,13 @@ class TrimMaterial:
     ``protected_start`` on, no piece is trimmed. From the index ``last_turn_start`` on, no thinking
     is trimmed. ``prompt_indexes`` are the indexes of the prompts with which turns start.
 
-    ``calls`` maps the id of each call in the chain to the call. ``answered_call_ids`` contains the ids
-    of calls with a result, ``failed_call_ids`` those of calls with an error, and
+    ``calls`` maps the id of each call in the chain to the call. ``answered_call_ids`` contains the
+    ids of calls with a result, ``failed_call_ids`` those of calls with an error, and
     ``needed_input_call_ids`` those of calls whose inputs must stay.
 
     ``trimmed_answer_count`` is the number of answers that an earlier trim replaced.
-    ``thinking_only_line_numbers`` contains the line numbers of answers that consist only of thinking.
+    ``thinking_only_line_numbers`` contains the line numbers of answers that consist only of
+    thinking.
     """
 
     pieces: tuple[Piece, ...]

@@ -47,7 +47,7 @@ KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
     COMMAND_HEAD_CHARACTERS + 1,
 )
 
-MAX_LARGEST_LISTED_PIECES = 10  # Maximum number of pieces that are listed individually.
+MAX_LISTED_LARGEST_PIECES = 10  # Maximum number of pieces that are listed individually.
 TOOLS_WITH_SCREEN_COPY = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 """Tools whose ``toolUseResult`` is kept.
 
@@ -83,8 +83,8 @@ class Choice(NamedTuple):
 class RecordOrigins:
     """Finds the original of each record of a session.
 
-    A record that was not trimmed is its own original. In a trimmed record, fields that the trim
-    added name the original.
+    A record that was not trimmed is its own original. The original of a trimmed record is named in
+    the fields that the trim added.
     """
 
     _session_id: str
@@ -378,7 +378,7 @@ def count_savings(
     ``max_tokens`` is the size of the context. The savings cannot exceed this size.
     """
     largest = sorted(choices, key=lambda choice: scale.tokens_of_piece(choice.piece), reverse=True)[
-        :MAX_LARGEST_LISTED_PIECES
+        :MAX_LISTED_LARGEST_PIECES
     ]
     return Savings(
         tokens=min(max_tokens, round(sum(choice.count_saved_tokens(scale) for choice in choices))),

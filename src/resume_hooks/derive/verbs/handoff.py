@@ -58,8 +58,8 @@ class HandoffSpec(NamedTuple):
     belong to the work of the parent. ``size`` is a valid size, or ``""`` for the default size.
     ``target_agent`` is the name of another agent, or ``""`` for the parent's agent.
 
-    ``edit_digest`` is called with the digest so that the user can change it, and yields the changed text.
-    If ``writes_files`` is true, the handoff also writes the files that the settings and
+    ``edit_digest`` is called with the digest so that the user can change it, and yields the changed
+    text. If ``writes_files`` is true, the handoff also writes the files that the settings and
     ``part_options`` request.
     """
 

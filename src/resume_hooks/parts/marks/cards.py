@@ -184,11 +184,11 @@ def format_unchanged_lines(
 
 
 def format_existing_child_lines(trigger: Trigger) -> tuple[str, ...]:
-    """Return lines that say that the last ``>back`` used up the mark.
+    """Return lines for a repeated ``>back``: the mark was used up, and a new report was not used.
 
-    If the user typed a slash command with a report, a line says that this report was not used. A
-    report after ``>back`` is ignored, because such a command stays in the input box, so an
-    accidental Enter may have sent it again.
+    The second line appears only after a slash command, because the client removes a slash command
+    from the input box. A command with ``>`` stays there, so its report may be the old one, sent
+    again by an accidental Enter.
     """
     facts = [f"{NO_MARK_MESSAGE} The last {trigger.name_of_verb('back')} used it."]
     if trigger.is_slash and trigger.text:

@@ -68,8 +68,8 @@ ContentKey = tuple[int, tuple[str | int, ...]]
 class Candidate(NamedTuple):
     """A piece of content that the model must judge.
 
-    ``number`` identifies it in the text for the model. ``turn_number`` is the number of its turn in the
-    live conversation. ``notes`` say, for example, that a call failed or that a later version
+    ``number`` identifies it in the text for the model. ``turn_number`` is the number of its turn in
+    the live conversation. ``notes`` say, for example, that a call failed or that a later version
     exists. ``excerpt`` is quoted from the session. ``content_hash`` is the hash of the whole content.
     """
 
@@ -169,7 +169,7 @@ def build_content_key(piece: Piece) -> ContentKey:
 
 
 def hash_content(value: object) -> str:
-    """Return a hash of a content, which is the same in every process."""
+    """Return a hash of ``value``, the content of a piece. Every process computes the same hash."""
     return hashlib.sha256(encode_record({"content": value})).hexdigest()
 
 

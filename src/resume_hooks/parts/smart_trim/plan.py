@@ -179,8 +179,8 @@ class SmartPlan:
     """The plan of a smart trim.
 
     ``trim_plan`` is the plan that the code of ``trim`` writes. ``rows`` contains each verdict with
-    the choice that it leads to. ``useless_verdict_count`` is the number of verdicts that would save no
-    tokens.
+    the choice that it leads to. ``useless_verdict_count`` is the number of verdicts that would save
+    no tokens.
     """
 
     offer: Offer
