@@ -199,7 +199,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "moved",
             ("--other-copies",),
-            "Delete all copies but one of a SESSION in several folders.",
+            "If SESSION is in several folders, delete all copies but one.",
             "verbs.other_copies:delete_other_copies",
             True,
         )

@@ -128,7 +128,7 @@ INVALID_COMMANDS = [
     (f"read {ID} --page --before {session_id(6)}@0", ""),
     (f"read {ID} --page --before @", ""),
     (f"read {ID} --page --before ''", ""),
-    (f"read {ID} --turns 1 --session {ID}", "Both words name a session"),
+    (f"read {ID} --turns 1 --session {ID}", "The argument and --session both name a session"),
     ("rename", ""),
     (f"rename {ID}", "Give either a TITLE, --tag or --no-tag"),
     (f"rename {ID} ''", ""),

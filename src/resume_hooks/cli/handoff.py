@@ -269,7 +269,7 @@ def _find_editor_command() -> list[str]:
 
 
 def roll_over_session(options: RolloverOptions) -> Receipt:
-    """Create a child with a rollover, and return its receipt. Unless ``--quick`` was given, ask a model."""
+    """Create a rollover, and return its receipt. Unless ``--quick`` was given, ask a model."""
     if not options.quick:
         # Imported late: modules that ask a model take 100 ms to load, and ``--quick`` does not need
         # them.

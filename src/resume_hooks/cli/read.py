@@ -120,7 +120,7 @@ def _refuse_combinations(options: ReadOptions) -> None:
             "--skip and --raw only work for a single record", "Leave --before and --after out."
         )
     if given_options and options.target is not None and options.session is not None:
-        raise UsageError("Both words name a session", "Leave --session out.")
+        raise UsageError("The argument and --session both name a session", "Leave --session out.")
 
 
 def _find_session(options: ReadOptions) -> SessionFile:
@@ -255,7 +255,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
 
 
 def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
-    """Return the record with an id from a page.
+    """Return the record that is named by an id from a printed page.
 
     The session id in ``page_id`` may be shortened, and ``page_id`` may also be only a line number.
     Raise UsageError for the id of another session's record.

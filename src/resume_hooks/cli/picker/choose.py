@@ -44,7 +44,7 @@ class ListView(NamedTuple):
 def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
     """Let the user choose a session. Return the session and the list's state when it was chosen.
 
-    Raise click.Abort if the user leaves, SessionNotFound if there is nothing to choose from.
+    Raise click.Abort if the user leaves, and SessionNotFound if there is nothing to choose from.
     """
     folder = current_folder()
 

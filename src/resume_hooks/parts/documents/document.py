@@ -95,10 +95,10 @@ def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> Accomp
 def write_documents(
     fresh_plan: FreshPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
 ) -> AccompanyingFiles:
-    """Write the documents of a new session, and return their paths.
+    """Write the documents of a new session, and return their paths and the warnings.
 
-    If ``force`` is true, an existing file at ``out`` is replaced. If a document cannot be written,
-    a warning is returned.
+    If ``force`` is true, an existing file at ``out`` is replaced. A document that cannot be written
+    causes a warning, not an error.
     """
     documents = list_documents(fresh_plan, where, out)
     written_paths, warnings = [], list(documents.warnings)

@@ -33,7 +33,7 @@ def note_on_written_files(where: Where) -> str:
 def find_document_folder_and_suffix(
     session: SessionFile, where: Where
 ) -> Iterator[tuple[str, str]]:
-    """Yield the folder with the documents of a session, and the extension of these files.
+    """Yield the folder with the documents of a session, and the file extension of the documents.
 
     Yield nothing if the setting is empty or if the session's folder does not exist.
     """

@@ -17,7 +17,7 @@ PART = Part(
         Option(
             "delete",
             ("--other-copies",),
-            "Delete all copies but one of a SESSION in several folders.",
+            "If SESSION is in several folders, delete all copies but one.",
             "verbs.other_copies:delete_other_copies",
         ),
     ),

@@ -221,10 +221,10 @@ def list_sibling_folders(old_folder: str) -> list[str]:
 
 
 def _find_folder_in_repository(root: str, old_folder: str, files: tuple[str, ...]) -> str:
-    """Return the path that the old folder has in a repository.
+    """Return the path in a repository that corresponds to the old folder.
 
-    The path is the root of the repository, or a subfolder that ends like the old path. Of these
-    folders, the folder that contains the most ``files`` is returned.
+    The path is the root of the repository, or a subfolder that ends like the old path. If there are
+    several such folders, the one that contains the most ``files`` is returned.
     """
     parts = old_folder.strip(os.sep).split(os.sep)
     suffix_folders = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))

@@ -248,7 +248,7 @@ def _find_copied_ids(new_folder: str, where: Where) -> set[str]:
 def format_start_line(event: dict[str, Any]) -> str:
     """Return a line about the former folder for the start of a session, or ``""`` if there is none.
 
-    The former folder is found only in the records of earlier session starts.
+    Only the records of earlier session starts are searched for the former folder.
     """
     new, where = _read_event_folder(event), Where()
     folders = list_recorded_former_folders(new, where)
@@ -258,9 +258,10 @@ def format_start_line(event: dict[str, Any]) -> str:
 
 
 def format_start_line_after_search(event: dict[str, Any]) -> str:
-    """Return a line about the former folder for the start of a session, after a search in the background.
+    """Return a line about the former folder for the start of a session. Call this in the background.
 
-    The search also reads sessions. Return ``""`` if it does not find exactly one former folder.
+    Sessions are searched too, which takes time. Return ``""`` if this does not find exactly one
+    former folder.
     """
     new, where = _read_event_folder(event), Where()
     try:

@@ -236,7 +236,7 @@ class _FileRecordCollector:
         if len(self._tracked_paths) > MAX_TRACKED_PATHS:
             raise NoFileHistory(
                 f"The session tracks more than {MAX_TRACKED_PATHS:,} files",
-                "No client writes that: run resume-hooks fsck.",
+                "No client tracks so many files: run resume-hooks fsck.",
             )
 
 

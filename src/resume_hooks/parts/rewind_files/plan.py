@@ -116,8 +116,8 @@ class StoredContent(NamedTuple):
 class ExpectedFile(NamedTuple):
     """The last state of a file that the session knew.
 
-    The state is described by the digest of its text, by the digest of its bytes, or by ``source``,
-    a stored copy. If all of these are empty, the file did not exist.
+    The state is described by the digest of the file's text, by the digest of the file's bytes, or
+    by ``source``, a stored copy. If all of these are empty, the file did not exist.
     """
 
     text_digest: str = ""

@@ -46,7 +46,7 @@ MAX_RUNS_PER_INSTANT = 1_000
 """Maximum number of runs with the same time. Each run has its own folder."""
 
 _RUN_NAME_PATTERN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
-"""The name of a run's folder.
+"""Matches the name of a run's folder.
 
 The name is the time of the run. A number is added if the folder of another run has this time or a
 later time, which happens if the clock went back.
@@ -340,10 +340,7 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
 def _build_failure_report(
     files_plan: FilesPlan, copies_path: str, written_count: int, reason: str
 ) -> tuple[str, str]:
-    """Return the message and the remedy for a run that failed.
-
-    If no file was written, the copies are removed.
-    """
+    """Return the message and the remedy for a run that failed. If no file was written, remove the copies."""
     if not written_count:
         removal.remove_if_possible(copies_path, os.path.dirname(copies_path))
     undo = (

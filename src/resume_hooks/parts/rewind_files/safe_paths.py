@@ -50,7 +50,7 @@ class ProjectRoot(NamedTuple):
         return cls(os.path.normpath(folder), os.path.realpath(folder), protected_folders)
 
     def resolve_path(self, path: str) -> ProjectPath:
-        """Convert a tracked path to a path in the project. The result may be a refusal."""
+        """Convert a tracked path to a path in the project. The result may be a refused path."""
         if path.startswith("/"):
             roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real_path)]
         else:
