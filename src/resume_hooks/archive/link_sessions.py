@@ -55,7 +55,7 @@ The file system may not support links at all, but a single link may also fail fo
 """
 
 MAX_ARCHIVE_SECONDS = 2.0
-"""A verb archives sessions for about this number of seconds. After that, it starts no other one."""
+"""After about this number of seconds, a verb starts to archive no further session."""
 
 
 def reason_not_to_link(where: Where) -> str:

@@ -31,15 +31,17 @@ _REQUESTED_MILLION_MODEL_PATTERN = re.compile(
 )
 """Patterns for the names of models, as listed in client 2.1.332.
 
-``_NATIVE_MILLION_MODEL_PATTERN`` always have a window of a million tokens. ``_NEW_CLIENT_MILLION_MODEL_PATTERN``
-have a million tokens in new clients, and 200,000 in older clients unless the user requests a
-million. ``_REQUESTED_MILLION_MODEL_PATTERN`` have a million tokens only if the user requests it.
+The models of ``_NATIVE_MILLION_MODEL_PATTERN`` always have a window of a million tokens. Those of
+``_NEW_CLIENT_MILLION_MODEL_PATTERN`` have a million tokens in new clients, and 200,000 in older
+clients unless the user requests a million. Those of ``_REQUESTED_MILLION_MODEL_PATTERN`` have a
+million tokens only if the user requests it.
 """
 
 MIN_NEW_CLIENT_VERSION = (2, 1, 329)
-"""The oldest client that is known to give ``_NEW_CLIENT_MILLION_MODEL_PATTERN`` a million tokens by default.
+"""The oldest client that is known to give a million tokens to new models by default.
 
-Client 2.1.112 gave these models a million tokens only on request.
+The new models are those of ``_NEW_CLIENT_MILLION_MODEL_PATTERN``. Client 2.1.112 gave them a million
+tokens only on request.
 """
 
 _SMALL_WINDOW_MODEL_PATTERN = re.compile(

@@ -41,8 +41,7 @@ class ExpiringSession(NamedTuple):
     """A session from which the client will soon delete files.
 
     ``deletion_time`` is the earliest time at which it may delete one of these files, in seconds
-    since the epoch. ``last_write_time`` is the time of the latest write to any of these
-    files.
+    since the epoch. ``last_write_time`` is the time of the latest write to any of these files.
     ``includes_transcript`` is true if the transcript is one of them.
     """
 

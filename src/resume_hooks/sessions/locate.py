@@ -334,8 +334,8 @@ def _require_supported_agent(
 def _latest_session_in_folder(scope: LocatorScope, *, allow_other_agents: bool) -> SessionFile:
     """Return the latest session of the current folder.
 
-    If the client has no session there and ``allow_other_agents`` is true, return the latest session of another
-    agent.
+    If the client has no session there and ``allow_other_agents`` is true, return the latest session
+    of another agent.
     """
     try:
         return latest_session(scope.cwd, scope.where)

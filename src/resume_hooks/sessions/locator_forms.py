@@ -386,8 +386,8 @@ def resolve_path(locator: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve the path of a .jsonl file, or any path with a slash.
 
     If there is no file at the path, return None, because a title may contain a slash. If the file
-    is not a transcript, a verb in a model's shell raises UsageError, because there verbs run
-    without the user's consent.
+    is not a transcript, a verb in a model's shell raises UsageError, because verbs run without
+    the user's consent there.
     """
     path = typed_path(locator, scope)
     if path is None:

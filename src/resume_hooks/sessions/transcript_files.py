@@ -179,8 +179,8 @@ class TranscriptFile(NamedTuple):
 
     ``agent_name`` is ``agent-<id>`` for a sub-agent's transcript, else ``""``. ``session_id`` is the id
     of the session. It is ``""`` for a sub-agent's transcript that is next to the session's file,
-    because the path of such a transcript does not contain the session's id. ``size`` is
-    in bytes.
+    because the path of such a transcript does not contain the session's id. ``size`` is in
+    bytes.
     """
 
     path: str

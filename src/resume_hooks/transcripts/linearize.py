@@ -38,7 +38,7 @@ def linearize_chain(chain: Sequence[Node]) -> LinearChain:
     # A prompt follows the last answer, so the open calls can no longer get a result.
     if any(not (node.answered_call_ids or node.is_remark) for node in nodes_since_answer):
         call_matcher.drop_pending_calls()
-    return LinearChain(nodes, call_matcher.dropped_calls, tuple(call_matcher.pending_calls))
+    return LinearChain(nodes, call_matcher.dropped_call_ids, tuple(call_matcher.pending_calls))
 
 
 def find_largest_valid_count(linear_chain: LinearChain, end: int) -> int:
@@ -147,7 +147,7 @@ class _CallMatcher:
         self.pending_calls: dict[str, int] = {}
         self.answered_calls: set[str] = set()
         self._has_user_answered = False
-        self._dropped_calls: dict[int, set[str]] = {}
+        self._dropped_call_ids: dict[int, set[str]] = {}
 
     def add_node(self, node: Node) -> None:
         if node.kind == ASSISTANT:
@@ -174,9 +174,9 @@ class _CallMatcher:
         self._has_user_answered = False
 
     @property
-    def dropped_calls(self) -> Mapping[int, frozenset[str]]:
+    def dropped_call_ids(self) -> Mapping[int, frozenset[str]]:
         """The ids of the calls and results that the API would reject, by the line number of their record."""
-        return {number: frozenset(calls) for number, calls in self._dropped_calls.items()}
+        return {number: frozenset(calls) for number, calls in self._dropped_call_ids.items()}
 
     def _drop_call(self, number: int, call_id: str) -> None:
-        self._dropped_calls.setdefault(number, set()).add(call_id)
+        self._dropped_call_ids.setdefault(number, set()).add(call_id)

@@ -421,15 +421,15 @@ def is_prompt(record: Record) -> bool:
     return not words.startswith(_OTHER_TEXT_BEGINNINGS) or _is_plan_request(words)
 
 
-def _is_plan_request(arguments: str) -> bool:
+def _is_plan_request(message_text: str) -> bool:
     """Check whether a message is the command ``/plan`` with a request, unlike ``/plan open``.
 
-    ``arguments`` contains the command in the client's tags.
+    ``message_text`` contains the command in the client's tags.
     """
-    if not arguments.startswith(f"<command-name>{_PLAN_COMMAND}</command-name>"):
+    if not message_text.startswith(f"<command-name>{_PLAN_COMMAND}</command-name>"):
         return False
     return (
-        len(_extract_text_between(arguments, "<command-args>", "</command-args>").split())
+        len(_extract_text_between(message_text, "<command-args>", "</command-args>").split())
         >= MIN_PLAN_WORDS
     )
 

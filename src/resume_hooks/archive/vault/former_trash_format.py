@@ -151,8 +151,8 @@ def _finish_deletion(entry: FormerTrashEntry, folder: str, where: Where) -> None
         parent_folder, name = os.path.split(path_in_config_home(part.place, where))
         hidden_path = os.path.join(parent_folder, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden_path):
-            # If the trash is locked, another command may be carrying out this deletion, so it is
-            # left alone.
+            # If the trash is locked, another command may be carrying out this deletion, so the
+            # hidden files are left alone.
             with (
                 contextlib.suppress(OSError, ResumeHooksError),
                 commit.lock_trash(where, wait_for_lock=False),
