@@ -69,7 +69,7 @@ def read_session(path: Path) -> Session:
             continue
         for block in records.list_blocks(record or {}):
             given = records.get_mapping(block, "input")
-            things["file"] |= {"/".join(records.file_from_input(given).split("/")[-2:])} - {""}
+            things["file"] |= {"/".join(records.file_path_from_input(given).split("/")[-2:])} - {""}
             things["command"] |= {
                 c
                 for c in [records.get_string(given, "command")]

@@ -25,7 +25,7 @@ from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.triggers import NOT_ALONE_HINT, TRIGGER_ALIASES, TRIGGER_ROWS, TYPED_SIGN
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
-from resume_hooks.sessions.agents.registry import CLAUDE
+from resume_hooks.sessions.agents.registry import CLAUDE_ROW
 from resume_hooks.shared_values import (
     COMMAND_PREFIX,
     FULLNESS_CHECK_TOKENS,
@@ -219,9 +219,9 @@ def part_functions() -> str:
             module, _, function_name = function.partition(":")
             rows.add((question.name, f"{parts.__name__}.{name}.{module}", function_name))
     for question, function in (
-        (questions.agent_strategy, CLAUDE.strategy_entry_point),
-        (questions.agent_writer, CLAUDE.writer_entry_point),
-        (questions.agent_model, CLAUDE.model_entry_point),
+        (questions.agent_strategy, CLAUDE_ROW.strategy_entry_point),
+        (questions.agent_writer, CLAUDE_ROW.writer_entry_point),
+        (questions.agent_model, CLAUDE_ROW.model_entry_point),
     ):
         module, _, function_name = function.partition(":")
         rows.add((question.name, f"resume_hooks.{module}", function_name))

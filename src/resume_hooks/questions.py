@@ -298,10 +298,10 @@ def agent_model(where: Where, name: str, /) -> HeadlessModel:
 
 
 @declare_question
-def agent_defects(path: str, find_file: Callable[[str], str | None], /) -> Iterable[Defect]:
+def agent_defects(path: str, find_earlier_file: Callable[[str], str | None], /) -> Iterable[Defect]:
     """Yield the defects of a session's file. Raise ResumeHooksError if the file can't be read.
 
-    ``find_file`` returns the file of another session by its id, as ``Agent.find_file`` does.
+    ``find_earlier_file`` returns the file of another session by its id, as ``Agent.find_earlier_file`` does.
     """
 
 

@@ -14,7 +14,7 @@ from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.lineage import (
     MISSING_STATUS,
-    STATUS_REMARKS,
+    REMARKS_BY_STATUS,
     Ancestor,
     Descendant,
     LineageFinder,
@@ -96,7 +96,7 @@ def ancestor_line(row: Ancestor) -> str:
     if row.status == "private":
         return f"{click.style('(private, or never pushed)', fg='yellow')}\n   {row.session_id}"
     dates = f"{format_minute(row.created_at)} .. {format_minute(row.ended_at)}"
-    archived_text = click.style(STATUS_REMARKS.get(row.status, ""), fg="yellow")
+    archived_text = click.style(REMARKS_BY_STATUS.get(row.status, ""), fg="yellow")
     owner_text = f" · {row.owner} on {row.machine}" if row.owner else ""
     file_or_command = row.session_file or shell_command(f"team pull {row.owner}:{row.session_id}")
     return (

@@ -32,7 +32,7 @@ from resume_hooks.sessions.agents.registry import (
     require_complete,
     row_of_agent,
 )
-from resume_hooks.sessions.child_titles import Kind
+from resume_hooks.sessions.child_titles import ChildKind
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -57,7 +57,7 @@ class Writer(Protocol):
         self,
         session: SessionFile,
         ends: HeadTail,
-        kind: Kind,
+        kind: ChildKind,
         output_dir: str | None = None,
         *,
         subject: str = "",
@@ -117,7 +117,7 @@ class ForeignWriter(Writer, Protocol):
         self,
         session: SessionFile,
         clean_line: Callable[[bytes], bytes],
-        kind: Kind,
+        kind: ChildKind,
         output_dir: str | None,
     ) -> ChildPlan:
         """Plan a copy of one of this agent's sessions, with ``clean_line`` applied to each line."""
@@ -130,7 +130,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     parent: SessionFile,
     where: Where,
     *,
-    kind: Kind = "rollover",
+    kind: ChildKind = "rollover",
     next_step: str = "",
     output_dir: str | None = None,
     contents: ChildContents = EMPTY_CHILD_CONTENTS,
@@ -166,7 +166,7 @@ def scan_for_trim(session: SessionFile, where: Where) -> TrimmableSession:
 
 def draft_child(
     parent: SessionFile,
-    kind: Kind,
+    kind: ChildKind,
     where: Where,
     output_dir: str | None = None,
     *,

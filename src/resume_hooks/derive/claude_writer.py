@@ -12,7 +12,7 @@ from resume_hooks.derive.child.draft import Draft, make_draft
 from resume_hooks.derive.child.write_child import ChildBody
 from resume_hooks.derive.fresh_child import FreshOpening, make_opening_lines
 from resume_hooks.paths import Where
-from resume_hooks.sessions.child_titles import Kind
+from resume_hooks.sessions.child_titles import ChildKind
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -33,7 +33,7 @@ class ClaudeWriter:
         self,
         session: SessionFile,
         ends: HeadTail,
-        kind: Kind,
+        kind: ChildKind,
         output_dir: str | None = None,
         *,
         subject: str = "",

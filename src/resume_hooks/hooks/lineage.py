@@ -11,7 +11,7 @@ from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.sessions.lineage import (
     ARCHIVED_STATUS,
     MISSING_STATUS,
-    STATUS_REMARKS,
+    REMARKS_BY_STATUS,
     Ancestor,
     LineageFinder,
 )
@@ -69,7 +69,7 @@ def _lines_of_ancestor(number: int, row: Ancestor, *, is_last: bool) -> tuple[st
         facts.append(row.origin_note)
     if is_last:
         facts.append("this session")
-    marks = STATUS_REMARKS.get(row.status, "")
+    marks = REMARKS_BY_STATUS.get(row.status, "")
     if any(facts):
         marks += f"  {' · '.join(filter(None, facts))}"
     title = cut_title(name, CARD_COLUMNS - len(marks) - 5 - len(str(number)))

@@ -154,7 +154,7 @@ class OutlineScan:
             for block in records.list_calls(record) if node is None or node.call_ids else ():
                 tool, call_input = get_string(block, "name"), records.get_mapping(block, "input")
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1
-                if path := records.file_from_input(call_input):
+                if path := records.file_path_from_input(call_input):
                     turn.files[path] = turn.files.get(path, False) or tool in records.WRITING_TOOLS
                 if "subagent_type" in call_input or tool in {"Agent", "Task"}:
                     task = (

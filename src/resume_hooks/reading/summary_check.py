@@ -236,7 +236,9 @@ _EARLY_STOP_PATTERN = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\u
 _FENCE_PATTERN = re.compile(r"\s*(?:```|~~~)")
 # A row that is not a sentence: a heading, a table row, an empty line.
 _NON_SENTENCE_ROW_PATTERN = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
-_IGNORED_RECORD_KINDS = (metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS.keys()) - {
+_IGNORED_RECORD_KINDS = (
+    metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS_BY_KIND.keys()
+) - {
     metadata_records.QUEUE_OPERATION,
     metadata_records.PR_LINK,
 }

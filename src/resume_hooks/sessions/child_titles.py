@@ -28,16 +28,19 @@ MAX_CHILD_TITLE_CHARACTERS = 1_000
 # Number of seconds to wait for the lock on a folder's titles. The process that has the lock may
 # take a few seconds to check a large child.
 TITLE_LOCK_SECONDS = 10.0
-Kind = Literal[
+ChildKind = Literal[
     "back", "fork", "handoff", "import", "rehome", "repair", "rollover", "scrub", "smart-trim", "trim", "untrim"
 ]  # fmt: skip
 """The operation that made a child."""
 
-_DISPLAYED_KINDS = {"rewind": "back", "smart-trim": "trim --smart"}
+_DISPLAYED_KINDS_BY_KIND = {"rewind": "back", "smart-trim": "trim --smart"}
 """Kinds that are displayed under a different name. Titles may contain either name."""
 
 _ANY_KIND_PATTERN = "|".join(
-    map(re.escape, (*get_args(Kind), "clear", *itertools.chain(*_DISPLAYED_KINDS.items())))
+    map(
+        re.escape,
+        (*get_args(ChildKind), "clear", *itertools.chain(*_DISPLAYED_KINDS_BY_KIND.items())),
+    )
 )
 _KIND_SUFFIXES_PATTERN = re.compile(
     rf"(?: · (?:{_ANY_KIND_PATTERN})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?)+\Z"
@@ -53,7 +56,7 @@ def displayed_kind(kind: str) -> str:
     """Return the name under which a kind is displayed."""
     if kind == "original":
         return "first session"
-    return _DISPLAYED_KINDS.get(kind, kind)
+    return _DISPLAYED_KINDS_BY_KIND.get(kind, kind)
 
 
 def kind_unless_in_title(title: str, kind: str) -> str:
@@ -64,7 +67,7 @@ def kind_unless_in_title(title: str, kind: str) -> str:
     return displayed_kind(kind)
 
 
-def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
+def child_title(root_title: str, kind: ChildKind, number: int = 1) -> str:
     """Return a title such as ``<root title> · handoff 2``, of at most 80 characters.
 
     The number is left out if it is 1.
@@ -75,7 +78,7 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
 
 
 def unused_title(
-    root_title: str, kind: Kind, folder: str, known_ends: HeadTail | None = None
+    root_title: str, kind: ChildKind, folder: str, known_ends: HeadTail | None = None
 ) -> str:
     """Return a title with the next unused number among the sessions in the folder.
 

@@ -46,7 +46,7 @@ ARCHIVED_STATUS, PROMPTS_STATUS, MISSING_STATUS = (
     "missing",
 )
 # The remarks on rows whose sessions have no complete transcript in the client's folder.
-STATUS_REMARKS = {
+REMARKS_BY_STATUS = {
     ARCHIVED_STATUS: " (archived copy)",
     PROMPTS_STATUS: " (prompts only)",
 }

@@ -126,13 +126,13 @@ def format_bytes(size: int) -> str:
 
 def _describe_ancestor(ancestor: Ancestor) -> str:
     # Imported here because the import takes 3 ms, and a search does not need it.
-    from resume_hooks.sessions.lineage import MISSING_STATUS, STATUS_REMARKS
+    from resume_hooks.sessions.lineage import MISSING_STATUS, REMARKS_BY_STATUS
 
     session_id = _escape(ancestor.session_id) or "(id unknown)"
     if ancestor.status == MISSING_STATUS:
         return f"(file gone) · {session_id} · {displayed_kind(ancestor.derivation_type)}"
     dates = f"{_escape(format_minute(ancestor.created_at))} .. {_escape(format_minute(ancestor.ended_at))}"
-    remark = STATUS_REMARKS.get(ancestor.status, "")
+    remark = REMARKS_BY_STATUS.get(ancestor.status, "")
     size, derivation = format_bytes(ancestor.size), displayed_kind(ancestor.derivation_type)
     return (
         f"{_block_title(ancestor.title)} · {session_id} · {dates} · {size} · {derivation}{remark}"

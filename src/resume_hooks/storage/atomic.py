@@ -55,12 +55,16 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
 
 
 def replace_session(
-    path: str, original: int, copy: str, chunks: Iterable[bytes], check: Callable[[str], None]
+    path: str,
+    original_fd: int,
+    copy_path: str,
+    chunks: Iterable[bytes],
+    check: Callable[[str], None],
 ) -> bool:
     """Replace the content of a session's file, but keep the lines that other programs append meanwhile.
 
-    ``original`` is a descriptor of the file, open for reading, and ``copy`` is an exact copy of the
-    file. The new content is ``chunks``, followed by all lines that were appended after the copy was
+    ``original_fd`` is a descriptor of the file, open for reading, and ``copy_path`` is the path of an
+    exact copy of the file. The new content is ``chunks``, followed by all lines that were appended after the copy was
     made. If a program writes to the old file even after the new file has taken its place, these
     lines are also copied to the new file. Return whether a program still has the old file open for
     writing.
@@ -71,12 +75,12 @@ def replace_session(
     """
     folder = os.path.dirname(path)
     remove_stale_temporaries(folder)
-    with convert_os_error(f"Could not rewrite {path}"), temporary_name(folder) as temporary:
-        copier = AppendedLineCopier(original, os.path.getsize(copy))
-        with _write_new_file(temporary, chunks):
-            check(temporary)
-        with open(temporary, "a+b", buffering=0) as target:
-            old_status, new_status = os.fstat(original), os.fstat(target.fileno())
+    with convert_os_error(f"Could not rewrite {path}"), temporary_name(folder) as temporary_path:
+        copier = AppendedLineCopier(original_fd, os.path.getsize(copy_path))
+        with _write_new_file(temporary_path, chunks):
+            check(temporary_path)
+        with open(temporary_path, "a+b", buffering=0) as target:
+            old_status, new_status = os.fstat(original_fd), os.fstat(target.fileno())
             # If this program runs as root, the new file must get the owner of the old one.
             if (old_status.st_uid, old_status.st_gid) != (
                 new_status.st_uid,
@@ -85,8 +89,8 @@ def replace_session(
                 os.fchown(target.fileno(), old_status.st_uid, old_status.st_gid)
             copier.copy_all_lines(target.fileno())
             os.fsync(target.fileno())
-            if not os.path.samestat(os.lstat(path), os.fstat(original)) or not begins_with_copy(
-                original, copy
+            if not os.path.samestat(os.lstat(path), os.fstat(original_fd)) or not begins_with_copy(
+                original_fd, copy_path
             ):
                 raise WriteFailed(
                     f"{path} was rewritten by another program meanwhile",
@@ -96,9 +100,9 @@ def replace_session(
             # Keep the file's times, because an old session must not become the latest session or be
             # treated as open only because it is rewritten. If later lines are copied, the times
             # change again.
-            old_status = os.fstat(original)
-            os.utime(temporary, ns=(old_status.st_atime_ns, old_status.st_mtime_ns))
-            os.replace(temporary, path)
+            old_status = os.fstat(original_fd)
+            os.utime(temporary_path, ns=(old_status.st_atime_ns, old_status.st_mtime_ns))
+            os.replace(temporary_path, path)
             return _finish_replacement(path, copier, target.fileno())
 
 

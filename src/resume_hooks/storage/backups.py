@@ -65,12 +65,12 @@ def open_for_rewrite(
             copy = os.path.join(folder, f"{clock.now().replace(':', '-')}.jsonl")
         else:
             copy = temporary_path(folder)
-        with open_with_copy(path, copy, keep_copy=keep_copy) as original:
+        with open_and_copy(path, copy, keep_copy=keep_copy) as original:
             yield original, copy
 
 
 @contextlib.contextmanager
-def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator[int]:
+def open_and_copy(path: str, copy_path: str, *, keep_copy: bool = False) -> Iterator[int]:
     """Open a file and make an exact copy of it. Yield the descriptor of the open file.
 
     The copy is removed after the ``with`` block, unless ``keep_copy`` is True and the file was
@@ -80,22 +80,26 @@ def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator
     with convert_os_error(f"{path} can't be read", "Nothing was changed."):
         stream = open_regular(path, follow=False)
     with stream:
-        original, is_new, is_complete = stream.fileno(), not os.path.lexists(copy), False
+        original_fd, is_new, is_complete = stream.fileno(), not os.path.lexists(copy_path), False
         try:
-            with convert_os_error(f"{path} could not be copied to {copy}"):
-                create_file(copy, read_chunks(original, os.fstat(original).st_size), sync=keep_copy)
-                is_complete = begins_with_copy(original, copy)
+            with convert_os_error(f"{path} could not be copied to {copy_path}"):
+                create_file(
+                    copy_path,
+                    read_chunks(original_fd, os.fstat(original_fd).st_size),
+                    sync=keep_copy,
+                )
+                is_complete = begins_with_copy(original_fd, copy_path)
             if not is_complete:
                 raise WriteFailed(
                     f"{path} changed while it was copied",
                     "Nothing was changed. Run the command again.",
                 )
-            yield original
+            yield original_fd
         finally:
             if is_new and (
-                not (keep_copy and is_complete) or is_path_of_descriptor(path, original)
+                not (keep_copy and is_complete) or is_path_of_descriptor(path, original_fd)
             ):
-                discard_temporary(copy)
+                discard_temporary(copy_path)
 
 
 def backup_time(path: str) -> str:

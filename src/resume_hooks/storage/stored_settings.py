@@ -16,7 +16,7 @@ from resume_hooks.settings import (
 )
 from resume_hooks.storage import state_file
 
-_REMEDIES = {
+_REMEDIES_BY_SOURCE = {
     "environment": "RESUME_HOOKS_{} overrides our file: unset it first.",
     "plugin": ("A plugin option overrides our file: /plugin configure resume-hooks changes it."),
 }
@@ -33,8 +33,10 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     value = parse_setting(name, text)
     where = where or Where()
     effective_value, source = load_settings(where)[name]
-    if source in _REMEDIES and effective_value != value:
-        raise UsageError(f"{name} stays {effective_value}", _REMEDIES[source].format(name.upper()))
+    if source in _REMEDIES_BY_SOURCE and effective_value != value:
+        raise UsageError(
+            f"{name} stays {effective_value}", _REMEDIES_BY_SOURCE[source].format(name.upper())
+        )
     path = settings_file(where)
     stored = read_json_object(path)  # The file's other settings must be kept.
     if not stored and is_damaged(path):

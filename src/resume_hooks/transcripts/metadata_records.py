@@ -36,11 +36,16 @@ DIGEST_BEGINNING = "digest of what was done before"
 IMPORT_FIELD = "import_metadata"
 """The field in the first line of an imported session. That line contains no other field."""
 
-TITLE_FIELDS = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
+TITLE_FIELDS_BY_KIND = {
+    CUSTOM_TITLE: "customTitle",
+    AI_TITLE: "aiTitle",
+    SUMMARY: "summary",
+    TAG: "tag",
+}
 """The kinds of records that contain a title or a tag of the session, each with the field for its
 text."""
 
-VALUE_FIELDS_BY_KIND = {**TITLE_FIELDS, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
+VALUE_FIELDS_BY_KIND = {**TITLE_FIELDS_BY_KIND, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
 
 SILENT_KINDS = SNAPSHOT_KINDS | {
     AGENT_NAME, LAST_PROMPT, QUEUE_OPERATION, PR_LINK, MODE, WORKTREE, SHORTENED_RESULTS_KIND, "api-request",

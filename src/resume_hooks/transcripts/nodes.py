@@ -114,9 +114,9 @@ class Checkpoint:
     """The record at which a conversation ends, according to the client's ``last-prompt`` records.
 
     ``uuid`` is the uuid of this record, and is removed by a compaction. If ``is_explicit`` is true,
-    the user rewound the conversation to this record, and no record has followed. If ``is_emptied``
-    is true, the user rewound the conversation to its start. ``has_hint`` is true if the file has a
-    ``last-prompt`` record.
+    the user rewound the conversation to this record, and no record has followed. ``was_explicit``
+    remains true when records follow. If ``is_emptied`` is true, the user rewound the conversation to
+    its start. ``has_hint`` is true if the file has a ``last-prompt`` record.
     """
 
     uuid: str = ""
@@ -125,19 +125,19 @@ class Checkpoint:
     is_emptied: bool = False
     has_hint: bool = False
 
-    def process_last_prompt(self, leaf_uuid: str | None, *, explicit: bool) -> None:
+    def process_last_prompt(self, leaf_uuid: str | None, *, is_explicit: bool) -> None:
         """Process a ``last-prompt`` record, which names the record ``leaf_uuid``.
 
-        If ``leaf_uuid`` is None and ``explicit`` is true, the user rewound the conversation to its
+        If ``leaf_uuid`` is None and ``is_explicit`` is true, the user rewound the conversation to its
         start.
         """
         self.has_hint = True
         if leaf_uuid:
             is_same = leaf_uuid == self.uuid
-            self.is_explicit = explicit or (self.is_explicit and is_same)
-            self.was_explicit = explicit or (self.was_explicit and is_same)
+            self.is_explicit = is_explicit or (self.is_explicit and is_same)
+            self.was_explicit = is_explicit or (self.was_explicit and is_same)
             self.uuid, self.is_emptied = leaf_uuid, False
-        elif explicit:
+        elif is_explicit:
             self.clear()
             self.is_emptied = True
 

@@ -46,7 +46,7 @@ IMAGE, DOCUMENT = "image", "document"  # These constants and the six above them 
 THINKING_TYPES = frozenset({THINKING, REDACTED_THINKING})
 MEDIA_TYPES = frozenset({IMAGE, DOCUMENT})
 
-_CALL_ID_FIELDS = {CALL: "id", RESULT: "tool_use_id"}
+_CALL_ID_FIELDS_BY_TYPE = {CALL: "id", RESULT: "tool_use_id"}
 
 READING_TOOLS = frozenset({"Read", "NotebookRead"})
 # The client's tools that write a file.
@@ -315,7 +315,7 @@ def call_id(block: Record) -> str:
 
     If the block is a result, this is the id of the call that the result answers.
     """
-    return get_string(block, _CALL_ID_FIELDS.get(get_string(block, "type"), ""))
+    return get_string(block, _CALL_ID_FIELDS_BY_TYPE.get(get_string(block, "type"), ""))
 
 
 def join_text_blocks(record: Record) -> str:
@@ -338,7 +338,7 @@ def result_text(block: Record) -> str:
     return "\n".join(get_string(row, "text") for row in result_blocks(block))
 
 
-def file_from_input(tool_input: Record) -> str:
+def file_path_from_input(tool_input: Record) -> str:
     """Return the path of a file in the input of a call, or ``""``."""
     return next((path for key in FILE_PATH_INPUTS if (path := get_string(tool_input, key))), "")
 
@@ -368,7 +368,7 @@ def answering_agent(record: Record) -> str:
     return get_string(tool_details(record), "agentId")
 
 
-def copied_from(record: Record) -> str:
+def read_copied_uuid(record: Record) -> str:
     """Return the uuid of the record from which a fork's record was copied, or ``""``."""
     return get_string(get_mapping(record, "forkedFrom"), "messageUuid")
 

@@ -317,7 +317,9 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
         transcript.metadata_counts[kind] = transcript.metadata_counts.get(kind, 0) + 1
         if kind == LAST_PROMPT and "leafUuid" in record:
             leaf = records.get_string(record, "leafUuid") or None
-            transcript.checkpoint.process_last_prompt(leaf, explicit=record.get("explicit") is True)
+            transcript.checkpoint.process_last_prompt(
+                leaf, is_explicit=record.get("explicit") is True
+            )
     for observe in observers:
         observe(line, record, node)
 

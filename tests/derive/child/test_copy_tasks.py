@@ -15,7 +15,7 @@ from resume_hooks.derive.child import copy_files
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.child_titles import Kind
+from resume_hooks.sessions.child_titles import ChildKind
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.crashes import kill_before_each_change
 
@@ -43,7 +43,7 @@ class SessionWithTasks:
         (self.own / ".highwatermark").write_bytes(b"2")
         (self.own / ".lock").write_bytes(b"")
 
-    def write_child_of_kind(self, kind: Kind = "handoff") -> Receipt:
+    def write_child_of_kind(self, kind: ChildKind = "handoff") -> Receipt:
         """Write a child of this kind and return its receipt."""
         if kind == "fork":
             return write_child(fork.plan_fork(self.parent, self.home.where), self.home.where)
@@ -64,7 +64,9 @@ def session_with_tasks(config_home: ConfigHome) -> SessionWithTasks:
 
 
 @pytest.mark.parametrize("kind", ["handoff", "rollover", "fork"])
-def test_every_child_gets_the_task_list(session_with_tasks: SessionWithTasks, kind: Kind) -> None:
+def test_every_child_gets_the_task_list(
+    session_with_tasks: SessionWithTasks, kind: ChildKind
+) -> None:
     """A handoff, a rollover and a fork get a private copy of the parent's task files."""
     before = session_with_tasks.task_files()
     receipt = session_with_tasks.write_child_of_kind(kind)

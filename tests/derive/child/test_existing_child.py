@@ -9,7 +9,7 @@ from resume_hooks.derive.child.existing_child import find_existing_child
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim.plan import scan_session
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.child_titles import Kind
+from resume_hooks.sessions.child_titles import ChildKind
 from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.sessions.session import Session
 from tests.builders import (
@@ -48,7 +48,7 @@ def write_handoff(
     parent: locate.SessionFile,
     home: ConfigHome,
     step: str = "fix the tests",
-    kind: Kind = "handoff",
+    kind: ChildKind = "handoff",
 ) -> str:
     """Write a handoff and return the id of the child."""
     plan = agents.plan_fresh(parent, home.where, kind=kind, next_step=step)

@@ -100,7 +100,7 @@ def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
     )
 
 
-def has_moved_nothing(folder: str) -> bool:
+def has_moved_no_files(folder: str) -> bool:
     """Check whether a deletion was killed before it moved a file."""
     entry = _read_manifest(folder)
     trashed_paths = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()

@@ -72,8 +72,8 @@ DUPLICATE_ID_WARNING = (
 REMOVED_FROM_TRASH_NOTE = (
     "The session was already there, byte for byte; it is no longer in the trash."
 )
-EXISTING_NOTE = "The session is already there, byte for byte; nothing had to be restored."
-CONTINUED_NOTE = (
+UNCHANGED_SESSION_NOTE = "The session is already there, byte for byte; nothing had to be restored."
+CONTINUED_SESSION_NOTE = (
     "The session is already there, and has continued since; nothing had to be restored."
 )
 NEW_ID_WARNING = "{path} is a different session now, so the archived copy gets a new id."
@@ -116,7 +116,7 @@ def plan_restore(archived: ArchivedSession, where: Where) -> RestorePlan:
     try:
         return _plan_from_trash(archived, where)
     except (SessionNotFound, WriteFailed):
-        current_entry = trash.read_entry(archived.folder, where)
+        current_entry = trash.read_trash_entry(archived.folder, where)
         if current_entry is None or current_entry == archived:
             raise
         # Another command has packed the session since the caller looked it up.
@@ -145,7 +145,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
             existing_path = path if os.path.lexists(path) else ""
         if existing_path:
             is_same = os.path.getsize(existing_path) == archived.transcript.size
-            warnings.append(EXISTING_NOTE if is_same else CONTINUED_NOTE)
+            warnings.append(UNCHANGED_SESSION_NOTE if is_same else CONTINUED_SESSION_NOTE)
         folder = os.path.dirname(path)
         _require_real_folder(folder, folder)
         parts = (*archived.parts[1:], archived.transcript)
@@ -279,7 +279,7 @@ def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
     if not plan.archived_session.deleted_at:
         return _restore_planned_files(plan, where)
     with commit.lock_trash(where):
-        entry = trash.read_entry(plan.archived_session.folder, where)
+        entry = trash.read_trash_entry(plan.archived_session.folder, where)
         if entry is None:
             raise _make_gone_error(plan)
         restored = _restore_planned_files(plan_restore(entry, where), where)

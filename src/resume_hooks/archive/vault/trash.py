@@ -93,7 +93,7 @@ def list_stray_folders(where: Where) -> list[StrayFolder]:
     return [each for each in _read_trash(where) if isinstance(each, StrayFolder)]
 
 
-def read_entry(folder: str, where: Where) -> ArchivedSession | None:
+def read_trash_entry(folder: str, where: Where) -> ArchivedSession | None:
     """Return the deleted session in a folder of the trash, or None if the folder contains no session."""
     session_id = os.path.basename(os.path.dirname(folder))
     if folder.endswith(REMOVED_SUFFIX) or not is_session_id(session_id):
@@ -111,11 +111,11 @@ def read_entry(folder: str, where: Where) -> ArchivedSession | None:
 def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
     for path in list_subfolders(os.path.join(where.state, TRASH_FOLDER)):
         for folder in list_subfolders(path) if is_session_id(os.path.basename(path)) else [path]:
-            if folder != path and (entry := read_entry(folder, where)):
+            if folder != path and (entry := read_trash_entry(folder, where)):
                 yield entry
                 continue
             gone = folder != path and (
-                folder.endswith(REMOVED_SUFFIX) or former_trash_format.has_moved_nothing(folder)
+                folder.endswith(REMOVED_SUFFIX) or former_trash_format.has_moved_no_files(folder)
             )
             sizes = list(list_file_sizes(folder))
             if gone or sizes:
@@ -176,7 +176,7 @@ def _pack_entry(entry: ArchivedSession, where: Where) -> None:
     upgrade_manifest(entry, where)
     try:
         if not entry.transcript.where:
-            entry = read_entry(entry.folder, where) or entry
+            entry = read_trash_entry(entry.folder, where) or entry
             measured_entry = stat_and_hash_trashed_files(entry)
             with PackWriter(entry.folder, commit.choose_pack_name(entry.folder, None)) as writer:
                 placed_files = writer.copy_files(list(measured_entry.parts))

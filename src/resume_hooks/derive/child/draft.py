@@ -23,7 +23,7 @@ from resume_hooks.sessions.archived.sessions import (
     is_archived_copy,
     project_folder_of_session,
 )
-from resume_hooks.sessions.child_titles import Kind, child_title, root_title_of, unused_title
+from resume_hooks.sessions.child_titles import ChildKind, child_title, root_title_of, unused_title
 from resume_hooks.sessions.client_window import measured_window
 from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.sessions.opening_layout import ChildAttributes
@@ -87,7 +87,7 @@ class Draft(NamedTuple):
     of the parent and of its ancestors. It is None if the child quotes no text.
     """
 
-    kind: Kind
+    kind: ChildKind
     attributes: ChildAttributes
     path: str
     root_title: str
@@ -187,7 +187,7 @@ class Draft(NamedTuple):
 def make_draft(  # noqa: PLR0913 - what a child may be asked for
     parent: SessionFile,
     ends: HeadTail,
-    kind: Kind,
+    kind: ChildKind,
     where: Where,
     output_dir: str | None = None,
     *,
@@ -273,7 +273,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
 
 
 def _require_usable_parent(
-    parent: Session, ends: HeadTail, kind: Kind, location: ChildLocation | None, where: Where
+    parent: Session, ends: HeadTail, kind: ChildKind, location: ChildLocation | None, where: Where
 ) -> None:
     """Raise UsageError if ``parent`` cannot have a child of this kind.
 

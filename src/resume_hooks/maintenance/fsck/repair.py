@@ -146,7 +146,7 @@ def _find_end_of_branch(
 def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
     """Return the chain up to ``end``, with a bridge over each gap that clients would not bridge."""
     checkpoint = Checkpoint()
-    checkpoint.process_last_prompt(end.uuid, explicit=True)
+    checkpoint.process_last_prompt(end.uuid, is_explicit=True)
     chain: list[Node] = []
     while True:
         longer_chain = build_live_chain(nodes, checkpoint, size)

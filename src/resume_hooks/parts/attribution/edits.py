@@ -82,14 +82,16 @@ def read_call_changes(call: Record, result: Record, details: Record) -> Iterator
             inputs, details, was_update=_UPDATED_FILE_PHRASE in records.result_text(result)
         )
     elif name in {"Edit", "MultiEdit"}:
-        yield FileChange(records.file_from_input(inputs), tuple(_read_edit_hunks(inputs, details)))
+        yield FileChange(
+            records.file_path_from_input(inputs), tuple(_read_edit_hunks(inputs, details))
+        )
     elif name in records.READING_TOOLS:
-        yield FileChange(records.file_from_input(inputs), ())
+        yield FileChange(records.file_path_from_input(inputs), ())
 
 
 def _read_write_change(inputs: Record, details: Record, *, was_update: bool) -> FileChange:
     content, original = get_string(inputs, "content"), details.get("originalFile")
-    path = records.file_from_input(inputs)
+    path = records.file_path_from_input(inputs)
     if isinstance(original, str):
         return FileChange(path, (EditHunk(original, content, is_whole_file=True),))
     if was_update or details.get("type") == "update":

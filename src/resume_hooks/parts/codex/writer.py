@@ -51,7 +51,7 @@ from resume_hooks.parts.codex.transcripts.meta import format_rollout_name, read_
 from resume_hooks.parts.codex.transcripts.segments import read_thread_lines
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of_session, read_ends
-from resume_hooks.sessions.child_titles import Kind, child_title
+from resume_hooks.sessions.child_titles import ChildKind, child_title
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -94,7 +94,7 @@ class CodexWriter:
         self,
         session: SessionFile,
         ends: HeadTail,
-        kind: Kind,
+        kind: ChildKind,
         output_dir: str | None = None,
         *,
         subject: str = "",
@@ -186,7 +186,7 @@ class CodexWriter:
         self,
         session: SessionFile,
         clean: Callable[[bytes], bytes],
-        kind: Kind,
+        kind: ChildKind,
         output_dir: str | None,
     ) -> ChildPlan:
         """Plan a child whose items, environment and title are cleaned by ``clean``.
@@ -334,7 +334,7 @@ class CodexWriter:
         )
 
     def _draft_child_in_codex(
-        self, session: SessionFile, kind: Kind, output_dir: str | None = None
+        self, session: SessionFile, kind: ChildKind, output_dir: str | None = None
     ) -> Draft:
         return self.draft_child(session, read_ends(session, self._where), kind, output_dir)
 

@@ -368,7 +368,7 @@ def find_archived_session(location: Location, where: Where) -> ArchivedSession |
     Return None if the location is not such a folder, or if the archived session cannot be read.
     """
     if location.kind == TRASHED:
-        return trash.read_entry(location.path, where)
+        return trash.read_trash_entry(location.path, where)
     if location.kind == VAULT_COPY:
         return manifest.find_archived(location.session_id, where)
     return None

@@ -52,7 +52,7 @@ from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folde
 from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.storage import backups, removal
 from resume_hooks.storage.atomic import replace_session
-from resume_hooks.storage.backups import open_with_copy
+from resume_hooks.storage.backups import open_and_copy
 from resume_hooks.storage.state_file import PRIVATE_MODE, remove_stale_temporaries, temporary_path
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check, check_same_structure
@@ -268,7 +268,7 @@ def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> N
     folder = make_private_folder(os.path.join(where.state, SCRUB_FOLDER_NAME), where)
     copy_path = temporary_path(folder)
     try:
-        with open_with_copy(location.path, copy_path) as original:
+        with open_and_copy(location.path, copy_path) as original:
             _replace_by_scrubbed_copy(location, original, copy_path, cleaner, where)
     finally:
         with contextlib.suppress(OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from resume_hooks.reading.digest.facts import Quote
-from resume_hooks.transcripts.records import Record, copied_from, get_string
+from resume_hooks.transcripts.records import Record, get_string, read_copied_uuid
 
 
 class Branches:
@@ -28,7 +28,7 @@ class Branches:
         if not isinstance(uuid, str):
             return False
         if "forkedFrom" in record:
-            source = self._order_by_uuid.get(copied_from(record))
+            source = self._order_by_uuid.get(read_copied_uuid(record))
             if source is not None:
                 self._order_by_uuid.setdefault(uuid, source)
         return self.is_known_copy(

@@ -531,7 +531,7 @@ class _LaterCalls:
     def _register_edit(self, block: Record, record_number: int) -> _ListedCall | None:
         """Register a call that wrote a file. Return it as the opening shows it, or None if it is useless."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
-        path = records.file_from_input(inputs)
+        path = records.file_path_from_input(inputs)
         present_text = self._later_edits.find_current_text(inputs)
         self._later_edits.add_edit(inputs)
         if path in self._whole_files or (self._has_plan and _PLANS_FOLDER in path):
@@ -612,7 +612,7 @@ class _LaterCalls:
     def _is_superseded(self, block: Record, answer: _CallResult) -> bool:
         """Check whether a call need not be shown, because later calls or another section replace it."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
-        path = records.file_from_input(inputs)
+        path = records.file_path_from_input(inputs)
         if tool in _EXCLUDED_TOOLS or path in self._whole_files:
             return True
         if tool in records.READING_TOOLS and path in self._edit_counts:
@@ -868,7 +868,7 @@ def _make_repetition_key(tool: str, inputs: Record) -> str:
     if tool == records.POLL_TOOL:
         return get_string(inputs, records.POLLED_TASK_FIELD)
     if tool in records.READING_TOOLS and not inputs.get("offset"):
-        return records.file_from_input(inputs)
+        return records.file_path_from_input(inputs)
     return ""
 
 

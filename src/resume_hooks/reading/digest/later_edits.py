@@ -38,7 +38,7 @@ class LaterEdits:
 
     def add_edit(self, inputs: Record) -> None:
         """Add an edit that was made before all edits that were added so far."""
-        replacements = self._replacements.setdefault(records.file_from_input(inputs), [])
+        replacements = self._replacements.setdefault(records.file_path_from_input(inputs), [])
         for edit in reversed(list_edits(inputs)):
             old_text = get_string(edit, "old_string")
             if old_text and len(replacements) < MAX_REPLACEMENTS:
@@ -50,7 +50,7 @@ class LaterEdits:
 
     def find_current_text(self, inputs: Record) -> str:
         """Return what later edits left of the text that a call wrote, or ``""`` if they left little of it."""
-        replacements = self._replacements.get(records.file_from_input(inputs), [])
+        replacements = self._replacements.get(records.file_path_from_input(inputs), [])
         edit_texts: list[str] = []
         for edit in list_edits(inputs):
             text = _find_edit_text(edit)

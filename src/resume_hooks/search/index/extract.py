@@ -132,8 +132,10 @@ class TextExtractor:
                 texts = None
             else:
                 texts = self._extract_user_texts(script_calls.add_result_text(record))
-        elif kind in metadata_records.TITLE_FIELDS:
-            texts = self._extract_title(get_string(record, metadata_records.TITLE_FIELDS[kind]))
+        elif kind in metadata_records.TITLE_FIELDS_BY_KIND:
+            texts = self._extract_title(
+                get_string(record, metadata_records.TITLE_FIELDS_BY_KIND[kind])
+            )
         else:
             texts = _extract_other_texts(record, kind)
         if texts is None or texts.has_no_texts:

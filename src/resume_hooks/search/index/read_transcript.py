@@ -249,7 +249,7 @@ def _record_ids(record: Record) -> tuple[int, int]:
     """
     record_id, original_id = (
         _uuid_number(get_string(record, "uuid")),
-        _uuid_number(records.copied_from(record)),
+        _uuid_number(records.read_copied_uuid(record)),
     )
     if original_id and original_id != record_id:
         return (original_id, record_id)

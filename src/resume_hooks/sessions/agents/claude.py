@@ -92,10 +92,10 @@ class Agent(Protocol):
         """Return the path of the agent's own file for a path from ``to_common_format``."""
         return path
 
-    def find_file(self, name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
+    def find_earlier_file(self, file_name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
         """Return the path of a file that contains an earlier part of a session.
 
-        ``name`` is the name by which the session refers to the file. Return None if the file does
+        ``file_name`` is the name by which the session refers to the file. Return None if the file does
         not exist.
         """
         return None

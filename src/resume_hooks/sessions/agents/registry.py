@@ -154,7 +154,7 @@ def _load_agent(
     return make_agent(home, copies_folder, where)
 
 
-CLAUDE = AgentRow(
+CLAUDE_ROW = AgentRow(
     CLAUDE_NAME,
     part="",
     home_variable="",
@@ -175,7 +175,7 @@ common record format."""
 OTHER_AGENT_ROWS = {
     name: AgentRow(name, *row) for name, row in AGENTS_OF_PARTS.items() if is_installed(row[0])
 }
-AGENT_ROWS = {CLAUDE_NAME: CLAUDE, **OTHER_AGENT_ROWS}
+AGENT_ROWS = {CLAUDE_NAME: CLAUDE_ROW, **OTHER_AGENT_ROWS}
 AGENT_NAMES = tuple(AGENT_ROWS)
 RESUMABLE_AGENT_NAMES = tuple(row.name for row in AGENT_ROWS.values() if row.session_variable)
 """The names of the agents that can continue a session."""
@@ -258,7 +258,7 @@ def row_of_agent(name: str) -> AgentRow:
     For an unknown name, such as that of an agent whose part was removed, return the row of Claude
     Code.
     """
-    return AGENT_ROWS.get(name, CLAUDE)
+    return AGENT_ROWS.get(name, CLAUDE_ROW)
 
 
 def belongs_to_other_agent(path: str, where: Where) -> bool:

@@ -141,7 +141,7 @@ class Codex:
             return self._copies.read_original_path(path) or path
         return path
 
-    def find_file(self, name: str) -> str | None:
+    def find_earlier_file(self, name: str) -> str | None:
         """Return the path of the rollout with the id ``name``, or None if it does not exist."""
         return self.rollouts.find_path(name) or self._scan_rollouts().find_path(name)
 
@@ -280,7 +280,7 @@ class Codex:
 
     def _update_transcript_copy(self, rollout: str) -> str:
         return self._copies.update_copy(
-            rollout, self.find_file, self._thread_names.get(_parse_thread_id(rollout), "")
+            rollout, self.find_earlier_file, self._thread_names.get(_parse_thread_id(rollout), "")
         )
 
 

@@ -147,7 +147,9 @@ class _RecordIdCollector:
                 unlinked_node.answered_call_ids = tuple(records.list_answered_call_ids(record))
                 self.unlinked_nodes.append(unlinked_node)
             return
-        self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))
+        self._ids[line.number] = frozenset(
+            filter(None, (node.uuid, records.read_copied_uuid(record)))
+        )
 
     def get_record_ids(self, line_number: int) -> frozenset[str]:
         """Return the uuid of the record in a line. For a copied record, also return the original's uuid."""

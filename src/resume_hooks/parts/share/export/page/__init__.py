@@ -51,7 +51,7 @@ from resume_hooks.reading.render import format_fields
 from resume_hooks.transcripts.records import (
     FILE_PATH_INPUTS,
     Record,
-    file_from_input,
+    file_path_from_input,
     get_string,
     list_objects,
 )
@@ -390,7 +390,7 @@ def _build_input_markup(call: CallPart) -> Html:
                 for status, task_text in tasks)  # fmt: skip
         return build_element("ul", *rows, class_="tasks")
     if edits := _read_edits(call):
-        language = find_language(file_from_input(call.arguments))
+        language = find_language(file_path_from_input(call.arguments))
         return join_markup(
             build_difference_markup(old_text, new_text)
             if old_text
@@ -414,7 +414,7 @@ def _build_plain_inputs(call: CallPart) -> Iterator[Html]:
         if input_text := get_string(remaining_inputs, key):
             yield build_prose_markup(input_text)
             remaining_inputs.pop(key)
-    if file_from_input(remaining_inputs):
+    if file_path_from_input(remaining_inputs):
         remaining_inputs = {
             key: value for key, value in remaining_inputs.items() if key not in FILE_PATH_INPUTS
         }
@@ -437,7 +437,7 @@ def _build_answer_markup(call: CallPart) -> Html:
             parts.append(
                 build_code_markup(
                     text,
-                    find_language(file_from_input(call.arguments)) if is_numbered else "",
+                    find_language(file_path_from_input(call.arguments)) if is_numbered else "",
                     "output",
                 )
             )
