@@ -90,7 +90,7 @@ def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, 
     parent = lineage_finder.find_parent(path)
     if parent is None:
         return None, None, None
-    file = lineage_finder.locate_parent(parent, path) or parent.file
+    file = lineage_finder.locate_parent(parent, path) or parent.file_path
     return _optional_path(file), parent.derivation_type, _optional_path(parent.exported_file)
 
 

@@ -58,7 +58,7 @@ def find_original_of(home: ConfigHome, record: Record, file: str | None = None) 
     entry = OriginalFinder(home.where).find_original(
         record, file or str(home.project() / f"{CHILD}.jsonl")
     )
-    return f"{entry.file}:{entry.number}" if entry else None
+    return f"{entry.file_path}:{entry.number}" if entry else None
 
 
 @pytest.fixture
@@ -350,7 +350,7 @@ def test_a_reference_leads_to_a_backup_of_a_deleted_session(
     for number, path in ((0, backup), (1, later)):
         assert look_up_original(
             Reference(PARENT[:8], number), "/", config_home.where
-        ).requested_line.file == str(path)
+        ).requested_line.file_path == str(path)
     with pytest.raises(SessionNotFound):
         look_up_original(Reference(PARENT[:8], 2), "/", config_home.where)
     with pytest.raises(SessionNotFound):

@@ -250,7 +250,7 @@ def test_an_untrimmed_child_names_its_parent(config_home: ConfigHome, parent: st
     receipt = write_untrimmed_child(child, config_home)
     named = read_parent(receipt.file)
     assert named is not None
-    assert (named.file, named.kind, named.derivation_type) == (child, "untrim", "continued")
+    assert (named.file_path, named.kind, named.derivation_type) == (child, "untrim", "continued")
     assert (receipt.title, receipt.kind, receipt.written) == (
         "Fix the parser · untrim",
         "untrim",

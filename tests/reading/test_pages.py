@@ -113,7 +113,9 @@ def test_a_page_before_the_first_record_is_empty(tmp_path: Path) -> None:
     """A page before the first record, or of a file without content, is empty."""
     entries = RecordLines(write_session(tmp_path, SESSION, [custom_title("x")]), SESSION)
     assert read_page(entries, TRANSCRIPT_NAMES, None, 5) == ([], False)
-    assert read_page(MIXED_SESSIONS[0], TRANSCRIPT_NAMES, MIXED_SESSIONS[0].line_at(0), 5) == (
+    assert read_page(
+        MIXED_SESSIONS[0], TRANSCRIPT_NAMES, MIXED_SESSIONS[0].find_line_with_number(0), 5
+    ) == (
         [],
         False,
     )

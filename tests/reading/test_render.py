@@ -145,7 +145,7 @@ def test_a_result_has_the_tool_of_its_call(tmp_path: Path) -> None:
     asked, one, both, stray = (
         render_line(record, entry)
         for n, record in enumerate(records)
-        if (entry := entries.line_at(n)) is not None
+        if (entry := entries.find_line_with_number(n)) is not None
     )
     assert (one.kind, one.role, one.tool, one.target, one.text) == (
         "user",

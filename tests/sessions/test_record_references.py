@@ -98,7 +98,7 @@ def record_lines(tmp_path: Path) -> RecordLines:
 def test_a_record_is_found_by_its_line(record_lines: RecordLines) -> None:
     """A record is found by its line number, which counts from 0 and includes invalid lines."""
     assert len(record_lines) == 6
-    assert find_numbered_line(Reference(SESSION, 2), record_lines).read_raw() == b"no record\n"
+    assert find_numbered_line(Reference(SESSION, 2), record_lines).read_raw_line() == b"no record\n"
     assert find_numbered_line(Reference(SESSION, 2), record_lines).parse_record() is None
     assert find_numbered_line(Reference(SESSION, 3), record_lines).reference == f"{SESSION}:3"
     with pytest.raises(UsageError) as caught:
@@ -139,7 +139,10 @@ def test_a_record_is_found_by_its_offset(record_lines: RecordLines) -> None:
     )
     found = find_referenced_line(Reference(SESSION, RecordOffset(last.offset)), record_lines)
     assert (found.number, found.reference) == (-1, f"{SESSION}:@{last.offset}")
-    assert (found.read_raw(), record_lines.add_line_number(found)) == (last.read_raw(), last)
+    assert (found.read_raw_line(), record_lines.add_line_number(found)) == (
+        last.read_raw_line(),
+        last,
+    )
     for nowhere in (garbage.offset + 1, record_lines.size, 10**14):
         with pytest.raises(UsageError, match=f"begins at byte {nowhere}$"):
             find_referenced_line(Reference(SESSION, RecordOffset(nowhere)), record_lines)
@@ -183,25 +186,25 @@ def test_later_lines_are_not_included(tmp_path: Path) -> None:
     path.write_bytes(whole[:-9])
     entries = RecordLines(str(path), SESSION)
     path.write_bytes(whole + whole)
-    torn = entries.line_at(len(entries) - 1)
+    torn = entries.find_line_with_number(len(entries) - 1)
     assert torn is not None
     assert (torn.parse_record(), torn.offset + torn.length, entries.size) == (
         None,
         entries.size,
         len(whole) - 9,
     )
-    assert entries.line_at(len(entries)) is None
+    assert entries.find_line_with_number(len(entries)) is None
 
 
 def test_a_deleted_or_truncated_record_is_reported(tmp_path: Path) -> None:
     """Reading a record whose file was shortened or deleted raises ``SessionNotFound``."""
     path = Path(write_session(tmp_path, SESSION, conversation(1)))
-    entry = RecordLines(str(path), SESSION).line_at(1)
+    entry = RecordLines(str(path), SESSION).find_line_with_number(1)
     assert entry is not None
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(SessionNotFound, match="changed while it was read"):
-        entry.read_raw()
+        entry.read_raw_line()
     path.unlink()
-    for reading in (entry.read_raw, lambda: RecordLines(str(path), SESSION)):
+    for reading in (entry.read_raw_line, lambda: RecordLines(str(path), SESSION)):
         with pytest.raises(SessionNotFound, match="can't be read"):
             reading()

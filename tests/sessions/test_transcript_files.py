@@ -196,4 +196,4 @@ def test_names_of_a_sub_agent_can_be_found_again(
     names = names_of_transcript(
         resolve_transcript(strange, "/", config_home.where), config_home.where
     )
-    assert (names.full_name, names.reference(3)) == (strange, f"'{strange}:3'")
+    assert (names.full_name, names.make_reference(3)) == (strange, f"'{strange}:3'")

@@ -242,7 +242,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
         "hasMore": page.has_earlier_records,
         "size": entries.size,
     }
-    first_reference = names.reference(page.passages[0].record_name) if rows else ""
+    first_reference = names.make_reference(page.passages[0].record_name) if rows else ""
     if page.has_earlier_records:
         earlier_text = f"earlier: {shell_command(f'read {names.quoted_name} --page --before {first_reference}')}"
     else:
@@ -287,14 +287,14 @@ def _print_record_with_neighbours(
     )
     session = SessionFile(
         requested_record.session_id,
-        requested_record.file,
+        requested_record.file_path,
         0,
         0,
-        agent_name_of_path(requested_record.file, options.where),
+        agent_name_of_path(requested_record.file_path, options.where),
     )
     names = names_of_transcript(session, options.where)
     earlier_passages, later_passages = read_passages_around(
-        RecordLines(requested_record.file, requested_record.session_id),
+        RecordLines(requested_record.file_path, requested_record.session_id),
         names,
         requested_record,
         earlier_record_count,
@@ -304,7 +304,7 @@ def _print_record_with_neighbours(
     middle_passage = make_passage(
         record,
         requested_record,
-        PassageFile(names, subagent_name(requested_record.file) is not None),
+        PassageFile(names, subagent_name(requested_record.file_path) is not None),
         {},
     )
     if original_record.original != requested_record:
@@ -318,7 +318,9 @@ def _print_record_with_neighbours(
         speaker=f"{middle_passage.speaker}{original_text}",
     )
     passages = [*earlier_passages, middle_passage, *later_passages]
-    heading = _make_heading(session, names, f"around {names.reference(requested_record.number)}")
+    heading = _make_heading(
+        session, names, f"around {names.make_reference(requested_record.number)}"
+    )
     gap = make_record_gap_describer(passages, names)
     options.print_answer(
         {
@@ -428,13 +430,13 @@ def parse_record_line(entry: RecordLine) -> Record:
     record = entry.parse_record()
     if record is None:
         raise ResumeHooksError(
-            f"Line {entry.number} of {entry.file} contains no record", "See --raw."
+            f"Line {entry.number} of {entry.file_path} contains no record", "See --raw."
         )
     return record
 
 
 def _print_raw_record(entry: RecordLine) -> None:
-    line = entry.read_raw()
+    line = entry.read_raw_line()
     try:
         sys.stdout.buffer.write(line)
         sys.stdout.flush()
@@ -451,7 +453,7 @@ def _make_record_data(
     return {
         "reference": original.reference,
         "session_id": original.session_id,
-        "session_file": place_of_original(original.file, Where()),
+        "session_file": place_of_original(original.file_path, Where()),
         "record": original.number,
         "uuid": get_string(record, "uuid"),
         "kind": rendering.kind,
@@ -473,7 +475,7 @@ def _record_text(
     """
     original = original_record.original
     facts = (
-        title_of_transcript(original.file),
+        title_of_transcript(original.file_path),
         shorten_reference(original.reference),
         " ".join(dict.fromkeys(word for word in (rendering.role, rendering.kind) if word)),
         format_minute(data["timestamp"]),

@@ -71,7 +71,7 @@ def passages_text(
 
 
 def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
-    reference = names.reference(run[0].entry.record_part)
+    reference = names.make_reference(run[0].entry.record_part)
     kinds = ", ".join(dict.fromkeys(passage.speaker.removeprefix("attachment ") for passage in run))
     size = sum(passage.character_count for passage in run)
     end_text = f" to {run[-1].entry.record_part}" if len(run) > 1 else ""
@@ -113,7 +113,7 @@ def make_record_gap_describer(passages: Sequence[Passage], names: TranscriptName
             )
             command = shell_command(f"read {names.quoted_name} --turns {span}")
             return f"… {count:,} records left out, turns {span}: {command}"
-        reference = names.reference(passages[first_index].entry.record_part)
+        reference = names.make_reference(passages[first_index].entry.record_part)
         following_count = sum(
             not passage.is_client_addition for passage in passages[first_index + 1 : last_index + 1]
         )
@@ -166,7 +166,7 @@ def _format_command_line(command: ShellCall, names: TranscriptNames, max_charact
     command_text = collapse_line(plain_line(command.command), max_characters)
     # The reference names the record with the command's output. The call is directly before that
     # record.
-    reference = names.reference(
+    reference = names.make_reference(
         command.result_line_number if command.result_line_number >= 0 else command.line_number
     )
     return " · ".join(

@@ -78,11 +78,11 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
     originals = OriginalFinder(where)
     requested_line = _find_referenced_line(reference, originals, cwd, where)
     record = requested_line.parse_record()
-    original = originals.find_original(record, requested_line.file) if record else None
+    original = originals.find_original(record, requested_line.file_path) if record else None
     if original is None and record and is_marked_as_trimmed(record):
         raise SessionNotFound(
             f"The original of {requested_line.reference} is gone: {originals.describe_original_location(record)}",
-            f"Only the trimmed record is left: line {requested_line.number} of {requested_line.file}.",
+            f"Only the trimmed record is left: line {requested_line.number} of {requested_line.file_path}.",
         )
     return OriginalRecord(requested_line, original or requested_line)
 
@@ -144,26 +144,26 @@ class OriginalFinder:
             self._lines_by_session[session_id] = RecordLines(
                 session_file.path, session_file.session_id
             )
-        requested_line = self._lines_by_session[session_id].line_at(line_number)
+        requested_line = self._lines_by_session[session_id].find_line_with_number(line_number)
         record = requested_line.parse_record() if requested_line else None
         if requested_line is None or record is None:
             raise SessionNotFound(
                 f"record {line_number:,} of session {session_id} no longer exists"
             )
-        return self.find_original(record, requested_line.file) or requested_line
+        return self.find_original(record, requested_line.file_path) or requested_line
 
     def describe_original_location(self, record: Record) -> str:
         """Return a phrase that tells where a trimmed record's original was, and how to restore it."""
         origin = next(iter(find_origins(record)), None)
         if origin is None:
             return "the record names no original"
-        session_id = origin.session_id or session_id_from_path(origin.file) or ""
+        session_id = origin.session_id or session_id_from_path(origin.file_path) or ""
         deleted = any(entry.session_id == session_id for entry in trash.list_deleted(self._where))
         if deleted:
             restore_hint = f"; restore it: resume-hooks restore {session_id}"
         else:
             restore_hint = ""
-        return f"it was line {origin.line_number} of {plain_line(origin.file or origin.session_id)}{restore_hint}"
+        return f"it was line {origin.line_number} of {plain_line(origin.file_path or origin.session_id)}{restore_hint}"
 
     def list_backups(self, session_id: str) -> list[str]:
         """Return the paths of a session's backups, oldest first. A trim in place writes such a backup."""
@@ -193,13 +193,13 @@ class OriginalFinder:
         self, record: Record, file: str, visited_lines: set[tuple[str, int]]
     ) -> RecordLine | None:
         for line, named_record in self._iterate_candidate_records(record, file):
-            if (line.file, line.number) in visited_lines or len(
+            if (line.file_path, line.number) in visited_lines or len(
                 visited_lines
             ) == MAX_FOLLOWED_RECORDS:
                 continue
-            visited_lines.add((line.file, line.number))
+            visited_lines.add((line.file_path, line.number))
             # If no placeholder leads to another record, this record is the best available copy.
-            return self._follow_references(named_record, line.file, visited_lines) or line
+            return self._follow_references(named_record, line.file_path, visited_lines) or line
         return None
 
     def _iterate_candidate_records(
@@ -208,7 +208,7 @@ class OriginalFinder:
         """Yield the lines and records that may be a trimmed record's original, starting with the likeliest."""
         folder = os.path.dirname(os.path.abspath(file))
         for origin in find_origins(record):
-            key = origin.session_id, origin.file, folder
+            key = origin.session_id, origin.file_path, folder
             if key not in self._candidates:
                 self._candidates[key] = list(
                     dict.fromkeys(self._iterate_candidate_files(origin, folder))
@@ -242,21 +242,21 @@ class OriginalFinder:
 
         Only files that may be opened are yielded.
         """
-        backup = _BACKUP_NAME_PATTERN.fullmatch(os.path.basename(origin.file))
-        folder = os.path.basename(os.path.dirname(origin.file))
+        backup = _BACKUP_NAME_PATTERN.fullmatch(os.path.basename(origin.file_path))
+        folder = os.path.basename(os.path.dirname(origin.file_path))
         names = (
             origin.session_id,
-            session_id_from_path(origin.file),
+            session_id_from_path(origin.file_path),
             backup.group(1) if backup else "",
             folder,
         )
         session_id = next((name for name in names if name and is_session_id(name)), "")
         backups = self.list_backups(session_id)
-        if origin.file in backups or self._is_safe_to_open(origin.file, trimmed_folder):
-            yield origin.file, session_id or origin.session_id
+        if origin.file_path in backups or self._is_safe_to_open(origin.file_path, trimmed_folder):
+            yield origin.file_path, session_id or origin.session_id
         if not session_id:
             return
-        for file in (origin.file, os.path.join(trimmed_folder, f"{session_id}.jsonl")):
+        for file in (origin.file_path, os.path.join(trimmed_folder, f"{session_id}.jsonl")):
             path = self._lineage_finder.locate_parent(
                 Parent(session_id, file, "", "", ""), os.path.join(trimmed_folder, "child")
             )
@@ -305,7 +305,7 @@ class RestoreRecordEdit:
         original = self._original.parse_record()
         if original is None:
             raise SessionNotFound(
-                f"{self._original.file} changed while it was read", "Run the command again."
+                f"{self._original.file_path} changed while it was read", "Run the command again."
             )
         return restore_record(record, original)
 

@@ -145,7 +145,7 @@ class RestoreBlocksEdit:
             block = _find_original_block(content[index], line.parse_record() or {})
             if block is None:
                 raise SessionNotFound(
-                    f"{line.file} changed while it was read", "Run the command again."
+                    f"{line.file_path} changed while it was read", "Run the command again."
                 )
             content[index] = block
         return mend_record(replace_content(edited, content))
@@ -655,7 +655,7 @@ def _was_counted_before_trim(trimmed_session: TrimmedSession) -> bool:
     In this case, the count includes the content that the trim removed.
     """
     instants = (
-        clock.to_milliseconds(backup_time(origin.file))
+        clock.to_milliseconds(backup_time(origin.file_path))
         for origin in trimmed_session.pieces.origins.values()
     )
     trimmed_ms = max((instant for instant in instants if instant is not None), default=None)

@@ -544,7 +544,7 @@ def _format_turn(
         f"{turn.failure_count} failed" if turn.failure_count else "",
         _format_files(turn, line_limits.max_files),
         f"{format_count(turn.token_count, 'token')}{growth_note}" if turn.token_count else "",
-        names.reference(turn.line_number),
+        names.make_reference(turn.line_number),
     )
     return " · ".join(fact for fact in facts if fact)
 
@@ -617,7 +617,7 @@ def _format_compaction(compaction: Compaction, names: TranscriptNames) -> str:
         f"{format_count(compaction.token_count_before, 'token')} before"
         if compaction.token_count_before
         else "",
-        f"summary {names.reference(compaction.summary_line_number)}"
+        f"summary {names.make_reference(compaction.summary_line_number)}"
         if compaction.summary_line_number >= 0
         else "",
     )

@@ -117,7 +117,7 @@ class Passage(NamedTuple):
         self, names: TranscriptNames, max_characters: int = 0, *, with_turn: bool = False
     ) -> TextPiece:
         """Return the passage, shortened for an output of ``max_characters`` characters (0: no limit)."""
-        reference = names.reference(self.entry.record_part)
+        reference = names.make_reference(self.entry.record_part)
         if with_turn and self.turn_number >= 0:
             turn = f"turn {self.turn_number}"
         else:
@@ -190,7 +190,7 @@ def make_passage(
         record, rendering, is_prompt=is_prompt, is_from_subagent_file=subagent
     )
     text = _format_brief_text(
-        record, names.reference(entry.record_part), calls, len(rendering.text)
+        record, names.make_reference(entry.record_part), calls, len(rendering.text)
     )
     is_subagent_record = record.get("isSidechain") and not subagent
     is_message = is_prompt or (

@@ -204,7 +204,7 @@ class LineageFinder:
 
     def _find_present_file(self, parent: Parent, child_path: str) -> str | None:
         child_folder = os.path.dirname(client_path(os.path.abspath(child_path), self._where))
-        named_path = os.path.abspath(parent.file) if parent.file else ""
+        named_path = os.path.abspath(parent.file_path) if parent.file_path else ""
         if (
             named_path
             and session_id_from_path(named_path) == parent.session_id
@@ -268,7 +268,7 @@ class LineageFinder:
             )
         missing = Ancestor(
             parent.session_id,
-            parent.file,
+            parent.file_path,
             "",
             "unknown",
             "unknown",

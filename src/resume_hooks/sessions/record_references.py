@@ -125,7 +125,7 @@ class TranscriptNames(NamedTuple):
     full_name: str
     short_name: str
 
-    def reference(self, record: int | str) -> str:
+    def make_reference(self, record: int | str) -> str:
         """Return the short reference of a record, quoted for a shell.
 
         ``record`` is the part after the colon: a line number, or a ``record_part``.
@@ -172,7 +172,7 @@ class RecordLine(NamedTuple):
     """
 
     session_id: str
-    file: str
+    file_path: str
     number: int
     offset: int
     length: int
@@ -190,17 +190,17 @@ class RecordLine(NamedTuple):
         """The full reference to this line."""
         return f"{self.session_id}:{self.record_part}"
 
-    def read_raw(self) -> bytes:
+    def read_raw_line(self) -> bytes:
         """Return the bytes of the line with its newline.
 
         Raise SessionNotFound if the file was deleted or has become shorter.
         """
-        with open_transcript(self.open_file or self.file) as stream:
+        with open_transcript(self.open_file or self.file_path) as stream:
             return read_exactly(stream, self.offset, self.length)
 
     def parse_record(self) -> Record | None:
         """Return the record in the line, or None if the line is not a JSON object."""
-        return records.parse_record(Line(self.number, self.offset, self.read_raw()).body)
+        return records.parse_record(Line(self.number, self.offset, self.read_raw_line()).body)
 
 
 class RecordLines:
@@ -221,7 +221,7 @@ class RecordLines:
         with open_transcript(self.file) as stream:
             return self._line_numbers.count_lines(stream)
 
-    def line_at(self, number: int) -> RecordLine | None:
+    def find_line_with_number(self, number: int) -> RecordLine | None:
         """Return the line with this number, counted from 0, or None if there is no such line."""
         with open_transcript(self.file) as stream:
             start = self._line_numbers.find_line_offset(stream, number)
@@ -236,13 +236,13 @@ class RecordLines:
         the last line whose record has it. This second search reads the whole file and caches all
         uuids.
         """
-        entry = self.line_at(expected_number)
+        entry = self.find_line_with_number(expected_number)
         if entry is not None and uuid in records.list_uuids(entry.parse_record() or {}):
             return entry
         number = self._number_by_uuid.get(uuid)
         if number is None:
             return None
-        return self.line_at(number)
+        return self.find_line_with_number(number)
 
     def find_last_record_with_uuid(self, uuid: str) -> RecordLine | None:
         """Return the line of the last record with this uuid. The line's number is unknown.
@@ -257,13 +257,13 @@ class RecordLines:
                     return entry
         return None
 
-    def find(self, record: int | str | RecordOffset) -> RecordLine | None:
+    def find_line(self, record: int | str | RecordOffset) -> RecordLine | None:
         """Return the line for a parsed ``<record>``, the part of a reference after the colon, or None.
 
         The line's number is known only if ``record`` is a line number.
         """
         if isinstance(record, int):
-            return self.line_at(record)
+            return self.find_line_with_number(record)
         if isinstance(record, RecordOffset):
             record_offset = record
         else:
@@ -330,7 +330,7 @@ def find_referenced_line(reference: Reference, record_lines: RecordLines) -> Rec
     exist.
     """
     record = reference.record
-    line = record_lines.find(record)
+    line = record_lines.find_line(record)
     if line is not None:
         return line
     if isinstance(record, int):

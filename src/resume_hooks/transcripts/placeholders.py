@@ -173,12 +173,12 @@ def _convert_to_one_word(name: str) -> str:
 class Origin(NamedTuple):
     """The record that contains an original.
 
-    ``session_id`` and ``file`` are those of the session that contains the record. ``line_number`` is
-    counted from 0.
+    ``session_id`` and ``file_path`` are those of the session that contains the record.
+    ``line_number`` is counted from 0.
     """
 
     session_id: str
-    file: str
+    file_path: str
     uuid: str
     line_number: int
 
@@ -194,7 +194,7 @@ class Origin(NamedTuple):
         """
         return {
             "truncated": True,
-            "original_session": replace_surrogates(self.file),
+            "original_session": replace_surrogates(self.file_path),
             "original_session_id": self.session_id,
             "original_uuid": self.uuid,
             "original_index": self.line_number,

@@ -30,13 +30,13 @@ FORK_SEARCH_BYTES = 64 * 1024
 class Parent(NamedTuple):
     """The parent that a session's file names.
 
-    ``session_id`` may be ``""``. ``file`` is not trusted: before you open it, check that it is a
+    ``session_id`` may be ``""``. ``file_path`` is not trusted: before you open it, check that it is a
     session with this id. If the child continues a sub-agent of the parent, ``subagent`` is that
     sub-agent, otherwise ``""``.
     """
 
     session_id: str
-    file: str
+    file_path: str
     derivation_type: str
     kind: str
     derived_at: str
@@ -168,7 +168,7 @@ def parent_from_record(record: Record | None) -> Parent | None:
         return None
     return Parent(
         session_id=session_id,
-        file=file,
+        file_path=file,
         derivation_type="trimmed" if trim else "continued",
         kind=current_kind_name(get_string(derivation, "continuation_type"))
         or ("trim" if trim else "rollover"),

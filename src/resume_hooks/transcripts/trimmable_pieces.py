@@ -95,7 +95,7 @@ class Piece(NamedTuple):
     digest: int = 0
 
     @property
-    def block(self) -> int:
+    def block_index(self) -> int:
         """The index of the piece's block in the message, or 0 if the message is a string."""
         if len(self.address) > 2 and isinstance(self.address[2], int):
             return self.address[2]

@@ -31,13 +31,14 @@ def opens_turn(record: Record, *, is_subagent: bool = False) -> bool:
 class TurnRange(NamedTuple):
     """The turns that a user requested.
 
-    They are the turns from ``first`` to ``last`` or, if ``last`` is None, to the end of the
-    session. If ``last_count`` is not 0, they are the last ``last_count`` turns instead.
+    They are the turns from ``first_turn`` to ``last_turn`` or, if ``last_turn`` is None, to the end
+    of the session. If ``last_turn_count`` is not 0, they are the last ``last_turn_count`` turns
+    instead.
     """
 
-    first: int
-    last: int | None
-    last_count: int = 0
+    first_turn: int
+    last_turn: int | None
+    last_turn_count: int = 0
 
     def list_turn_numbers(self, turn_count: int) -> range:
         """Return the numbers of the requested turns in a session with ``turn_count`` turns.
@@ -45,17 +46,19 @@ class TurnRange(NamedTuple):
         The number 0 stands for the records before the first prompt. Raises UsageError if none of
         the requested turns exists.
         """
-        if self.last_count:
-            first = max(1, turn_count - self.last_count + 1)
+        if self.last_turn_count:
+            first = max(1, turn_count - self.last_turn_count + 1)
         else:
-            first = self.first
+            first = self.first_turn
         if first > turn_count:
             if turn_count:
                 remedy = f"It has turns 1 to {turn_count}."
             else:
                 remedy = "It has no turns; --turns 0 shows its records."
             raise UsageError(f"No turn {first} in this session", remedy)
-        return range(first, min(turn_count, turn_count if self.last is None else self.last) + 1)
+        return range(
+            first, min(turn_count, turn_count if self.last_turn is None else self.last_turn) + 1
+        )
 
 
 def parse_turns(text: str) -> TurnRange:

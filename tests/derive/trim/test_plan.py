@@ -196,7 +196,7 @@ def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -
         builders.CWD,
         config_home.where,
     )
-    assert found.original.file == str(child)
+    assert found.original.file_path == str(child)
 
 
 @pytest.mark.parametrize(

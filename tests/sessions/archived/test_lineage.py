@@ -182,7 +182,7 @@ def test_children_of_an_archived_session_are_written_to_its_folder(config_home: 
     )  # fmt: skip
     parent = read_parent(made.file)
     assert parent is not None
-    assert (parent.session_id, parent.file) == (SESSION, session.path)
+    assert (parent.session_id, parent.file_path) == (SESSION, session.path)
     assert made.warnings == ()
     outputs = Path(made.file).with_suffix("") / "tool-results" / "toolu_1.txt"
     assert outputs.read_bytes() == b"large\n" * 10

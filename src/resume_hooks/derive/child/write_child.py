@@ -249,7 +249,7 @@ def check_child_file(plan: ChildPlan, title: str, path: str) -> list[Check]:
         # instead.
         parent_id, parent_link = draft.parent.session_id, read_parent(path)
         has_parent_id = parent_link is not None and parent_link.session_id == parent_id
-        has_parent_file = parent_link is not None and parent_link.file == replace_surrogates(
+        has_parent_file = parent_link is not None and parent_link.file_path == replace_surrogates(
             draft.parent_file
         )
         checks.append(

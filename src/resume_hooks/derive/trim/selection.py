@@ -267,7 +267,7 @@ class TrimEdit:
             record.pop("toolUseResult", None)
         return {
             **record,
-            **self._origin.trim_fields(min(choice.piece.block for choice in self._choices)),
+            **self._origin.trim_fields(min(choice.piece.block_index for choice in self._choices)),
         }
 
 

@@ -81,7 +81,7 @@ def make_hit_page(
         entries, names, hit_record, characters, characters
     )
     hit_passage = make_passage(
-        record, hit_record, PassageFile(names, subagent_name(hit_record.file) is not None), {}
+        record, hit_record, PassageFile(names, subagent_name(hit_record.file_path) is not None), {}
     )
     hit_passage = hit_passage._replace(
         text=_cut_text_near_hit(render_line(record, hit_record).text, hit_text)

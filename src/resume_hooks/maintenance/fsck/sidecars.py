@@ -109,7 +109,7 @@ class TrimmedRecords:
             identifying_fields = {
                 key: record[key] for key in _IDENTIFYING_FIELD_NAMES if key in record
             }
-            self.by_origin.setdefault((origin.session_id, origin.file), []).append(
+            self.by_origin.setdefault((origin.session_id, origin.file_path), []).append(
                 (line_number, identifying_fields)
             )
 

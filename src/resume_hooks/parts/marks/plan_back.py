@@ -75,8 +75,8 @@ class OmittedRecords(NamedTuple):
     def range_text(self) -> str:
         """The references to the first and the last omitted record, as text."""
         first_reference, last_reference = (
-            self.names.reference(self.first_line_number),
-            self.names.reference(self.last_line_number),
+            self.names.make_reference(self.first_line_number),
+            self.names.make_reference(self.last_line_number),
         )
         if first_reference == last_reference:
             return first_reference
@@ -127,9 +127,7 @@ def format_opening_for_model(child: Draft, facts: OpeningData) -> str:
             mark_location = "It is"
         else:
             mark_location = "The later conversation is not loaded: it is"
-        read_command = (
-            f"read {omitted_records.names.reference(omitted_records.first_line_number)} --after 20"
-        )
+        read_command = f"read {omitted_records.names.make_reference(omitted_records.first_line_number)} --after 20"
         lines.append(
             f"{mark_location} in records {omitted_records.range_text} of the parent session, within "
             "reach of the session-search skill "
