@@ -120,7 +120,7 @@ def test_a_deleted_session_is_listed_and_restored(
     assert not old_parent.exists()
     back = document("restore", "Mine")
     assert (back["data"]["session"]["file"], back["data"]["written"]) == (str(old_parent), True)
-    assert "7 days left" in back["warnings"][0]
+    assert "keeps it for 7 days more" in back["warnings"][0]
     assert old_parent.read_bytes() == before
     assert cli("restore").stdout == b"The trash is empty.\n"
 
