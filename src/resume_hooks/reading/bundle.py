@@ -166,7 +166,7 @@ def export_bundle(
     for number, session in enumerate(sessions, 1):
         head, seal = (
             b'{"session":%s,"records":['
-            % orjson.dumps(_make_head(session, lineage_finder, redactor, where)._asdict()),
+            % orjson.dumps(_make_bundle_head(session, lineage_finder, redactor, where)._asdict()),
             BundleSeal(),
         )
         seal.add_row(head)
@@ -207,7 +207,7 @@ def export_bundle(
     yield END_ROW + b"\n"
 
 
-def _make_head(
+def _make_bundle_head(
     session: SessionFile,
     lineage_finder: LineageFinder,
     redactor: BundleRedactor | None,

@@ -143,9 +143,9 @@ class OutlineScan:
             self.compactions[-1] = self.compactions[-1]._replace(summary_line_number=line.number)
         if self.compactions and tokens_after_trim(record):
             self.compactions[-1] = self.compactions[-1]._replace(trigger=TRIM_TRIGGER)
-        self._collect_work(turn, record, node)
+        self._collect_turn_facts(turn, record, node)
 
-    def _collect_work(self, turn: TurnScan, record: Record, node: Node | None) -> None:
+    def _collect_turn_facts(self, turn: TurnScan, record: Record, node: Node | None) -> None:
         kind = get_string(record, "type")
         if script_calls.is_copy_of_error(record):
             return
@@ -404,7 +404,7 @@ used."""
 def format_first_output_line(verb: str, about: str) -> str:
     """Return the first line of an output with text from a transcript.
 
-    The index of this plugin leaves out the text after this line.
+    This plugin's search index skips the text after this line.
     """
     return f"resume-hooks {verb}: {collapse_line(plain_line(about), 400)} · {EVIDENCE_WARNING}"
 

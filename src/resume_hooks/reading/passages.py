@@ -398,7 +398,7 @@ def _read_passages(
 ) -> list[Passage]:
     """Return records as passages.
 
-    The calls that belong to their results are searched for in these records and in earlier records.
+    The call of each result is searched for in these records and in earlier records.
     """
     calls_in_rows: dict[str, ToolCall] = {}
     answered_ids: list[str] = []

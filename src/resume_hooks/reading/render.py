@@ -48,7 +48,10 @@ class Rendering(NamedTuple):
 
 
 def render_line(record: Record, entry: RecordLine) -> Rendering:
-    """Render the record of a line. If it contains results, their calls are read from preceding lines."""
+    """Render the record of a line.
+
+    If the record contains results, their calls are read from the lines before it.
+    """
     with open_transcript(entry.file_path) as stream:
         answered_calls = find_calls_before(
             stream, entry.offset, records.list_answered_call_ids(record)

@@ -69,7 +69,7 @@ class PrintedOutputs:
         elif _RESULT_KEY in line and any(call_id.encode() in line for call_id in self._commands):
             yield from self._list_command_outputs(parse_record(line) or {})
 
-    def find_offsets(self, block: bytes) -> list[int]:
+    def find_output_offsets(self, block: bytes) -> list[int]:
         """Return the offsets in ``block`` where outputs and the commands that may print secrets start."""
         offsets = [match.start() for match in _COMMAND_PATTERN.finditer(block)]
         if offsets or self._commands:

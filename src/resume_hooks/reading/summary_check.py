@@ -330,7 +330,7 @@ class _EvidenceIndex:
             if len(number := self._records_by_word[word]) < MIN_COMMON_WORD_RECORDS
         ]
 
-        def rank(number: int) -> tuple[bool, float, int]:
+        def rank_record(number: int) -> tuple[bool, float, int]:
             reference, size = self._records[number]
             shared_word_score = 1 + sum(
                 1 / math.log2(2 + len(record_sets))
@@ -352,7 +352,7 @@ class _EvidenceIndex:
             if number >= 0 and self._records[number][0]
         ]
         if tried_numbers:
-            return self._records[max(tried_numbers, key=rank)][0]
+            return self._records[max(tried_numbers, key=rank_record)][0]
         return ""
 
 

@@ -216,7 +216,9 @@ class _BlockScanner:
 
     def _find_suspect_lines(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield the start and the end of each line that may contain a secret, in the order of the lines."""
-        suspect_offsets = sorted([*suspect_positions(block), *self._outputs.find_offsets(block)])
+        suspect_offsets = sorted(
+            [*suspect_positions(block), *self._outputs.find_output_offsets(block)]
+        )
         end = 0
         for suspect_offset in suspect_offsets:
             if suspect_offset >= end:

@@ -39,9 +39,8 @@ NAMED_IN_REPORT_NOTE = "as a sub-agent reported"
 COMMAND_FAILED_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
 MOVED_NOTE = "moved to a path that contains a variable"
-MAX_FILES_PER_COMMAND = (
-    60  # The maximum number of changed files that are read from a single command.
-)
+# The maximum number of changed files that are read from a single command.
+MAX_FILES_PER_COMMAND = 60
 # The maximum number of files that are listed although only git's output shows that they were
 # changed.
 MAX_FILES_NAMED_BY_GIT = 8

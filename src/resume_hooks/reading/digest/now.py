@@ -151,7 +151,7 @@ def _list_repository_state(
 def _list_session_branches(
     facts: LineageFacts, paths: SessionPaths, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
-    """Yield the branch of each checkout that the session last showed."""
+    """Yield, for each checkout, the branch that the session's output showed last."""
     is_elsewhere = len(session_git.checkouts) == 1 and not _are_nested(
         paths.folder, session_git.checkouts[0].folder
     )
@@ -298,7 +298,7 @@ def _format_later_changes(
 def _list_files_changed_after(
     facts: LineageFacts, paths: SessionPaths, record_order: int
 ) -> list[str]:
-    """Return the files that were changed after the sequence number ``record_order``, the first changed file first."""
+    """Return the files changed after the record with this sequence number, the first changed file first."""
     later_changes = (change for change in facts.changes if change.position.order > record_order)
     names = dict.fromkeys(
         plain_line(paths.make_relative_path(change.path, change.folder)) for change in later_changes
@@ -444,8 +444,7 @@ def _list_uncommitted_files_of_session(
 def _was_changed_by_session(path: str, states: FileStates) -> bool:
     """Check whether the session changed an uncommitted file.
 
-    If only git's output lists the file, it is treated as changed by the session only if it was
-    staged.
+    A file that only git's output lists is treated as changed by the session if it was staged.
     """
     if is_temporary(path, states.other_roots):
         return False

@@ -153,7 +153,10 @@ def format_opening(
     """
     digest = _drop_repetitions(digest)
     names = _find_session_names(digest)
-    head_rows = [_format_head(names, record_ref, read_command), *_format_omission_notes(digest)]
+    head_rows = [
+        _format_opening_line(names, record_ref, read_command),
+        *_format_omission_notes(digest),
+    ]
     if max_characters is None:
         remaining = UNLIMITED_CHARACTERS
     else:
@@ -278,7 +281,7 @@ def _select_messages(
 def _collect_listed_words(
     digest: Digest, shown_rows: Mapping[str, Sequence[str]]
 ) -> dict[str, set[str]]:
-    """Return the user's words in the shown rows of answers and demands, by the record's reference."""
+    """Return the user's words in the shown rows of answers and demands, by the reference of their record."""
     words_by_record: dict[str, set[str]] = {}
     for section in (ANSWERS_SECTION, CONSTRAINTS_SECTION):
         count = max(0, len(shown_rows.get(section.name, ())) - 1)  # The first row is the heading.
@@ -348,7 +351,7 @@ def has_section(text: str, section: Section) -> bool:
     return any(row.startswith(starts) for row in text.split("\n"))
 
 
-def _format_head(names: _SessionNames, record_ref: str, read_command: str) -> str:
+def _format_opening_line(names: _SessionNames, record_ref: str, read_command: str) -> str:
     parts = ["not instructions"]
     if names.main_session_id:
         short_id = names.other_names[names.main_session_id]

@@ -104,7 +104,7 @@ _COMMAND_ITEM_PATTERN = compile_lazily(r"^[ \t]*[-*][ \t]+`([^`\n]{3,160})`[^\n]
 
 
 class _Rank(IntEnum):
-    """How closely a sentence concerns the work. Sentences with a lower number are quoted first."""
+    """How closely a sentence is related to the work. Sentences with a lower number are quoted first."""
 
     REQUESTED = 0
     """A rule that mentions a changed file, or whose heading contains words from the user's
@@ -155,7 +155,7 @@ def list_instructions(
     is_elsewhere = _is_work_elsewhere(facts)
     note = f"{WORK_ELSEWHERE_NOTE}; {RELOAD_NOTE}" if is_elsewhere else RELOAD_NOTE
     yield make_entry(facts.instructions_name, instructions.position, note)
-    parts = _split_parts(body)
+    parts = _split_into_parts(body)
     if is_elsewhere:
         parts = [
             part for part in parts if any(map(_PERSONAL_HEADING_PATTERN.search, part.headings))
@@ -174,7 +174,7 @@ def list_instructions(
     for rule in rules:
         if rule.text not in command_rows:
             mark = GAP_MARK if rule.text in incomplete_texts else ""
-            row = f"{_add_topic(rule)}{mark}"
+            row = f"{_format_rule_with_topic(rule)}{mark}"
             yield make_entry(row, "", max_characters=MAX_RULE_CHARACTERS)
     for text in command_rows:
         note = describe_last_failure(_extract_command(text), commands)
@@ -196,7 +196,7 @@ def _is_work_elsewhere(facts: LineageFacts) -> bool:
     return any(TEMPORARY_PATH_PATTERN.search(path) is None for path in paths)
 
 
-def _split_parts(body: str) -> list[_Part]:
+def _split_into_parts(body: str) -> list[_Part]:
     """Split the instructions at their headings. A ``#`` in a code block is not a heading."""
     parts: list[_Part] = []
     open_headings: list[tuple[int, str]] = []
@@ -222,7 +222,7 @@ def _split_parts(body: str) -> list[_Part]:
     return parts
 
 
-def _add_topic(rule: _Rule) -> str:
+def _format_rule_with_topic(rule: _Rule) -> str:
     """Put a rule's topic before its text, unless the text already contains the topic."""
     if not rule.topic or rule.topic.lower() in rule.text.lower():
         return rule.text
@@ -284,7 +284,7 @@ def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str])
 
 def _list_sentences(part: _Part) -> Iterator[str]:
     """Yield the sentences in a part. If one ends with a colon, the next sentence is joined to it."""
-    text = _FENCED_BLOCK_PATTERN.sub(_describe_block, part.text)
+    text = _FENCED_BLOCK_PATTERN.sub(_describe_code_block, part.text)
     sentences = list(prose.split_sentences(text))
     is_included = False
     for index, sentence in enumerate(sentences):
@@ -312,7 +312,7 @@ def _find_procedure_steps(part: _Part) -> frozenset[str]:
     return frozenset(steps)
 
 
-def _describe_block(block: re.Match[str]) -> str:
+def _describe_code_block(block: re.Match[str]) -> str:
     """Return a line such as ``[3 lines of code]`` to replace a code block."""
     return f"{_BLOCK_NOTE_START}{format_count(block[2].count(chr(10)), 'line')} of code]\n"
 

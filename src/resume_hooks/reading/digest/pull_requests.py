@@ -65,7 +65,10 @@ class PullRequests(NamedTuple):
         return None
 
     def has_wait_ended(self, text: str, position: RecordPosition) -> bool:
-        """Check whether a text waits for a pull request that was merged or closed after ``position``."""
+        """Check whether a text is about waiting for a pull request that ended after ``position``.
+
+        A pull request ends when it is merged or closed.
+        """
         if _WAITING_WORD_PATTERN.search(text) is None:
             return False
         numbers = [match[1] or match[2] for match in _PULL_REQUEST_REFERENCE_PATTERN.finditer(text)]
@@ -87,13 +90,13 @@ def collect_pull_requests(commands: Iterable[ParsedRun]) -> PullRequests:
             continue
         calls = [words[2:] for words, _ in parts if words[:2] == ("gh", "pr") and len(words) > 2]
         for verb, *rest in calls:
-            _process_call(verb, rest, run, branch, requests, end_positions)
+            _process_pull_request_command(verb, rest, run, branch, requests, end_positions)
         if len(calls) == 1 and calls[0][0] == "view":
-            _process_view(calls[0][1:], run, end_positions)
+            _process_pull_request_view(calls[0][1:], run, end_positions)
     return PullRequests(requests, end_positions, bool(branch))
 
 
-def _process_call(
+def _process_pull_request_command(
     verb: str,
     arguments: Sequence[str],
     run: ShellRun,
@@ -118,7 +121,7 @@ def _process_call(
         end_positions.pop(number, None)
 
 
-def _process_view(
+def _process_pull_request_view(
     arguments: Sequence[str], run: ShellRun, end_positions: dict[str, RecordPosition]
 ) -> None:
     """Process a ``gh pr view`` if it shows that a pull request was merged or closed."""

@@ -21,9 +21,8 @@ from resume_hooks.reading.digest.shell import (
 )
 from resume_hooks.transcripts.records import WRITING_TOOLS, get_string, list_objects
 
-MAX_SUBJECT_CHARACTERS = (
-    120  # The maximum number of characters of a refused call's subject that are shown.
-)
+# The maximum number of characters of a refused call's subject that are shown.
+MAX_SUBJECT_CHARACTERS = 120
 _MESSAGE_OPTIONS = frozenset(
     {"-m", "-am", "-F", "--message", "--file", "-b", "--body", "--body-file", "-t", "--title"}
 )
@@ -37,8 +36,8 @@ def list_refusals(
 ) -> Iterator[DigestEntry]:
     """Yield the refused calls that were not allowed later.
 
-    With ``with_reason``, these are the calls that the user refused with a reason. Otherwise, they
-    are the calls that a rule refused or that the user refused without words. A plan to which the
+    If ``with_reason`` is True, yield the calls that the user refused with a reason. If it is False,
+    yield the calls that a rule refused or that the user refused without words. A plan to which the
     user replied with words is never included, because the talk contains these words.
     """
     for refusal in reversed(facts.refusals):
@@ -84,19 +83,21 @@ def _has_run_later(refused_command: str, later_commands: Sequence[ShellCommand])
     refused_key = make_command_key(refused_command)
     if any(command.command_key == refused_key for command in later_commands):
         return True
-    refused_calls: Sequence[tuple[str, ...]] = _list_changing_commands(
+    refused_calls: Sequence[tuple[str, ...]] = _list_words_of_changing_commands(
         parse_simple_commands(refused_command)
     )
     if any(words[:2] != _STAGING_COMMAND for words in refused_calls):
         refused_calls = [words for words in refused_calls if words[:2] != _STAGING_COMMAND]
     later_calls: set[tuple[str, ...]] = set()
     for command in later_commands:
-        later_calls.update(_list_changing_commands(command.parts))
+        later_calls.update(_list_words_of_changing_commands(command.parts))
     return bool(refused_calls) and later_calls.issuperset(refused_calls)
 
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
-def _list_changing_commands(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, ...], ...]:
+def _list_words_of_changing_commands(
+    parts: tuple[SimpleCommand, ...],
+) -> tuple[tuple[str, ...], ...]:
     """Return the words of each simple command that does more than read files.
 
     Commit messages and folder arguments are omitted from the words.

@@ -45,7 +45,7 @@ _SPACES_BEFORE_PATH = {
 }
 
 
-# In a row with one of these prefixes, the first letter is the file's state in the index.
+# In a row with one of these prefixes, the letter after the prefix is the file's state in the index.
 _TRACKED_PREFIXES = (b"1 ", b"2 ")
 
 

@@ -114,7 +114,7 @@ MAX_COMPARED_STATEMENTS = 300
 class _StatementWords(NamedTuple):
     """The words that identify the subject of a statement, and the statement's values."""
 
-    subject: frozenset[str]
+    subject_words: frozenset[str]
     values: frozenset[str]
 
 
@@ -184,7 +184,7 @@ def find_corrected_sentences(
         for index, (moment, text) in enumerate(statements)
         if announces_change(text)
     ]
-    change_words = {word for _, _, words in changes for word in words.subject}
+    change_words = {word for _, _, words in changes for word in words.subject_words}
     weights = _weigh_words(words for _, _, words in changes)
     for sentence_index, (moment, sentence) in enumerate(sentences):
         # Most sentences share no words with a change. Checking this first is much faster than
@@ -221,7 +221,7 @@ def _measure_similarity(
 
 def _weigh_words(statements: Iterable[_StatementWords]) -> dict[str, float]:
     """Return the weight of each word. It is 1 for a word in one or two statements, and less for others."""
-    counts = Counter(chain.from_iterable(statement.subject for statement in statements))
+    counts = Counter(chain.from_iterable(statement.subject_words for statement in statements))
     return {word: 1 / max(1, count - 1) for word, count in counts.items()}
 
 

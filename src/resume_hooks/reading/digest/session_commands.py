@@ -196,7 +196,7 @@ def _choose_commands(
         if command.program:
             groups.setdefault(command.command_key, []).append(command)
     last_order = commands[-1].run.position.order or 1 if commands else 1
-    passed_positions = _find_passed_positions(commands, edited_files)
+    passed_runs = _find_passed_runs(commands, edited_files)
     certain_runs = _list_executed_part_keys(commands, edited_files)
     check_runs = [_make_check_run(command) for command in all_commands if command.program]
     check_passes = PassedChecks(check_runs)
@@ -231,7 +231,7 @@ def _choose_commands(
                         ],
                         runs[-1],
                         good_run,
-                        _find_last_passing_run(good_run, passed_positions, edited_files),
+                        _find_last_passing_run(good_run, passed_runs, edited_files),
                         covering_run,
                         edited_files,
                     ),
@@ -544,15 +544,15 @@ class _PartRun(NamedTuple):
     has_known_status: bool
 
 
-def _find_passed_positions(
+def _find_passed_runs(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
 ) -> dict[_PartKey, _PartRun]:
-    """Return the last success of each simple command in each checkout.
+    """Map each simple command in each checkout to its last successful run.
 
-    The simple command succeeded alone, in a chain that succeeded, or in a chain in which only a
-    different part failed.
+    A simple command was successful if it succeeded alone, in a chain that succeeded, or in a chain
+    in which only a different part failed.
     """
-    passed_positions: dict[_PartKey, _PartRun] = {}
+    passed_runs: dict[_PartKey, _PartRun] = {}
     for command in commands:
         checkout = edited_files.find_checkout(command.run_folder)
         has_known_status = command.has_worked and shell.does_status_cover_all_parts(
@@ -561,11 +561,11 @@ def _find_passed_positions(
         for part in command.parts:
             if has_known_status or _may_have_passed(part, command):
                 position = command.run.result_position
-                passed_positions[checkout, part.words] = _PartRun(position, has_known_status)
+                passed_runs[checkout, part.words] = _PartRun(position, has_known_status)
             elif command.error_line and _runs_all_parts(command):
                 # The output contains an error message, and this part may be the one that failed.
-                passed_positions.pop((checkout, part.words), None)
-    return passed_positions
+                passed_runs.pop((checkout, part.words), None)
+    return passed_runs
 
 
 def _may_have_passed(part: SimpleCommand, command: ShellCommand) -> bool:
@@ -632,9 +632,9 @@ def _make_part_keys(
 
 
 def _find_last_passing_run(
-    command: ShellCommand, passed_positions: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
+    command: ShellCommand, passed_runs: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
 ) -> _PartRun | None:
-    """Return the last time at which all checks in a command had passed in its checkout, or None.
+    """Return the last run after which all checks in a command had passed in its checkout, or None.
 
     Parts that are not checks, such as a formatter, only prepare the checks and are ignored.
     """
@@ -645,9 +645,9 @@ def _find_last_passing_run(
     pure_checks = [part for part in checks if not _FIX_OPTION_PATTERN.search(" ".join(part.words))]
     passes: list[_PartRun] = []
     for key in _make_part_keys(command, pure_checks or checks, edited_files):
-        if key not in passed_positions:
+        if key not in passed_runs:
             return None
-        passes.append(passed_positions[key])
+        passes.append(passed_runs[key])
     return min(passes, key=lambda part_pass: part_pass.position.order, default=None)
 
 

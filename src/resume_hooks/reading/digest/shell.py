@@ -203,7 +203,7 @@ def searches_check_results(command: str) -> bool:
 
 
 def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
-    """Yield a command's searches in its output for lines about both passed and failed checks."""
+    """Yield the filters of a command's output that keep lines about both passed and failed checks."""
     for match in _RESULT_SEARCH_PATTERN.finditer(command):
         pattern = match[1] or match[2]
         if _PASS_WORD_PATTERN.search(pattern) and _FAIL_WORD_PATTERN.search(pattern):
@@ -527,7 +527,7 @@ def _list_changed_operands(words: tuple[str, ...]) -> tuple[str, ...]:
             words = (
                 f"git {verb}",
                 *(
-                    _drop_option(source_option, tuple(arguments))
+                    _drop_option_with_value(source_option, tuple(arguments))
                     if verb == "restore"
                     else arguments
                 ),
@@ -537,7 +537,7 @@ def _list_changed_operands(words: tuple[str, ...]) -> tuple[str, ...]:
     else:
         name, operand_words = ("", ())
     if (value_option := _OPTIONS_WITH_VALUE.get(name)) in operand_words:
-        operand_words = _drop_option(value_option, operand_words)
+        operand_words = _drop_option_with_value(value_option, operand_words)
     operands = tuple(select_operands(operand_words))
     if name in _PROGRAMS_CHANGING_ALL_OPERANDS:
         return operands
@@ -556,7 +556,7 @@ def _list_changed_operands(words: tuple[str, ...]) -> tuple[str, ...]:
     return ()
 
 
-def _drop_option(option: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
+def _drop_option_with_value(option: str | None, words: tuple[str, ...]) -> tuple[str, ...]:
     index = words.index(option) if option in words else len(words)
     return words[:index] + words[index + 2 :]
 

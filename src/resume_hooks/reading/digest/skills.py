@@ -24,9 +24,8 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of skills that are quoted, and the maximum number of rules quoted from each.
 MAX_SKILLS, MAX_RULES = 2, 24
-MAX_SKILL_TURNS = (
-    3  # After this number of prompts, the rules of a loaded skill are no longer quoted.
-)
+# After this number of prompts, the rules of a loaded skill are no longer quoted.
+MAX_SKILL_TURNS = 3
 # The maximum number of characters that are read from a skill's text, and the maximum number of
 # characters in a rule.
 MAX_SKILL_CHARACTERS, MAX_RULE_CHARACTERS = 12_000, 400
@@ -114,7 +113,7 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
         is_old = quote.position.order < first_active_order
         if has_moved_on and (is_old or name.startswith("/")):
             continue
-        steps = find_steps(quote.text)
+        steps = find_skill_steps(quote.text)
         if (is_old and not steps) or (
             steps and (has_moved_on or _is_finished(facts, quote, steps))
         ):
@@ -208,7 +207,7 @@ def _is_answered_with_report(facts: LineageFacts) -> bool:
     )
 
 
-def find_steps(text: str) -> list[SkillStep]:
+def find_skill_steps(text: str) -> list[SkillStep]:
     """Return the numbered steps that are a skill's headings, bold lines or table rows.
 
     If the numbers are not consecutive, the result is empty.

@@ -424,7 +424,7 @@ _WISH_START_PATTERN = compile_lazily(
 
 
 def _prepend_subject_sentence(sentences: Sequence[str], index: int) -> str:
-    """Return a sentence, preceded by the previous sentence if it is short and needs a subject."""
+    """Return a sentence. If it is short and needs a subject, put the previous sentence before it."""
     sentence = sentences[index]
     if (
         index == 0

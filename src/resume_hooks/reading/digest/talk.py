@@ -47,9 +47,8 @@ MAX_NARRATION_CHARACTERS = 1_500
 # because a text such as "All tests pass." does not help to continue the work.
 MIN_NARRATION_CHARACTERS = 60
 ANNOUNCEMENT_MARK = "[...]"  # The mark that replaces sentences that only announce the next step.
-MAX_SUMMARY_CHARACTERS = (
-    16_000  # The maximum number of characters of a client's summary that are shown.
-)
+# The maximum number of characters of a client's summary that are shown.
+MAX_SUMMARY_CHARACTERS = 16_000
 _CODE_BLOCK_PATTERN = compile_lazily(
     r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
 )

@@ -124,10 +124,10 @@ def _add_narration(
             later_texts[index] = text
         turn_characters[turn_numbers[index]] += len(text)
     for index, text in later_texts.items():
-        choice.show_in_spare_space(index, text, _count_calls_characters(max_characters))
+        choice.show_in_spare_space(index, text, _compute_calls_characters(max_characters))
 
 
-def _count_calls_characters(max_characters: int) -> int:
+def _compute_calls_characters(max_characters: int) -> int:
     """Return the number of characters that older texts leave for the latest calls.
 
     It is 0 in a small opening, because the talk is more useful than the calls, and in a large
@@ -151,7 +151,7 @@ def _add_whole_texts(
     whole_indexes = list(closing_indexes)
     if max_characters >= MIN_WHOLE_TALK_CHARACTERS:
         whole_indexes += choice.list_indexes_of_kind(MessageKind.NARRATION)
-    reserved_characters = _count_calls_characters(max_characters)
+    reserved_characters = _compute_calls_characters(max_characters)
     for index in whole_indexes:
         choice.show_in_spare_space(index, messages[index].text, reserved_characters)
     reserved_characters = round(max_characters * CALLS_FRACTION)

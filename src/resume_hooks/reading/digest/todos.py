@@ -138,7 +138,7 @@ def _list_unfinished_todos(facts: LineageFacts, pull_requests: PullRequests) -> 
     is also left out if a later answer says that everything is done.
     """
     done_order = 0
-    for quote in _list_answers(facts):
+    for quote in _list_final_answers(facts):
         if _ALL_DONE_STATEMENT_PATTERN.search(quote.text[:MAX_DONE_REPORT_CHARACTERS]):
             done_order = max(done_order, quote.position.order)
     for todo in facts.todo_list.list_open_todos():
@@ -164,7 +164,7 @@ def _find_overtaking_answer(
     has_later_prompt = any(
         list_order < prompt.position.order < edit_order for prompt in facts.prompts.quotes
     )
-    for answer in reversed(_list_answers(facts)):
+    for answer in reversed(_list_final_answers(facts)):
         if last_commit_order > list_order:
             is_overtaken = answer.position.order > last_commit_order
         elif has_later_prompt and edit_order < answer.position.order:
@@ -188,7 +188,7 @@ def _asks_or_offers(answer: Quote) -> bool:
     return prose.ends_with_question_or_offer(prose.straighten_apostrophes(answer.text))
 
 
-def _list_answers(facts: LineageFacts) -> list[Quote]:
+def _list_final_answers(facts: LineageFacts) -> list[Quote]:
     """Return the assistant's last words of each finished turn, oldest first."""
     quotes = [quote for quote in facts.closing_quotes if quote is not facts.interrupted_words]
     last_words = facts.words_since_prompt

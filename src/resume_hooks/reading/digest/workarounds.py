@@ -66,7 +66,7 @@ def was_worked_around(failed_command: ShellCommand, later_commands: Sequence[She
 
 
 def _could_not_run(command: ShellCommand) -> bool:
-    """Check whether a command command before it did any work.
+    """Check whether a command failed before it did any work.
 
     In this case, its output is short and contains no results.
     """

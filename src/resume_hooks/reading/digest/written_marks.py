@@ -13,9 +13,8 @@ from resume_hooks.reading.digest.later_edits import list_edits
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.records import get_string
 
-MAX_PLAN_CHARACTERS = (
-    200_000  # The maximum number of characters in a plan. A longer plan is not searched.
-)
+# The maximum number of characters in a plan. A longer plan is not searched.
+MAX_PLAN_CHARACTERS = 200_000
 PLAN_SUFFIXES = (".md", ".markdown")
 
 _TODO_COMMENT_PATTERN = compile_lazily(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
