@@ -231,7 +231,7 @@ def _choose_commands(
                         ],
                         runs[-1],
                         good_run,
-                        _find_last_passing_run(good_run, passed_runs, edited_files),
+                        _find_oldest_last_passing_run(good_run, passed_runs, edited_files),
                         covering_run,
                         edited_files,
                     ),
@@ -631,12 +631,13 @@ def _make_part_keys(
     return frozenset((checkout, part.words) for part in parts)
 
 
-def _find_last_passing_run(
+def _find_oldest_last_passing_run(
     command: ShellCommand, passed_runs: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
 ) -> _PartRun | None:
-    """Return the last run after which all checks in a command had passed in its checkout, or None.
+    """Return the oldest of the last passing runs of a command's checks in its checkout.
 
-    Parts that are not checks, such as a formatter, only prepare the checks and are ignored.
+    If the command has no checks, or one of them never passed, return None. Parts that are not
+    checks, such as a formatter, only prepare the checks and are ignored.
     """
     checks = []
     for part in command.parts:
