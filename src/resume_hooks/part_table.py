@@ -146,7 +146,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
 """Maps the name of each agent of a part to the part and the other fields of ``part.Agent``."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {
-    "codex": ("codex", ("turn_id", "model"), "host:CODEX_ANSWERS")
+    "codex": ("codex", ("turn_id", "model"), "host:CODEX_ANSWER_FORMAT")
 }
 """Maps each client of a part to the part, the fields of its events, and its ``hook_replies.Host``."""
 

@@ -400,13 +400,13 @@ def test_adding_a_project_shows_who_added_it_first(people: dict[str, Person], gi
     with connect.connect_to_team("bob") as db:
         db.run_statement("select team.project_add(%s)", (key,))
     assert laptop.team("projects", "add")["warnings"] == [
-        f"bob added {key} first, and can admit you to what is shared with it."
+        f"bob added {key} first, and can admit you to this project."
     ]
     laptop.team("push", CHILD_ID)
     with connect.connect_to_team("bob") as db:
         db.run_statement("select team.project_admit(%s, 'alice', true)", (key,))
     assert laptop.team("projects", "add")["warnings"] == [
-        f"bob added {key} first, and admitted you. Members whom that owner admits read what you share with it."
+        f"bob added {key} first, and admitted you. Members whom bob admits can read what you share with this project."
     ]
     reach = (
         f"With project {key}: its owner, bob, decides who joins it; "

@@ -85,9 +85,9 @@ class _EditEffect(NamedTuple, Generic[EditRecord]):
 class _LineInContext(NamedTuple):
     """A line of the current file, and the lines around it.
 
-    ``unique_block`` is a block of lines that occurs only once in the file. It is empty if there is no
-    block of this kind. None in the block stands for the start or the end of the file.
-    ``line_index`` is the index of the line in the block.
+    ``unique_block`` is a block of lines that occurs only once in the file. It is empty if there is
+    no such block. None in the block stands for the start or the end of the file. ``line_index`` is
+    the index of the line in the block.
     """
 
     text: str

@@ -28,5 +28,5 @@ PART = Part(
     ),
     # Hook events from Codex contain the turn's id and the model's name. Those from Claude Code do
     # not.
-    hosts=(Host("codex", ("turn_id", "model"), "host:CODEX_ANSWERS"),),
+    hosts=(Host("codex", ("turn_id", "model"), "host:CODEX_ANSWER_FORMAT"),),
 )

@@ -12,7 +12,7 @@ from resume_hooks.hooks.hook_replies import Host
 _RESUME_COMMAND_PATTERN = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTILINE)
 
 
-def _format_card(text: str) -> str:
+def _format_answer_card(text: str) -> str:
     """Adapt an answer's text for Codex, and append a line with the command that opens the new session."""
     card = text.replace("Claude Code", "Codex")
     command = _RESUME_COMMAND_PATTERN.search(card)
@@ -21,6 +21,6 @@ def _format_card(text: str) -> str:
     return card
 
 
-CODEX_ANSWERS = Host("codex", {}, _format_card, empties_input=True)
+CODEX_ANSWER_FORMAT = Host("codex", {}, _format_answer_card, empties_input=True)
 """The format of answers to Codex. It adds no keys to an answer. If an answer had a key that Codex
 does not know, Codex would reject the answer and send the prompt to the model."""

@@ -68,7 +68,7 @@ class CodexExec:
 
     @property
     def name(self) -> str:
-        """What messages call the model: its name or, without the option, the name of the agent."""
+        """The name of the model in messages to the user, or the agent's name if the user chose no model."""
         return self.model_option or AGENT_NAME
 
     @property

@@ -207,7 +207,7 @@ class CodexThread:
     def read_messages(self) -> Iterator[ConversationMessage]:
         """Yield the prompts, the answers and the summaries of compactions, in the order of the conversation."""
         for index, item in enumerate(self.items):
-            if speaker := _item_speaker(item.payload):
+            if speaker := _find_item_speaker(item.payload):
                 if speaker == USER:
                     text = codex_items.request_text(item.payload)
                 else:
@@ -366,7 +366,7 @@ def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
     return changed_copy
 
 
-def _item_speaker(item: Record) -> str:
+def _find_item_speaker(item: Record) -> str:
     """Return the speaker of a message.
 
     Return ``""`` if the item is not a message, or if the message is from the harness.
@@ -439,7 +439,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         items=tuple(history.items),
         child_records=tuple(
             build_item_record(
-                item.payload, item.timestamp, item.uuid, metadata.fields_for_item(item)
+                item.payload, item.timestamp, item.uuid, metadata.read_item_fields(item)
             )
             for item in history.items
         ),
@@ -486,6 +486,6 @@ class _ItemMetadataReader:
         if fields:
             self._fields_by_location[line.file, line.line_number, index] = fields
 
-    def fields_for_item(self, item: Item) -> Record:
+    def read_item_fields(self, item: Item) -> Record:
         """Return the fields that an item's line has outside the payload."""
         return self._fields_by_location.get((item.file, item.line_number, item.part_index), {})

@@ -45,7 +45,7 @@ class ImportFacts(StrictModel):
     """The imported file, and the numbers of its lines and records."""
 
     source: str = declare_import_field(
-        lambda plan: plan.source.name, "the path of the file, or the words: the standard input"
+        lambda plan: plan.source.name, 'the path of the file, or "the standard input"'
     )
     bytes: int = declare_import_field(lambda plan: plan.source.size_bytes, "unpacked")
     sha256: str = declare_import_field(lambda plan: plan.source.sha256)

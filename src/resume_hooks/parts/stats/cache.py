@@ -1,8 +1,8 @@
 """Cache the counts of all transcripts in a small file in the state folder.
 
 A transcript is read again only if its size or modification time has changed. The counts of a
-deleted transcript are kept, because its tokens were used. If the cache is lost, the counts of
-deleted transcripts are lost, and all other transcripts are counted again.
+deleted transcript are kept, because the user's statistics still include it. If the cache is lost,
+the counts of deleted transcripts are lost, and all other transcripts are counted again.
 """
 
 from __future__ import annotations

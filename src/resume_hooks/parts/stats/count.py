@@ -52,10 +52,10 @@ class ApiRequest(NamedTuple):
     """A request to the API, with the numbers of tokens that the API has counted.
 
     ``cached_tokens`` and ``written_tokens`` are parts of ``sent_tokens``: the tokens that were read
-    from the cache, and the tokens that were written to it. ``cache_seconds`` is the number of seconds
-    for which the cache keeps the written tokens. ``prompt_count`` is the number of prompts before the
-    request. ``is_side_request`` is true if a sub-agent made the request, but the request is in the
-    session's own file.
+    from the cache, and the tokens that were written to it. The cache keeps the written tokens for
+    ``cache_seconds`` seconds. ``prompt_count`` is the number of prompts before the request.
+    ``is_side_request`` is true if a sub-agent made the request, but the request is in the session's
+    own file.
     """
 
     day: str
@@ -328,12 +328,11 @@ class ChildCounts(NamedTuple):
 class TranscriptTotals(NamedTuple):
     """The counts of a transcript.
 
-    ``folders`` are the first working directories in its records. ``hooks`` counts how often a hook
-    ran for a number of milliseconds, by event and owner, for example ``Stop|ours``. A stretch is a
-    part of the transcript from which the calls before the first edit are counted. ``stretches``
-    counts, for each kind of stretch, how often there were a number of such calls. If a stretch has
-    no edit, this number is ``NO_EDIT_CALLS``. In a row that an older version cached, ``stretches``
-    is None.
+    ``folders`` are the first working directories in its records. ``hooks`` counts the runs of hooks
+    by event and owner (for example ``Stop|ours``) and by duration in milliseconds. ``stretches``
+    counts the stretches by kind and by the number of calls before the first edit, or
+    ``NO_EDIT_CALLS`` for a stretch without an edit. If an older version cached the counts,
+    ``stretches`` is None.
     """
 
     folders: tuple[str, ...]

@@ -83,7 +83,7 @@ class StretchSummary(StrictModel):
         lambda stretch: stretch.stretch_count, "the number of stretches with a tool call"
     )
     edited: int = declare_stretch_field(
-        lambda stretch: stretch.stretch_count_with_edit,
+        lambda stretch: stretch.edited_stretch_count,
         "the number of stretches with an edit; median and p75 cover only these",
     )
     median: int = declare_stretch_field(
@@ -142,7 +142,9 @@ class Price(StrictModel):
     )
     read: int = declare_price_field(lambda price: price.read_tokens)
     written: int = declare_price_field(lambda price: price.written_tokens)
-    cost: int = declare_price_field(lambda price: price.cost, "in input tokens, including answers")
+    cost: int = declare_price_field(
+        lambda price: price.cost, "the cost of requests and answers, in input tokens"
+    )
 
 
 class StatsSchema(StrictModel):

@@ -59,8 +59,8 @@ class SavingSummary(NamedTuple):
 class HookSummary(NamedTuple):
     """How long the hooks for one kind of event ran, in milliseconds.
 
-    The hooks are either those of this plugin (``is_own``) or all other hooks. ``run_count`` is the number
-    of runs, and ``median_ms`` and ``p95_ms`` are percentiles of their durations.
+    The hooks are either those of this plugin (``is_own``) or all other hooks. ``run_count`` is the
+    number of runs, and ``median_ms`` and ``p95_ms`` are percentiles of their durations.
     """
 
     event: str
@@ -74,13 +74,14 @@ class StretchSummary(NamedTuple):
     """The numbers of tool calls before the first edit, for one kind of stretch.
 
     A stretch begins at the start of a session, at a compaction or at the creation of a child, and
-    ends at the first edit. Only stretches with a tool call are counted. ``stretch_count_with_edit`` of them
-    contain an edit. ``median_calls`` and ``p75_calls`` are computed from the numbers of calls before the edit.
+    ends at the first edit. Only stretches with a tool call are counted. ``edited_stretch_count`` of
+    them contain an edit. ``median_calls`` and ``p75_calls`` are percentiles of the numbers of calls
+    before the edit.
     """
 
     kind: str
     stretch_count: int
-    stretch_count_with_edit: int
+    edited_stretch_count: int
     median_calls: int
     p75_calls: int
 
@@ -88,8 +89,8 @@ class StretchSummary(NamedTuple):
 class Statistics(NamedTuple):
     """All statistics.
 
-    ``session_count`` is the number of sessions since the first day, and ``deleted_count`` is the number
-    of these sessions that were deleted. ``subagent_count`` is the number of sub-agents'
+    ``session_count`` is the number of sessions since the first day, and ``deleted_count`` the
+    number of these sessions that were deleted. ``subagent_count`` is the number of sub-agents'
     transcripts.
     """
 

@@ -116,7 +116,7 @@ def _list_subagents(
             # The transcript of the sub-agent was deleted after it was listed.
             with contextlib.suppress(OSError, SessionNotFound):
                 status = os.stat(path)
-                yield _build_row(
+                yield _build_listed_subagent(
                     session,
                     path,
                     name,
@@ -131,7 +131,7 @@ def _list_subagents(
         else ()
     ):
         end_time = clock.parse_timestamp(subagent.last_timestamp)
-        yield _build_row(
+        yield _build_listed_subagent(
             session,
             session.path,
             subagent.name,
@@ -142,7 +142,7 @@ def _list_subagents(
         )
 
 
-def _build_row(
+def _build_listed_subagent(
     session: SessionFile, path: str, name: str, kind: str, task: str, mtime: float, size: int
 ) -> ListedSubagent:
     locator = f"{session.session_id}/{name}"

@@ -125,7 +125,7 @@ def push_unsent(
     *,
     pause_seconds: int = PUSH_PAUSE_SECONDS,
 ) -> None:
-    """Push all unsent sessions, or only the session ``only_session_id``. If a push fails, record that.
+    """Push all unsent sessions, or only ``only_session_id``. If a push fails, record the failure.
 
     Do nothing if the last attempt was less than ``pause_seconds`` seconds ago, or if the last
     attempt failed less than ``RETRY_PAUSE_SECONDS`` ago. To push without checking the last attempt,

@@ -62,7 +62,7 @@ class CleanRecord(NamedTuple):
 
 
 class TurnWords(NamedTuple):
-    """The words of a turn in a chunk. ``first_line_number`` is the number of the first line that contains words."""
+    """The words of a turn in a chunk. The first line that contains words is line ``first_line_number``."""
 
     first_line_number: int
     start_time: datetime
@@ -123,7 +123,7 @@ def clean_line(line: bytes, redactor: Redactor) -> tuple[RedactedBytes, list[Sec
 def cut_chunks(
     path: str, redactor: Redactor, first_line_number: int = 0, offset: int = 0
 ) -> Iterator[LineChunk]:
-    """Yield the chunks of a file, starting with line ``first_line_number``, which begins at the byte ``offset``.
+    """Yield the chunks of a file from line ``first_line_number``, which begins at the byte ``offset``.
 
     Raise OSError if the file cannot be read.
     """

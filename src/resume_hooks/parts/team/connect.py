@@ -59,7 +59,7 @@ machine, and ``EXPIRED_STATE`` that it ended before the start of the retention p
 _REMEDIES_BY_ERROR_TEXT = {
     "certificate verify failed": "Name the provider's own root certificate in the service of ~/.pg_service.conf: "
     "sslrootcert=/path/to/root.pem",
-    "definition of service": "Describe it in ~/.pg_service.conf: [NAME], host=, dbname=, user=",
+    "definition of service": "Describe the service in ~/.pg_service.conf: [NAME], host=, dbname=, user=",
     "password": "Put it into ~/.pgpass, readable only by you: HOST:PORT:DBNAME:USER:PASSWORD",
     "startup parameter": "The server is behind pgbouncer, whose settings need ignore_startup_parameters = options",
 }
@@ -131,8 +131,8 @@ def validate_service(text: str) -> str:
         raise UsageError(
             "The name of a team is the name of a libpq service, never an address or a password",
             (
-                "Describe it in ~/.pg_service.conf ([NAME], host=, dbname=, user=), the "
-                "password in ~/.pgpass."
+                "Describe the service in ~/.pg_service.conf ([NAME], host=, dbname=, user=), and "
+                "put the password into ~/.pgpass."
             ),
         )
     return text

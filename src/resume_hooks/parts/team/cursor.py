@@ -57,10 +57,10 @@ def find_cursor_folder(session_id: str, where: Where) -> str:
     """
     if not is_session_id(session_id):
         raise ValueError(f"{session_id!r} is not a session id")
-    return os.path.join(_build_cursors_path(where), session_id)
+    return os.path.join(_find_cursors_folder(where), session_id)
 
 
-def _build_cursors_path(where: Where) -> str:
+def _find_cursors_folder(where: Where) -> str:
     return os.path.join(find_team_folder(where), "sessions")
 
 
@@ -81,7 +81,7 @@ def read_cursor(session_id: str, where: Where) -> Cursor:
 def read_pushed_ids(where: Where) -> set[str]:
     """Return the ids of all sessions that this machine has pushed at least in part."""
     try:
-        return {name for name in os.listdir(_build_cursors_path(where)) if is_session_id(name)}
+        return {name for name in os.listdir(_find_cursors_folder(where)) if is_session_id(name)}
     except OSError:
         return set()
 

@@ -173,20 +173,25 @@ class TurnReader:
         self._read_bytes = Counter[str]()
 
     def read_hits(
-        self, rows: Sequence[MatchingTurn], max_hits: int, *, is_exact: bool
+        self, matching_turns: Sequence[MatchingTurn], max_hits: int, *, is_exact: bool
     ) -> list[TeamHit]:
-        """Return up to ``max_hits`` hits in the turns ``rows``, which are sorted by rank.
+        """Return up to ``max_hits`` hits in ``matching_turns``, which are sorted by rank.
 
         Pass true as ``is_exact`` if the server compared the whole query. A turn without a hit is
         then counted as an invalid row.
         """
         sessions = {}
-        for session in fetch_sessions_by_row(self._db, [row.session_row for row in rows]):
+        for session in fetch_sessions_by_row(
+            self._db, [turn.session_row for turn in matching_turns]
+        ):
             sessions[session.row] = session
         hits: list[TeamHit] = []
-        remaining_rows = [row for row in rows if row.session_row in sessions]
-        while remaining_rows and len(hits) < max_hits:
-            chunk, remaining_rows = remaining_rows[:TURNS_PER_READ], remaining_rows[TURNS_PER_READ:]
+        remaining_turns = [turn for turn in matching_turns if turn.session_row in sessions]
+        while remaining_turns and len(hits) < max_hits:
+            chunk, remaining_turns = (
+                remaining_turns[:TURNS_PER_READ],
+                remaining_turns[TURNS_PER_READ:],
+            )
             refused_before = self._db.refused_row_count
             chunk_hits = self._read_hits(chunk, sessions)
             if is_exact:
@@ -197,11 +202,14 @@ class TurnReader:
         return hits
 
     def _read_hits(
-        self, rows: list[MatchingTurn], sessions: dict[int, TeamSession]
+        self, matching_turns: list[MatchingTurn], sessions: dict[int, TeamSession]
     ) -> list[TeamHit]:
-        """Return the hits in the turns ``rows``. A chunk with several of these turns is read only once."""
-        values = [turn.part_row for turn in rows], [turn.record_number for turn in rows]
-        turns_by_location = {turn[1:3]: turn for turn in rows}
+        """Return the hits in ``matching_turns``. A chunk with several of these turns is read only once."""
+        values = (
+            [turn.part_row for turn in matching_turns],
+            [turn.record_number for turn in matching_turns],
+        )
+        turns_by_location = {turn[1:3]: turn for turn in matching_turns}
         turns_by_chunk: dict[tuple[int, int], list[_TurnLocation]] = {}
         for location in self._db.fetch_rows(_LOCATION_QUERY, values, _LOCATION_ROW_FORMAT):
             turn = turns_by_location.get(location[:2])
@@ -261,22 +269,22 @@ class TurnReader:
                     hits += [hit] if hit else []
         return hits
 
-    def _is_within_limits(self, chunk: _TurnLocation, session: TeamSession) -> bool:
+    def _is_within_limits(self, location: _TurnLocation, session: TeamSession) -> bool:
         """Check whether a chunk is small enough to be read. If it is too large, count it as an invalid row.
 
         A chunk is also too large if the chunks of its owner together exceed the limit per member.
         """
-        self._read_bytes[session.owner] += chunk.raw_bytes
+        self._read_bytes[session.owner] += location.raw_bytes
         is_within_limits = (
-            chunk.raw_bytes <= _MAX_CHUNK_BYTES
-            and chunk.stored_bytes <= _MAX_CHUNK_BYTES
+            location.raw_bytes <= _MAX_CHUNK_BYTES
+            and location.stored_bytes <= _MAX_CHUNK_BYTES
             and self._read_bytes[session.owner] <= _MAX_BYTES_PER_MEMBER
         )
         self._db.refused_row_count += not is_within_limits
         return is_within_limits
 
     def _are_lines_within_limit(self, body: bytes, session: TeamSession) -> bool:
-        """Check the limit of bytes per member, after short lines in a chunk were counted at the minimum size.
+        """Check whether a member's chunks stay within the limit if short lines count as longer lines.
 
         A line with fewer than ``_MIN_AVERAGE_LINE_BYTES`` bytes counts as that number of bytes.
         """

@@ -253,7 +253,7 @@ def _select_best_matches(locator_text: str, sessions: list[TeamSession]) -> list
         ]
         if prefix_matches:
             return _prefer_own_sessions(prefix_matches)
-    if _is_id_or_prefix(locator_text):  # A session id is never compared with titles.
+    if _is_session_id_or_prefix(locator_text):  # A session id is never compared with titles.
         return []
     title_matches = [session for session in sessions if session.title == locator_text]
     if title_matches:
@@ -266,7 +266,7 @@ def _select_best_matches(locator_text: str, sessions: list[TeamSession]) -> list
     ]
 
 
-def _is_id_or_prefix(locator_text: str) -> bool:
+def _is_session_id_or_prefix(locator_text: str) -> bool:
     """Check whether a text is a session id or the beginning of one, optionally after ``owner:``."""
     owner, _, name = locator_text.rpartition(":")
     min_characters = MIN_ID_PREFIX_CHARACTERS if owner else _LISTED_ID_LENGTH

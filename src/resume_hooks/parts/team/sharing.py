@@ -34,7 +34,7 @@ _REMOVAL_QUEUE_FOLDER = "forget"
 server."""
 
 _ONLY_THIS_MACHINE_MARK = b"here"
-"""The content of a queue file for a session of which only this machine's copy must be removed.
+"""If a queue file contains this text, only this machine's copy of the session is removed.
 
 If the queue file is empty, the copies from all your machines are removed.
 """
@@ -194,22 +194,22 @@ def find_expired_sessions(where: Where) -> tuple[list[str], int]:
 
 
 def _remove_from_server(
-    sessions: list[str], retention_days: int, db: Database, where: Where
+    session_ids: list[str], retention_days: int, db: Database, where: Where
 ) -> list[str]:
-    """Remove the copies of ``sessions`` that this machine pushed, if they are older than ``retention_days`` days.
+    """Remove this machine's copies of sessions that ended at least ``retention_days`` days ago.
 
     Return the ids of the sessions whose copies were removed.
     """
-    if not sessions:
+    if not session_ids:
         return []
-    values = (sessions, get_joined_team(where).machine, retention_days)
+    values = (session_ids, get_joined_team(where).machine, retention_days)
     expired_ids = db.fetch_rows(
         "select gone from team.expire(%s, %s, %s) gone",
         values,
         RowFormat(str, (rows.parse_session_id,)),
     )
     # Ignore sessions that were not requested.
-    removed_ids = [session_id for session_id in expired_ids if session_id in sessions]
+    removed_ids = [session_id for session_id in expired_ids if session_id in session_ids]
     for session_id in removed_ids:
         removal.remove_if_possible(find_cursor_folder(session_id, where), where.state)
     return removed_ids

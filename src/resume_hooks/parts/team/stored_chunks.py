@@ -1,7 +1,7 @@
 """Fetch the chunks of session files from the server, decompress them and verify their digests.
 
-A chunk is fetched in slices, so that at most ``MAX_SLICE_BYTES`` of its bytes are in memory at a time,
-no matter which size the server states.
+A chunk is fetched in slices, so that at most ``MAX_SLICE_BYTES`` of its bytes are in memory at a
+time, no matter which size the server states.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ SizedChunk = TypeVar("SizedChunk", bound=_SizedChunk)
 
 
 def batch_chunks(chunks: Iterable[SizedChunk]) -> Iterator[list[SizedChunk]]:
-    """Yield the chunks in order, in batches whose compressed sizes add up to at most ``MAX_SLICE_BYTES``.
+    """Yield the chunks in order, in batches of at most ``MAX_SLICE_BYTES`` compressed bytes.
 
     A larger chunk is a batch of its own.
     """
@@ -93,7 +93,7 @@ def batch_chunks(chunks: Iterable[SizedChunk]) -> Iterator[list[SizedChunk]]:
 def fetch_small_chunks(
     addresses: list[tuple[int, int]], db: Database
 ) -> dict[tuple[int, int], bytes]:
-    """Return the compressed bytes of several chunks with at most ``MAX_SLICE_BYTES`` bytes each, by address.
+    """Return the compressed bytes of small chunks by address. Each has at most ``MAX_SLICE_BYTES`` bytes.
 
     A chunk's address consists of the row id of its file and the number of its first record.
     """

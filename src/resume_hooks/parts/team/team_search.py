@@ -249,7 +249,7 @@ def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
 
 
 def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
-    """Count the hits: all your own, and at most ``compute_max_per_member`` of each other member."""
+    """Return the number of hits if only ``compute_max_per_member`` hits of each other member count."""
     own_references = {hit.reference for hit in hits if hit.is_own}
     turns = set()
     for hit in hits:

@@ -16,7 +16,10 @@ import pytest
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.parts.share.export import document_file
 from resume_hooks.parts.share.export.document import format_file_name
-from resume_hooks.parts.share.export.document_file import check_file_can_be_replaced, write_document
+from resume_hooks.parts.share.export.document_file import (
+    read_replaceable_file_status,
+    write_document,
+)
 from resume_hooks.storage import atomic
 
 
@@ -36,7 +39,7 @@ def test_an_unusable_path_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for place in ("link", "nowhere/a.html", "folder"):
         with pytest.raises(WriteFailed):
-            check_file_can_be_replaced(str(tmp_path / place), force=True)
+            read_replaceable_file_status(str(tmp_path / place), force=True)
     assert not (tmp_path / "target").exists()
 
 
@@ -46,7 +49,7 @@ def test_a_file_created_or_changed_meanwhile_is_kept(tmp_path: Path) -> None:
     path.write_bytes(b"theirs")
     with pytest.raises(WriteFailed):
         write_document(str(path), iter([b"new"]), None)
-    over = check_file_can_be_replaced(str(path), force=True)
+    over = read_replaceable_file_status(str(path), force=True)
     path.write_bytes(b"theirs, longer")
     with pytest.raises(WriteFailed, match="meanwhile"):
         write_document(str(path), iter([b"new"]), over)
@@ -63,7 +66,7 @@ def test_a_failed_write_keeps_the_existing_file(
     path = tmp_path / "a.html"
     if there:
         path.write_bytes(b"mine")
-    over = check_file_can_be_replaced(str(path), force=True)
+    over = read_replaceable_file_status(str(path), force=True)
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")

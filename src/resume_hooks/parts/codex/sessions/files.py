@@ -101,14 +101,14 @@ def _find_rollouts(codex_home: str) -> Iterator[Rollout]:
                     if depth and entry.is_dir(follow_symlinks=False):
                         pending_folders.append((entry.path, depth - 1))
                     elif (name := parse_rollout_name(entry.name)) and (
-                        rollout := _stat_rollout(entry, name)
+                        rollout := _build_rollout(entry, name)
                     ):
                         yield rollout
         except OSError:
             continue  # The folder does not exist, or it was deleted after it was listed.
 
 
-def _stat_rollout(entry: os.DirEntry[str], name: RolloutName) -> Rollout | None:
+def _build_rollout(entry: os.DirEntry[str], name: RolloutName) -> Rollout | None:
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:

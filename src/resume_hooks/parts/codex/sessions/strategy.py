@@ -69,11 +69,11 @@ class Codex:
         return Rollouts(self._home)
 
     @cached_property
-    def _thread_names(self) -> dict[str, str]:
+    def _names_by_thread_id(self) -> dict[str, str]:
         return read_thread_names(self._home)
 
     def _scan_rollouts(self) -> Rollouts:
-        for cached_name in ("rollouts", "_thread_names"):
+        for cached_name in ("rollouts", "_names_by_thread_id"):
             self.__dict__.pop(cached_name, None)
         return self.rollouts
 
@@ -89,7 +89,7 @@ class Codex:
         return RolloutEnds(
             rollout,
             AGENT_NAME,
-            self._thread_names.get(parsed_name.thread_id, "") if parsed_name else "",
+            self._names_by_thread_id.get(parsed_name.thread_id, "") if parsed_name else "",
         )
 
     def read_title_lines(self, path: str) -> bytes:
@@ -280,7 +280,7 @@ class Codex:
 
     def _update_transcript_copy(self, rollout: str) -> str:
         return self._copies.update_copy(
-            rollout, self.find_earlier_file, self._thread_names.get(_parse_thread_id(rollout), "")
+            rollout, self.find_earlier_file, self._names_by_thread_id.get(_parse_thread_id(rollout), "")
         )
 
 
@@ -295,7 +295,7 @@ class ThreadStore(SessionStore):
 
     def projects(self) -> list[str]:
         """Return the names of the projects in which threads were started."""
-        return sorted(set(self._project_names_by_thread.values()) - {""})
+        return sorted(set(self._project_names_by_thread_id.values()) - {""})
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
@@ -309,7 +309,7 @@ class ThreadStore(SessionStore):
         return sort_newest_first(
             _build_session_file(rollout)
             for thread_id, rollout in sessions_by_id.items()
-            if project_names is None or self._project_names_by_thread[thread_id] in project_names
+            if project_names is None or self._project_names_by_thread_id[thread_id] in project_names
         )
 
     def find(self, session_id: str) -> SessionFile | None:
@@ -323,7 +323,7 @@ class ThreadStore(SessionStore):
         return None
 
     @cached_property
-    def _project_names_by_thread(self) -> dict[str, str]:
+    def _project_names_by_thread_id(self) -> dict[str, str]:
         projects = {}
         for thread_id, rollout in self._threads.items():
             projects[thread_id] = _read_project_name(rollout.path)

@@ -45,7 +45,7 @@ UNKNOWN_MODEL = "unknown"  # The model's name if the rollout does not contain a 
 
 
 def build_first_record(meta: ThreadMeta, first_line: Record, agent: str) -> Record:
-    """Return the first record of a converted transcript. It contains the agent and the thread's parent.
+    """Return the first record of a converted transcript. It names the agent and the thread's parent.
 
     ``first_line`` is the complete first line of the rollout. It contains the parent if this plugin
     wrote the rollout. ``meta`` contains the parent if Codex forked the thread.
@@ -573,7 +573,7 @@ _ABORTED_OUTPUT_PATTERN = re.compile(r"(?:\A|\n)aborted(?: by user[^\n]{0,80})?\
 
 INTERRUPTED_STATUS = 130  # The exit status of a command that was interrupted with Ctrl-C.
 _REJECTION_PREFIXES = ("exec command rejected by user", "patch rejected by user")
-"""The beginnings of the output of a call that the user rejected."""
+"""The texts with which the output of a call can begin if the user rejected the call."""
 
 # The beginning of the output of a script that succeeded.
 _SCRIPT_SUCCESS_PREFIX = "Script completed"

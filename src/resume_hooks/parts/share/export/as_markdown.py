@@ -178,11 +178,11 @@ def restrict_markdown(text: str) -> str:
     The result has no HTML and no images, its links lead only to web or mail addresses, and every
     fence is closed. All text is first escaped, so that HTML cannot affect where a fence begins or
     ends. Then the original text is restored in each fence that begins at the first column, outside
-    lists and quotes. In a list or quote, text after the end of a fence could become active if the
-    original text were restored.
+    lists and quotes. In a list or quote, the text stays escaped, because the text after the end of
+    a fence could otherwise become active.
     """
     original_lines = plain_text(text).split("\n")
-    lines = [_restrict_line(line) for line in original_lines]
+    lines = [_restrict_markdown_line(line) for line in original_lines]
     if not any(_FENCE_PATTERN.fullmatch(line) for line in lines):
         return "\n".join(lines)
     open_fence = ""
@@ -212,7 +212,7 @@ def _build_block_parser() -> MarkdownIt:
     )
 
 
-def _restrict_line(line: str) -> str:
+def _restrict_markdown_line(line: str) -> str:
     """Return a line outside a fence with all active markup escaped.
 
     If a code span contains active markup, it becomes a ``<code>`` element with escaped content. The

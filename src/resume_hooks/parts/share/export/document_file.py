@@ -51,7 +51,7 @@ def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
     return counter.written_file
 
 
-def check_file_can_be_replaced(path: str, *, force: bool) -> os.stat_result | None:
+def read_replaceable_file_status(path: str, *, force: bool) -> os.stat_result | None:
     """Return the state of the file at ``path``, or None if no file exists.
 
     Raise WriteFailed if the file exists and ``force`` is false, if the file is a link, or if its

@@ -19,7 +19,7 @@ USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 is ``SUMMARY``."""
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
-DESCRIPTIONS_BY_STATE = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
+TURN_STATE_DESCRIPTIONS = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
 # Maps the state of a to-do item to the character in its checkbox.
 CHECKBOX_CHARACTERS = {"completed": "x", "in_progress": "~"}
 MAX_NAMED_TOOLS = 6  # Maximum number of tools whose names are shown per turn.
@@ -52,7 +52,7 @@ class TurnHeader(NamedTuple):
             ", ".join([*tool_texts, f"{unnamed_count} more"] if unnamed_count > 0 else tool_texts),
             f"{self.failed_call_count:,} failed" if self.failed_call_count else "",
             format_count(self.tokens, "token") if self.tokens else "",
-            DESCRIPTIONS_BY_STATE.get(self.state, ""),
+            TURN_STATE_DESCRIPTIONS.get(self.state, ""),
         )
         return [fact for fact in candidate_facts if fact]
 

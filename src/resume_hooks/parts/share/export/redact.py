@@ -102,8 +102,8 @@ class ExportRedactor:
         if isinstance(value, (dict, list)) and depth > MAX_NESTING_DEPTH:
             return self.redact_and_cut_text(format_fields({"": value}))
         if isinstance(value, dict):
-            # The value is the data of an image. Whoever writes the document checks that the data is
-            # really base64.
+            # The value is the data of an image. The code that writes the document checks that the
+            # data is really base64.
             if value.get("type") == "base64":
                 return value
             return {

@@ -17,8 +17,8 @@ from resume_hooks.parts.share.export.document import (
 )
 from resume_hooks.parts.share.export.document_file import (
     WrittenFile,
-    check_file_can_be_replaced,
     measure_chunks,
+    read_replaceable_file_status,
     write_document,
 )
 from resume_hooks.parts.share.export.select_records import ALL_RECORDS, CONVERSATION, LIVE_ONLY
@@ -51,7 +51,7 @@ def export_session(options: ExportOptions) -> None:
         _print_document(document, warnings)
         return
     path = resolve_output_path(options.output, document.name)
-    replaced_status = check_file_can_be_replaced(path, force=options.force)
+    replaced_status = read_replaceable_file_status(path, force=options.force)
     if options.dry_run:
         written_file = measure_chunks(document.build_chunks())
     else:

@@ -11,8 +11,8 @@ from resume_hooks.cli.output import facts_table, print_text, show_scan_progress
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.document_file import (
-    check_file_can_be_replaced,
     measure_chunks,
+    read_replaceable_file_status,
     write_document,
 )
 from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, PackedBundle, pack_bundle
@@ -52,7 +52,7 @@ def share_session(options: ShareOptions) -> None:
     with show_scan_progress(session.path, quiet=options.as_json) as progress_observers:
         document = Document(sessions, PAGE_OPTIONS, options.where, progress_observers)
     path = resolve_output_path(options.output, document.name)
-    replaced_status = check_file_can_be_replaced(path, force=options.force)
+    replaced_status = read_replaceable_file_status(path, force=options.force)
     with pack_bundle(document, options.where) as bundle:
         if is_asking:
             print_text(facts_table(_count_removed_content(bundle)))

@@ -190,7 +190,7 @@ def _format_stretches(statistics: Statistics) -> str:
             (
                 plain_line(row.kind),
                 *_format_numbers(
-                    row.stretch_count, row.stretch_count_with_edit, row.median_calls, row.p75_calls
+                    row.stretch_count, row.edited_stretch_count, row.median_calls, row.p75_calls
                 ),
             )
         )

@@ -171,7 +171,7 @@ class SearchOptions(
 
 
 class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:resume_from_team"):
-    """Continue one of the team's sessions here: your own completely, or only the conversation of a colleague's.
+    """Continue one of the team's sessions here. Of a colleague's session, only the conversation is taken over.
 
     Your own session is copied into this folder together with its ancestors. Its later turns are
     pushed as a fork of the session.

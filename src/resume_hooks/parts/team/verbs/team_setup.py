@@ -108,14 +108,12 @@ def print_or_change_projects(options: ProjectsOptions) -> None:
             if is_member:
                 notes = [
                     (
-                        f"{first_owner} added {key} first, and admitted you. Members whom that owner admits read "
-                        "what you share with it."
+                        f"{first_owner} added {key} first, and admitted you. Members whom {first_owner} admits "
+                        "can read what you share with this project."
                     )
                 ]
             elif first_owner:
-                notes = [
-                    f"{first_owner} added {key} first, and can admit you to what is shared with it."
-                ]
+                notes = [f"{first_owner} added {key} first, and can admit you to this project."]
         team = team._replace(projects=(*other_projects, key) if change == "add" else other_projects)
         membership.record_team(team, options.where)
     text += "\n".join(team.projects) or "No project is pushed after turns."

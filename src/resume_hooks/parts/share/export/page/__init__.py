@@ -397,10 +397,10 @@ def _build_input_markup(call: CallPart) -> Html:
             else build_code_markup(new_text, language, "input")
             for old_text, new_text in edits
         )
-    return join_markup(_build_plain_inputs(call))
+    return join_markup(_build_plain_input_markup(call))
 
 
-def _build_plain_inputs(call: CallPart) -> Iterator[Html]:
+def _build_plain_input_markup(call: CallPart) -> Iterator[Html]:
     remaining_inputs: Record = dict(call.arguments)
     command = get_string(remaining_inputs, "command")
     if call.tool in SHELL_TOOL_NAMES and command:
