@@ -103,7 +103,7 @@ def find_writing_edit(
 
     ``edits`` may have any order.
     """
-    line = _describe_line(lines, line_number - 1)
+    line = _build_line_context(lines, line_number - 1)
     effects = sorted(
         (_measure_effect(edit, line) for edit in edits), key=lambda effect: effect.edit.time
     )
@@ -131,7 +131,7 @@ def find_writing_edit(
     return Verdict(None, reason)
 
 
-def _describe_line(lines: Sequence[str], index: int) -> _LineInContext:
+def _build_line_context(lines: Sequence[str], index: int) -> _LineInContext:
     text, framed_lines = lines[index], [None, *lines, None]
     # A line that also occurs with a different indentation is not distinctive.
     is_unique = _is_distinctive(text) and sum(line.strip() == text.strip() for line in lines) == 1

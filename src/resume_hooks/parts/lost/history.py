@@ -33,7 +33,7 @@ read again the next time."""
 # Number of bytes before the end of the last reading that are included in a checksum. If the
 # checksum is unchanged, the file was only appended to.
 _CHECKSUM_BYTE_COUNT = 4_096
-_NOTE_VERSION = 2
+_PROGRESS_NOTE_VERSION = 2
 _MAX_TIME_MILLISECONDS = 253_402_300_799_000  # The last millisecond that a date can represent.
 _COMMAND_ENTRY_PATTERN = re.compile(
     r"/[\w:-]+\s*\Z|>[a-z-]+(?:\s|\Z)|/(?:resume|model|rename|export|plugin|mcp|add-dir|theme|resume-hooks:\S+)\s"
@@ -123,7 +123,7 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
                 "check": _compute_checksum(stream, end_offset),
             }
             note = {
-                "version": _NOTE_VERSION,
+                "version": _PROGRESS_NOTE_VERSION,
                 **position_fields,
                 "sessions": {
                     session_id: list(session_prompts)
@@ -199,7 +199,7 @@ def _read_progress_note(path: str) -> tuple[int, int, int, dict[str, SessionProm
     """
     try:
         note: Any = orjson.loads(read_regular_file(path, 256 * 1024 * 1024))
-        if note["version"] != _NOTE_VERSION:
+        if note["version"] != _PROGRESS_NOTE_VERSION:
             return 0, 0, 0, {}
         sessions = {}
         for name, fields in note["sessions"].items():

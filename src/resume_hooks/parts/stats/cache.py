@@ -64,10 +64,10 @@ class TranscriptCounts(NamedTuple):
 
 
 class AllCounts(NamedTuple):
-    """The counts of all transcripts. ``read_count`` is the number of transcripts that were read."""
+    """The counts of all transcripts. ``read_transcript_count`` is the number of transcripts that were read."""
 
     transcripts: list[TranscriptCounts]
-    read_count: int
+    read_transcript_count: int
 
 
 class _CachedCounts(NamedTuple):

@@ -27,7 +27,7 @@ class MonthSummary(StrictModel):
     )
     cached: int = declare_month_field(
         lambda month: month.cached_tokens,
-        "the number of tokens in requests that came from the cache",
+        "the number of cached tokens in requests",
     )
     answered: int = declare_month_field(lambda month: month.answer_tokens)
 

@@ -140,25 +140,25 @@ def compute_percentile(counts: Mapping[int, int], percent: int) -> int:
     return 0
 
 
-def _select_days(transcript: TranscriptCounts, since: str) -> dict[str, DayCounts]:
-    return {day: counts for day, counts in transcript.totals.days.items() if day >= since}
+def _select_days(transcript: TranscriptCounts, first_day: str) -> dict[str, DayCounts]:
+    return {day: counts for day, counts in transcript.totals.days.items() if day >= first_day}
 
 
-def _sum_months(transcripts: list[TranscriptCounts], since: str) -> list[MonthSummary]:
+def _sum_months(transcripts: list[TranscriptCounts], first_day: str) -> list[MonthSummary]:
     sums: dict[str, DayCounts] = defaultdict(DayCounts)
     sessions: dict[str, set[str]] = defaultdict(set)
     for transcript in transcripts:
-        for day, counts in _select_days(transcript, since).items():
+        for day, counts in _select_days(transcript, first_day).items():
             sums[day[:7]] = sums[day[:7]].add_day(counts)
             sessions[day[:7]].add(transcript.session_id)
     return [MonthSummary(month, len(sessions[month]), *sums[month]) for month in sorted(sums)]
 
 
-def _sum_savings(transcripts: list[TranscriptCounts], since: str) -> list[SavingSummary]:
+def _sum_savings(transcripts: list[TranscriptCounts], first_day: str) -> list[SavingSummary]:
     rows: dict[tuple[str, str], SavingSummary] = {}
     for transcript in transcripts:
         child = transcript.totals.child
-        if child is None or transcript.agent_id or child.created_at[:10] < since:
+        if child is None or transcript.agent_id or child.created_at[:10] < first_day:
             continue
         key = (child.created_at[:7], child.kind)
         row = rows.get(key, SavingSummary(*key, 0, 0, 0, 0, 0))
@@ -173,11 +173,11 @@ def _sum_savings(transcripts: list[TranscriptCounts], since: str) -> list[Saving
     return [rows[key] for key in sorted(rows)]
 
 
-def _sum_stretches(transcripts: list[TranscriptCounts], since: str) -> list[StretchSummary]:
+def _sum_stretches(transcripts: list[TranscriptCounts], first_day: str) -> list[StretchSummary]:
     rows = []
     for kind, calls_counts in sorted(
         _sum_tallies(
-            (transcript.totals.stretches or {} for transcript in transcripts), since
+            (transcript.totals.stretches or {} for transcript in transcripts), first_day
         ).items()
     ):
         edited_calls = {}
@@ -193,10 +193,10 @@ def _sum_stretches(transcripts: list[TranscriptCounts], since: str) -> list[Stre
     return rows
 
 
-def _sum_hooks(transcripts: list[TranscriptCounts], since: str) -> list[HookSummary]:
+def _sum_hooks(transcripts: list[TranscriptCounts], first_day: str) -> list[HookSummary]:
     rows = []
     for key, durations in sorted(
-        _sum_tallies((transcript.totals.hooks for transcript in transcripts), since).items()
+        _sum_tallies((transcript.totals.hooks for transcript in transcripts), first_day).items()
     ):
         event, _, owner = key.partition("|")
         median_ms, p95_ms = (
@@ -209,12 +209,12 @@ def _sum_hooks(transcripts: list[TranscriptCounts], since: str) -> list[HookSumm
     return rows
 
 
-def _sum_tallies(tallies: Iterable[TalliesByName], since: str) -> dict[str, dict[int, int]]:
+def _sum_tallies(tallies: Iterable[TalliesByName], first_day: str) -> dict[str, dict[int, int]]:
     sums: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for tally in tallies:
         for name, by_day in tally.items():
             for day, numbers in by_day.items():
-                if day >= since:
+                if day >= first_day:
                     for number, count in numbers.items():
                         sums[name][number] += count
     return sums

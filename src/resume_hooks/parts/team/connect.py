@@ -307,7 +307,7 @@ def _import_driver() -> Any:
         import psycopg
     except ImportError as error:
         raise DriverMissing(
-            f"{DRIVER_PACKAGE}, which speaks to the team's database, is not installed",
+            f"{DRIVER_PACKAGE}, which connects to the team's database, is not installed",
             format_driver_remedy(),
         ) from error
     # The driver logs the server's messages without escaping control characters. Python prints them

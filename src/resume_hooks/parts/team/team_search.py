@@ -154,7 +154,7 @@ class _TeamSearch:
 
     @property
     def _searched_turn_count(self) -> int:
-        """The number of turns that were read.
+        """The number of turns that were searched.
 
         Turns whose text lacks the words are counted only if the search contains a phrase.
         """

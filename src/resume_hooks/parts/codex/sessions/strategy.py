@@ -280,7 +280,9 @@ class Codex:
 
     def _update_transcript_copy(self, rollout: str) -> str:
         return self._copies.update_copy(
-            rollout, self.find_earlier_file, self._names_by_thread_id.get(_parse_thread_id(rollout), "")
+            rollout,
+            self.find_earlier_file,
+            self._names_by_thread_id.get(_parse_thread_id(rollout), ""),
         )
 
 
