@@ -194,7 +194,7 @@ def test_a_push_that_fails_is_reported(
     assert laptop.team("status")["failing"].startswith(
         "2 sessions wait to be pushed to the team since 20"
     )
-    assert "psycopg, which speaks" in laptop.run("doctor", code=1)
+    assert "psycopg, which connects" in laptop.run("doctor", code=1)
     with monkeypatch.context() as patch:
         patch.setattr(background, "push_session", push_with_a_bug(SESSION))
         os.utime(mark, (0, 0))
