@@ -135,7 +135,7 @@ class LostPrompts(Claude):
             )
         except FileNotFoundError:
             return {}, False
-        present_ids, unlisted_projects = self._find_existing_sessions()
+        present_ids, unlisted_projects = self._find_existing_ids_and_unlisted_projects()
         latest_prompt = time.time() * 1000 - MAX_RECENT_MILLISECONDS
         return {
             session_id: session_prompts
@@ -146,7 +146,7 @@ class LostPrompts(Claude):
             and _get_project_key(session_prompts.project) not in unlisted_projects
         }, has_only_grown
 
-    def _find_existing_sessions(self) -> tuple[set[str], set[str]]:
+    def _find_existing_ids_and_unlisted_projects(self) -> tuple[set[str], set[str]]:
         """Return the ids of sessions that have a transcript or an archived copy.
 
         Also return the names of project folders that cannot be listed.

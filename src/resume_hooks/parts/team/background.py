@@ -26,7 +26,7 @@ from resume_hooks.parts.team.membership import read_project_name
 from resume_hooks.parts.team.pushing import has_unsent_data, push_session
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sharing import (
-    find_expired_sessions,
+    find_expired_ids_and_retention_days,
     has_queued_deletions,
     remove_queued_and_expired_sessions,
 )
@@ -147,7 +147,7 @@ def push_unsent(
         if not (
             sessions
             or has_queued_deletions(where)
-            or (not only_session_id and find_expired_sessions(where)[0])
+            or (not only_session_id and find_expired_ids_and_retention_days(where)[0])
         ):
             return  # If there is nothing to push, the recorded time of the last attempt is not changed.
         os.utime(push_mark)

@@ -187,7 +187,7 @@ def make_whole_number_parser(
 ) -> Callable[[bytes | None], int]:
     """Return a parser for whole numbers from ``minimum`` to ``maximum``."""
 
-    def parse(raw: bytes | None) -> int:
+    def parse_number(raw: bytes | None) -> int:
         if (
             raw is None
             or not _WHOLE_NUMBER_PATTERN.fullmatch(raw)
@@ -196,7 +196,7 @@ def make_whole_number_parser(
             raise ValueError
         return int(raw)
 
-    return parse
+    return parse_number
 
 
 parse_row_number = make_whole_number_parser(1)

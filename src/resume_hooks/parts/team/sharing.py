@@ -174,11 +174,11 @@ def remove_queued_and_expired_sessions(db: Database, where: Where) -> list[str]:
     """Remove queued and expired sessions from the server, and return their ids."""
     return [
         *forget_queued_sessions(db, where),
-        *_remove_from_server(*find_expired_sessions(where), db, where),
+        *_remove_from_server(*find_expired_ids_and_retention_days(where), db, where),
     ]
 
 
-def find_expired_sessions(where: Where) -> tuple[list[str], int]:
+def find_expired_ids_and_retention_days(where: Where) -> tuple[list[str], int]:
     """Return the ids of expired sessions, and the number of days in the retention period.
 
     An expired session is a pushed session that is no longer on this machine. The employer sets the

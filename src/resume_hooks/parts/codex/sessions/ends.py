@@ -202,16 +202,16 @@ class RolloutEnds(HeadTail):
     def early_records(self) -> Iterator[Record]:
         """The records in the first megabyte of the file."""
         with open_rollout(self.path) as stream:
-            region = stream.read(WIDE_END_BYTES)
-        return self._convert_lines(_parse_lines(region, self.path))
+            file_part = stream.read(WIDE_END_BYTES)
+        return self._convert_lines(_parse_lines(file_part, self.path))
 
     def _find_last_value(self, kind: str) -> str:
         if kind == CUSTOM_TITLE:
             return self._name or get_string(self._first_line, TITLE_KEY)
         return ""
 
-    def _convert_bytes(self, region: bytes) -> list[Record]:
-        return list(self._convert_lines(_parse_lines(region, self.path)))
+    def _convert_bytes(self, file_part: bytes) -> list[Record]:
+        return list(self._convert_lines(_parse_lines(file_part, self.path)))
 
     def _convert_lines(self, lines: Iterable[RolloutLine]) -> Iterator[Record]:
         converter = RecordConverter(self.meta.thread_id, usage_comes_first=self._usage_comes_first)
@@ -222,5 +222,5 @@ class RolloutEnds(HeadTail):
         self._usage_comes_first = converter.usage_comes_first
 
 
-def _parse_lines(region: bytes, path: str) -> Iterator[RolloutLine]:
-    return (line for raw in region.split(b"\n") if (line := parse_line(raw, path)) is not None)
+def _parse_lines(file_part: bytes, path: str) -> Iterator[RolloutLine]:
+    return (line for raw in file_part.split(b"\n") if (line := parse_line(raw, path)) is not None)

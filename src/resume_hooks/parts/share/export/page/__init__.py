@@ -291,13 +291,13 @@ def _build_part_markup(part: Part) -> Iterator[str]:
             yield build_element("div", build_picture_markup(part), class_="unit") + "\n"
 
 
-def _build_note_markup(head: Html, text: str) -> Html:
+def _build_note_markup(heading: Html, text: str) -> Html:
     if not text.strip():
-        return build_element("p", head, class_="note unit")
+        return build_element("p", heading, class_="note unit")
     if "\n" not in text and len(text) < MAX_UNFOLDED_NOTE_CHARACTERS:
-        return build_element("p", head, f" {text}", class_="note unit", dir="auto")
+        return build_element("p", heading, f" {text}", class_="note unit", dir="auto")
     return build_element(
-        "details", build_element("summary", head), build_code_markup(text), class_="note unit"
+        "details", build_element("summary", heading), build_code_markup(text), class_="note unit"
     )
 
 
