@@ -2,7 +2,7 @@
 
 install.json: {"state": "installing" | "ready" | "failed", "started", "ended" and "retry_after"
 (seconds since 1970; "retry_after" is 0 if no time is set), "error" (one line), "pid", "lock"
-(digest_lock_files of the lock files), "tool" (the Python whose packages are used, or "")}.
+(digest of the lock files), "tool" (the Python whose packages are used, or "")}.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def list_needed_lock_files(*, has_team: bool) -> list[Path]:
 
 
 def digest_lock_files(lock_files: list[Path]) -> str:
-    """Return a digest_lock_files of the lock files' contents, with 12 hexadecimal digits."""
+    """Return a digest of the lock files' contents, with 12 hexadecimal digits."""
     return hashlib.sha256(b"".join(lock.read_bytes() for lock in lock_files)).hexdigest()[:12]
 
 

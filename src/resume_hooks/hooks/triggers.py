@@ -66,7 +66,8 @@ _CORE_TRIGGER_ROWS = (
 def _list_all_rows() -> List[Row]:
     """Return all triggers, in the order of the help.
 
-    The field ``before`` of a part's trigger names the core's trigger before which it is placed.
+    A part's trigger is placed before the core's trigger whose name is in its field
+    ``insert_before``.
     """
     part_rows = seam.list_triggers()
     rows = []
@@ -172,7 +173,7 @@ class Trigger(NamedTuple):
     sign: str = TYPED_SIGN
 
     def name_of_verb(self, verb: str) -> str:
-        """Return a trigger's name as the user types it, with the same sign as this trigger.
+        """Return the name of a verb's trigger as the user types it, with the same sign as this trigger.
 
         If the named trigger can't have that sign, return its command with a slash.
         """

@@ -32,9 +32,9 @@ class Scope(NamedTuple):
     includes sessions that started in a folder below one of the ``root_folders``, and sessions in
     those of the client's project folders whose names are in ``project_folder_names``.
 
-    ``start_time`` and ``end_time`` are in seconds since the epoch. ``asking_session_id`` is the
-    session that asks the question. Its last turn is left out, because it contains the question.
-    ``agent_names`` are the names of the agents whose sessions are searched.
+    ``start_time`` and ``end_time`` are in seconds since the epoch. ``asking_session_id`` is the id
+    of the session that asks the question. The last turn of this session is left out, because it
+    contains the question. ``agent_names`` are the names of the agents whose sessions are searched.
     """
 
     session_ids: frozenset[str] | None = None

@@ -68,7 +68,8 @@ class Part(NamedTuple):
     before ``end_offset``. ``next_position`` is the position to read from after the file has grown.
     It equals ``start_position`` unless the part is full. ``has_more`` means that the file
     continues, and ``is_torn`` means that its last line is not complete yet. ``cwd``, ``entrypoint``
-    and ``parent_id`` are ``""`` if unknown. Only the first part names the ``parent_id`` session.
+    and ``parent_id`` are ``""`` if unknown. Only the first part has a ``parent_id``, the id of the
+    parent session.
     """
 
     documents: dict[str, list[str]]
