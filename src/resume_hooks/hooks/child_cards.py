@@ -101,7 +101,7 @@ def paste_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
 
 
 def is_model_busy(path: str) -> bool:
-    """Check whether the session's file ends with a prompt or an unanswered call, so the model is working."""
+    """Check whether the model is working: the session's file ends with a prompt or an unanswered call."""
     try:
         return is_turn_unfinished(HeadTail(path))
     except SessionNotFound:

@@ -66,7 +66,7 @@ def answer_module() -> int:
         hook_replies.text_field(event, "command"), hook_replies.text_field(event, "args").strip()
     )
     is_typed = trigger.verb in TRIGGER_ROWS and trigger.verb != REPAIR_QUESTION
-    # The module runs in the session itself, so its user does not need the id.
+    # The module runs in the session itself, so the user does not need the session's id.
     if trigger.verb == "resume":
         text = _describe_state_and_remedy()
     else:

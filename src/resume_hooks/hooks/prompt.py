@@ -225,7 +225,7 @@ def copy_by_setting(text: str) -> CopyResult:
 
 
 def _is_busy(event: dict[str, Any], session_id: str) -> bool:
-    """Check whether the model is working. A card then suggests nothing that would end the turn."""
+    """Check whether the model is working. If it is, a card suggests nothing that would end the turn."""
     if is_session_id(session_id):
         path = hook_replies.find_transcript(event, session_id, Where())
     else:

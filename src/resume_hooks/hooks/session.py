@@ -231,9 +231,9 @@ def _describe_pending_handoff(folder: str) -> str:
 def claim_cold_cache_line(event: Dict[str, Any]) -> str:
     """Return the line about the cold cache for the module to show. The hook then does not show it again.
 
-    The module shows the line because clients up to 2.1.332 hide a hook's lines when a session is
-    resumed, if a hook wrote to the session at an earlier start. Raise OSError if the note for the
-    hook can't be written.
+    Clients up to 2.1.332 hide a hook's lines at a resume if a hook wrote to the session at an
+    earlier start. The module can show the line even then. Raise OSError if the note for the hook
+    can't be written.
     """
     session_id, path = (
         hook_replies.text_field(event, "session_id"),
@@ -405,7 +405,7 @@ def _check_notes_can_be_written() -> None:
 def _consume_clear_note(pid: int) -> Optional[str]:
     """Return the id of the session that this client has just cleared, and delete the note about it.
 
-    Return None if the note is missing, old or damaged.
+    Return None if there is no such note, or if the note is old or damaged.
     """
     note = hook_state.read_note(_name_of_clear_note(pid))
     hook_state.consume_note(_name_of_clear_note(pid))

@@ -222,8 +222,8 @@ class SessionLister:
     ) -> Iterator[ListedSession]:
         """Yield the rows of these files in order. Files that were deleted have no row.
 
-        If several files have the same session id, yield only the first. Count the first ``skip``
-        rows without making them, which takes a third of the time.
+        If several files have the same session id, yield only the first. The first ``skip`` rows are
+        only counted, which takes a third of the time that it takes to make them.
         """
         listed_ids = set[str]()
         for session in files:

@@ -1,8 +1,8 @@
 """Look up terms in the index, and rank turns by their best window and best record.
 
-A term is looked up as it was typed, with any English ending. If the index does not contain it, it
-is looked up as the beginning of other words, or as a misspelling of them. If the whole query then
-has no hit, each term is also looked up as a part of words.
+A term is looked up as it was typed, except that its English ending does not matter. If the index
+does not contain it, it is looked up as the beginning of other words, or as a misspelling of them.
+If the whole query then has no hit, each term is also looked up as a part of words.
 
 A hit is a turn and not a record, because a question and its answer are different records of a turn.
 Windows and records are ranked separately (BM25), and a turn's score is the sum of its reciprocal
@@ -31,7 +31,7 @@ from resume_hooks.search.scope import ScopeConditions
 # chosen.
 MAX_EXPANDED_WORDS = 24
 MAX_CORRECTIONS = 6  # Maximum number of words that replace a misspelled word.
-# Minimum length of a part of a word. Too many words would contain a shorter part.
+# Minimum length of a part of a word. A shorter part would occur in too many words.
 MIN_PART_LETTERS = 3
 # If no indexed word begins with the typed word, the typed word is shortened until an indexed word
 # matches, but never to fewer letters than this.
@@ -117,7 +117,7 @@ class TermLookups:
         return Lookup(term, "parts", tuple(tokens), tuple(marks), rows, weight, tuple(marks))
 
     def look_up_strictly(self, term: Term) -> Lookup:
-        """Look up a term only as it was typed, with any English ending.
+        """Look up a term only as it was typed, except that its English ending does not matter.
 
         Excluded terms are looked up in this way, because a wrong replacement would hide hits.
         """

@@ -249,9 +249,10 @@ def make_snippet(text: Text, marker: Marker, width: int, start_position: int = 0
 
 
 def _sentences_around(text: str, first_mark: int, last_mark: int) -> tuple[int, int] | None:
-    """Return the start and end of the sentence that contains the marks, and of its neighbours if they fit.
+    """Return the start and end of the sentence that contains the marks.
 
-    Return None if the sentence is too long.
+    The sentence before it and the sentence after it are included if they fit. Return None if the
+    sentence with the marks is too long.
     """
     region_start = max(0, first_mark - MAX_SENTENCES_CHARACTERS)
     region = text[region_start : last_mark + MAX_SENTENCES_CHARACTERS]

@@ -55,7 +55,7 @@ class SearchResult(NamedTuple):
 
     @property
     def wordings(self) -> list[str]:
-        """The texts of the question and of its other wordings."""
+        """The text of each wording of the question, the question itself first."""
         return [query.text for query in self.queries]
 
     @property

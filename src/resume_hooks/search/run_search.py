@@ -130,8 +130,8 @@ class Searcher:
     ) -> int:
         """Return the number of unindexed files that may contain a match.
 
-        Files that were searched for all terms are not counted. ``unindexed_terms`` are the terms
-        that at least one of the ``unread_files`` contains.
+        If a file was searched for all terms, its result is known, so it is not counted.
+        ``unindexed_terms`` are the terms that at least one of the ``unread_files`` contains.
         """
         checked_files = [file for file in unread_files if file.term_numbers is not None]
         if checked_files and not all(

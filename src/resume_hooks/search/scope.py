@@ -182,7 +182,7 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
 
 
 def _find_helper_sessions(db: sqlite3.Connection) -> set[str]:
-    """Return the ids of sessions of which every copy is a headless run of one question."""
+    """Return the ids of the sessions whose copies are all headless runs of one question."""
     query = (
         "SELECT session FROM files WHERE agent='' GROUP BY session"
         " HAVING max(turns)<=1 AND min(substr(entrypoint, 1, 3)='sdk')"

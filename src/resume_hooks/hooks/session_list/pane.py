@@ -254,7 +254,7 @@ def _find_row_to_mark(pane: PaneEvent, choices: Choices) -> ListedSession | None
 def _list_heading(
     pane: PaneEvent, choices: Choices, unindexed_text: str, *, is_complete: bool
 ) -> str:
-    """Return the heading: the number of listed sessions, and what was not searched."""
+    """Return the heading: the number of listed sessions, and a note on what was not searched."""
     match_count, session_count = (
         len(choices.matches),
         f"{choices.session_count:,}{'' if is_complete else '+'}",

@@ -97,7 +97,8 @@ _FACT_COLUMNS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] 
     (50, 6, lambda row, _: context_percent_text(row)),
     (30, 8, age_text),
 )
-"""The facts after a title: for each the minimum width of the list, its own width, and its text."""
+"""The facts after a title. For each fact: the minimum width of a list that shows the fact, the
+fact's own width, and the function that returns the fact's text."""
 
 
 def session_line(row: ListedSession, columns: int, now: float, *, is_chosen: bool) -> str:

@@ -93,10 +93,10 @@ class ListEntry(NamedTuple):
 
 
 class _SearchableEntry(NamedTuple):
-    """A session, and the texts in which the typed words are looked up, in lower case.
+    """A session, and the texts in which the typed words are looked up.
 
-    ``title`` is the title with the tag. ``text`` contains all other fields that can be searched.
-    ``prompt`` is the first prompt as typed.
+    ``title`` is the title with the tag, and ``text`` contains all other fields that can be
+    searched, both in lower case. ``prompt`` is the first prompt as the user typed it.
     """
 
     row: ListedSession

@@ -336,7 +336,10 @@ class _UpdateTask:
 def _open_usable_index(
     task: _UpdateTask, folder_names: Collection[str] | None, *, rebuild: bool
 ) -> OpenIndex:
-    """Return the stored index. If it cannot be used, return a temporary index of these project folders."""
+    """Return the stored index. If it cannot be used, return a temporary index of some project folders.
+
+    These are the folders in ``folder_names``, or all folders if it is None.
+    """
     if task.has_no_files_to_index:
         return OpenIndex(open_temporary_index(), Postings(None), UpdateOutcome(), [])
     try:
@@ -478,7 +481,7 @@ def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> N
 def _exclusive_lock(path: str, max_seconds: float) -> Iterator[bool]:
     """Wait for the lock on the index for at most ``max_seconds``.
 
-    Yield True if we may write the index, or False if another command is still writing it after this
+    Yield True if we may write the index, or False if another command still holds the lock at that
     time.
     """
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)

@@ -465,7 +465,7 @@ class Postings:
         return scores
 
     def find_copies(self, keys: Collection[int]) -> dict[int, list[Posting]]:
-        """Map each key to its records, together with all their copies in forks, and copies of copies."""
+        """Map each key to its records and to all of their copies in forks, including copies of copies."""
         records: dict[tuple[int, int], Posting] = {}
         known_ids: set[int] = {0}
         new_ids = set(keys)

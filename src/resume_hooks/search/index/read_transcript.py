@@ -370,7 +370,7 @@ def _wait_for_answer(workers: Sequence[_Worker], awaited_worker: _Worker) -> boo
 
 
 class _Worker:
-    """A process that reads the files of its jobs in order; ``has_ended`` is true after it has stopped."""
+    """A process that reads the files of its jobs in order. When it has stopped, ``has_ended`` is true."""
 
     def __init__(self, jobs: Sequence[ReadJob], other_workers: Sequence[_Worker]) -> None:
         # Imported here because the import takes 20 ms, which would slow down a small update.
