@@ -125,7 +125,7 @@ def print_build(library: Library) -> None:
     run = bench.shell("doctor", "--index", "rebuild", "--json")
     spent = library.median(run)
     peak = memory_text(library, run)
-    index = index_status(Where(library.env)).size
+    index = index_status(Where(library.env)).index_bytes
     what = f"cold index, {FILES:,} files, {size / 1e6:,.0f} MB"
     print_row(what, spent, f"{size / 1e3 / spent.ms:,.0f} MB/s (250)")
     print_note(f"{size / 1e3 / spent.cpu_ms:,.0f} MB per second of one core; {load_text()}")

@@ -180,7 +180,7 @@ def test_a_clock_jump_does_not_break_lists_and_search(
         assert index.postings.record_count == 12
     shifted_clock.ahead = 0
     with opened_index(config_home.where) as index:
-        assert index.outcome.remaining_file_count == 0
+        assert index.update_outcome.remaining_file_count == 0
 
 
 def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(

@@ -76,7 +76,9 @@ def cost(home: Home, question: Question) -> Cost | None:
     right = right_places(question)
     hits = found.hits[:MAX_READ_HITS]
     correct = [
-        number for number, hit in enumerate(hits) if Place(home.name(hit.file), hit.turn) in right
+        number
+        for number, hit in enumerate(hits)
+        if Place(home.name(hit.file), hit.turn_number) in right
     ]
     if not correct:
         return None
@@ -85,7 +87,7 @@ def cost(home: Home, question: Question) -> Cost | None:
     session, _, line = best.reference.rpartition(":")
     name = home.name(best.file)
     if (name, int(line)) not in question.answers:
-        reads += _printed(home, "read", session, "--turns", str(best.turn))
+        reads += _printed(home, "read", session, "--turns", str(best.turn_number))
     size = (corpus_folder() / name).stat().st_size
     return Cost(
         len(result_text(found, DEFAULT_MAX_CHARACTERS)),

@@ -60,7 +60,7 @@ class Ours:
         begun = time.perf_counter()
         result = self._search_index(wordings, most)
         ms = milliseconds_since(begun)
-        places = [Place(self._home.name(hit.file), hit.turn) for hit in result.hits]
+        places = [Place(self._home.name(hit.file), hit.turn_number) for hit in result.hits]
         return Answer(places, ms, [hit.strength for hit in result.hits])
 
     def _search_index(self, wordings: Sequence[str], most: int) -> SearchResult:

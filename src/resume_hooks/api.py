@@ -225,18 +225,18 @@ def search_sessions(
                 file=Path(hit.file),
                 folder=Path(hit.folder),
                 title=hit.title,
-                turn=hit.turn,
+                turn=hit.turn_number,
                 role=hit.role,
                 tool=hit.tool,
                 time=hit.time,
                 snippet=hit.snippet,
                 words=hit.words,
                 missing=hit.missing_words,
-                sessions=hit.sessions,
+                sessions=hit.session_ids,
                 score=hit.score,
                 confidence=hit.confidence,
                 strength=hit.strength,
-                found_by=hit.found_by,
+                found_by=hit.wording_numbers,
             )
         )
     return hits

@@ -36,9 +36,9 @@ HIT = Hit(
     session_file=f"/p/{SESSION}.jsonl",
     file=f"/p/{SESSION}.jsonl",
     folder="/home/user/proj",
-    resume=f"cd /home/user/proj && claude --resume {SESSION}",
+    resume_command=f"cd /home/user/proj && claude --resume {SESSION}",
     title="Tune it",
-    turn=2,
+    turn_number=2,
     role="reply",
     tool="",
     time="2026-01-31T09:30:00.000Z",
@@ -46,12 +46,12 @@ HIT = Hit(
     marks=((4, 10),),
     words=("linter",),
     missing_words=(),
-    sessions=(SESSION,),
+    session_ids=(SESSION,),
     repetition_count=0,
     score=1.0,
     confidence=0.7,
     strength="strong",
-    found_by=(),
+    wording_numbers=(),
 )
 
 
@@ -76,7 +76,7 @@ def test_a_hit_has_its_commands() -> None:
     """
     hit = HIT._replace(
         missing_words=("typo",),
-        sessions=(SESSION, *map(session_id, range(1, 6))),
+        session_ids=(SESSION, *map(session_id, range(1, 6))),
         repetition_count=2,
         tool="Bash",
         role="result",
@@ -114,7 +114,7 @@ def test_missing_words_of_a_long_question_are_not_listed() -> None:
 
 def test_several_wordings_are_numbered() -> None:
     """The first line numbers the wordings, and a hit names those that found it."""
-    both = HIT._replace(found_by=(1, 3))
+    both = HIT._replace(wording_numbers=(1, 3))
     text = result_text(
         result_with_hits(both, query="tune linter", also=["why no\ntypes", "w " * 90])
     )
@@ -135,7 +135,7 @@ def test_the_first_line_says_that_nothing_is_close() -> None:
     )
     assert "nothing close" not in result_text(result_with_hits(weak, fair))
     assert "nothing close" not in result_text(result_with_hits(weak, query=""))
-    unread = result_with_hits(weak)._replace(unindexed_count=1)
+    unread = result_with_hits(weak)._replace(unindexed_file_count=1)
     assert result_text(unread).startswith("resume-hooks search: nothing close so far · linter · ")
 
 
@@ -183,9 +183,9 @@ ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
 HITS = st.lists(
     st.builds(
         lambda number, title, words, many: HIT._replace(
-            session_id=session_id(number), title=title, snippet=bare_text(words).displayed, marks=(), tool=title,
-            repetition_count=many, found_by=tuple(range(1, many)),
-            sessions=tuple(map(session_id, range(many))), missing_words=(bare_text(words).displayed[:60],),
+            session_id=session_id(number), title=title, snippet=bare_text(words).displayed_text, marks=(), tool=title,
+            repetition_count=many, wording_numbers=tuple(range(1, many)),
+            session_ids=tuple(map(session_id, range(many))), missing_words=(bare_text(words).displayed_text[:60],),
         ),
         st.integers(1, 3), ANY_TEXT, ANY_TEXT, st.integers(0, 9),
     ),
@@ -272,14 +272,14 @@ def test_snippets_of_any_script_fit_their_width(words: list[str], width: int) ->
     """A snippet in any script fits its width, and its marks are on the words that were found."""
     lookup = Lookup(parse_query(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))
-    assert len(text.displayed) == len(text.folded)
+    assert len(text.displayed_text) == len(text.folded_text)
     snippet = make_snippet(text, Marker([lookup]), width)
     assert len(snippet.text) <= max(width, MAX_SENTENCES_CHARACTERS) + 4
     for start, end in snippet.marks:
         assert "linter" in snippet.text[start:end].lower()
     assert (
         bool(snippet.marks)
-        or "linter" not in text.displayed.lower()
+        or "linter" not in text.displayed_text.lower()
         or "getLinterName" in words
         or width < 20
     )

@@ -63,7 +63,7 @@ def real_messages(tmp_path_factory: pytest.TempPathFactory) -> RealMessages:
         drawn = [
             sources.read_text(record) for record in random.Random(3).sample(records, RECORD_COUNT)
         ]
-    texts = [display_text(text).displayed for text in drawn if text]
+    texts = [display_text(text).displayed_text for text in drawn if text]
     words = [text[: MAX_SEARCHED_CHARACTERS // 2].split() for text in texts]
     assert len(words) > RECORD_COUNT // 2
     return RealMessages(where, [found for found in words if found])

@@ -41,7 +41,7 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
     os.utime(child, (LONG_AGO + 60, LONG_AGO + 60))
     for sessions in (None, session_ids([1]), session_ids([2])):
         found = search_home(config_home, "linter", session_ids=sessions)
-        assert [(hit.reference, hit.sessions) for hit in found.hits] == [
+        assert [(hit.reference, hit.session_ids) for hit in found.hits] == [
             (f"{session_id(1)}:0", (session_id(1), session_id(2)))
         ]
     assert lines_of_hits(search_home(config_home, "formatter", session_ids=session_ids([1]))) == []

@@ -127,7 +127,7 @@ def _search_randomly(index: OpenIndex, pieces: list[str], chance: random.Random)
     if asked := [query for query in queries if query.terms]:
         # The index was opened before, so the test covers only the search itself.
         found = run_search.Searcher(index, Scope(), Where()).search(asked, 5)
-        assert all(set(hit.found_by) <= set(range(1, len(asked) + 1)) for hit in found.hits)
+        assert all(set(hit.wording_numbers) <= set(range(1, len(asked) + 1)) for hit in found.hits)
 
 
 @pytest.mark.parametrize(

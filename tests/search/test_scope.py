@@ -279,7 +279,9 @@ def test_filters_without_words_list_the_newest_turns(
     found = search_home(home_with_filters, max_hits=1, **scope)
     assert found.matching_turn_count == len({line // 3 for line in lines})
     every = search_home(home_with_filters, **scope).hits
-    assert [hit.turn for hit in every] == sorted((hit.turn for hit in every), reverse=True)
+    assert [hit.turn_number for hit in every] == sorted(
+        (hit.turn_number for hit in every), reverse=True
+    )
     assert found.hits == every[:1]
 
 

@@ -33,7 +33,7 @@ def test_a_turn_that_two_wordings_find_is_first(home_with_wordings: ConfigHome) 
     assert session_numbers(search_home(home_with_wordings, "why no backoff limit"))[0] == 3
     found = search_home(home_with_wordings, "retry queue", also=["why no backoff limit"])
     assert session_numbers(found)[0] == 1
-    assert {hit.session_id: hit.found_by for hit in found.hits} == {
+    assert {hit.session_id: hit.wording_numbers for hit in found.hits} == {
         session_id(1): (1, 2),
         session_id(2): (1,),
         session_id(3): (2,),
@@ -43,7 +43,9 @@ def test_a_turn_that_two_wordings_find_is_first(home_with_wordings: ConfigHome) 
 
 def test_a_single_wording_has_no_number(home_with_wordings: ConfigHome) -> None:
     """Hits of a single wording name no wording."""
-    assert {hit.found_by for hit in search_home(home_with_wordings, "retry queue").hits} == {()}
+    assert {hit.wording_numbers for hit in search_home(home_with_wordings, "retry queue").hits} == {
+        ()
+    }
 
 
 def test_a_phrase_in_one_wording_must_match_exactly(home_with_wordings: ConfigHome) -> None:
@@ -54,7 +56,7 @@ def test_a_phrase_in_one_wording_must_match_exactly(home_with_wordings: ConfigHo
     for first, also in [('"retry queue"', "redis backoff"), ("redis backoff", '"retry queue"')]:
         exact = 1 if first.startswith('"') else 2
         found = {
-            hit.session_id: hit.found_by
+            hit.session_id: hit.wording_numbers
             for hit in search_home(home_with_wordings, first, also=[also]).hits
         }
         assert found == {
@@ -71,7 +73,7 @@ def test_a_wording_finds_no_turn_with_its_excluded_word(
 ) -> None:
     """A wording with an excluded word finds no turn that contains the word. Other wordings still do."""
     found = {
-        hit.session_id: hit.found_by
+        hit.session_id: hit.wording_numbers
         for hit in search_home(home_with_wordings, f"queue {without}", also=["waits"]).hits
     }
     assert found == {session_id(1): (1,), session_id(2): (1,), session_id(4): (2,)}
@@ -88,7 +90,7 @@ def test_a_hit_is_shown_by_its_best_wording(home_with_wordings: ConfigHome) -> N
         also=["why no backoff limit"],
         session_ids=frozenset({session_id(3)}),
     ).hits
-    assert [(hit.words, hit.missing_words, hit.found_by) for hit in hits] == [
+    assert [(hit.words, hit.missing_words, hit.wording_numbers) for hit in hits] == [
         (("backoff", "limit"), (), (2,))
     ]
     assert {hits[0].snippet[start:end] for start, end in hits[0].marks} == {"backoff", "limit"}
@@ -101,7 +103,7 @@ def test_a_repeated_wording_keeps_the_order(home_with_wordings: ConfigHome) -> N
         search_home(home_with_wordings, "retry queue", also=["retry queue"]),
     )
     assert session_numbers(once) == session_numbers(twice)
-    assert {hit.found_by for hit in twice.hits} == {(1, 2)}
+    assert {hit.wording_numbers for hit in twice.hits} == {(1, 2)}
 
 
 def test_a_wording_without_a_word_is_refused(home_with_wordings: ConfigHome) -> None:

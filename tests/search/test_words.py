@@ -216,7 +216,7 @@ def test_two_phrases_may_be_in_one_turn(config_home: ConfigHome) -> None:
         "no",
     )
     (hit,) = search_home(config_home, '"connection pool" "retry policy"').hits
-    assert (hit.turn, hit.missing_words) == (1, ())
+    assert (hit.turn_number, hit.missing_words) == (1, ())
 
 
 def test_a_turn_with_several_matches_is_one_hit(config_home: ConfigHome) -> None:

@@ -74,7 +74,7 @@ def _maintain_index(options: DoctorOptions) -> None:
                 must_be_stored=True,
             ) as index,
         ):
-            bytes_read, notes = index.outcome.read_byte_count, index.notes
+            bytes_read, notes = index.update_outcome.read_byte_count, index.notes
     status = index_status(options.where)
     data: dict[str, object] = {
         "findings": [],
@@ -86,12 +86,12 @@ def _maintain_index(options: DoctorOptions) -> None:
 
 
 def _index_text(status: IndexStatus, bytes_read: int) -> str:
-    if status.transcripts_size:
-        fraction_text = f" ({100 * status.size / status.transcripts_size:.1f} %)"
+    if status.transcript_bytes:
+        fraction_text = f" ({100 * status.index_bytes / status.transcript_bytes:.1f} %)"
     else:
         fraction_text = ""
     rows: list[tuple[str, object]] = [
-        ("index", status.file),
+        ("index", status.index_path),
         (
             "state",
             status.state
@@ -100,18 +100,18 @@ def _index_text(status: IndexStatus, bytes_read: int) -> str:
         ),
         (
             "transcripts",
-            f"{format_count(status.transcripts, 'file')}, {format_bytes(status.transcripts_size)}",
+            f"{format_count(status.transcript_count, 'file')}, {format_bytes(status.transcript_bytes)}",
         ),
         (
             "holds",
-            f"{format_count(status.sessions, 'session')}, {format_count(status.records, 'record')}",
+            f"{format_count(status.session_count, 'session')}, {format_count(status.record_count, 'record')}",
         ),
         *(
             [("vault", f"{status.archived_session_count:,} of the sessions are archived copies")]
             if status.archived_session_count
             else []
         ),
-        ("size", f"{format_bytes(status.size)}{fraction_text}"),
+        ("size", f"{format_bytes(status.index_bytes)}{fraction_text}"),
     ]
     return facts_table([*rows, *([("read now", format_bytes(bytes_read))] if bytes_read else [])])
 

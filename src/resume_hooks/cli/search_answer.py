@@ -83,7 +83,7 @@ def _make_json_data(result: SearchResult, scope: str) -> CompleteData:
             "provisional": [
                 _make_json_provisional_session(session) for session in result.provisional_sessions
             ],
-            "unread": result.unindexed_count,
+            "unread": result.unindexed_file_count,
         }
     )
 
@@ -97,23 +97,23 @@ def _make_json_hit(hit: Hit) -> dict[str, Any]:
         "file": hit.file,
         "folder": hit.folder,
         "title": hit.title,
-        "turn": hit.turn,
+        "turn": hit.turn_number,
         "role": hit.role,
         "tool": hit.tool,
         "time": hit.time,
         "snippet": hit.snippet,
         "words": hit.words,
         "missing": hit.missing_words,
-        "sessions": hit.sessions,
+        "sessions": hit.session_ids,
         "same": hit.repetition_count,
         "score": hit.score,
         "confidence": hit.confidence,
         "strength": hit.strength,
-        "found_by": hit.found_by,
+        "found_by": hit.wording_numbers,
         "headless": hit.is_headless,
         "commands": {
             "read": f"resume-hooks read {shlex.quote(hit.reference)}",
-            "resume": hit.resume,
+            "resume": hit.resume_command,
             "handoff": f"resume-hooks handoff {hit.session_id}",
         },
     }

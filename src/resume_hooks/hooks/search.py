@@ -24,7 +24,7 @@ from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import SearchResult
-from resume_hooks.search.result_text import advice_without_close_hit, count_sentence
+from resume_hooks.search.result_text import advise_if_hits_are_weak, count_sentence
 from resume_hooks.search.roles import MAX_SEARCH_HITS
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, project_scope_of_folder, project_scope_of_session
@@ -75,7 +75,7 @@ def search_card(result: SearchResult, typed_name: str, *, in_all_projects: bool 
     count_text = _describe_hit_count(result, in_all_projects=in_all_projects)
     (query,) = result.wordings
     heading_parts = [
-        advice_without_close_hit(result),
+        advise_if_hits_are_weak(result),
         collapse_line(plain_line(query), MAX_TITLE_COLUMNS),
         count_text,
     ]
@@ -137,7 +137,7 @@ def _make_hit_lines(hit: Hit) -> Sequence[str]:
                 agent_label,
                 hit.strength,
                 "headless run" * hit.is_headless,
-                f"turn {hit.turn}",
+                f"turn {hit.turn_number}",
                 format_minute(hit.time)[:10],
             ],
         )

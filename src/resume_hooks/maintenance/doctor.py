@@ -569,7 +569,7 @@ def _check_index(_: str) -> Finding:
     status = index_status(Where())
     if status.state == "newer":
         return problem_finding(
-            f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer"
+            f"a newer resume-hooks wrote {status.index_path}", "Update this one.", "newer"
         )
     if status.state != "ready":
         return note_finding(f"{status.state}; the next search rebuilds it", code=f"{status.state}")
@@ -578,7 +578,7 @@ def _check_index(_: str) -> Finding:
     else:
         changed_text = ""
     return ok_finding(
-        f"{format_bytes(status.size)} for {format_count(status.transcripts, 'transcript')}{changed_text}"
+        f"{format_bytes(status.index_bytes)} for {format_count(status.transcript_count, 'transcript')}{changed_text}"
     )
 
 

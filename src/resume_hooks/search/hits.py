@@ -71,13 +71,13 @@ class Hit(NamedTuple):
 
     ``file`` is the file with the record, and ``session_file`` is the transcript of the record's
     session. ``agent`` is the program that the session belongs to, such as Claude Code, and
-    ``resume`` is the command that resumes the session. ``sessions`` are the ids of all sessions
-    that contain the record, the original session first.
+    ``resume_command`` is the command that resumes the session. ``session_ids`` are the ids of all
+    sessions that contain the record, the original session first.
 
     ``repetition_count`` is the number of other turns with the same text in the session. ``words``
     are the query's words that were found in the turn, and ``missing_words`` are the query's other
-    words. If the question had several wordings, ``found_by`` lists the numbers of the wordings that
-    found the turn, counted from 1.
+    words. If the question had several wordings, ``wording_numbers`` lists the numbers of the
+    wordings that found the turn, counted from 1.
 
     ``confidence`` is the estimated probability, 0 to 1, that the turn answers the question.
     ``strength`` expresses the confidence as a word. ``is_headless`` is true if the session is a
@@ -91,9 +91,9 @@ class Hit(NamedTuple):
     session_file: str
     file: str
     folder: str
-    resume: str
+    resume_command: str
     title: str
-    turn: int
+    turn_number: int
     role: str
     tool: str
     time: str
@@ -101,12 +101,12 @@ class Hit(NamedTuple):
     marks: tuple[tuple[int, int], ...]
     words: tuple[str, ...]
     missing_words: tuple[str, ...]
-    sessions: tuple[str, ...]
+    session_ids: tuple[str, ...]
     repetition_count: int
     score: float
     confidence: float
     strength: Literal["strong", "fair", "weak"]
-    found_by: tuple[int, ...]
+    wording_numbers: tuple[int, ...]
     is_headless: bool = False
 
 
@@ -193,7 +193,7 @@ class Wording:
 
     def typed_fraction(self, text: Text) -> float:
         """Return the weight, 0 to 1, of the query's terms that a text contains exactly as typed."""
-        folded_text = text.folded[:MAX_SEARCHED_CHARACTERS]
+        folded_text = text.folded_text[:MAX_SEARCHED_CHARACTERS]
         return self.weight_fraction(
             [
                 position
@@ -321,11 +321,11 @@ class HitMaker:
             if words is None:
                 continue
             text = display_text(words)
-            if any(phrase.find_in(text.folded) >= 0 for phrase in wording.excluded_phrases):
+            if any(phrase.find_in(text.folded_text) >= 0 for phrase in wording.excluded_phrases):
                 continue
             positions = {}
             for term in missing:
-                if (position := wording.phrases[term].find_in(text.folded)) >= 0:
+                if (position := wording.phrases[term].find_in(text.folded_text)) >= 0:
                     positions[term] = position
             if wording.phrases and not positions:
                 continue
@@ -358,7 +358,7 @@ class HitMaker:
                 missing_names.append(lookup.term.name)
         clean_snippet = _redact_snippet(text, wording)
         confidence = self._estimate_confidence(text, session.title)
-        if file.agent and session.file == path:  # The session of this sub-agent was deleted.
+        if file.agent and session.path == path:  # The session of this sub-agent was deleted.
             reference = short = f"{path}:{original.line_number}"
         else:
             agent = f"/{file.agent}" if file.agent else ""
@@ -372,12 +372,12 @@ class HitMaker:
             short_reference=short,
             agent=session.agent,
             session_id=file.session_id,
-            session_file=session.file,
+            session_file=session.path,
             file=path,
             folder=session.folder,
-            resume=session.resume_command,
+            resume_command=session.resume_command,
             title=session.title,
-            turn=original.turn_number,
+            turn_number=original.turn_number,
             role=ROLES[original.role_index],
             tool=self._sources.tool_names(text.record),
             time=clock.timestamp_from_epoch(original.record_time) if original.record_time else "",
@@ -386,11 +386,11 @@ class HitMaker:
             words=tuple(found_names),
             missing_words=tuple(missing_names),
             repetition_count=repetition_count,
-            sessions=tuple(dict.fromkeys(map(self._sources.session_id_of_record, text.copies))),
+            session_ids=tuple(dict.fromkeys(map(self._sources.session_id_of_record, text.copies))),
             score=round(text.score, 3),
             confidence=round(confidence, 2),
             strength=strength_of_confidence(confidence),
-            found_by=tuple(found_by),
+            wording_numbers=tuple(found_by),
             is_headless=original.file_id in self._headless,
         )
 

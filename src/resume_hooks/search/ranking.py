@@ -21,7 +21,13 @@ from typing import NamedTuple
 
 from tantivy import Occur, Query
 
-from resume_hooks.search.index.postings import SCHEMA, WORDS_FIELD, Posting, Postings, turn_key
+from resume_hooks.search.index.postings import (
+    SCHEMA,
+    WORDS_FIELD,
+    Posting,
+    Postings,
+    make_key_in_file,
+)
 from resume_hooks.search.index.tokenize import stem_word
 from resume_hooks.search.query import Period, Term
 from resume_hooks.search.roles import ROLES
@@ -326,7 +332,7 @@ class Ranking:
             hits.append(TurnHit(key, _sort_titles_last(records_by_turn[key]), score))
         hits.sort(key=lambda hit: -hit.score)
         return [
-            *self._find_terms_of_turns(hits[:MAX_CHECKED_TURNS], lookups),
+            *self._add_term_numbers(hits[:MAX_CHECKED_TURNS], lookups),
             *hits[MAX_CHECKED_TURNS:],
         ]
 
@@ -368,10 +374,12 @@ class Ranking:
         self.has_unread_records = any(len(group) == MAX_PHRASE_RECORDS for group in groups)
         turns = []
         for group in groups:
-            turns.append({turn_key(row.file_id, row.turn_number) for row in group})
+            turns.append({make_key_in_file(row.file_id, row.turn_number) for row in group})
         shared_turns = set.intersection(*turns)
         rows = chain.from_iterable(groups)
-        return [row for row in rows if turn_key(row.file_id, row.turn_number) in shared_turns]
+        return [
+            row for row in rows if make_key_in_file(row.file_id, row.turn_number) in shared_turns
+        ]
 
     def _search_records(
         self, occur: Occur, query: Query, max_records: int, order_by: str | None = None
@@ -400,7 +408,7 @@ class Ranking:
             scores[key] = (records[key] + windows.get(key, 0.0)) * time_factor
         return scores
 
-    def _find_terms_of_turns(
+    def _add_term_numbers(
         self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]
     ) -> list[TurnHit]:
         """Return the turns, each with the numbers of the query's terms that occur in it."""
@@ -468,7 +476,7 @@ def _sort_titles_last(records: list[Posting]) -> list[Posting]:
 def _group_by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
     groups: dict[int, list[Posting]] = defaultdict(list)
     for record in records:
-        groups[turn_key(record.file_id, record.turn_number)].append(record)
+        groups[make_key_in_file(record.file_id, record.turn_number)].append(record)
     return groups
 
 

@@ -61,13 +61,13 @@ Mark = tuple[int, int, int]
 
 
 class Text(NamedTuple):
-    """A text on one line without control characters; ``folded`` is in lower case without accents.
+    """A text on one line without control characters; ``folded_text`` is in lower case without accents.
 
     Both texts have the same length.
     """
 
-    displayed: str
-    folded: str
+    displayed_text: str
+    folded_text: str
 
 
 class _FoldedLetters(dict[int, str]):
@@ -146,7 +146,7 @@ class Phrase:
     """A phrase that is found only as whole words. Case and accents do not matter."""
 
     def __init__(self, words: str) -> None:
-        self.folded = display_text(words).folded
+        self.folded = display_text(words).folded_text
 
     def find_in(self, folded_text: str) -> int:
         """Return the first position of the phrase in a text, or -1."""
@@ -182,8 +182,8 @@ class Marker:
         ``start``.
         """
         display, folded_text = (
-            text.displayed[start : start + MAX_SEARCHED_CHARACTERS],
-            text.folded[start : start + MAX_SEARCHED_CHARACTERS],
+            text.displayed_text[start : start + MAX_SEARCHED_CHARACTERS],
+            text.folded_text[start : start + MAX_SEARCHED_CHARACTERS],
         )
         all_marks = []
         for number, phrase in self._phrases:
@@ -225,7 +225,7 @@ def make_snippet(text: Text, marker: Marker, width: int, start_position: int = 0
         if start_position > MAX_SEARCHED_CHARACTERS // 2
         else 0
     )
-    excerpt = text.displayed[excerpt_start : excerpt_start + MAX_SEARCHED_CHARACTERS]
+    excerpt = text.displayed_text[excerpt_start : excerpt_start + MAX_SEARCHED_CHARACTERS]
     marks = marker.find_marks(text, excerpt_start)
     first_mark, last_mark, term_count = _densest_span(marks, width)
     start, end = _sentences_around(excerpt, first_mark, last_mark) or _cut_around(
@@ -344,6 +344,6 @@ def _word_beginnings(lookup: Lookup) -> Iterator[str]:
     """
     whole_word = [] if lookup.term.text.isascii() else [lookup.term.text]
     for stem in map(display_text, [*lookup.stems_to_mark, *whole_word]):
-        yield stem.folded
-        if stem.folded.endswith("i") and len(stem.folded) > 2:
-            yield f"{stem.folded[:-1]}y"
+        yield stem.folded_text
+        if stem.folded_text.endswith("i") and len(stem.folded_text) > 2:
+            yield f"{stem.folded_text[:-1]}y"

@@ -34,8 +34,8 @@ class SearchResult(NamedTuple):
     the queries were interpreted, and ``notes`` are sentences on the index and on folders that could
     not be searched. ``omitted_run_count`` is the number of headless runs of one question that match
     but were left out. ``provisional_sessions`` are sessions that are not indexed yet and contain
-    some of the words. ``unindexed_count`` is the number of files that are not indexed yet and could
-    not be checked for a match.
+    some of the words. ``unindexed_file_count`` is the number of files that are not indexed yet and
+    could not be checked for a match.
     """
 
     queries: tuple[Query, ...]
@@ -46,12 +46,12 @@ class SearchResult(NamedTuple):
     notes: list[str]
     omitted_run_count: int
     provisional_sessions: list[ProvisionalSession]
-    unindexed_count: int
+    unindexed_file_count: int
 
     @property
     def is_complete(self) -> bool:
         """Whether every file that may contain the words was searched."""
-        return not self.provisional_sessions and not self.unindexed_count
+        return not self.provisional_sessions and not self.unindexed_file_count
 
     @property
     def wordings(self) -> list[str]:

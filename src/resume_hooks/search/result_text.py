@@ -60,7 +60,7 @@ def result_text(
     user can run are left out.
     """
     heading_parts = [
-        advice_without_close_hit(result),
+        advise_if_hits_are_weak(result),
         _question_text(result),
         count_sentence(
             result,
@@ -176,7 +176,7 @@ def _hit_text(
         else:
             agent_text = ""
         title_line = f"{collapse_line(plain_line(hit.title), 80)} · {hit.session_id}{agent_text}"
-        resume_line = f"  resume: {plain_line(hit.resume)}"
+        resume_line = f"  resume: {plain_line(hit.resume_command)}"
         handoff_line = f"  hand off: {shell_command(f'handoff {hit.session_id}')}"
         command_lines = (
             [handoff_line] if hit.agent in INCOMPLETE_AGENT_NAMES else [resume_line, handoff_line]
@@ -188,7 +188,7 @@ def _hit_text(
         strength_text,
         plain_line(hit.short_reference),
         role_text,
-        f"turn {hit.turn}",
+        f"turn {hit.turn_number}",
         format_minute(hit.time),
         *_hit_notes(hit),
     ]
@@ -207,10 +207,10 @@ def _hit_notes(hit: Hit) -> list[str]:
         notes = [f"lacks {', '.join(hit.missing_words)}"]
     else:
         notes = []
-    if hit.found_by:
-        notes.append(f"found by {' '.join(f'({number})' for number in hit.found_by)}")
-    if len(hit.sessions) > 1:
-        other_sessions = [session[:SHORT_ID_CHARACTERS] for session in hit.sessions[1:]]
+    if hit.wording_numbers:
+        notes.append(f"found by {' '.join(f'({number})' for number in hit.wording_numbers)}")
+    if len(hit.session_ids) > 1:
+        other_sessions = [session[:SHORT_ID_CHARACTERS] for session in hit.session_ids[1:]]
         if len(other_sessions) > 3:
             more_text = f" and {len(other_sessions) - 3:,} more"
         else:
@@ -244,7 +244,7 @@ def count_sentence(result: SearchResult, no_hits_text: str, max_interpretation: 
     return f"{sentence} · {collapse_line(plain_line(result.interpretation), max_interpretation)}"
 
 
-def advice_without_close_hit(result: SearchResult) -> str:
+def advise_if_hits_are_weak(result: SearchResult) -> str:
     """Return advice if every hit is weak, else ``""``."""
     if not result.has_only_weak_hits:
         return ""
@@ -302,12 +302,12 @@ def _lines_about_omitted_results(result: SearchResult) -> list[str]:
     heading = (
         "Not indexed yet, found by the words in their files; repeat the search for better results:"
     )
-    file_count_text = format_count(result.unindexed_count, "file")
+    file_count_text = format_count(result.unindexed_file_count, "file")
     unindexed_line = (
         f"{file_count_text} not indexed yet may contain more: search again in a minute."
     )
     return [
         *([runs_line] if result.omitted_run_count else []),
         *([heading, *session_lines] if session_lines else []),
-        *([unindexed_line] if result.unindexed_count else []),
+        *([unindexed_line] if result.unindexed_file_count else []),
     ]

@@ -89,7 +89,7 @@ class Searcher:
             provisional_sessions=list(
                 islice(_provisional_sessions(unread_files, terms), MAX_PROVISIONAL_SESSIONS)
             ),
-            unindexed_count=self._count_unchecked_files(unread_files, terms, unindexed_terms),
+            unindexed_file_count=self._count_unchecked_files(unread_files, terms, unindexed_terms),
         )
 
     def _search_all_files(

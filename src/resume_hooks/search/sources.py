@@ -44,7 +44,7 @@ class HitSession(NamedTuple):
     ``short_id`` is its shortest unique id, and ``resume_command`` is the command that resumes it.
     """
 
-    file: str
+    path: str
     short_id: str
     title: str
     folder: str
@@ -118,11 +118,11 @@ class Sources:
         if not record.key:
             return [record]
         self.fetch_copies([record])
-        digests = (record.digest, 0)
+        digests = (record.text_checksum, 0)
         copies = [
             posting
             for posting in self._copies[record.key]
-            if not record.digest or posting.digest in digests
+            if not record.text_checksum or posting.text_checksum in digests
         ]
         files = {posting.file_id: self.indexed_file(posting) for posting in copies}
         parents = {file.session_id: file.parent_id for file in files.values() if file}
@@ -134,7 +134,7 @@ class Sources:
             else:
                 depth = MISSING_FILE_DEPTH
             return (
-                not posting.digest,
+                not posting.text_checksum,
                 bool(posting.copy_key),
                 depth,
                 file.mtime if file else 0,
@@ -173,7 +173,8 @@ class Sources:
         same_source = (
             other
             for other in copies
-            if other.digest and find_session_and_agent(other) == find_session_and_agent(copies[0])
+            if other.text_checksum
+            and find_session_and_agent(other) == find_session_and_agent(copies[0])
         )
         return max(same_source, key=copy_preference_key, default=copies[0])
 

@@ -402,7 +402,7 @@ def test_the_note_counts_sessions_not_indexed_yet(
         patch.setattr(connect, "lock_descriptor", lambda *_: False)
         patch.setattr(connect, "index_in_background", lambda *_: None)
         early = search_line(repo, "sums.py:2", limit=0)
-    assert (early.hits, early.unindexed_count, early.is_complete) == ([], 1, False)
+    assert (early.hits, early.unindexed_file_count, early.is_complete) == ([], 1, False)
     assert "Nothing found in what is indexed" in result_text(early)
     assert "1 file not indexed yet may contain more: search again in a minute." in result_text(
         early

@@ -20,7 +20,7 @@ from resume_hooks.search.index.postings import (
     WINDOW_INDEX,
     WORDS_FIELD,
     Posting,
-    turn_key,
+    make_key_in_file,
 )
 from resume_hooks.search.roles import ROLES
 from tests.builders import (
@@ -99,7 +99,11 @@ def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -
     where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
     with opened_index(where, **options) as index:
         return IndexContent(
-            read_found_words(index), read_rows(index), index.outcome, index.notes, index.was_rebuilt
+            read_found_words(index),
+            read_rows(index),
+            index.update_outcome,
+            index.notes,
+            index.was_rebuilt,
         )
 
 
@@ -138,7 +142,9 @@ def read_found_words(index: OpenIndex) -> set[FoundWord]:
                 for row in words.find_records(query, most)
             }
             if field == WORDS_FIELD:
-                keys = (divmod(key, turn_key(1, 0)) for key in words.find_turns(query, most))
+                keys = (
+                    divmod(key, make_key_in_file(1, 0)) for key in words.find_turns(query, most)
+                )
                 found |= {(names[file], turn, WINDOW_INDEX, word) for file, turn in keys}
     return found
 

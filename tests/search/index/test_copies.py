@@ -46,7 +46,9 @@ HitWithSessions = tuple[str, tuple[str, ...]]
 
 def hits_for_word(home: ConfigHome, word: str) -> list[HitWithSessions]:
     """Return the hits of a search for one word."""
-    return [(hit.reference, hit.sessions) for hit in search_index([word], Scope(), home.where).hits]
+    return [
+        (hit.reference, hit.session_ids) for hit in search_index([word], Scope(), home.where).hits
+    ]
 
 
 def sdk_fork_record(record: Record, source: str, target: str) -> Record:

@@ -333,7 +333,7 @@ def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> Non
     for number in range(60):
         append_records(path, prompt_with_id(f"word{number} common", number=number))
         with opened_index(config_home.where) as index:
-            assert index.outcome.read_file_count == 1
+            assert index.update_outcome.read_file_count == 1
     assert len(list(index_words_folder(config_home).rglob("*"))) < 200
     assert (
         folder_bytes(index_words_folder(config_home)) + table_path(config_home).stat().st_size

@@ -220,7 +220,7 @@ def test_no_worker_is_left_at_the_time_limit(config_home: ConfigHome) -> None:
     count = fill_home(config_home)
     before = set(active_children())
     with opened_index(config_home.where, max_seconds=0.01) as index:
-        assert index.outcome.remaining_file_count
+        assert index.update_outcome.remaining_file_count
     assert set(active_children()) <= before
     with opened_index(config_home.where) as index:
         assert index.postings.record_count == count

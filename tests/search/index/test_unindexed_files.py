@@ -224,7 +224,7 @@ def test_the_file_with_most_words_is_read_first(
     assert [
         (row.session_id, row.words, row.missing_words) for row in result.provisional_sessions
     ] == [(session_id(2), ("redis",), ("queue",))]
-    assert (result.unindexed_count, result.is_complete) == (0, False)
+    assert (result.unindexed_file_count, result.is_complete) == (0, False)
     again = search_index(["redis", "queue"], Scope(), config_home.where)
     assert ({hit.session_id for hit in again.hits}, again.is_complete) == (
         {session_id(2), session_id(3)},
@@ -245,7 +245,7 @@ def test_a_search_is_incomplete_if_a_file_could_not_be_read(
     assert record_other_processes == [True]
     monkeypatch.setattr(RawWordSearch, "find_words_in_file", lambda *_: None)
     result = search_unindexed(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
-    assert (result.unindexed_count > 0, result.is_complete) == (True, False)
+    assert (result.unindexed_file_count > 0, result.is_complete) == (True, False)
 
 
 def test_files_without_a_misspelled_word_may_still_match(
@@ -259,7 +259,7 @@ def test_files_without_a_misspelled_word_may_still_match(
     with monkeypatch.context() as patch:
         patch.setattr(connect, "lock_descriptor", lambda *_: False)
         result = search_index(["quaue"], Scope(), config_home.where, max_seconds=0)
-    assert (result.provisional_sessions, result.unindexed_count, result.is_complete) == (
+    assert (result.provisional_sessions, result.unindexed_file_count, result.is_complete) == (
         [],
         4,
         False,
@@ -303,7 +303,7 @@ def test_the_searching_session_is_not_listed_as_provisional(
     result = search_index(
         ["queue"], Scope(asking_session_id=session_id(3)), config_home.where, max_seconds=0
     )
-    assert (result.provisional_sessions, result.unindexed_count > 0, result.is_complete) == (
+    assert (result.provisional_sessions, result.unindexed_file_count > 0, result.is_complete) == (
         [],
         True,
         False,
@@ -318,7 +318,7 @@ def test_only_files_of_the_scope_are_searched(
     monkeypatch.setattr(connect, "MIN_INDEXING_SECONDS", 0.0)
     scope = Scope(folders=("/another/place",), root_folders=("/another/place",))
     result = search_index(["redis"], scope, config_home.where, max_seconds=0)
-    assert (result.hits, result.provisional_sessions, result.unindexed_count) == ([], [], 0)
+    assert (result.hits, result.provisional_sessions, result.unindexed_file_count) == ([], [], 0)
 
 
 def test_another_process_completes_the_index(

@@ -55,7 +55,7 @@ def update_and_count_bytes(home: ConfigHome) -> int:
     """Update the index and return the number of bytes that it read."""
     with opened_index(home.where) as index:
         assert index.notes == []
-        return index.outcome.read_byte_count
+        return index.update_outcome.read_byte_count
 
 
 def find_hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:
@@ -192,12 +192,12 @@ def test_an_archived_parent_keeps_its_records(config_home: ConfigHome) -> None:
     told = search_index(["zebra"], Scope(), config_home.where).hits
     archive_and_remove(path, config_home.environ)
     again = search_index(["zebra"], Scope(), config_home.where).hits
-    assert [(hit.reference, hit.sessions) for hit in again] == [
-        (hit.reference, hit.sessions) for hit in told
+    assert [(hit.reference, hit.session_ids) for hit in again] == [
+        (hit.reference, hit.session_ids) for hit in told
     ]
     os.unlink(os.path.join(config_home.config, "resume-hooks", "index.db"))
     cold = search_index(["zebra"], Scope(), config_home.where).hits
-    assert {session for hit in cold for session in hit.sessions} == {SESSION, session_id(7)}
+    assert {session for hit in cold for session in hit.session_ids} == {SESSION, session_id(7)}
 
 
 def test_a_temporary_index_reads_only_the_needed_files(config_home: ConfigHome) -> None:

@@ -180,7 +180,7 @@ class ContentSearch:
                 SearchAnswer(
                     request,
                     find_turns_with_words(searchers[request.covers_all_projects], request.text),
-                    index.outcome.remaining_file_count,
+                    index.update_outcome.remaining_file_count,
                 )
             )
 

@@ -194,13 +194,13 @@ class IndexStatus(StrictModel):
     number of indexed sessions that only the vault has.
     """
 
-    file: str = index_field(lambda index: index.file)
+    file: str = index_field(lambda index: index.index_path)
     state: Literal["ready", "missing", "damaged", "newer"] = index_field(lambda index: index.state)
-    size: int = index_field(lambda index: index.size)
-    transcripts: int = index_field(lambda index: index.transcripts)
-    transcripts_size: int = index_field(lambda index: index.transcripts_size)
-    sessions: int = index_field(lambda index: index.sessions)
-    records: int = index_field(lambda index: index.records)
+    size: int = index_field(lambda index: index.index_bytes)
+    transcripts: int = index_field(lambda index: index.transcript_count)
+    transcripts_size: int = index_field(lambda index: index.transcript_bytes)
+    sessions: int = index_field(lambda index: index.session_count)
+    records: int = index_field(lambda index: index.record_count)
     behind: int = index_field(
         lambda index: index.outdated_file_count,
         "the number of files that the index must still read or drop",

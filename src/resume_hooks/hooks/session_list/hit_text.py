@@ -42,7 +42,7 @@ class Page(NamedTuple):
     """
 
     lines: list[str]
-    number: int
+    page_number: int
 
 
 def cut_page(lines: list[str], hit_line: int, page_number: int, height: int) -> Page:

@@ -371,8 +371,10 @@ def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[Turn
             file_search=file_search_for_queries([parse_query([pane.typed_text])], scope, where),
         ) as index:
             partial_matches = sum(bool(file.term_numbers) for file in index.unindexed_files)
-            if index.outcome.remaining_file_count:
-                unindexed_text = f" · {index.outcome.remaining_file_count:,} files not indexed yet"
+            if index.update_outcome.remaining_file_count:
+                unindexed_text = (
+                    f" · {index.update_outcome.remaining_file_count:,} files not indexed yet"
+                )
             else:
                 unindexed_text = ""
             unindexed_text += (
@@ -424,7 +426,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     lines = []
     for line in [*heading, *page.lines]:
         lines.append(cut_to_columns(line, pane.column_count))
-    page_reply: dict[str, Any] = {"lines_read": lines, "ways": actions, "page": page.number}
+    page_reply: dict[str, Any] = {"lines_read": lines, "ways": actions, "page": page.page_number}
     if not pane.page_number:
         default_word = FORK_ACTION if is_open_elsewhere else OPEN_ACTION
         if pane.reference:

@@ -75,14 +75,14 @@ def _make_turn_hit(hit: Hit) -> TurnHit:
         part
         for part in (
             SPEAKER_NAMES.get(hit.role, hit.role),
-            f"turn {hit.turn}",
+            f"turn {hit.turn_number}",
             format_minute(hit.time),
         )
         if part
     )
     position = hit.marks[0][0] if hit.marks else 0
     reference = "" if hit.role == TITLE_ROLE else hit.reference  # A title has no record.
-    return TurnHit(hit.sessions, hit.strength, about, hit.snippet, position, reference)
+    return TurnHit(hit.session_ids, hit.strength, about, hit.snippet, position, reference)
 
 
 class ListEntry(NamedTuple):

@@ -34,7 +34,7 @@ from resume_hooks.search.hits import (
 )
 from resume_hooks.search.index.changed_files import FileSearch
 from resume_hooks.search.index.connect import OpenIndex
-from resume_hooks.search.index.postings import Posting, turn_key
+from resume_hooks.search.index.postings import Posting, make_key_in_file
 from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.search.query import Query, Term
 from resume_hooks.search.ranking import Lookup, Ranking, TermLookups, TurnHit, WordingTurn
@@ -249,7 +249,7 @@ def _make_hits(
 
     Return [] if the record no longer exists.
     """
-    turn = TurnHit(turn_key(record.file_id, record.turn_number), [record], 0.0)
+    turn = TurnHit(make_key_in_file(record.file_id, record.turn_number), [record], 0.0)
     hits = HitMaker(sources, [Wording(query, [])]).best_hits([[WordingTurn(0, turn)]], 1).hits
     text = collapse_line(
         plain_line(requested_line.file_lines[requested_line.line_number - 1]),

@@ -413,7 +413,7 @@ class _HitBuilder:
                     (
                         line_number + index,
                         make_snippet(text, self._marker, MAX_SNIPPET_CHARACTERS),
-                        text.folded,
+                        text.folded_text,
                     )
                 )
         return texts

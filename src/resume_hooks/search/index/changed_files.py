@@ -66,7 +66,7 @@ class FileWork(NamedTuple):
     """
 
     file: TranscriptFile
-    job: ReadJob
+    read_job: ReadJob
     file_id: int = 0
     is_unchanged: bool = False
     relevance: float = 0.0
@@ -74,7 +74,7 @@ class FileWork(NamedTuple):
     @property
     def size(self) -> int:
         """The number of bytes to read."""
-        return max(1, self.file.size - self.job.start_position.offset)
+        return max(1, self.file.size - self.read_job.start_position.offset)
 
 
 class _IndexedFile(NamedTuple):

@@ -79,7 +79,7 @@ class OpenIndex(NamedTuple):
 
     db: sqlite3.Connection
     postings: Postings
-    outcome: UpdateOutcome
+    update_outcome: UpdateOutcome
     notes: list[str]
     was_rebuilt: bool = False
     unindexed_files: tuple[UnindexedFile, ...] = ()
@@ -142,12 +142,12 @@ def update_stored_index(where: Where, is_over: IsTimeUp) -> UpdateOutcome:
         return UpdateOutcome()
     index = _open_stored_index(task)
     index.db.close()
-    return index.outcome
+    return index.update_outcome
 
 
 def index_in_background(index: OpenIndex, where: Where) -> None:
     """Start a background process that indexes the remaining files and then exits."""
-    if not index.outcome.remaining_file_count:
+    if not index.update_outcome.remaining_file_count:
         return
     import subprocess  # The import takes 4 ms, and only this function needs it.
 
@@ -269,7 +269,7 @@ class _UpdateTask:
                 "missing from it"
             )
         if not outcome.remaining_file_count:
-            return index._replace(outcome=outcome)
+            return index._replace(update_outcome=outcome)
         if is_writable:
             remaining_work = find_changes(index.db, self.files, self.archived_sessions)[0]
         else:
@@ -280,7 +280,7 @@ class _UpdateTask:
             else ()
         )
         return index._replace(
-            outcome=outcome, notes=[*index.notes, note], unindexed_files=unread_files
+            update_outcome=outcome, notes=[*index.notes, note], unindexed_files=unread_files
         )
 
     def _find_words_in_files(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
@@ -300,7 +300,7 @@ class _UpdateTask:
                 and self.file_search.is_in_scope(item.file)
             ):
                 file_words = words.find_words_in_file(
-                    item.file.path, item.job.start_position.offset
+                    item.file.path, item.read_job.start_position.offset
                 )
                 if file_words is not None:
                     words_by_path[item.file.path] = file_words
@@ -507,17 +507,17 @@ class IndexStatus(NamedTuple):
     """The state of an index: "ready", "missing", "damaged" or "newer". Sizes are in bytes.
 
     ``outdated_file_count`` is the number of files that must be read again or removed from the
-    index. ``transcripts`` is the number of indexed files in the client's folder.
+    index. ``transcript_count`` is the number of indexed files in the client's folder.
     ``archived_session_count`` is the number of indexed sessions that only the vault contains.
     """
 
-    file: str
+    index_path: str
     state: str
-    size: int
-    transcripts: int
-    transcripts_size: int
-    sessions: int
-    records: int
+    index_bytes: int
+    transcript_count: int
+    transcript_bytes: int
+    session_count: int
+    record_count: int
     outdated_file_count: int
     archived_session_count: int = 0
 
@@ -542,7 +542,8 @@ def index_status(where: Where) -> IndexStatus:
             (version,) = db.execute("SELECT version FROM about").fetchone()
             if version != INDEX_VERSION:
                 return missing_status._replace(
-                    state="newer" if version > INDEX_VERSION else "missing", size=index_size(where)
+                    state="newer" if version > INDEX_VERSION else "missing",
+                    index_bytes=index_size(where),
                 )
             counts = []
             for query in _COUNT_EXPRESSIONS_SQL:
@@ -552,7 +553,7 @@ def index_status(where: Where) -> IndexStatus:
         finally:
             db.close()
     except (sqlite3.DatabaseError, IndexDamaged, IndexUnusable, TypeError):
-        return missing_status._replace(state="damaged", size=index_size(where))
+        return missing_status._replace(state="damaged", index_bytes=index_size(where))
     changed_files = sum(not item.is_unchanged for item in work) + len(deleted_ids)
     sessions, vaulted_paths = counts
     vaulted = sum(

@@ -155,17 +155,17 @@ All other messages mean that the index is unreadable.
 """
 
 
-def turn_key(file: int, turn: int) -> int:
-    """Return a number that identifies a turn in a file."""
-    return file << _KEY_NUMBER_BITS | min(turn, (1 << _KEY_NUMBER_BITS) - 1)
+def make_key_in_file(file_id: int, number: int) -> int:
+    """Return a key that identifies the turn or the part with this number in a file."""
+    return file_id << _KEY_NUMBER_BITS | min(number, (1 << _KEY_NUMBER_BITS) - 1)
 
 
 class Posting(NamedTuple):
     """A record that was found in the index: its position in a file, its role and its score.
 
     ``key`` identifies the record and its copies in other files. ``copy_key`` is the record's own id
-    if it is a copy in a fork, or else 0. ``digest`` is a checksum of the record's texts, or 0 if
-    they were trimmed.
+    if it is a copy in a fork, or else 0. ``text_checksum`` is a checksum of the record's texts, or
+    0 if they were trimmed.
     """
 
     address: tantivy.DocAddress
@@ -179,7 +179,7 @@ class Posting(NamedTuple):
     role_index: int
     key: int
     copy_key: int
-    digest: int
+    text_checksum: int
 
 
 _POSTING_FIELD_NAMES = ("file", "turn_number", *_ROW_FIELD_NAMES)
@@ -332,7 +332,7 @@ class Postings:
         ``documents`` maps the name of each index to the new documents.
         """
         self._delete_matching_documents(
-            _query_for_number("part_key", turn_key(file_id, part_number))
+            _query_for_number("part_key", make_key_in_file(file_id, part_number))
         )
         writers = self._open_writers()
         with self._write_errors():
@@ -537,7 +537,7 @@ class Documents:
         }
         self._position_fields = {
             "file": file,
-            "part_key": turn_key(file, part),
+            "part_key": make_key_in_file(file, part),
             "turn_key": -1,
             "turn_number": -1,
         }
@@ -552,7 +552,7 @@ class Documents:
         if turn_number != self._position_fields["turn_number"]:
             self.end_turn()
             self._position_fields |= {
-                "turn_key": turn_key(self._position_fields["file"], turn_number),
+                "turn_key": make_key_in_file(self._position_fields["file"], turn_number),
                 "turn_number": turn_number,
             }
         self.documents_by_index[RECORD_INDEX].append(

@@ -213,7 +213,7 @@ class _FileUpdate:
                 items_by_path[path] = item
         jobs = []
         for path, item in items_by_path.items():
-            jobs.append((item.job._replace(path=path, file_id=item.file_id), item.size))
+            jobs.append((item.read_job._replace(path=path, file_id=item.file_id), item.size))
         with contextlib.closing(read_jobs(jobs)) as results:
             for job, part in results:
                 yield items_by_path[job.path], part
