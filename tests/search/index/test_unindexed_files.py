@@ -50,7 +50,7 @@ def record_other_processes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(
         connect,
         "index_in_background",
-        lambda index, _where: asked.append(bool(index.outcome.remaining_file_count)),
+        lambda index, _where: asked.append(bool(index.update_outcome.remaining_file_count)),
     )
     return asked
 
