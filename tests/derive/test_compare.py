@@ -29,7 +29,11 @@ from resume_hooks.derive.compare import (
     recommend_strategy,
 )
 from resume_hooks.derive.fresh_child import ChildContents
-from resume_hooks.derive.summary import MAX_PART_BYTES, MAX_PARTS, MAX_SUMMARY_CHARACTERS
+from resume_hooks.derive.summary import (
+    MAX_SUMMARY_CHARACTERS,
+    MAX_SUMMARY_PART_BYTES,
+    MAX_SUMMARY_PARTS,
+)
 from resume_hooks.derive.trim.options import make_options
 from resume_hooks.derive.verbs.trim import plan_trim
 from resume_hooks.errors import NotATranscript, SessionNotFound
@@ -178,7 +182,10 @@ def test_a_cold_cache_recommends_the_strategy_that_pays_off_first(config_home: C
     """
     found = compare_at(config_home, bulky_session(), 105 + LONG_CACHE_SECONDS)
     assert found.context.max_percent < NEARLY_FULL_PERCENT
-    assert (found.recommendation, found.advice and found.advice.reason) == (TRIM, COLD_CACHE_REASON)
+    assert (found.recommended_strategy_name, found.advice and found.advice.reason) == (
+        TRIM,
+        COLD_CACHE_REASON,
+    )
     assert compare_at(config_home, bulky_session(), 200).advice is None
     assert compare_at(config_home, bulky_session(30), 105 + LONG_CACHE_SECONDS).advice is None
     talk = [row for row in bulky_session(0) if row["uuid"] != "a"]
@@ -187,7 +194,7 @@ def test_a_cold_cache_recommends_the_strategy_that_pays_off_first(config_home: C
     for number, row in enumerate(row for row in talk if row["type"] == "assistant"):
         row["message"]["usage"] = cached_usage(35_000 * number, 35_000)
     found = compare_at(config_home, talk, 105 + LONG_CACHE_SECONDS)
-    assert (found.context.tokens, found.recommendation) == (105_000, HANDOFF)
+    assert (found.context.tokens, found.recommended_strategy_name) == (105_000, HANDOFF)
 
 
 def test_a_compaction_is_never_estimated_larger_than_the_session(config_home: ConfigHome) -> None:
@@ -307,7 +314,7 @@ def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> No
         == found.context.usable_tokens
     )
     assert found.context.compacts_at_once
-    assert found.recommendation == TRIM
+    assert found.recommended_strategy_name == TRIM
 
 
 def test_a_strategy_is_recommended_below_the_usual_level(config_home: ConfigHome) -> None:
@@ -341,7 +348,7 @@ def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
 def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
     """The constants of the comparison match those of the rollover, which the comparison doesn't import."""
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
-    assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_PART_BYTES * MAX_PARTS
+    assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_PART_BYTES * MAX_SUMMARY_PARTS
 
 
 def test_every_session_of_the_corpus_is_compared(
@@ -384,16 +391,18 @@ def test_a_receipt_matches_the_comparison(
     where = config_home.where
     session = locate.session_file(str(real_session.copy_to(config_home.project())))
     found = compare_strategies(session, where, clock.now())
-    if found.tokens_after_strategy(HANDOFF):
+    if found.find_tokens_after_strategy(HANDOFF):
         contents = ChildContents(build_digest(session, where))
         made = write_child(
             agents.plan_fresh(session, where, kind="handoff", contents=contents), where
         )
-        assert made.tokens_after == found.tokens_after_strategy(HANDOFF)
-    if found.tokens_after_strategy(TRIM):
+        assert made.tokens_after == found.find_tokens_after_strategy(HANDOFF)
+    if found.find_tokens_after_strategy(TRIM):
         decided = plan_trim(session, where, make_options())
         if decided.is_worthwhile:
-            assert write_child(decided, where).tokens_after == found.tokens_after_strategy(TRIM)
+            assert write_child(decided, where).tokens_after == found.find_tokens_after_strategy(
+                TRIM
+            )
 
 
 def test_content_after_the_last_count_is_included(config_home: ConfigHome) -> None:

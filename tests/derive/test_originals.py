@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.originals import (
-    MAX_FOLLOWED_RECORDS,
+    MAX_FOLLOWED_PLACEHOLDERS,
     OriginalFinder,
     find_origins,
     look_up_original,
@@ -131,13 +131,13 @@ def test_the_search_ends_at_circular_references(config_home: ConfigHome) -> None
     write_session(folder, PARENT, [trimmed_record(two)])
     write_session(folder, CHILD, [trimmed_record(one)])
     assert find_original_of(config_home, trimmed_record(one)) is not None
-    uuids = [f"r{number}" for number in range(MAX_FOLLOWED_RECORDS + 2)]
+    uuids = [f"r{number}" for number in range(MAX_FOLLOWED_PLACEHOLDERS + 2)]
     rows = [{**UNTRIMMED_RECORD, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
         row.update(Origin(PARENT, one, uuids[number + 1], number + 1).trim_fields(0))
     write_session(folder, PARENT, rows)
-    assert find_original_of(config_home, rows[2]) == f"{one}:{MAX_FOLLOWED_RECORDS + 1}"
-    assert find_original_of(config_home, rows[0]) == f"{one}:{MAX_FOLLOWED_RECORDS}"
+    assert find_original_of(config_home, rows[2]) == f"{one}:{MAX_FOLLOWED_PLACEHOLDERS + 1}"
+    assert find_original_of(config_home, rows[0]) == f"{one}:{MAX_FOLLOWED_PLACEHOLDERS}"
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> Non
     left = [estimate.measured_size.tokens_after for estimate in list(dial.values())[:-1]]
     assert left == sorted(left)
     found = compare_strategies(session, config_home.where, iso_time(1_000))
-    assert found.tokens_after_strategy(HANDOFF) == dial["12k"].measured_size.tokens_after
+    assert found.find_tokens_after_strategy(HANDOFF) == dial["12k"].measured_size.tokens_after
     assert found.context.tokens == dial["all"].measured_size.tokens_after
 
 

@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import make_planned_receipt, write_child
-from resume_hooks.derive.originals import CONTENT_FIELDS
+from resume_hooks.derive.originals import CONTENT_FIELD_NAMES
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import PLACEHOLDER_LEGEND, format_totals
@@ -130,7 +130,7 @@ def live_contents(path: str) -> dict[str, dict[str, object]]:
     found = {}
     for node in transcript.chain:
         record = transcript.read_record(node)
-        rest = {key: record[key] for key in CONTENT_FIELDS[1:] if key in record}
+        rest = {key: record[key] for key in CONTENT_FIELD_NAMES[1:] if key in record}
         found[node.uuid] = {"content": get_message(record).get("content"), **rest}
     return found
 

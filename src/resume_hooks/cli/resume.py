@@ -196,7 +196,7 @@ def _print_comparison_or_continue(strategy: str | None, options: ResumeOptions) 
             raise _make_no_child_error()
         return
     comparison = compare.compare_strategies(
-        session, Where(), clock.now(), max_live_bytes=compare.MAX_SHELL_LIVE_BYTES
+        session, Where(), clock.now(), max_live_bytes=compare.MAX_LIVE_BYTES_IN_SHELL
     )
     start = find_client_start(comparison.session_id, session.path, comparison.folder, options.where)
     command = loss.command_to_continue(session) if loss else start.command

@@ -63,7 +63,7 @@ def _print_rollover(
 ) -> Receipt:
     spent, failure, sentence_check = (
         summary_outcome.costs,
-        summary_outcome.failure,
+        summary_outcome.failure_reason,
         summary_outcome.checked_summary,
     )
     if failure:

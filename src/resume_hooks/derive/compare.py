@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, resolve_size_to_tokens
-from resume_hooks.derive.size_table import HandoffSize, estimate_size_bounds, measure_sizes
+from resume_hooks.derive.size_table import (
+    HandoffSize,
+    estimate_handoff_size_bounds,
+    measure_handoff_sizes,
+)
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVED_TOKENS, make_options
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
@@ -105,14 +109,14 @@ def compute_first_request_cost(strategy: Strategy, rates: CacheRates) -> float:
 
 
 def compute_cost_of_turns(
-    strategy: Strategy, turns: int, traffic: RecentRequests, rates: CacheRates
+    strategy: Strategy, turn_count: int, traffic: RecentRequests, rates: CacheRates
 ) -> float:
     """Return the cost of the next turns after a strategy, without the cost of their answers.
 
-    ``turns`` is the number of these turns. Each request after the first one reads the previous
+    ``turn_count`` is the number of these turns. Each request after the first one reads the previous
     context from the cache.
     """
-    later_request_count = turns * traffic.requests_per_turn - 1
+    later_request_count = turn_count * traffic.requests_per_turn - 1
     growth_per_request = traffic.tokens_per_turn / traffic.requests_per_turn
     read_tokens = (
         later_request_count * strategy.tokens_after
@@ -146,7 +150,7 @@ def count_turns_to_break_even(
     )
 
 
-MAX_SHELL_LIVE_BYTES = (
+MAX_LIVE_BYTES_IN_SHELL = (
     24 * 1024 * 1024
     # If a command in a shell compares strategies, the live part of the session is read if it has at
     # most this number of bytes, which are about a million tokens.
@@ -260,13 +264,13 @@ class Comparison(NamedTuple):
     advice: Advice | None
 
     @property
-    def recommendation(self) -> str:
+    def recommended_strategy_name(self) -> str:
         """The name of the recommended strategy, or ``go on`` if there is no advice."""
         if self.advice:
             return self.advice.strategy
         return GO_ON
 
-    def tokens_after_strategy(self, strategy_name: str) -> int:
+    def find_tokens_after_strategy(self, strategy_name: str) -> int:
         """Return the size of the context after a strategy, or 0 if there is no estimate for the strategy."""
         return next((each.tokens_after for each in self.estimates if each.name == strategy_name), 0)
 
@@ -326,12 +330,14 @@ def compare_strategies(
         tokens_after_handoff = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
         # If the API counted no request, the estimate of the context includes only the conversation.
         conversation_tokens = context.tokens - (base.tokens if context.is_measured else 0)
-        measured_sizes = measure_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
+        measured_sizes = (
+            measure_handoff_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
+        )
     else:
         fixed_tokens = base.tokens + _estimate_lineage_tokens(session)
         default_tokens = resolve_size_to_tokens("", where)
         tokens_after_handoff = fixed_tokens + default_tokens
-        measured_sizes = estimate_size_bounds(fixed_tokens, default_tokens)
+        measured_sizes = estimate_handoff_size_bounds(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
     # The summary covers the whole conversation. The chain contains the whole conversation only if
     # it does not start with a compaction.

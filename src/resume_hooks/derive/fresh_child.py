@@ -76,7 +76,7 @@ DIGEST_LINE_NUMBER = 3
 
 # The folder inside the config folder in which the client keeps one Markdown file for each plan. The
 # records of a session contain the name of its plan's file.
-PLANS_FOLDER = "plans"
+PLANS_FOLDER_NAME = "plans"
 _PLAN_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,200}")
 # At most this number of ancestors is searched for a plan, because a fresh child has no plan of its
 # own until it enters plan mode.
@@ -437,7 +437,7 @@ def format_plan_note(ends: HeadTail, where: Where) -> str:
     """Return a line with the path and title of a session's plan, or ``""`` if the session has no plan."""
     if not _PLAN_NAME_PATTERN.fullmatch(ends.slug):
         return ""
-    path = os.path.join(where.config, PLANS_FOLDER, f"{ends.slug}.md")
+    path = os.path.join(where.config, PLANS_FOLDER_NAME, f"{ends.slug}.md")
     try:
         with open_regular(path, follow=False) as stream:
             head = stream.read(_MAX_PLAN_HEAD_BYTES).decode("utf-8", "replace")

@@ -17,7 +17,7 @@ The largest size fits into a first message. Clients send a first message whole i
 200,000 characters (measured on 2.1.332).
 """
 
-SIZE_EXAMPLES = (
+SIZE_EXAMPLES_TEXT = (
     f"A size is {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or {WHOLE_SESSION_SIZE}."
 )
 _SIZE_PATTERN = re.compile(
@@ -46,9 +46,9 @@ def parse_size(word: str) -> str:
     """Return a typed size in lower case. Raises UsageError if ``word`` is not a valid size."""
     match = _SIZE_PATTERN.fullmatch(word.strip())
     if match is None:
-        raise UsageError(f"'{word}' is not a size", SIZE_EXAMPLES)
+        raise UsageError(f"'{word}' is not a size", SIZE_EXAMPLES_TEXT)
     if match["thousands"] and not MIN_THOUSANDS <= int(match["thousands"]) <= MAX_THOUSANDS:
-        raise UsageError(f"{word} is not a valid size for a handoff", SIZE_EXAMPLES)
+        raise UsageError(f"{word} is not a valid size for a handoff", SIZE_EXAMPLES_TEXT)
     return match[0].lower()
 
 

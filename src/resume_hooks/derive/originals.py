@@ -37,9 +37,9 @@ from resume_hooks.transcripts.write_scan import mend_record
 
 # Maximum number of placeholders that are followed one after the other. Only a forgery could have
 # more.
-MAX_FOLLOWED_RECORDS = 100
+MAX_FOLLOWED_PLACEHOLDERS = 100
 # The fields of a record that a trim may change.
-CONTENT_FIELDS = ("message", "toolUseResult", "attachment", "rendered")
+CONTENT_FIELD_NAMES = ("message", "toolUseResult", "attachment", "rendered")
 # This number of characters at the end of a text is searched for a notice.
 MAX_NOTICE_SEARCH_CHARACTERS = 5_000
 
@@ -195,7 +195,7 @@ class OriginalFinder:
         for line, named_record in self._iterate_candidate_records(record, file):
             if (line.file_path, line.number) in visited_lines or len(
                 visited_lines
-            ) == MAX_FOLLOWED_RECORDS:
+            ) == MAX_FOLLOWED_PLACEHOLDERS:
                 continue
             visited_lines.add((line.file_path, line.number))
             # If no placeholder leads to another record, this record is the best available copy.
@@ -323,7 +323,7 @@ def restore_record(record: Record, original: Record) -> Record | None:
             restored[key] = value
     # The original may itself be a trimmed record whose fields name its own original.
     restored |= {key: value for key, value in original.items() if key in TRIM_FIELD_NAMES}
-    for key in CONTENT_FIELDS:
+    for key in CONTENT_FIELD_NAMES:
         if key in original:
             restored[key] = original[key]
         else:

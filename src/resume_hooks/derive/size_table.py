@@ -47,7 +47,7 @@ class HandoffSize(NamedTuple):
     has_mainly_lists: bool = False
 
 
-def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSize, ...]:
+def measure_handoff_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSize, ...]:
     """Return the possible sizes, computed from the plan of a handoff of the default size.
 
     ``conversation_tokens`` is the size of the session's conversation.
@@ -132,7 +132,7 @@ def _compute_call_characters(opening_tokens: int, other_characters: int) -> int:
     )
 
 
-def estimate_size_bounds(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ...]:
+def estimate_handoff_size_bounds(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ...]:
     """Return the possible sizes, each with an upper bound for the context after a handoff.
 
     ``fixed_tokens`` is the size of the context without a digest. ``default_tokens`` is the default

@@ -74,10 +74,10 @@ from resume_hooks.transcripts.records import get_mapping
 
 # A part has at most this number of bytes in UTF-8. This is 60,000 to 120,000 tokens, which fit into
 # a model's context together with the answer.
-MAX_PART_BYTES = 240_000
+MAX_SUMMARY_PART_BYTES = 240_000
 # A session is split into at most this number of parts. Each part needs one call, and joining the
 # answers needs one more.
-MAX_PARTS = 3
+MAX_SUMMARY_PARTS = 3
 # A text is not split if it is at most this many times as long as a part. It is shortened instead,
 # because the lost text is worth less than another call would cost.
 MAX_UNSPLIT_RATIO = 1.25
@@ -151,7 +151,7 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
     characters = sum(len(record.piece.body) for record in shown_records)
     size = sum(len(record.piece.body.encode("utf-8", "replace")) for record in shown_records)
     # The size of a part is limited in bytes, because each multi-byte character needs about one token.
-    max_characters = MAX_PART_BYTES * characters // size if size else MAX_PART_BYTES
+    max_characters = MAX_SUMMARY_PART_BYTES * characters // size if size else MAX_SUMMARY_PART_BYTES
     return SummaryMaterial(
         session.session_id,
         len(shown_records),
@@ -197,7 +197,7 @@ def _split_records(
         start -= 1
     older_records, latest_records = records[:start], records[start:]
     total = sum(record.piece.length for record in older_records)
-    count = min(MAX_PARTS - 1, -(-total // max_characters))
+    count = min(MAX_SUMMARY_PARTS - 1, -(-total // max_characters))
     parts: list[list[_RecordText]] = [[] for _ in range(count)]
     length_before = 0
     for record in older_records:
@@ -223,7 +223,7 @@ def _make_part(records: Sequence[_RecordText], max_characters: int) -> SummaryPa
 
 # Maximum number of characters of a line from a model. Longer lines are cut.
 MAX_LINE_CHARACTERS = 400
-MAX_POINTS = 12  # Maximum number of points in a section of a summary.
+MAX_SECTION_POINTS = 12  # Maximum number of points in a section of a summary.
 MAX_POINT_REFERENCES = 4  # Maximum number of references in a point.
 # Maximum number of characters of the summary in a child. This is about 2,000 tokens.
 MAX_SUMMARY_CHARACTERS = 8_000
@@ -238,7 +238,7 @@ At most {most} points in a list, one sentence each, the most useful first; give 
 that show it. Invent nothing: where the material does not say, leave it out. Write in the user's language."""
 
 PART_INTRODUCTION = "The material is part {number} of {count} of the session; summarize this part."
-NOTES_INTRODUCTION = (
+PARTIAL_SUMMARIES_INTRODUCTION = (
     "The material is the summaries of {count} parts of the session, oldest first, and a digest made without a model. "
     "Join them into one summary of the whole, in which later parts override earlier ones. Keep the "
     "numbers of the records."
@@ -303,12 +303,12 @@ class Summary(BaseModel):
     )
 
 
-def format_summary(rows: str, model: str, session_id: str, focus: str = "") -> str:
-    """Return the text of a summary for a child, or ``""`` if ``rows`` is empty.
+def format_summary(summary_text: str, model: str, session_id: str, focus: str = "") -> str:
+    """Return a summary in the form that a child contains, or ``""`` if ``summary_text`` is empty.
 
     ``focus`` is the user's request for the summary.
     """
-    if not rows:
+    if not summary_text:
         return ""
     focus_note = f', asked for "{_clean_line(focus, 200)}"' if focus.strip() else ""
     reference_note = f":N is record {session_id[:SHORT_ID_CHARACTERS]}:N"
@@ -316,21 +316,24 @@ def format_summary(rows: str, model: str, session_id: str, focus: str = "") -> s
         f"summary by {_clean_line(model, 80)}, from the session's records{focus_note} (not "
         f"instructions; {reference_note})"
     )
-    return "\n".join(_select_fitting_rows([head, *rows.split("\n")], MAX_SUMMARY_CHARACTERS))
+    rows = [head, *summary_text.split("\n")]
+    return "\n".join(_select_fitting_rows(rows, MAX_SUMMARY_CHARACTERS))
 
 
-def format_notes(
+def format_partial_summaries(
     summaries: Sequence[Summary], session_id: str, shown_records: frozenset[int]
 ) -> str:
     """Return the summaries of several parts as text for the model that joins them, oldest first."""
     parts = (
-        [f"part {number}", *format_rows(part, session_id, shown_records)]
+        [f"part {number}", *format_summary_rows(part, session_id, shown_records)]
         for number, part in enumerate(summaries, 1)
     )
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def format_rows(summary: Summary, session_id: str, shown_records: frozenset[int]) -> Iterator[str]:
+def format_summary_rows(
+    summary: Summary, session_id: str, shown_records: frozenset[int]
+) -> Iterator[str]:
     """Yield the rows of a summary. Only references to ``shown_records`` are kept.
 
     An empty summary has no rows.
@@ -341,7 +344,7 @@ def format_rows(summary: Summary, session_id: str, shown_records: frozenset[int]
     for field, name in _SECTION_LABELS.items():
         points = [
             row
-            for point in getattr(summary, field)[:MAX_POINTS]
+            for point in getattr(summary, field)[:MAX_SECTION_POINTS]
             if (row := _format_point(point, session_id, shown_records))
         ]
         if points:
@@ -436,9 +439,9 @@ def _prepare_prompts(
             part.text if len(parts) > 1 else f"{part.text}\n\n{digest}",
         )
     if len(parts) > 1:
-        notes = format_notes(answers, material.session_id, material.record_numbers)
+        notes = format_partial_summaries(answers, material.session_id, material.record_numbers)
         yield (
-            _format_instructions(NOTES_INTRODUCTION.format(count=len(parts)), focus),
+            _format_instructions(PARTIAL_SUMMARIES_INTRODUCTION.format(count=len(parts)), focus),
             f"{notes}\n\n{digest}",
         )
 
@@ -473,12 +476,12 @@ class SummaryRollover:
 class SummaryOutcome(NamedTuple):
     """The outcome of a request for a summary.
 
-    ``checked_summary`` is the summary that was added. If it is None, ``failure`` says why.
+    ``checked_summary`` is the summary that was added. If it is None, ``failure_reason`` says why.
     """
 
     receipt: Receipt
     costs: CallCosts
-    failure: str = ""
+    failure_reason: str = ""
     checked_summary: CheckedSummary | None = None
 
 
@@ -503,12 +506,14 @@ def plan_rollover(
     child = agents.draft_child(parent, "rollover", where, output_dir)
     if existing_child is not None:
         child = replace_id_and_path(child, existing_child.session_id, existing_child.file)
-    plan = agents.plan_fresh(parent, where, contents=_make_contents(digest, where), child=child)
+    plan = agents.plan_fresh(
+        parent, where, contents=_make_child_contents(digest, where), child=child
+    )
     return SummaryRollover(parent, digest, plan, focus.strip(), existing_child)
 
 
-def _make_contents(digest: Digest, where: Where, text: str = "") -> ChildContents:
-    return ChildContents(digest, text, opening_tokens=resolve_size_to_tokens("", where))
+def _make_child_contents(digest: Digest, where: Where, summary: str = "") -> ChildContents:
+    return ChildContents(digest, summary, opening_tokens=resolve_size_to_tokens("", where))
 
 
 def find_unfinished_rollover(parent: Session, where: Where) -> Receipt | None:
@@ -554,7 +559,7 @@ def add_summary(
         summary = _ask_for_checked_summary(
             rollover, calls, material or read_summary_material(rollover.parent, where), where
         )
-        contents = _make_contents(rollover.digest, where, summary.text)
+        contents = _make_child_contents(rollover.digest, where, summary.text)
         plan = agents.plan_fresh(
             rollover.parent, where, contents=contents, child=rollover.plan.draft
         )
@@ -584,7 +589,7 @@ def _ask_for_checked_summary(
         rollover.digest, session_id
     )
     checked_summary = check_summary(
-        "\n".join(format_rows(summary, session_id, known_numbers)),
+        "\n".join(format_summary_rows(summary, session_id, known_numbers)),
         _list_quotable_texts(rollover, where),
     )
     text = format_summary(checked_summary.text, calls.spent.model, session_id, rollover.focus)

@@ -25,7 +25,7 @@ from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.rewrite_chain import Edit, find_opening, plan_chain_rewrite
 from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import (
-    CONTENT_FIELDS,
+    CONTENT_FIELD_NAMES,
     OriginalFinder,
     RestoreRecordEdit,
     find_origins,
@@ -335,14 +335,14 @@ class UntrimPlan(ChildPlan):
 
     ``context_after`` is the context that the client would send for the child.
     ``restored_characters`` is the number of characters that return to the context.
-    ``trimmed_count`` is the number of trimmed records. ``undone_trim_count`` is the number of trims
+    ``trimmed_record_count`` is the number of trimmed records. ``undone_trim_count`` is the number of trims
     by a running client that are undone. ``original_digests`` maps the uuid of each restored record
     to the digest of its original contents.
     """
 
     restored_records: Sequence[object]
     missing_originals: tuple[MissingOriginal, ...]
-    trimmed_count: int
+    trimmed_record_count: int
     context_after: ContextSize
     restored_characters: int
     undone_trim_count: int = 0
@@ -354,9 +354,9 @@ class UntrimPlan(ChildPlan):
         facts = []
         if self.undone_trim_count:
             facts.append("the conversation from before the trim in place is back")
-        if self.trimmed_count:
+        if self.trimmed_record_count:
             facts.append(
-                f"{len(self.restored_records):,} of {self.trimmed_count:,} trimmed records are back"
+                f"{len(self.restored_records):,} of {self.trimmed_record_count:,} trimmed records are back"
             )
         return facts
 
@@ -452,7 +452,7 @@ def plan_untrim(
         remarks=tuple(format_missing_originals(missing)),
         restored_records=restorations,
         missing_originals=missing,
-        trimmed_count=len(trimmed_session.trimmed_nodes),
+        trimmed_record_count=len(trimmed_session.trimmed_nodes),
         context_after=context_after,
         restored_characters=trimmed_session.restored_characters
         + sum(restoration.added_characters for restoration in restorations),
@@ -597,7 +597,7 @@ def _measure_restoration(
 
 def _compute_contents_digest(record: Record) -> bytes:
     fields = {}
-    for key in CONTENT_FIELDS[1:]:
+    for key in CONTENT_FIELD_NAMES[1:]:
         if key in record:
             fields[key] = record[key]
     return hashlib.sha256(

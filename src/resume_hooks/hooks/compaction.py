@@ -15,7 +15,7 @@ from resume_hooks import settings
 from resume_hooks.derive.opening_size import convert_size_to_tokens
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import ClientTrim, MessageRange, ShownMessage
-from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, IN_PLACE_WORD, parse_options
+from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT, IN_PLACE_WORD, parse_options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_replies, hook_state
@@ -338,7 +338,7 @@ def _shrink_conversation(
         plan_in_place = in_client.plan_trim_in_client(
             scan, messages, parse_options(f"--target-tokens {target_tokens}"), where, rebuilt_range
         )
-    dropped_tokens = _estimate_tokens_of_messages(scan, messages[: rebuilt_range.start])
+    dropped_tokens = _estimate_tokens_of_messages(scan, messages[: rebuilt_range.start_index])
     tokens_after = round(
         plan_in_place.decision.context_after.tokens
         - dropped_tokens
@@ -374,7 +374,7 @@ def _range_to_rebuild(
     if not target_tokens:
         return MessageRange(0, end)
     earlier_starts = [index for index in turn_starts if index < end]
-    for start in earlier_starts[-DEFAULT_KEEP_RECENT:]:
+    for start in earlier_starts[-DEFAULT_KEPT_TURN_COUNT:]:
         if _estimate_tokens_of_messages(scan, messages[start:]) <= target_tokens:
             return MessageRange(start, end)
     return MessageRange(last_start, end)

@@ -144,8 +144,8 @@ def describe_comparison(comparison: Comparison, name_verb: Callable[[str], str])
     else:
         size_text = f"{format_context(context)} {context.size_in_percent}"
     after_handoff, after_trim = (
-        comparison.tokens_after_strategy(HANDOFF),
-        comparison.tokens_after_strategy(TRIM),
+        comparison.find_tokens_after_strategy(HANDOFF),
+        comparison.find_tokens_after_strategy(TRIM),
     )
     at_most_text = "" if comparison.is_handoff_planned else "at most "
     if 0 < after_handoff < context.tokens:
@@ -236,7 +236,7 @@ def _describe_ways_to_shrink(comparison: Comparison, name_verb: Callable[[str], 
     }
     ways = []
     for strategy, description in descriptions.items():
-        if comparison.tokens_after_strategy(strategy):
+        if comparison.find_tokens_after_strategy(strategy):
             ways.append(f"{name_verb(strategy)}: {description}")
     return ways
 

@@ -112,11 +112,11 @@ def answer_request(request: Request) -> Outcome:
     if not isinstance(outcome, OpenedSession) or outcome.summary is None:
         return outcome
     facts = _describe_summary(outcome.summary, request, costs)
-    if outcome.summary.failure:
+    if outcome.summary.failure_reason:
         hook_state.consume_note(_rollover_note_name(request))
     else:
         _store_rollover_note(request, outcome.receipt, facts)
-    if own_model.was_asked or outcome.summary.failure:
+    if own_model.was_asked or outcome.summary.failure_reason:
         remark = "; ".join(fact.removesuffix(".") for fact in facts)
     else:
         remark = ""
@@ -169,7 +169,7 @@ def _write_summary(
             return outcome, [f"it took {own_model.usage_text}"] if own_model.usage_text else []
         cost_text = f", and took {own_model.usage_text}" if own_model.usage_text else ""
         facts.append(
-            f"this session's own model gave no usable answer{cost_text}: {outcome.failure}"
+            f"this session's own model gave no usable answer{cost_text}: {outcome.failure_reason}"
         )
     usual_model = choose_model(rollover_plan.parent, where)
     outcome = summary.add_summary(rollover_plan, child, model_calls(usual_model), where)
@@ -202,7 +202,7 @@ def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> st
 
 def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence[str]) -> list[str]:
     """Return lines about the summary and its ``costs``. Without a summary, say how to ask for one again."""
-    if outcome.failure:
+    if outcome.failure_reason:
         # The client may have opened the child already, so the line names the old session.
         old_session = f"in the old session (/resume {request.session_id})"
         focus_words = f" {request.text}" if request.text else ""
@@ -214,7 +214,7 @@ def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence
             f"to try again, {request.typed_name}{focus_words} {old_session}, or in a shell: "
             f"{request.command}{focus_option}"
         )
-        return [summary.describe_summary_failure(outcome.failure), *costs, retry_fact]
+        return [summary.describe_summary_failure(outcome.failure_reason), *costs, retry_fact]
     check_facts = [outcome.checked_summary.description] if outcome.checked_summary else []
     return [f"it contains a summary by {outcome.costs.model} and a digest", *check_facts, *costs]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.derive.imports.record_filter import (
-    ALLOWED_FIELDS,
+    ALLOWED_FIELD_NAMES,
     MESSAGE_FLAG_NAMES,
     ConversationFilter,
     has_valid_content,
@@ -147,7 +147,7 @@ def test_hidden_records_are_counted() -> None:
     assert not is_hidden(user("x", uuid="u"))
 
 
-FIELD_NAMES = st.sampled_from([*sorted(ALLOWED_FIELDS), "rendered", "permissionMode", "x"])
+FIELD_NAMES = st.sampled_from([*sorted(ALLOWED_FIELD_NAMES), "rendered", "permissionMode", "x"])
 RECORD_TYPES = st.sampled_from(["user", "assistant", "system", "attachment", "progress", "mode"])
 
 
@@ -162,6 +162,6 @@ def test_any_record_is_filtered_or_dropped(record: dict[str, Any], kind: str, su
     found = filter_record(whole)
     assert (found is not None) == is_conversation(whole)
     if found is not None:
-        assert found.keys() <= ALLOWED_FIELDS
+        assert found.keys() <= ALLOWED_FIELD_NAMES
         assert has_valid_content(found)
         assert (found["type"], found["uuid"], found["cwd"]) == (kind, "u", "/here")

@@ -92,7 +92,7 @@ def test_a_rollover_adds_the_summary_to_the_child(config_home: ConfigHome, paren
     assert 'asked for "focus on tabs"' in text
     assert "goal: Mend the parser." in text
     assert "Loaded: a summary by a model, 4 messages. All" in card["message"]["content"][0]["text"]
-    assert outcome.failure == ""
+    assert outcome.failure_reason == ""
     assert (outcome.costs.calls, outcome.costs.cost_usd) == (1, 0.01)
     assert outcome.receipt.written
     assert all(check.ok for check in outcome.receipt.checks)
@@ -136,7 +136,7 @@ def test_a_failed_summary_leaves_the_child_unchanged(
     assert first["continue_metadata"]["summary_included"] is False
     assert "summary by" not in opening["message"]["content"]
     assert "\n\ndigest of" in opening["message"]["content"]
-    assert outcome.failure in {"it hung", "scripted-1 gave an empty summary"}
+    assert outcome.failure_reason in {"it hung", "scripted-1 gave an empty summary"}
     assert outcome.costs.cost_usd in {0.5, 0.01}
     assert other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
 
@@ -173,7 +173,7 @@ def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path
             )
 
     outcome, _ = roll_over(config_home, parent, answer_after_change(parent, continue_child))
-    assert "the new session was continued in the meantime" in outcome.failure
+    assert "the new session was continued in the meantime" in outcome.failure_reason
     assert file_records(outcome.receipt.file)[-1]["message"]["content"] == "hello"
     assert other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
 
@@ -209,7 +209,7 @@ def test_adding_a_summary_killed_at_any_step_leaves_a_whole_child(
 def test_a_deleted_child_is_reported(config_home: ConfigHome, parent: Path) -> None:
     """If the child is deleted while the model answers, that is reported, and the child is not rewritten."""
     outcome, _ = roll_over(config_home, parent, answer_after_change(parent, Path.unlink))
-    assert "can't be read" in outcome.failure
+    assert "can't be read" in outcome.failure_reason
     assert other_files(config_home, parent) == []
 
 
@@ -224,7 +224,7 @@ def test_a_deleted_parent_leaves_a_child_with_the_digest(
     outcome = summaries.add_summary(
         begun, written, ModelCalls(model, 60, lambda _n, _c: None), config_home.where
     )
-    assert outcome.failure
+    assert outcome.failure_reason
     assert model.calls == []
     assert os.path.exists(written.file)
 
@@ -238,7 +238,7 @@ def test_a_parent_may_continue_during_a_rollover(config_home: ConfigHome, parent
         return MINIMAL_SUMMARY
 
     outcome, _ = roll_over(config_home, parent, continue_parent)
-    assert outcome.failure == ""
+    assert outcome.failure_reason == ""
     assert all(
         check.ok
         for check in invariants.check_session(outcome.receipt.file, outcome.receipt.session_id)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.summary import (
-    MAX_POINTS,
+    MAX_SECTION_POINTS,
     MAX_SUMMARY_CHARACTERS,
     Summary,
-    format_notes,
-    format_rows,
+    format_partial_summaries,
     format_summary,
+    format_summary_rows,
 )
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, extract_next_step, opening_text
@@ -26,7 +26,7 @@ def summary_text(focus: str = "", **fields: Any) -> str:
     """Return the text of a summary with these fields."""
     summary = Summary.model_validate({"goal": "", "state": "", **fields})
     return format_summary(
-        "\n".join(format_rows(summary, SESSION, SHOWN_RECORDS)), "haiku-9", SESSION, focus
+        "\n".join(format_summary_rows(summary, SESSION, SHOWN_RECORDS)), "haiku-9", SESSION, focus
     )
 
 
@@ -121,7 +121,7 @@ def test_hostile_fields_stay_within_their_line(text: str) -> None:
 def test_a_long_summary_is_shortened() -> None:
     """The number and length of a summary's points and the length of the whole summary are limited."""
     many = points_without_records(*("word " * 500 for _ in range(50)))
-    assert summary_text(goal="g", next=many).count("\n  - ") == MAX_POINTS
+    assert summary_text(goal="g", next=many).count("\n  - ") == MAX_SECTION_POINTS
     text = summary_text(
         goal="word " * 5_000, next=many, constraints=many, decisions=many, facts=many, done=many
     )
@@ -139,5 +139,6 @@ def test_notes_of_parts_are_listed_in_order() -> None:
     """The notes of the parts are listed in order, each under its number."""
     parts = [Summary(goal="first", state=""), Summary(goal="second", state="")]
     assert (
-        format_notes(parts, SESSION, SHOWN_RECORDS) == "part 1\ngoal: first\n\npart 2\ngoal: second"
+        format_partial_summaries(parts, SESSION, SHOWN_RECORDS)
+        == "part 1\ngoal: first\n\npart 2\ngoal: second"
     )

@@ -9,8 +9,8 @@ import pytest
 from resume_hooks.derive.summary import (
     MATERIAL_HEADING,
     MAX_MESSAGE_CHARACTERS,
-    MAX_PART_BYTES,
-    MAX_PARTS,
+    MAX_SUMMARY_PART_BYTES,
+    MAX_SUMMARY_PARTS,
     SummaryMaterial,
     read_summary_material,
 )
@@ -99,11 +99,11 @@ def test_a_session_just_below_the_limit_is_one_part(config_home: ConfigHome) -> 
     records = long_session(96)
     whole = material_of_records(config_home, records)
     assert len(whole.parts) == 1
-    assert MAX_PART_BYTES * 0.9 < whole.character_count <= MAX_PART_BYTES
+    assert MAX_SUMMARY_PART_BYTES * 0.9 < whole.character_count <= MAX_SUMMARY_PART_BYTES
     assert whole.record_numbers == set(range(len(records)))
 
 
-@pytest.mark.parametrize(("turns", "parts"), [(160, 2), (250, 3), (900, MAX_PARTS)])
+@pytest.mark.parametrize(("turns", "parts"), [(160, 2), (250, 3), (900, MAX_SUMMARY_PARTS)])
 def test_a_long_session_is_split_into_parts(
     config_home: ConfigHome, turns: int, parts: int
 ) -> None:
@@ -111,7 +111,7 @@ def test_a_long_session_is_split_into_parts(
     records = long_session(turns)
     found = material_of_records(config_home, records)
     assert len(found.parts) == parts
-    assert all(len(part.text) <= MAX_PART_BYTES for part in found.parts)
+    assert all(len(part.text) <= MAX_SUMMARY_PART_BYTES for part in found.parts)
     firsts = [min(part.record_numbers) for part in found.parts]
     assert firsts == sorted(firsts)
     latest = found.parts[-1].record_numbers
@@ -137,8 +137,8 @@ def test_the_limit_of_a_part_is_in_bytes(config_home: ConfigHome) -> None:
         for n in range(60)
     ]
     found = material_of_records(config_home, records)
-    assert len(found.parts) == MAX_PARTS
-    assert all(len(part.text.encode()) <= MAX_PART_BYTES * 1.05 for part in found.parts)
+    assert len(found.parts) == MAX_SUMMARY_PARTS
+    assert all(len(part.text.encode()) <= MAX_SUMMARY_PART_BYTES * 1.05 for part in found.parts)
 
 
 def test_an_empty_session_has_no_parts(config_home: ConfigHome) -> None:
@@ -156,9 +156,9 @@ def test_parts_of_real_sessions_keep_to_their_limit(config_home: ConfigHome, pat
     found = read_summary_material(locate.session_file(str(path)), config_home.where)
     with open(str(path), "rb") as stream:
         lines = sum(1 for _ in stream)
-    assert all(len(part.text) <= MAX_PART_BYTES for part in found.parts)
+    assert all(len(part.text) <= MAX_SUMMARY_PART_BYTES for part in found.parts)
     assert all(0 <= number < lines for number in found.record_numbers)
-    assert len(found.parts) <= MAX_PARTS
+    assert len(found.parts) <= MAX_SUMMARY_PARTS
 
 
 def test_the_corpus_exists() -> None:

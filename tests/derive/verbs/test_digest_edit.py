@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.derive.verbs.handoff import (
     EDITOR_NOTE,
-    MAX_EDITED_CHARACTERS,
+    MAX_EDITED_DIGEST_CHARACTERS,
     format_text_for_editor,
     parse_edited_digest,
 )
@@ -56,7 +56,9 @@ def test_the_next_step_is_found_after_any_edit() -> None:
 
 
 def test_a_very_long_text_is_refused() -> None:
-    """A text of more than ``MAX_EDITED_CHARACTERS`` is refused with its length."""
-    assert len(parse_edited_digest("x" * MAX_EDITED_CHARACTERS)) == MAX_EDITED_CHARACTERS
+    """A text of more than ``MAX_EDITED_DIGEST_CHARACTERS`` is refused with its length."""
+    assert (
+        len(parse_edited_digest("x" * MAX_EDITED_DIGEST_CHARACTERS)) == MAX_EDITED_DIGEST_CHARACTERS
+    )
     with pytest.raises(UsageError, match="200,001 characters"):
-        parse_edited_digest("x" * (MAX_EDITED_CHARACTERS + 1))
+        parse_edited_digest("x" * (MAX_EDITED_DIGEST_CHARACTERS + 1))

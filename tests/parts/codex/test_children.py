@@ -419,7 +419,7 @@ def test_a_rewind_continues_at_the_mark(where: Where) -> None:
     path = rollouts.write_rollout(
         codex_home_of(where), [rollouts.meta_line(), *rollouts.work_lines(1, "a", asks=True)]
     )
-    mark = marks.place_mark(thread_file(where), "try").mark
+    mark = marks.make_mark_at_end(thread_file(where), "try").mark
     kept = items_on_resume(path)
     with path.open("ab") as stream:
         for one in (

@@ -280,7 +280,7 @@ def test_a_rollover_to_codex_has_the_summary(config_home: ConfigHome, rollout: P
     written = summary.write_rollover(begun, config_home.where)
     calls = ModelCalls(ScriptedModel(), 60, lambda _n, _c: None)
     outcome = summary.add_summary(begun, written, calls, config_home.where)
-    assert outcome.failure == ""
+    assert outcome.failure_reason == ""
     assert outcome.receipt.file == written.file
     text = Path(written.file).read_text("utf-8")
     assert "goal: Mend the parser." in text

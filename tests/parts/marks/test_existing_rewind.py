@@ -15,7 +15,7 @@ __all__ = ["parent"]
 
 def make_rewind(parent: locate.SessionFile, home: ConfigHome) -> str:
     """Rewind to the end of the session and return the child's id."""
-    mark = marks.place_mark(parent).mark
+    mark = marks.make_mark_at_end(parent).mark
     return write_child(
         plan_back.plan_back(parent, mark, "it was slower", home.where).child, home.where
     ).session_id

@@ -32,7 +32,9 @@ from tests.builders import (
 
 def place_mark(tmp_path: Path, records: list[Record], goal: str = "") -> PlacedMark:
     """Write a session with these records and place a mark in it."""
-    return marks.place_mark(locate.session_file(write_session(tmp_path, SESSION, records)), goal)
+    return marks.make_mark_at_end(
+        locate.session_file(write_session(tmp_path, SESSION, records)), goal
+    )
 
 
 def test_a_mark_is_placed_at_the_last_message(tmp_path: Path) -> None:
@@ -145,7 +147,7 @@ def test_a_sub_agent_cannot_be_marked(tmp_path: Path) -> None:
     path = tmp_path / "agent-1a2b3c.jsonl"
     Path(write_session(tmp_path, SESSION, conversation(1))).rename(path)
     with pytest.raises(InSubagent):
-        marks.place_mark(locate.session_file(str(path)))
+        marks.make_mark_at_end(locate.session_file(str(path)))
 
 
 def test_an_overlong_goal_is_refused(tmp_path: Path) -> None:

@@ -372,7 +372,7 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
 def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> None:
     """The child of a rewind can be marked and rewound again."""
     made = write_rewind(config_home, explored_session(), "r3")
-    again = marks.place_mark(locate.session_file(made.file)).mark
+    again = marks.make_mark_at_end(locate.session_file(made.file)).mark
     assert again.uuid == live_records(made)[-1]["uuid"]
     other = write_child(
         plan_back.plan_back(locate.session_file(made.file), again, "x", Where()).child, Where()
@@ -418,7 +418,7 @@ def test_a_rewind_of_an_archived_session_goes_to_its_folder(config_home: ConfigH
     path = write_session(
         config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9
     )
-    mark = marks.place_mark(locate.session_file(path), "try").mark
+    mark = marks.make_mark_at_end(locate.session_file(path), "try").mark
     archive_and_remove(path, config_home.environ)
     kept = locate.resolve_locator(SESSION, "/", config_home.where)
     made = write_child(

@@ -28,7 +28,9 @@ def kind_and_planner() -> tuple[str, Planner]:
     return (
         "back",
         lambda parent, home: (
-            plan_back.plan_back(parent, marks.place_mark(parent).mark, "slower", home.where).child
+            plan_back.plan_back(
+                parent, marks.make_mark_at_end(parent).mark, "slower", home.where
+            ).child
         ),
     )
 

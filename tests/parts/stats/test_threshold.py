@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
+from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT
 from resume_hooks.parts.stats.count import ApiRequest, read_requests
 from resume_hooks.parts.stats.threshold import TOKEN_THRESHOLDS, Price, price_thresholds
 from resume_hooks.transcripts.api_usage import DEFAULT_CACHE_SECONDS, LONG_CACHE_SECONDS
@@ -68,7 +68,7 @@ def test_a_simulated_handoff_keeps_the_base_a_digest_and_the_last_turns() -> Non
         prices_by_setting(price_thresholds([requests_of_turns(9)], ""))[
             "12k", 100_000
         ].remaining_tokens
-        == 30_000 + 12_000 + DEFAULT_KEEP_RECENT * STEP
+        == 30_000 + 12_000 + DEFAULT_KEPT_TURN_COUNT * STEP
     )
 
 

@@ -270,7 +270,7 @@ class RestoredRecords(StrictModel):
     """The records that an untrim restores."""
 
     trimmed: int = untrim_field(
-        lambda plan: plan.trimmed_count,
+        lambda plan: plan.trimmed_record_count,
         "the number of trimmed records in the parent's conversation",
     )
     restored: int = untrim_field(lambda plan: len(plan.restored_records))

@@ -187,7 +187,7 @@ class ResumeSchema(StrictModel):
         lambda comparison: comparison.advice, "null if the session need not become smaller"
     )
     recommendation: Literal["go on", "trim", "handoff"] = comparison_field(
-        lambda comparison: comparison.recommendation, "the way that fits best"
+        lambda comparison: comparison.recommended_strategy_name, "the way that fits best"
     )
     prompts_left: int | None = comparison_field(
         lambda comparison: comparison.prompts_left,

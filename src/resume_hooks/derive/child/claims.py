@@ -24,7 +24,7 @@ from resume_hooks.paths import (
 )
 from resume_hooks.storage import removal, state_file
 
-CLAIMS_FOLDER = "making"
+CLAIMS_FOLDER_NAME = "making"
 """The name of the folder for claims, inside the state folder.
 
 A claim is an empty file with the name ``<process id>.<session id>.<project folder>``.
@@ -39,7 +39,10 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
     Before the block runs, delete the files that killed commands left behind.
     """
     remove_sidecars_of_killed_commands(where)
-    folder, state_existed = os.path.join(where.state, CLAIMS_FOLDER), os.path.lexists(where.state)
+    folder, state_existed = (
+        os.path.join(where.state, CLAIMS_FOLDER_NAME),
+        os.path.lexists(where.state),
+    )
     claim_path = os.path.join(folder, f"{os.getpid()}.{session_id}.{project}")
     with contextlib.suppress(OSError):
         state_file.create_marker(claim_path, where)
@@ -58,7 +61,7 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
 
 def remove_sidecars_of_killed_commands(where: Where) -> None:
     """Remove the tool outputs and file backups that killed commands wrote for unfinished children."""
-    folder = os.path.join(where.state, CLAIMS_FOLDER)
+    folder = os.path.join(where.state, CLAIMS_FOLDER_NAME)
     try:
         claim_names = os.listdir(folder) if is_private_folder(folder, where) else []
     except OSError:

@@ -42,7 +42,7 @@ MAX_TASKS = 1_000  # Maximum number of tasks in a task list. A longer list is no
 # Maximum size of a task file in bytes. If a task is larger, the whole list is not copied.
 MAX_TASK_BYTES = 1024 * 1024
 _TASK_FILE_PATTERN = re.compile(r"[A-Za-z0-9_-]+\.json")
-_HIGHEST_TASK_NUMBER_FILE = (
+_HIGHEST_TASK_NUMBER_FILE_NAME = (
     # The client writes the highest number of a deleted task to this file, so that it never reuses
     # the number.
     ".highwatermark"
@@ -80,9 +80,9 @@ def _read_task_files(folder: str) -> dict[str, bytes]:
     files = {}
     for name in names:
         files[name] = _read_file(os.path.join(folder, name))
-    high_water_path = os.path.join(folder, _HIGHEST_TASK_NUMBER_FILE)
+    high_water_path = os.path.join(folder, _HIGHEST_TASK_NUMBER_FILE_NAME)
     if files and os.path.lexists(high_water_path):
-        return files | {_HIGHEST_TASK_NUMBER_FILE: _read_file(high_water_path)}
+        return files | {_HIGHEST_TASK_NUMBER_FILE_NAME: _read_file(high_water_path)}
     return files
 
 

@@ -47,9 +47,9 @@ OUTSIDE_PROJECT_WARNING = (
 
 # Children of another agent's sessions have this client version in their records. It is the oldest
 # version that was tested.
-FOREIGN_VERSION = "2.1.42"
+FOREIGN_CHILD_CLIENT_VERSION = "2.1.42"
 # The kinds of children that can continue a session with another agent.
-CROSS_AGENT_KINDS = frozenset({"handoff", "rollover", "fork"})
+CROSS_AGENT_CHILD_KINDS = frozenset({"handoff", "rollover", "fork"})
 # Maximum number of characters of a prompt to read for a title.
 MAX_TITLE_PROMPT_CHARACTERS = 8_192
 # Stands for the parent of an imported session, which has none.
@@ -221,7 +221,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         session_id=str(uuid.uuid4()),
         cwd=home or home_folder(ends, where),
         branch=secrets.redact(ends.recorded_branch),
-        version=ends.version if parent.agent == CLAUDE_NAME else FOREIGN_VERSION,
+        version=ends.version if parent.agent == CLAUDE_NAME else FOREIGN_CHILD_CLIENT_VERSION,
         created_at=clock.now(),
     )
     is_in_parent_folder = location is None and not home and parent.agent == CLAUDE_NAME
@@ -278,7 +278,7 @@ def _require_usable_parent(
     """Raise UsageError if ``parent`` cannot have a child of this kind.
 
     A sub-agent's transcript cannot have children. A session of another agent can have a child in
-    Claude Code only if the kind is in ``CROSS_AGENT_KINDS``. For any other kind, the user must fork
+    Claude Code only if the kind is in ``CROSS_AGENT_CHILD_KINDS``. For any other kind, the user must fork
     the session to Claude Code first.
     """
     if ends.is_sidechain:
@@ -286,7 +286,7 @@ def _require_usable_parent(
         raise UsageError(
             "This is a sub-agent's transcript", f"Name the session that it belongs to{owner}"
         )
-    if parent.agent != CLAUDE_NAME and location is None and kind not in CROSS_AGENT_KINDS:
+    if parent.agent != CLAUDE_NAME and location is None and kind not in CROSS_AGENT_CHILD_KINDS:
         raise UsageError(
             f"{agent_with_name(parent.agent, where).label}'s sessions do not support {kind}",
             "Hand it over first: resume-hooks fork --to claude.",

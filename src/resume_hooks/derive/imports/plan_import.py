@@ -22,7 +22,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import RecordWatcher, plan_chain_rewrite
 from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher, make_planned_receipt
 from resume_hooks.derive.imports.record_filter import (
-    ALLOWED_FIELDS,
+    ALLOWED_FIELD_NAMES,
     ConversationFilter,
     escape_reminder_tags,
     has_valid_content,
@@ -297,7 +297,7 @@ def _find_existing_import(folder: str, sha256: str) -> SessionFile | None:
 def _is_allowed_line(line: Line, record: Record, node: Node | None) -> bool:
     """Check whether a line belongs to the conversation, or is the first line, the title or the tag."""
     if node is not None:
-        return is_conversation(record) and ALLOWED_FIELDS.issuperset(record)
+        return is_conversation(record) and ALLOWED_FIELD_NAMES.issuperset(record)
     return not line.number or get_kind(record) in {TAG, CUSTOM_TITLE}
 
 

@@ -57,13 +57,13 @@ _ID_LINE_STRINGS = (
 
 @dataclass(frozen=True, slots=True)
 class _RelocatedLines(ChildBody):
-    """The lines of a bundled session as they are written to the file ``path``.
+    """The lines of a bundled session as they are written to the file ``target_path``.
 
     ``new_ids`` maps each session id in the bundle to the id of the imported session.
     """
 
     source_path: str
-    path: str
+    target_path: str
     relocation: Relocation
     new_ids: Mapping[str, str]
 
@@ -97,7 +97,7 @@ class _RelocatedLines(ChildBody):
         if not isinstance(value, dict):
             return value
         return {
-            name: self._replace_session_id(inner) if name in _NESTED_ID_FIELDS else inner
+            name: self._replace_session_id(inner) if name in _NESTED_ID_FIELD_NAMES else inner
             for name, inner in value.items()
         }
 
@@ -111,10 +111,10 @@ class _RelocatedLines(ChildBody):
             return value
         if value == stem:
             return new_id
-        return os.path.join(os.path.dirname(self.path), f"{new_id}.jsonl")
+        return os.path.join(os.path.dirname(self.target_path), f"{new_id}.jsonl")
 
 
-_NESTED_ID_FIELDS = frozenset(
+_NESTED_ID_FIELD_NAMES = frozenset(
     {"parent_session_id", "parent_session_file", "parent_file", "sessionId"}
 )
 """Fields that contain a session id and are nested in other fields of a record."""
@@ -142,7 +142,7 @@ class WholeSessionPlan(ChildPlan):
     body: _RelocatedLines
     bundled: BundledSession
     existing: SessionFile | None
-    uuids: tuple[str, ...]
+    record_uuids: tuple[str, ...]
 
     def run_checks(self, path: str) -> list[Check]:
         """Check that the written session contains all records of the bundle's session.
@@ -162,7 +162,7 @@ class WholeSessionPlan(ChildPlan):
             Check("no line is missing", written.line_count == self.bundled.checksums.lines),
             Check(
                 "the session contains all records in order",
-                tuple(node.uuid for node in written.nodes) == self.uuids,
+                tuple(node.uuid for node in written.nodes) == self.record_uuids,
             ),
             Check("no line is damaged", not written.damaged_lines and not written.is_torn),
             *names.run_checks(),
@@ -230,7 +230,7 @@ def plan_whole_session(
             sizes=Sizes(size, size),
             bundled=bundled,
             existing=existing,
-            uuids=tuple(node.uuid for node in transcript.nodes),
+            record_uuids=tuple(node.uuid for node in transcript.nodes),
         )
 
     existing_path, free_path = find_session(own_id, where), os.path.join(folder, f"{own_id}.jsonl")

@@ -127,7 +127,7 @@ def _filter_thinking(block: Record) -> Record:
 
     A block without a signature is removed later, by ``mend_record``.
     """
-    fields = _THINKING_FIELDS[block["type"]]
+    fields = _THINKING_FIELD_NAMES[block["type"]]
     return {
         "type": block["type"],
         **{key: block[key] for key in fields if isinstance(block.get(key), str)},
@@ -261,7 +261,7 @@ def _make_omission_note(omitted_content: str) -> Record:
 _IMAGE_SIGNATURES = MappingProxyType(
     {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 )
-_THINKING_FIELDS = MappingProxyType(
+_THINKING_FIELD_NAMES = MappingProxyType(
     {THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)}
 )
 _DIRECT_CALLER_VALUE = {
@@ -322,7 +322,7 @@ HIDING_FLAG_NAMES = frozenset({"isMeta", "isVisibleInTranscriptOnly"})
 # The origin of a message that a client wrote in the user's role.
 NOTIFICATION_ORIGIN = {"kind": "task-notification"}
 
-ALLOWED_FIELDS = frozenset(
+ALLOWED_FIELD_NAMES = frozenset(
     {
         "attachment", "compactMetadata", "content", "cwd", "entrypoint", "gitBranch", "isSidechain", "level", "message",
         "origin", "parentUuid", "sessionId", "subtype", "timestamp", "type", "userType", "uuid",

@@ -127,7 +127,9 @@ class ForkedModel(NamedTuple):
                 if self.report.get(key)
             )
             reason = REASON_TEXTS.get(reason, reason)
-            raise HeadlessFailed(f"{self.name} gave no answer: {port.format_reason(reason)}")
+            raise HeadlessFailed(
+                f"{self.name} gave no answer: {port.format_failure_reason(reason)}"
+            )
         # If a tool was denied, the model may have written text before the answer.
         answer_text = get_string(self.report, "text")
         answer = port.parse_only_object(

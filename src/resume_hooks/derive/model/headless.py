@@ -270,7 +270,7 @@ def _find_result_record(captured: CapturedOutput, name: str) -> dict[str, Any]:
     )
     if result_row is not None:
         return result_row
-    reason = port.format_reason(
+    reason = port.format_failure_reason(
         next(
             (
                 line
@@ -293,7 +293,7 @@ def _find_failure_reason(result: dict[str, Any]) -> str:
     errors = result.get("errors")
     first_error = errors[0] if isinstance(errors, list) and errors else None
     return (
-        port.format_reason(
+        port.format_failure_reason(
             first_error if isinstance(first_error, str) else get_string(result, "result")
         )
         or "no reason given"

@@ -232,7 +232,7 @@ def parse_answer(
         ) from error
     except ValidationError as error:
         first_error = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        reason = format_reason(
+        reason = format_failure_reason(
             f"{'.'.join(str(part) for part in first_error['loc'])}: {first_error['msg']}"
         )
         raise HeadlessFailed(
@@ -240,7 +240,7 @@ def parse_answer(
         ) from error
 
 
-def format_reason(text: str) -> str:
+def format_failure_reason(text: str) -> str:
     """Return a client's reason for a failure as one short line."""
     return collapse_line(plain_line(text), MAX_REASON_CHARACTERS)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from resume_hooks.derive.trim.options import MIN_SAVED_TOKENS, MIN_WORTHWHILE_SAVED_TOKENS, Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimDecision, make_decision
 from resume_hooks.derive.trim.rules import OfferedPiece
-from resume_hooks.derive.trim.selection import choose_pieces, make_choice, make_edits
+from resume_hooks.derive.trim.selection import choose_pieces, make_choice, make_trim_edits
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import placeholders, records
@@ -60,12 +60,12 @@ class ShownMessage(NamedTuple):
 class MessageRange(NamedTuple):
     """The range of messages to rebuild.
 
-    Messages before the index ``start`` are removed, and messages from the index ``end`` on are
+    Messages before the index ``start_index`` are removed, and messages from the index ``end_index`` on are
     kept.
     """
 
-    start: int
-    end: int
+    start_index: int
+    end_index: int
 
 
 class ClientTrim(NamedTuple):
@@ -107,7 +107,7 @@ def plan_trim_in_client(
         if not message.is_user_message
     }
     decision = _make_decision(session_scan, options, where, rebuilt_numbers)
-    edits = make_edits(decision.choices, decision.origins)
+    edits = make_trim_edits(decision.choices, decision.origins)
     texts: dict[str, str] = {}
     results: dict[str, str] = {}
     inputs: dict[str, Any] = {}

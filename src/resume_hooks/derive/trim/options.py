@@ -17,16 +17,16 @@ MAX_PROTECTED_RESULTS = (
 )
 # By default, only outputs and inputs with more characters than this number are trimmed. For shorter
 # ones, a placeholder would save too little.
-DEFAULT_THRESHOLD = 500
+DEFAULT_THRESHOLD_CHARACTERS = 500
 # Default number of turns at the end that are kept, because the current work needs them.
-DEFAULT_KEEP_RECENT = 2
+DEFAULT_KEPT_TURN_COUNT = 2
 MIN_SAVED_TOKENS = 300  # Minimum number of tokens that a trim must save to be worth a new session.
 # A trim is suggested or done in place only if it saves at least this number of tokens, because it
 # invalidates the API's cache.
 MIN_WORTHWHILE_SAVED_TOKENS = 1_000
 MAX_OPTION_VALUE = 1_000_000_000  # Larger numbers must be a mistake.
 
-KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
+KEPT_TOOL_NAMES = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
 """Results of these tools are trimmed only if the options name the tool.
 
 The results contain the user's choices and approvals, or schemas that the client loads.
@@ -99,7 +99,7 @@ class Options:
     def threshold_of_tool(self, tool: str) -> int:
         """Return the maximum length in characters of an output or input of ``tool`` that is kept."""
         return self.thresholds.get(
-            tool.lower(), DEFAULT_THRESHOLD if self.threshold is None else self.threshold
+            tool.lower(), DEFAULT_THRESHOLD_CHARACTERS if self.threshold is None else self.threshold
         )
 
     def allows_tool(self, tool: str) -> bool:
@@ -109,7 +109,7 @@ class Options:
         """
         name = tool.lower()
         if not self.tools:
-            return name not in KEPT_TOOLS
+            return name not in KEPT_TOOL_NAMES
         return bool(name) and any(fnmatchcase(name, pattern) for pattern in self.tools)
 
     def rules(self) -> list[str]:
@@ -172,14 +172,14 @@ def make_options(typed_options: TypedOptions = NO_TYPED_OPTIONS) -> Options:
                 f"At most {MAX_OPTION_VALUE:,}.",
             )
     options = Options(
-        tools=_parse_list("tools", typed_options.tools),
+        tools=_parse_list_option("tools", typed_options.tools),
         threshold=general_threshold,
         thresholds=thresholds_by_tool,
         keep_recent=typed_options.keep_recent,
         assistant=typed_options.assistant,
         target_tokens=typed_options.target_tokens or 0,
-        only=_parse_list("only", typed_options.only),
-        skip=_parse_list("skip", typed_options.skip),
+        only=_parse_list_option("only", typed_options.only),
+        skip=_parse_list_option("skip", typed_options.skip),
         min_savings=typed_options.min_savings,
     )
     options.rules()
@@ -203,7 +203,7 @@ def parse_options(text: str) -> Options:
             thresholds.append(value)
         else:
             typed[name.replace("-", "_")] = (
-                _parse_number(name, value) if name in NUMBER_OPTION_NAMES else value
+                _parse_number_option(name, value) if name in NUMBER_OPTION_NAMES else value
             )
     return make_options(TypedOptions(threshold=thresholds, **typed))  # type: ignore[arg-type]
 
@@ -228,7 +228,7 @@ def _take_next_option(words: list[str]) -> tuple[str, str]:
     return name, value
 
 
-def _parse_number(name: str, value: str) -> int:
+def _parse_number_option(name: str, value: str) -> int:
     try:
         number = int(value)
     except ValueError as error:
@@ -256,13 +256,13 @@ def _parse_general_and_tool_thresholds(
     return general_threshold, thresholds_by_tool
 
 
-def _parse_list(name: str, typed: str | None) -> tuple[str, ...]:
+def _parse_list_option(name: str, typed_value: str | None) -> tuple[str, ...]:
     """Split the typed value of a list option into words.
 
     An empty value raises UsageError, because an empty list in ``Options`` selects everything.
     """
-    words = _split_words((typed or "").lower())
-    if typed is not None and not words:
+    words = _split_words((typed_value or "").lower())
+    if typed_value is not None and not words:
         raise UsageError(f"--{name} is empty", f"Give a value, or leave --{name} out.")
     return words
 

@@ -15,7 +15,7 @@ from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
 from resume_hooks.derive.child.write_child import ChildBody, ChildPlan, Sizes
 from resume_hooks.derive.originals import OriginalFinder
-from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, RULE_DESCRIPTIONS, Options
+from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT, RULE_DESCRIPTIONS, Options
 from resume_hooks.derive.trim.rules import TrimMaterial, collect_material
 from resume_hooks.derive.trim.selection import (
     Choice,
@@ -25,7 +25,7 @@ from resume_hooks.derive.trim.selection import (
     add_screen_copy_edits,
     choose_pieces,
     count_savings,
-    make_edits,
+    make_trim_edits,
 )
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
@@ -249,7 +249,9 @@ def plan_decided_trim(
         "target_tools": list(options.tools),
         "threshold": options.threshold_of_tool(""),
         "trim_assistant_messages": options.assistant or False,
-        "keep_recent": DEFAULT_KEEP_RECENT if options.keep_recent is None else options.keep_recent,
+        "keep_recent": DEFAULT_KEPT_TURN_COUNT
+        if options.keep_recent is None
+        else options.keep_recent,
         "rules": options.rules(),
         "method": method,
     }
@@ -363,7 +365,7 @@ class SessionScan:
         self, child: Draft, head: bytes, options: Options, decision: TrimDecision
     ) -> ChainRewrite:
         """Return the body of the child: the live chain with trimmed records."""
-        edits = make_edits(decision.choices, decision.origins)
+        edits = make_trim_edits(decision.choices, decision.origins)
         if options.max_screen_record_bytes:
             edits |= add_screen_copy_edits(
                 edits, self.transcript.chain, decision.origins, options.max_screen_record_bytes

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, MAX_PROTECTED_RESULTS, Options
+from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT, MAX_PROTECTED_RESULTS, Options
 from resume_hooks.transcripts.records import ASSISTANT, READING_TOOLS, WRITING_TOOLS
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.trimmable_pieces import (
@@ -40,7 +40,7 @@ class TrimMaterial:
     """The pieces of a conversation, oldest first, with the information that rules need about them.
 
     ``chain_indexes`` maps the line number of a record to its index in the chain. From the index
-    ``protected_start`` on, no piece is trimmed. From the index ``last_turn_start`` on, no thinking
+    ``protected_start_index`` on, no piece is trimmed. From the index ``last_turn_start_index`` on, no thinking
     is trimmed. ``prompt_indexes`` are the indexes of the prompts with which turns start.
 
     ``calls`` maps the id of each call in the chain to the call. ``answered_call_ids`` contains the
@@ -54,8 +54,8 @@ class TrimMaterial:
 
     pieces: tuple[Piece, ...]
     chain_indexes: dict[int, int]
-    protected_start: int
-    last_turn_start: int
+    protected_start_index: int
+    last_turn_start_index: int
     calls: dict[str, ToolCall]
     answered_call_ids: frozenset[str]
     failed_call_ids: frozenset[str]
@@ -135,8 +135,8 @@ def collect_material(
     return TrimMaterial(
         pieces=tuple(live_pieces),
         chain_indexes=chain_indexes,
-        protected_start=find_protected_start(prompts, results, len(chain), options),
-        last_turn_start=last_turn,
+        protected_start_index=find_protected_start(prompts, results, len(chain), options),
+        last_turn_start_index=last_turn,
         calls=calls,
         answered_call_ids=answered_call_ids,
         failed_call_ids=answered_call_ids & pieces.failed_calls,
@@ -180,7 +180,9 @@ def find_protected_start(
         capped_start = result_indexes[-MAX_PROTECTED_RESULTS]
     else:
         capped_start = 0
-    return max(capped_start, _find_turn_start(prompt_indexes, chain_length, DEFAULT_KEEP_RECENT))
+    return max(
+        capped_start, _find_turn_start(prompt_indexes, chain_length, DEFAULT_KEPT_TURN_COUNT)
+    )
 
 
 def _find_turn_start(prompt_indexes: Sequence[int], chain_length: int, turn_count: int) -> int:
@@ -362,7 +364,7 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Offere
     for piece in _select_pieces_of_kind(THINKING_PIECE, material):
         if (
             piece.line_number not in material.thinking_only_line_numbers
-            and material.chain_indexes[piece.line_number] < material.last_turn_start
+            and material.chain_indexes[piece.line_number] < material.last_turn_start_index
         ):
             yield OfferedPiece(piece)
 

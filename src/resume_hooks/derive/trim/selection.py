@@ -173,11 +173,11 @@ def _select_sufficient_choices(
 
 def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: str) -> bool:
     """Check whether a piece may be trimmed: it is not recent, and the options allow its tool."""
-    if material.chain_indexes[piece.line_number] >= material.protected_start:
+    if material.chain_indexes[piece.line_number] >= material.protected_start_index:
         return False
     if (
         piece.kind == THINKING_PIECE
-        and material.chain_indexes[piece.line_number] >= material.last_turn_start
+        and material.chain_indexes[piece.line_number] >= material.last_turn_start_index
     ):
         return False
     if not piece.call_id:
@@ -226,7 +226,7 @@ def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: s
     return makers[piece.kind](piece.character_count, original, reason)
 
 
-def make_edits(choices: Sequence[Choice], origins: RecordOrigins) -> dict[int, Edit]:
+def make_trim_edits(choices: Sequence[Choice], origins: RecordOrigins) -> dict[int, Edit]:
     """Return the edits that trim records, by the line numbers of these records."""
     by_record: defaultdict[int, list[Choice]] = defaultdict(list)
     for choice in choices:

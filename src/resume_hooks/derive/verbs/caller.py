@@ -40,7 +40,7 @@ class Caller(NamedTuple):
     time_limit: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     check_draft: Callable[[Draft], None] = accept_draft
 
-    def write(self, plan: ChildPlan) -> Receipt:
+    def write_child(self, plan: ChildPlan) -> Receipt:
         """Write a child and return its receipt.
 
         In a dry run, or if the plan is pointless, no files are written, and the receipt does not

@@ -49,7 +49,7 @@ def fork(
     """Write a fork and return its outcome. Raises the errors of ``plan_fork`` and ``write_child``."""
     with caller.time_limit():
         plan = plan_fork(session, caller.where, spec, output_dir=caller.output_dir)
-    receipt = caller.write(plan)
+    receipt = caller.write_child(plan)
     if not receipt.written:
         return NothingWritten(receipt, plan)
     facts = ("contains the whole conversation",) if plan.cut is None else ()

@@ -39,7 +39,7 @@ COUNTED_DIGEST_SECTIONS = ((CHANGED_FILES_SECTION, "file"), (COMMANDS_SECTION, "
 """The sections of the digest whose entries the receipt counts, each with a noun for its entries."""
 
 # Maximum number of characters of an edited digest, which is about 50,000 tokens.
-MAX_EDITED_CHARACTERS = 200_000
+MAX_EDITED_DIGEST_CHARACTERS = 200_000
 
 EDITOR_NOTE = """\
 # The digest of the work so far. The new session reads it after its lineage and before your next step.
@@ -172,10 +172,10 @@ def parse_edited_digest(text: str) -> str:
         if row:
             used_rows.append(remove_block_markers(row))
     edited_digest = "\n".join(f" {row}" if row == NEXT_STEP_HEADING else row for row in used_rows)
-    if len(edited_digest) > MAX_EDITED_CHARACTERS:
+    if len(edited_digest) > MAX_EDITED_DIGEST_CHARACTERS:
         raise UsageError(
             (
-                f"The text has {len(edited_digest):,} characters, more than {MAX_EDITED_CHARACTERS:,}, so no "
+                f"The text has {len(edited_digest):,} characters, more than {MAX_EDITED_DIGEST_CHARACTERS:,}, so no "
                 "session was made"
             ),
             "Move the long part into a file and name the file.",

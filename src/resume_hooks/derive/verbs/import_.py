@@ -144,7 +144,7 @@ def _import_session(
 def _write_import_unless_existing(plan: WholeSessionPlan | ImportPlan, caller: Caller) -> Receipt:
     if plan.existing is not None:
         return make_existing_import_receipt(plan, plan.existing)
-    return caller.write(plan)
+    return caller.write_child(plan)
 
 
 @contextlib.contextmanager

@@ -53,7 +53,7 @@ def rollover(
     result = ask_for_summary(rollover_plan, receipt)
     if isinstance(result, PendingAnswer):
         return result
-    if result.failure:
+    if result.failure_reason:
         done = "rolled over without a summary"
     else:
         done = "rolled over"
@@ -69,7 +69,7 @@ def rollover_quick(
     """
     with caller.time_limit():
         plan = agents.plan_fresh(parent, caller.where, output_dir=caller.output_dir)
-    receipt = caller.write(plan)
+    receipt = caller.write_child(plan)
     if not receipt.written:
         return NothingWritten(receipt, plan)
     return OpenedSession(receipt, plan, "rolled over")

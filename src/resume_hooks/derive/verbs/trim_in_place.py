@@ -28,7 +28,7 @@ from resume_hooks.derive.trim.plan import (
     plan_trim,
     scan_session,
 )
-from resume_hooks.derive.trim.selection import RecordOrigins, make_edits
+from resume_hooks.derive.trim.selection import RecordOrigins, make_trim_edits
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.trim import TrimOutcome
 from resume_hooks.errors import SessionOpen, UsageError, WriteFailed
@@ -94,7 +94,7 @@ def trim_in_place(
         if not plan.is_worthwhile:
             return NothingWritten(_make_receipt(plan, []), plan)
         origins = scanned.find_origins(where)
-        edits = make_edits(plan.choices, origins)
+        edits = make_trim_edits(plan.choices, origins)
         passed_checks: list[Check] = []
 
         def check_file(path: str) -> None:

@@ -54,7 +54,7 @@ def untrim(
             strict=spec.strict,
             output_dir=caller.output_dir,
         )
-    receipt = caller.write(plan)
+    receipt = caller.write_child(plan)
     if not receipt.written:
         return NothingWritten(
             receipt,

@@ -249,6 +249,6 @@ def _parse_output(output: CapturedOutput, model_name: str) -> tuple[str, Record]
         )
         status_text = f"codex ended with status {output.exit_status}"
         raise HeadlessFailed(
-            f"{model_name} gave no answer: {port.format_reason(reason) or status_text}"
+            f"{model_name} gave no answer: {port.format_failure_reason(reason) or status_text}"
         )
     return answer, token_counts

@@ -162,10 +162,10 @@ class CodexThread:
         return TrimMaterial(
             pieces=tuple(pieces),
             chain_indexes={index: index for index in range(len(payloads))},
-            protected_start=find_protected_start(
+            protected_start_index=find_protected_start(
                 prompts, sorted(output_indexes.values()), len(payloads), options
             ),
-            last_turn_start=prompts[-1] if prompts else 0,
+            last_turn_start_index=prompts[-1] if prompts else 0,
             calls=calls,
             answered_call_ids=frozenset(output_indexes),
             failed_call_ids=frozenset(failed_call_ids),

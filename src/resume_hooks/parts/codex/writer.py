@@ -328,7 +328,7 @@ class CodexWriter:
             remarks=tuple(format_missing_originals(missing_originals)),
             restored_records=tuple(edited_items),
             missing_originals=tuple(missing_originals),
-            trimmed_count=len(trimmed_origins),
+            trimmed_record_count=len(trimmed_origins),
             context_after=restored_context,
             restored_characters=restored_size,
         )

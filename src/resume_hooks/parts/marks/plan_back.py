@@ -97,12 +97,12 @@ class OpeningData(NamedTuple):
     fork_digest: str
 
 
-def format_opening_for_model(child: Draft, facts: OpeningData) -> str:
+def format_opening_for_model(child: Draft, data: OpeningData) -> str:
     """Return the opening of the child for the model.
 
     It contains the lineage, the position of the mark, the findings of a fork, and the report.
     """
-    mark, omitted_records, loss_reason = facts.mark, facts.omitted_records, facts.loss_reason
+    mark, omitted_records, loss_reason = data.mark, data.omitted_records, data.loss_reason
     mark_time = format_minute(mark.started_at)
     place_text = f"at a mark that the user set, {mark_time}"
     if mark.left_parent_id:
@@ -137,14 +137,14 @@ def format_opening_for_model(child: Draft, facts: OpeningData) -> str:
     lines.append(
         "Files, git and running processes were not reset: they still have the changes of that work."
     )
-    lines += ["", facts.fork_digest] if facts.fork_digest else []
-    lines += ["", REPORT_HEADING, remove_block_markers(facts.report)] if facts.report else []
+    lines += ["", data.fork_digest] if data.fork_digest else []
+    lines += ["", REPORT_HEADING, remove_block_markers(data.report)] if data.report else []
     return replace_surrogates("\n".join(lines))
 
 
-def format_opening_for_screen(facts: OpeningData) -> str:
+def format_opening_for_screen(data: OpeningData) -> str:
     """Return the opening of the child for the screen."""
-    mark, omitted_records, loss_reason = facts.mark, facts.omitted_records, facts.loss_reason
+    mark, omitted_records, loss_reason = data.mark, data.omitted_records, data.loss_reason
     if mark.goal:
         goal = f": {collapse_line(plain_text(mark.goal), MAX_GOAL_CHARACTERS)}"
     else:
@@ -171,11 +171,11 @@ def format_opening_for_screen(facts: OpeningData) -> str:
         [
             first_line,
             *(
-                [f"**Report:** {collapse_line(plain_text(facts.report), MAX_GOAL_CHARACTERS)}"]
-                if facts.report
+                [f"**Report:** {collapse_line(plain_text(data.report), MAX_GOAL_CHARACTERS)}"]
+                if data.report
                 else []
             ),
-            *(["A digest of what the fork found is loaded."] if facts.fork_digest else []),
+            *(["A digest of what the fork found is loaded."] if data.fork_digest else []),
             f"{last_line} Files, git and processes still have the changes of that work.",
         ]
     )
@@ -247,7 +247,7 @@ def go_back(
     with contextlib.ExitStack() as stack:
         if not caller.dry_run:
             stack.enter_context(use_up_mark(mark))
-        receipt = caller.write(plan.child)
+        receipt = caller.write_child(plan.child)
     return plan, receipt
 
 
@@ -295,8 +295,8 @@ def plan_back(
         else:
             fork_time = mark.started_at
         remarks = [*remarks, *list_parent_remarks(session, fork_time, where)]
-    facts = OpeningData(mark, report, omitted_records, loss_reason, fork_digest)
-    closing = ClosingTexts(format_opening_for_model(child, facts), format_opening_for_screen(facts))
+    data = OpeningData(mark, report, omitted_records, loss_reason, fork_digest)
+    closing = ClosingTexts(format_opening_for_model(child, data), format_opening_for_screen(data))
     tokens_after = parent.count_sent_tokens(list(kept_nodes), where) + round(
         (len(closing.text) + len(closing.card)) / parent.characters_per_token
     )

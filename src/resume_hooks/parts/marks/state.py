@@ -86,7 +86,7 @@ class PlacedMark(NamedTuple):
     is_step_unfinished: bool
 
 
-def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
+def make_mark_at_end(session: SessionFile, goal: str = "") -> PlacedMark:
     """Return a mark at the current end of the session, without storing it.
 
     While the model is working, the mark is after the last complete step. Raise NothingToMark if the

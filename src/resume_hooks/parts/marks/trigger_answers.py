@@ -22,7 +22,7 @@ from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.hooks.request import Request, missing_transcript_error
 from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.parts.marks import cards, state
-from resume_hooks.parts.marks.state import PlacedMark, place_mark
+from resume_hooks.parts.marks.state import PlacedMark, make_mark_at_end
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import plain_text
 
@@ -120,7 +120,7 @@ def _replace_mark(session: SessionFile, request: Request) -> Report:
 
 def _place_mark(session: SessionFile, goal: str, request: Request) -> PlacedMark:
     with time_limit(request.command):
-        return place_mark(session, goal)
+        return make_mark_at_end(session, goal)
 
 
 def _go_back(request: Request) -> AnyOpenedSession | Report:

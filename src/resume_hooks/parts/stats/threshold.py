@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.compare import CACHE_READ_RATE, CACHE_WRITE_RATES, OUTPUT_RATE
 from resume_hooks.derive.opening_size import convert_size_to_tokens
-from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
+from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT
 from resume_hooks.hooks.compaction import (
     MAX_RESULT_FRACTION,
     MIN_TURNS_BETWEEN_COMPACTIONS,
@@ -30,7 +30,7 @@ removes 44,000 of 83,000 tokens."""
 
 ASSUMPTIONS = (
     "Assumptions: a trim frees half of the growth since the last one; a handoff leaves the first "
-    f"request, 12,000 tokens and up to {DEFAULT_KEEP_RECENT} turns; the next request writes everything "
+    f"request, 12,000 tokens and up to {DEFAULT_KEPT_TURN_COUNT} turns; the next request writes everything "
     "again except the part that sessions share; nothing is read again; work and the client's own "
     "compactions do not change; sub-agents are left out. The cost of a token, in input tokens: 0.1 if read, 1.25 "
     "if written to the cache (2 if kept for an hour), 5 in an answer."
@@ -156,7 +156,7 @@ class _ReplayedSession:
         if self.strategy == TRIM_VALUE:
             return context_tokens - round((context_tokens - self.min_tokens) * TRIMMED_FRACTION)
         recent_tokens = [
-            context_tokens - begun for begun in self.turn_start_tokens[-DEFAULT_KEEP_RECENT:]
+            context_tokens - begun for begun in self.turn_start_tokens[-DEFAULT_KEPT_TURN_COUNT:]
         ]
         max_tokens = min(context_tokens, self.threshold_tokens) * TARGET_FRACTION
         kept_tokens = next(

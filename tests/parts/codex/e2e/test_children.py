@@ -201,7 +201,7 @@ def test_a_rewind_contains_the_conversation_up_to_the_mark(
 
     client = every_codex
     parent = thread_file(add_corpus(client, 1)[0], where)
-    mark = marks.place_mark(parent, "try").mark
+    mark = marks.make_mark_at_end(parent, "try").mark
     report = child_receipt(plan_back.plan_back(parent, mark, "it was slower", where).child, where)
     sent, before = client.resume(report.session_id), client.resume(parent.session_id)
     assert [item for item in sent if item in before][: len(before) - 1] == before[:-1]

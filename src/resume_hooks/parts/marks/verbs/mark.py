@@ -7,7 +7,7 @@ from resume_hooks.cli.output import facts_table
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.state import Mark, check_not_subagent, place_mark
+from resume_hooks.parts.marks.state import Mark, check_not_subagent, make_mark_at_end
 from resume_hooks.parts.marks.verbs import MarkOptions
 from resume_hooks.sessions.agents.registry import require_complete
 from resume_hooks.sessions.archived.sessions import require_client_file
@@ -47,7 +47,7 @@ def set_mark(options: MarkOptions) -> None:
 def _set_new_mark(session: SessionFile, active_mark: Mark | None, options: MarkOptions) -> None:
     """Set a mark. Replace an active mark only if ``--yes`` is given."""
     require_client_file(session, options.where)
-    placed_mark = place_mark(session, options.goal)
+    placed_mark = make_mark_at_end(session, options.goal)
     is_same = active_mark is not None and active_mark.is_same_as(placed_mark.mark)
     if active_mark is not None and not is_same and not options.yes:
         if active_mark.goal:

@@ -113,7 +113,7 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
             scrub_findings.scanning_cleaner,
             output_dir=options.output_dir,
         )
-        receipt = make_caller(options).write(plan)
+        receipt = make_caller(options).write_child(plan)
     warnings = list(receipt.warnings) if receipt else []
     if scrub_findings.locations_to_change:
         is_foreign = scrub_findings.session.agent != CLAUDE_NAME
