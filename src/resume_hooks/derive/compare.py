@@ -152,8 +152,8 @@ def count_turns_to_break_even(
 
 MAX_LIVE_BYTES_IN_SHELL = (
     24 * 1024 * 1024
-    # If a command in a shell compares strategies, the live part of the session is read if it has at
-    # most this number of bytes, which are about a million tokens.
+    # A command in a shell reads the live part of a session to compare strategies, but only if this
+    # part has at most this number of bytes, which are about a million tokens.
 )
 # The size of a typical turn is estimated only if at least this number of turns was counted.
 MIN_COUNTED_TURNS = 3
@@ -598,8 +598,8 @@ def _list_strategies(measurements: _Measurements, *, is_warm: bool) -> list[Stra
             summary_input_tokens,
             ROLLOVER_SUMMARY_TOKENS,
         ),
-        # The request for the summary has already put the tokens with which every session starts
-        # into the cache.
+        # Every session starts with the same tokens, and the request for the summary has already put
+        # them into the cache.
         Strategy(
             COMPACT,
             compacted_tokens,

@@ -50,7 +50,7 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
         yield
     finally:
         removal.remove_if_possible(claim_path, where.state)
-        # The folder contains the claim of another child, so it is not empty.
+        # If the folder still contains the claim of another child, it cannot be removed.
         with contextlib.suppress(OSError):
             removal.remove_empty_folder(folder, where.state)
             if not state_existed:

@@ -289,8 +289,8 @@ def _link_file(source: str, target: str) -> None:
 def _copy_file(source: str, target: str) -> None:
     """Copy a file with its permissions and times.
 
-    When the client restores a backup, it restores these too. The client considers a file unchanged
-    if the file is older than its backup.
+    When the client restores a backup, the file gets the permissions and times of the backup. The
+    client considers a file unchanged if it is older than its backup.
     """
     with open_regular(source, follow=False) as source_file:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL

@@ -1,4 +1,4 @@
-"""Choose a child's properties before its contents: its id, folder, title and lineage.
+"""Choose the id, folder, title and lineage of a child before its contents are made.
 
 Making a draft writes no files.
 """

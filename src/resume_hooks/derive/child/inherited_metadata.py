@@ -200,9 +200,10 @@ def select_snapshots(
 def copy_lines_about_shortened_results(
     transcript: Transcript, write_observer: CopyPreparationObserver, session_id: str
 ) -> list[bytes]:
-    """Return the records that list the tool results that the client shortens in requests.
+    """Return the lines of records about shortened tool results, with the child's id.
 
-    These records are valid only if the child contains all these results unchanged.
+    The client shortens some tool results in its requests, and lists these results in such records.
+    The records are valid only if the child contains all of these results unchanged.
     """
     return _copy_lines(transcript, write_observer.shortened_result_lines, session_id)
 

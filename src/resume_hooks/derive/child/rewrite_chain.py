@@ -130,10 +130,9 @@ def collect_edits(
 
 
 def _list_edits_for_record_kind(node: Node) -> list[Edit]:
-    """Return the edits that remove what records of a child must not contain.
+    """Return the edits that remove notices and fields which a child must not contain.
 
-    They remove whole notices, or single fields. Which edits are needed depends on the record's
-    kind.
+    The kind of the record decides which edits are needed.
     """
     edits: list[Edit] = []
     if node.is_boundary and node.kept_segment is not None:

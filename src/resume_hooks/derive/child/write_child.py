@@ -285,7 +285,7 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
 
 
 def _require_same_parent_file(draft: Draft, where: Where) -> None:
-    """Remove the child and raise WriteFailed if the parent's file was replaced in the meantime.
+    """Remove the child and raise WriteFailed if the parent's file was replaced after it was read.
 
     A scrub replaces the parent's file without knowing about this child, which may contain secrets.
     """

@@ -265,7 +265,7 @@ def _read_source(
             write_observer.records_to_mend.add(node.line_number)
         if node.time_ms is not None and node.time_ms > now:
             # Client 2.1.42 resumes at the record with the latest time. New records could never be
-            # later than an invalid time in the far future.
+            # later than an invalid time in the far future, so this time is removed.
             node.time_ms = None
     return transcript
 

@@ -127,8 +127,7 @@ _ID_FIELD_TYPES: dict[str, type] = {
     "continue_metadata": dict,
     "trim_metadata": dict,
 }
-"""The fields of a record that contain a session id directly or in a nested field, with their types.
-"""
+"""The type of each field of a record that contains a session id, directly or in a nested field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

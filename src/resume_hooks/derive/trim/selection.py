@@ -149,7 +149,7 @@ def _choose_by_rules(
             if key in chosen_keys or not is_trimmable(material, options, offered_piece.piece, name):
                 continue
             choice = make_choice(material, offered_piece, name, origins)
-            # If clients no longer send certain thinking, trimming it saves 0 tokens.
+            # Trimming a piece that clients no longer send saves 0 tokens, for example certain thinking.
             if choice is not None and choice.count_saved_tokens(scale) >= 0:
                 chosen_keys.add(key)
                 yield choice
@@ -358,8 +358,8 @@ class LargestPiece(NamedTuple):
 class Savings(NamedTuple):
     """The savings of a trim.
 
-    ``characters`` is the number of characters that were removed. ``characters_per_token`` is the
-    session's own ratio.
+    ``characters`` is the number of characters that were removed. ``characters_per_token`` was
+    measured in this session.
     """
 
     tokens: int

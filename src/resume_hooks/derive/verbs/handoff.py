@@ -77,7 +77,7 @@ def handoff(
 ) -> AnyOpenedSession | NothingWritten[ChildPlan]:
     """Create a child of ``parent`` with a digest and a next step, and return the outcome.
 
-    Raises NothingToHandOff for a session without prompts, UsageError and WriteFailed.
+    Raises UsageError and WriteFailed, and NothingToHandOff for a session without prompts.
     """
     with contextlib.ExitStack() as stack:
         if caller.reuses_child:

@@ -64,7 +64,7 @@ MAY_BE_OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 def trim_in_place(
     session: SessionFile, options: Options, caller: Caller, *, force: bool = False
 ) -> TrimOutcome:
-    """Trim a session's own file, and keep the lines that other programs append in the meantime.
+    """Trim a session's own file, and keep the lines that other programs append during the trim.
 
     The receipt names the session itself, and its ``backup`` is the file with the originals. Raises
     UsageError, OnlyArchived or WriteFailed if the session cannot be trimmed. Raises SessionOpen if
@@ -204,7 +204,7 @@ def _list_notes(plan: TrimPlan) -> list[str]:
 
 
 def _make_receipt(plan: TrimPlan, notes: Sequence[str]) -> Receipt:
-    """Return the receipt of a trim in place that is not written yet."""
+    """Return the receipt of a trim in place that is planned but not written."""
     receipt, parent = make_planned_receipt(plan), plan.draft.parent
     if not plan.is_worthwhile:
         return receipt._replace(warnings=tuple(notes))

@@ -196,7 +196,7 @@ class _ReportPlan(ChildPlan):
     report: str
 
     def watchers(self) -> Sequence[Watcher]:
-        """The only watcher checks that the child ends with the report."""
+        """Return one watcher, which checks that the child ends with the report."""
         return [_EndingWatcher(self.report)]
 
 
