@@ -122,4 +122,4 @@ def test_overlapping_words_are_all_found(lower: bytes) -> None:
             lower, [match.start() for match in re.finditer(b"(?=%b)" % re.escape(text), lower)]
         )
     ]
-    assert list(indicator_words.indicated_positions(lower)) == alone
+    assert list(indicator_words.positions_of_indicator_words(lower)) == alone

@@ -41,8 +41,8 @@ from resume_hooks.redaction.positional_secrets import (
     COMMAND_PATTERNS,
     PHRASE_PATTERNS,
     command_spans,
-    phrase_spans,
     printed_secret_spans,
+    secret_phrase_spans,
     table_cell_spans,
 )
 from resume_hooks.redaction.program_options import (
@@ -235,7 +235,9 @@ HANDLERS_BY_WORD: dict[bytes, _WordHandlers] = {
         for text in COMMAND_PATTERNS
     },
     **{
-        text: _handlers_of_single_word(_accept_every_position, partial(phrase_spans, word=text))
+        text: _handlers_of_single_word(
+            _accept_every_position, partial(secret_phrase_spans, word=text)
+        )
         for text in PHRASE_PATTERNS
     },
     b"sudo ": _handlers_of_single_word(_has_pipe_or_here_string, piped_input_spans),
@@ -272,7 +274,7 @@ HANDLERS_BY_WORD: dict[bytes, _WordHandlers] = {
 case."""
 
 
-def indicated_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
+def spans_after_indicator_words(raw: bytes, lower: bytes) -> Iterator[Span]:
     """Yield every secret in ``raw`` that follows one of the words in ``HANDLERS_BY_WORD``.
 
     ``lower`` is ``raw`` in lower case.
@@ -284,7 +286,7 @@ def indicated_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
             yield from word.spans(raw, word.candidate_positions(lower, positions))
 
 
-def indicated_positions(lower: bytes) -> Iterator[int]:
+def positions_of_indicator_words(lower: bytes) -> Iterator[int]:
     """Yield the positions of words after which a secret may follow.
 
     The bytes are in lower case, and they may contain escapes of any depth.

@@ -171,7 +171,7 @@ def find_secrets_in_line(line: bytes) -> list[Secret]:
     positions = sorted(suspect_positions(line))
     if not positions:
         return []
-    spans = _spans_in_leaves(line, positions) if is_record(line) else spans_in_bytes(line)
+    spans = _spans_in_leaves(line, positions) if is_json_object(line) else spans_in_bytes(line)
     return [Secret(*span[:3]) for span in spans]
 
 
@@ -192,7 +192,7 @@ def replace_secrets_in_bytes(raw: bytes, secrets: list[Secret]) -> bytes:
     return b"".join([*parts, raw[position:]])
 
 
-def is_record(line: bytes) -> bool:
+def is_json_object(line: bytes) -> bool:
     """Check whether a line is a JSON object.
 
     An incomplete line is not an object. It is treated as a text.

@@ -19,7 +19,7 @@ from resume_hooks.redaction.json_lines import (
     find_strings_and_keys,
     folder_of_record,
     is_exempt_from_redaction,
-    is_record,
+    is_json_object,
     replace_secrets_in_bytes,
 )
 from resume_hooks.redaction.lazy_patterns import compile_lazily
@@ -51,11 +51,11 @@ _MIN_LINE_BYTES = 16
 """Minimum number of bytes of a line of a longer secret, such as a private key, that is also
 searched for without the other lines."""
 
-_CUT_PART_BYTES = 3
+_CUT_VALUE_EDGE_BYTES = 3
 """The number of bytes from the beginning or the end of a value that are enough to recognise it next
 to an ellipsis."""
 
-_MIN_HALF_BYTES = 8
+_MIN_CUT_VALUE_BYTES = 8
 """Minimum number of bytes of a cut value that is found without an ellipsis and inside a word.
 
 A text may end with the beginning of a value, or start with the end of a value.
@@ -231,10 +231,12 @@ class Redactor:
         if value.compact_value in self._values_anywhere:
             return
         self._values_anywhere[value.compact_value] = value
-        self._values_by_beginning.setdefault(value.compact_value[:_CUT_PART_BYTES], []).append(
+        self._values_by_beginning.setdefault(
+            value.compact_value[:_CUT_VALUE_EDGE_BYTES], []
+        ).append(value)
+        self._values_by_end.setdefault(value.compact_value[-_CUT_VALUE_EDGE_BYTES:], []).append(
             value
         )
-        self._values_by_end.setdefault(value.compact_value[-_CUT_PART_BYTES:], []).append(value)
         self._max_value_bytes = max(self._max_value_bytes, len(value.compact_value))
 
     def _find_in_text(self, text: str) -> list[Secret]:
@@ -257,7 +259,7 @@ class Redactor:
         if not self._may_contain_known_value(line):
             return secrets
         spans = [Span(secret.kind, secret.start, secret.end, 0) for secret in secrets]
-        if not is_record(line):
+        if not is_json_object(line):
             return [
                 Secret(*span[:3]) for span in merge_spans([*spans, *self._known_value_spans(line)])
             ]
@@ -285,7 +287,7 @@ class Redactor:
             edges = [
                 edge
                 for value in values
-                for edge in (value[:_CUT_PART_BYTES], value[-_CUT_PART_BYTES:])
+                for edge in (value[:_CUT_VALUE_EDGE_BYTES], value[-_CUT_VALUE_EDGE_BYTES:])
             ]
             self._value_edges = tuple(dict.fromkeys(edges))
         if not self._value_edges:
@@ -347,7 +349,7 @@ class Redactor:
             *self._spans_cut_before(text, len(text.rstrip())),
             *self._spans_cut_after(text, len(text) - len(text.lstrip())),
         )
-        yield from (span for span in halves if span.end - span.start >= _MIN_HALF_BYTES)
+        yield from (span for span in halves if span.end - span.start >= _MIN_CUT_VALUE_BYTES)
         for number, ellipsis in enumerate(_ELLIPSIS_PATTERN.finditer(text)):
             if number == _MAX_ELLIPSES:
                 break
@@ -355,9 +357,9 @@ class Redactor:
             yield from self._spans_cut_after(text, ellipsis.end())
 
     def _spans_cut_before(self, text: bytes, end: int) -> Iterator[Span]:
-        for start in range(max(0, end - self._max_value_bytes), end - _CUT_PART_BYTES + 1):
-            values = self._values_by_beginning.get(text[start : start + _CUT_PART_BYTES])
-            is_long = end - start >= _MIN_HALF_BYTES
+        for start in range(max(0, end - self._max_value_bytes), end - _CUT_VALUE_EDGE_BYTES + 1):
+            values = self._values_by_beginning.get(text[start : start + _CUT_VALUE_EDGE_BYTES])
+            is_long = end - start >= _MIN_CUT_VALUE_BYTES
             if values and (is_long or not text[start - 1 : start].isalnum()):
                 part = text[start:end].translate(None, _IGNORED_BYTES)
                 cut_values = (
@@ -369,10 +371,10 @@ class Redactor:
 
     def _spans_cut_after(self, text: bytes, start: int) -> Iterator[Span]:
         for end in range(
-            start + _CUT_PART_BYTES, min(len(text), start + self._max_value_bytes) + 1
+            start + _CUT_VALUE_EDGE_BYTES, min(len(text), start + self._max_value_bytes) + 1
         ):
-            values = self._values_by_end.get(text[end - _CUT_PART_BYTES : end])
-            is_long = end - start >= _MIN_HALF_BYTES
+            values = self._values_by_end.get(text[end - _CUT_VALUE_EDGE_BYTES : end])
+            is_long = end - start >= _MIN_CUT_VALUE_BYTES
             if values and (is_long or not text[end : end + 1].isalnum()):
                 part = text[start:end].translate(None, _IGNORED_BYTES)
                 cut_values = (

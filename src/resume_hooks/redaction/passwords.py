@@ -136,7 +136,14 @@ _NEGATING_WORDS = frozenset(
 """Words that mean, at the beginning of a name or before its last word, that the name does not
 belong to a secret, for example in ``has_password``."""
 
-_OTHER_WORDS_IN_PASS = (b"bypass", b"buypass", b"compass", b"surpass", b"trespass", b"overpass")
+_HARMLESS_WORDS_ENDING_IN_PASS = (
+    b"bypass",
+    b"buypass",
+    b"compass",
+    b"surpass",
+    b"trespass",
+    b"overpass",
+)
 
 _NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _MAX_NAME_BYTES = 64
@@ -257,7 +264,7 @@ _OTHER_SETTING_PATTERN = compile_lazily(rb"[a-z_]{2,20}=[\w.:]+")
 _FURTHER_WORDS_PATTERN = compile_lazily(rb"[ \t]+(?!#|//)\S")
 """Matches text with further words after a value on the same line."""
 
-_MIN_SEPARATORS = 4
+_MIN_UNDERSCORES_OF_IDENTIFIER = 4
 """A name with at least this many underscores is too long to be a password."""
 
 _MIN_WORDS_IN_LIST = 3
@@ -299,10 +306,10 @@ _PROMPT_PATTERN = compile_lazily(rb"[\w.@()-]+[#>$%]")
 """Matches the prompt of a shell or device that follows a password prompt."""
 
 _MIN_NAME_LETTERS = 2
-_NOISE_BEFORE_NAME = frozenset(bytes([sign]) for sign in b")!}~`^%+<=*#/")
+_NOISE_BYTES_BEFORE_NAME = frozenset(bytes([sign]) for sign in b")!}~`^%+<=*#/")
 """Characters before a short name, such as ``pw``, that occur only in encoded data."""
 
-_SETTING_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
+_SETTING_END_BYTES = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
 _LOGIN_ASSIGNMENT_PATTERN = compile_lazily(
     rb"(?i)(?:^|[\s\"',;{(_.?&-])(?:user(?:[ _-]?name|[ _-]?id)?|login|host(?:name)?|port|dbname|database|adapter)"
     rb"[\"']?(?:[ \t]{0,4}(?:=>|=|:)[ \t]{0,4}|[ \t]{1,8}"
@@ -339,7 +346,7 @@ def classify_name(name: bytes) -> int:
     if words[-2:-1] and last == b"community" and words[-2] not in _SNMP_WORDS:
         return NONE
     if last in _PASSWORD_WORDS or (
-        last.endswith(_PASSWORD_SUFFIXES) and not last.endswith(_OTHER_WORDS_IN_PASS)
+        last.endswith(_PASSWORD_SUFFIXES) and not last.endswith(_HARMLESS_WORDS_ENDING_IN_PASS)
     ):
         return PASSWORD
     if HARMLESS_NAME_PATTERN.search(b"_".join(words[-4:])):
@@ -365,11 +372,11 @@ def _words_of_name(name: bytes) -> tuple[bytes, ...]:
     )
 
 
-def _meaning_of_key(words: bytes) -> int:
-    """Return the meaning of a name that consists of ``words`` and ``key``."""
-    if words in {b"", b"by"} or words.endswith(_PUBLIC_KEY_WORDS):
+def _meaning_of_key(words_before_key: bytes) -> int:
+    """Return the meaning of a name that consists of ``words_before_key`` and ``key``."""
+    if words_before_key in {b"", b"by"} or words_before_key.endswith(_PUBLIC_KEY_WORDS):
         return NONE
-    if _CHOSEN_KEY_WORDS_PATTERN.search(words):
+    if _CHOSEN_KEY_WORDS_PATTERN.search(words_before_key):
         return PASSWORD
     return KEY
 
@@ -469,7 +476,7 @@ def _matches_before_name(
     return notation.text_before_pattern.search(raw, context_start, start) is not None
 
 
-def _is_pass_verb(notation: Notation, match: re.Match[bytes], value: bytes) -> bool:
+def _is_pass_verb_or_test_result(notation: Notation, match: re.Match[bytes], value: bytes) -> bool:
     """Check whether ``pass`` is a verb or the result of a test, and not a name."""
     quote = match["quote"] if "quote" in match.re.groupindex else b""
     is_prose = (
@@ -486,7 +493,7 @@ def _is_about_something_else(
     """Check whether the text after a name is about something other than the value of the name."""
     match_start, value = value_of_match(match)
     if raw[start:end].lower() == b"pass" and (
-        _is_pass_verb(notation, match, value[value_start - match_start :])
+        _is_pass_verb_or_test_result(notation, match, value[value_start - match_start :])
         or _STORE_BEFORE_PASS_PATTERN.search(raw, max(0, start - 24), start)
     ):
         return True
@@ -566,7 +573,7 @@ def _is_name_in_expression(raw: bytes, start: int, match: re.Match[bytes]) -> bo
     if b"===" in match[0] or raw[start - 5 : start] == b"case ":
         return True
     if PROGRAM_NAME_PATTERN.fullmatch(value):
-        is_long = value.count(b"_") >= _MIN_SEPARATORS and consists_of_words(value)
+        is_long = value.count(b"_") >= _MIN_UNDERSCORES_OF_IDENTIFIER and consists_of_words(value)
         if _OPERATOR_AFTER_NAME_PATTERN.match(raw, match.end()) or (
             is_long and _FURTHER_WORDS_PATTERN.match(raw, match.end())
         ):
@@ -633,7 +640,7 @@ def _is_not_name_of_value(raw: bytes, line_start: int, start: int, end: int) -> 
     ):
         return True
     name_size = len(raw[start:end].strip(b"_"))
-    if name_size == _MIN_NAME_LETTERS and raw[start - 1 : start] in _NOISE_BEFORE_NAME:
+    if name_size == _MIN_NAME_LETTERS and raw[start - 1 : start] in _NOISE_BYTES_BEFORE_NAME:
         return True
     if raw[start - 1 : start] == b"$" and _COMPARISON_PATTERN.match(raw, end):
         return True
@@ -722,7 +729,7 @@ def _value_ends_setting(raw: bytes, match: re.Match[bytes]) -> bool:
     """
     return (
         bool(match.re.groupindex.get("quoted") and match["quoted"])
-        or raw[match.end() : match.end() + 1] in _SETTING_ENDS
+        or raw[match.end() : match.end() + 1] in _SETTING_END_BYTES
     )
 
 

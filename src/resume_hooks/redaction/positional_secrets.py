@@ -316,8 +316,8 @@ _PRINTED_SECRET_PATTERN = compile_lazily(
 )
 """Matches a command after a prompt that prints a secret, and the line with the secret."""
 
-_MAX_ROWS = 40
-_MAX_ROW_BYTES = 400
+_MAX_TABLE_ROWS = 40
+_MAX_TABLE_ROW_BYTES = 400
 _TABLE_HEADER_PATTERN = compile_lazily(
     rb"[\w \t.*-]{1,40}(?:[|\t][\w \t.*-]{1,40}){1,20}|[A-Za-z_]\w{0,30}(?:([,;])[A-Za-z_][\w ]{0,30}){1,20}"
 )
@@ -331,8 +331,8 @@ _HORIZONTAL_RULE_PATTERN = compile_lazily(rb"[\s|+:=-]{3,400}")
 _COLUMN_SEPARATORS = (b"|", b",", b"\t", b";")
 """The separators of columns in a table, most reliable first."""
 
-_CELL_STARTS = frozenset([b",", b"|", b"\t", b";", b"("])
-_CELL_ENDS = frozenset([b",", b"|", b";", b")"])
+_CELL_START_BYTES = frozenset([b",", b"|", b"\t", b";", b"("])
+_CELL_END_BYTES = frozenset([b",", b"|", b";", b")"])
 _INSERT_VALUES_PATTERN = compile_lazily(
     rb"(?i)[^()\n]{0,300}\)\s{0,20}values\s{0,20}\((?P<row>[^()\n]{1,400})\)"
 )
@@ -379,7 +379,7 @@ def _is_prose(raw: bytes, position: int, value: bytes) -> bool:
 _USER_STATEMENT_PATTERN = compile_lazily(rb"(?i)\b(?:user|role|grant|login)\b")
 
 
-def phrase_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, None, None]:
+def secret_phrase_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, None, None]:
     """Yield the secret phrase, recovery codes or salt after a word at ``position``, if there is one."""
     match = PHRASE_PATTERNS[word].match(raw, position)
     if match:
@@ -421,12 +421,12 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
     ``start`` to ``end``.
     """
     if (
-        raw[start - 1 : start] not in _CELL_STARTS
-        and raw[end : end + 2].strip()[:1] not in _CELL_ENDS
+        raw[start - 1 : start] not in _CELL_START_BYTES
+        and raw[end : end + 2].strip()[:1] not in _CELL_END_BYTES
     ):
         return
     insert_match = _INSERT_VALUES_PATTERN.match(raw, end)
-    bracket = raw.rfind(b"(", max(0, start - _MAX_ROW_BYTES), start)
+    bracket = raw.rfind(b"(", max(0, start - _MAX_TABLE_ROW_BYTES), start)
     if insert_match and bracket >= 0:
         row = insert_match["row"].split(b",")
         yield from _column_value_spans(
@@ -434,10 +434,10 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
         )
         return
     line_start = _start_of_line_text(
-        raw, raw.rfind(b"\n", max(0, start - _MAX_ROW_BYTES), start) + 1
+        raw, raw.rfind(b"\n", max(0, start - _MAX_TABLE_ROW_BYTES), start) + 1
     )
-    line_end = raw.find(b"\n", end, end + _MAX_ROW_BYTES)
-    if line_end < 0 or start - line_start > _MAX_ROW_BYTES:
+    line_end = raw.find(b"\n", end, end + _MAX_TABLE_ROW_BYTES)
+    if line_end < 0 or start - line_start > _MAX_TABLE_ROW_BYTES:
         return
     header = raw[line_start:line_end].strip(b"\r")
     separator = next((separator for separator in _COLUMN_SEPARATORS if separator in header), b";")
@@ -450,12 +450,14 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
     if any(cell.strip().isdigit() for cell in header.split(separator)):
         return  # The line is a row of values and not the table's heading.
     column, separator_count = raw.count(separator, line_start, start), header.count(separator)
-    for _ in range(_MAX_ROWS):
+    for _ in range(_MAX_TABLE_ROWS):
         line_start, line_end = (
             _start_of_line_text(raw, line_end + 1),
-            raw.find(b"\n", line_end + 1, line_end + 1 + _MAX_ROW_BYTES),
+            raw.find(b"\n", line_end + 1, line_end + 1 + _MAX_TABLE_ROW_BYTES),
         )
-        line_end = len(raw) if line_end < 0 and len(raw) - line_start < _MAX_ROW_BYTES else line_end
+        line_end = (
+            len(raw) if line_end < 0 and len(raw) - line_start < _MAX_TABLE_ROW_BYTES else line_end
+        )
         if line_end > line_start and _HORIZONTAL_RULE_PATTERN.fullmatch(raw, line_start, line_end):
             continue
         row = raw[line_start:line_end].split(separator) if line_end > line_start else []

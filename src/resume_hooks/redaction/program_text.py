@@ -27,7 +27,7 @@ _SAME_WORD_SEARCH_BYTES = 4_000
 """The number of bytes before and after a value in which other occurrences of the value are searched
 for."""
 
-_MAX_POSITIONS = 8
+_MAX_EXAMINED_OCCURRENCES = 8
 """Maximum number of occurrences of the same word that are examined."""
 
 _NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
@@ -42,7 +42,7 @@ _BEFORE_DECLARED_NAME_PATTERN = compile_lazily(
 """Matches the text before a declared name: the beginning of a line, a previous parameter, or a
 keyword."""
 
-_MIN_NAMES = 4
+_MIN_NAMES_WITH_SAME_VALUE = 4
 """Minimum number of other names with the same value. Up to three names may have the same password,
 for example those for a user, a host and a database."""
 
@@ -105,7 +105,7 @@ def is_value_of_many_names(raw: bytes, position: int, value: bytes) -> bool:
         if text_before.endswith((b":", b"=")):
             name = text_before[:-1].rstrip(_BYTES_BEFORE_VALUE)
             names.add(name[len(name.rstrip(_NAME_BYTES)) :])
-    return len(names) >= _MIN_NAMES
+    return len(names) >= _MIN_NAMES_WITH_SAME_VALUE
 
 
 def _positions_nearby(
@@ -116,7 +116,7 @@ def _positions_nearby(
     ``position`` itself is not yielded.
     """
     other_position = start - 1
-    for _ in range(_MAX_POSITIONS):
+    for _ in range(_MAX_EXAMINED_OCCURRENCES):
         other_position = raw.find(value, other_position + 1, end)
         if other_position < 0:
             break

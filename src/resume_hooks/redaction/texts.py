@@ -16,7 +16,10 @@ from resume_hooks.redaction.assignments import (
     continuation_spans,
     may_have_secret_name,
 )
-from resume_hooks.redaction.indicator_words import indicated_positions, indicated_spans
+from resume_hooks.redaction.indicator_words import (
+    positions_of_indicator_words,
+    spans_after_indicator_words,
+)
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.long_runs import (
     has_token_keyword,
@@ -59,7 +62,7 @@ def suspect_positions(raw: bytes) -> Iterator[int]:
         yield first_escape
     yield from positions_of_invisible_characters(raw)
     yield from (match.start() for match in ESCAPED_CHARACTER_PATTERN.finditer(lower))
-    yield from indicated_positions(lower)
+    yield from positions_of_indicator_words(lower)
     for start, end in suspect_runs(raw):
         if has_token_keyword(raw, lower, start, end) or may_have_secret_name(
             lower, start_of_value(raw, start)
@@ -117,7 +120,7 @@ def _spans_in_text(raw: bytes) -> Iterator[Span]:
             or raw[value_start - 2 : value_start] in NEXT_LINE_INDENTS
         ):
             yield from continuation_spans(raw, value_start, spans[0])
-    yield from indicated_spans(raw, lower)
+    yield from spans_after_indicator_words(raw, lower)
 
 
 class Secret(NamedTuple):
