@@ -64,14 +64,8 @@ if TYPE_CHECKING:
     fits(questions.check_handoff_option)(
         resume_hooks.parts.documents.requested_files.require_out_value
     )
-    fits(questions.check_of_doctor)(resume_hooks.parts.lost.strategy.check_lost_prompts)
-    fits(questions.check_of_doctor)(resume_hooks.parts.moved.copies.check_for_duplicate_sessions)
-    fits(questions.check_of_doctor)(resume_hooks.parts.team.answers.check_pushes)
     fits(questions.delete_sessions_by_option)(
         resume_hooks.parts.moved.verbs.other_copies.delete_other_copies
-    )
-    fits(questions.files_with_handoff)(
-        resume_hooks.parts.documents.requested_files.plan_requested_files
     )
     fits(questions.find_lineage_by_option)(
         resume_hooks.parts.team.verbs.team_answer.read_team_lineage
@@ -91,6 +85,9 @@ if TYPE_CHECKING:
         resume_hooks.parts.smart_trim.trigger_answers.format_help_line
     )
     fits(questions.list_sessions_by_option)(resume_hooks.parts.subagents.verbs.print_subagents)
+    fits(questions.make_handoff_file_writer)(
+        resume_hooks.parts.documents.requested_files.plan_requested_files
+    )
     fits(questions.module_line_in_new_folder)(
         resume_hooks.parts.moved.rehome.format_start_line_after_search
     )
@@ -108,15 +105,18 @@ if TYPE_CHECKING:
     fits(questions.notes_after_delete)(resume_hooks.parts.marks.state.remove_mark_after_delete)
     fits(questions.notes_after_delete)(resume_hooks.parts.team.answers.queue_deleted_session)
     fits(questions.notes_after_scrub)(resume_hooks.parts.team.answers.queue_scrubbed_sessions)
-    fits(questions.override_search)(resume_hooks.parts.team.verbs.team_answer.answer_search)
-    fits(questions.override_trim)(resume_hooks.parts.smart_trim.verbs.refuse_without_smart)
-    fits(questions.override_trim)(resume_hooks.parts.smart_trim.verbs.smart_trim)
     fits(questions.plan_confirmed_trim)(
         resume_hooks.parts.smart_trim.trigger_answers.find_confirmed_trim
     )
     fits(questions.push_after_turn)(resume_hooks.parts.team.background.main)
+    fits(questions.run_doctor_check)(resume_hooks.parts.lost.strategy.check_lost_prompts)
+    fits(questions.run_doctor_check)(resume_hooks.parts.moved.copies.check_for_duplicate_sessions)
+    fits(questions.run_doctor_check)(resume_hooks.parts.team.answers.check_pushes)
+    fits(questions.search_by_option)(resume_hooks.parts.team.verbs.team_answer.answer_search)
     fits(questions.session_store)(resume_hooks.parts.team.sdk_store.PostgresSessionStore)
     fits(questions.subagent_as_session)(
         resume_hooks.parts.subagents.as_session.open_subagent_as_session
     )
+    fits(questions.trim_by_option)(resume_hooks.parts.smart_trim.verbs.refuse_without_smart)
+    fits(questions.trim_by_option)(resume_hooks.parts.smart_trim.verbs.smart_trim)
     fits(questions.work_after_start)(resume_hooks.parts.team.answers.push_unsent_sessions)

@@ -192,9 +192,9 @@ OPTION_QUESTIONS: dict[str, Question[Any]] = {
     "delete": questions.delete_sessions_by_option,
     "handoff": questions.check_handoff_option,
     "lineage": questions.find_lineage_by_option,
-    "search": questions.override_search,
+    "search": questions.search_by_option,
     "sessions": questions.list_sessions_by_option,
-    "trim": questions.override_trim,
+    "trim": questions.trim_by_option,
 }
 """For each verb to which parts can add options, the question that the function of an option
 answers."""
@@ -266,7 +266,7 @@ def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
     for option in part.options:
         yield OPTION_QUESTIONS[option.verb], option.function
     for check in part.checks:
-        yield questions.check_of_doctor, check.function
+        yield questions.run_doctor_check, check.function
     for trigger in part.triggers:
         yield questions.answer_trigger, f"{trigger.module}:answer_request"
     for agent in part.agents:

@@ -275,7 +275,7 @@ ANSWER_FUNCTIONS: Dict[str, List[Tuple[str, str]]] = {
     "needs_driver": [("team", "team_file:read_team")],
     "session_store": [("team", "sdk_store:PostgresSessionStore")],
     "note_on_lost_sessions": [("lost", "strategy:build_note_on_lost_sessions")],
-    "files_with_handoff": [("documents", "requested_files:plan_requested_files")],
+    "make_handoff_file_writer": [("documents", "requested_files:plan_requested_files")],
     "folder_of_documents": [("documents", "document_folders:find_document_folder_and_suffix")],
     "note_on_written_files": [("documents", "document_folders:note_on_written_files")],
     "subagent_as_session": [("subagents", "as_session:open_subagent_as_session")],

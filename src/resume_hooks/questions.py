@@ -126,7 +126,7 @@ def plan_confirmed_trim(options: str, request: Request, /) -> TrimPlan | None:
 
 
 @declare_question
-def files_with_handoff(
+def make_handoff_file_writer(
     plan: FreshPlan, where: Where, options: Any, /
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that writes files for a handoff into the user's project.
@@ -242,12 +242,12 @@ def check_handoff_option(options: Any, /) -> None:
 
 
 @declare_question
-def override_trim(options: Any, /) -> Receipt:
+def trim_by_option(options: Any, /) -> Receipt:
     """Do the work of ``trim`` in place of the verb, and print the answer."""
 
 
 @declare_question
-def override_search(options: SearchOptions, /) -> None:
+def search_by_option(options: SearchOptions, /) -> None:
     """Do the work of ``search`` in place of the verb, and print the answer."""
 
 
@@ -311,5 +311,5 @@ def is_loss(kind: DefectKind, /) -> bool:
 
 
 @declare_question
-def check_of_doctor(cwd: str, /) -> Finding:
+def run_doctor_check(cwd: str, /) -> Finding:
     """Return the result of one of doctor's checks."""

@@ -35,11 +35,11 @@ class Trigger(NamedTuple):
     """A trigger: its name (the word after ``>``), its arguments, and its description.
 
     ``module`` contains the function ``answer_request``, which takes a ``hooks.request.Request`` and
-    returns a ``derive.outcome.Outcome``. ``row`` is the trigger's row in the card of ``>help``, or
-    ``""`` if another trigger's row mentions it. ``command`` is the trigger's name after ``/`` in a
-    client that loads hooks/register.mjs. A trigger with ``is_module_only`` works only in these
-    clients. With ``takes_no_words``, a prompt with further words is not a trigger. With
-    ``asks_first``, the user may type the trigger again to answer yes. A command with
+    returns a ``derive.outcome.Outcome``. ``help_row`` is the trigger's row in the card of
+    ``>help``, or ``""`` if another trigger's row mentions it. ``command`` is the trigger's name
+    after ``/`` in a client that loads hooks/register.mjs. A trigger with ``is_module_only`` works
+    only in these clients. With ``takes_no_words``, a prompt with further words is not a trigger.
+    With ``asks_first``, the user may type the trigger again to answer yes. A command with
     ``is_read_only`` may run while the model is working. ``insert_before`` is the core's trigger
     that follows this trigger in lists.
     """
@@ -49,7 +49,7 @@ class Trigger(NamedTuple):
     description: str
     module: str = ""
     insert_before: str = ""
-    row: str = ""
+    help_row: str = ""
     aliases: Tuple[str, ...] = ()
     command: str = ""
     takes_no_words: bool = False

@@ -38,8 +38,8 @@ _CURRENT_SESSION_LOCATOR = "."
 def print_search(options: SearchOptions) -> None:
     """Search for the words and print the turns that were found."""
     refuse_unknown_options(options.words)
-    for override_search in options.find_part_functions(questions.override_search):
-        override_search(options)
+    for search_by_option in options.find_part_functions(questions.search_by_option):
+        search_by_option(options)
         return
     options.refuse_combination("project", "lineage", "session", "everywhere")
     with show_work_progress("Indexing", quiet=options.as_json) as progress:

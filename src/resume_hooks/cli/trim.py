@@ -33,8 +33,8 @@ def trim_session(options: TrimOptions) -> Receipt:
 
     If the option of an installed part was given (``--smart``), the part creates the child.
     """
-    for override_trim in options.find_part_functions(questions.override_trim):
-        return override_trim(options)
+    for trim_by_option in options.find_part_functions(questions.trim_by_option):
+        return trim_by_option(options)
     if options.force and not options.in_place:
         raise UsageError(
             "--force needs --in-place",

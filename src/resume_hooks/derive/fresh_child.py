@@ -408,11 +408,11 @@ def make_file_writer(
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that writes the files that accompany a handoff.
 
-    The function comes from the add-on part that answers ``questions.files_with_handoff``. If there
-    is no such part, the function writes no files.
+    The function comes from the add-on part that answers ``questions.make_handoff_file_writer``. If
+    there is no such part, the function writes no files.
     """
-    for files_with_handoff in seam.find_answers(questions.files_with_handoff):
-        return files_with_handoff(plan, where, options)
+    for make_handoff_file_writer in seam.find_answers(questions.make_handoff_file_writer):
+        return make_handoff_file_writer(plan, where, options)
     return lambda _: AccompanyingFiles()
 
 

@@ -102,7 +102,7 @@ def check_installation(cwd: str) -> list[Finding]:
             check = checks[name]
         else:
             part, function, _ = part_table.CHECKS[name]
-            check = questions.check_of_doctor.load_function(part, function)
+            check = questions.run_doctor_check.load_function(part, function)
         findings.append((name, check(cwd)))
     return [
         finding._replace(name=name, code=f"{name.replace(' ', '-')}-{finding.code}")

@@ -125,7 +125,7 @@ def temporary_root(env: Mapping[str, str]) -> str:
 
 
 def start_program(
-    words: Sequence[str],
+    command: Sequence[str],
     env: Mapping[str, str],
     *,
     folder: str = ROOT_FOLDER,
@@ -141,18 +141,22 @@ def start_program(
     """
     import subprocess
 
-    program = find_program(words[0], env)
+    program = find_program(command[0], env)
     if program is None:
-        raise FileNotFoundError(2, "No such file or directory", words[0])
+        raise FileNotFoundError(2, "No such file or directory", command[0])
     if environ is None:
         program_variables = program_environment(env)
     else:
         program_variables = {**environ, "PATH": search_path(env)}
-    return subprocess.Popen([program, *words[1:]], cwd=folder, env=program_variables, **options)
+    return subprocess.Popen([program, *command[1:]], cwd=folder, env=program_variables, **options)
 
 
 def run_program(
-    words: Sequence[str], env: Mapping[str, str], *, timeout: Optional[float] = None, **options: Any
+    command: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    timeout: Optional[float] = None,
+    **options: Any,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program as ``start_program`` does, and wait until it exits.
 
@@ -160,7 +164,7 @@ def run_program(
     """
     import subprocess
 
-    with start_program(words, env, **options) as process:
+    with start_program(command, env, **options) as process:
         try:
             out, err = process.communicate(timeout=timeout)
         finally:
@@ -170,11 +174,11 @@ def run_program(
 
 
 def replace_process(
-    program: str, words: Sequence[str], folder: str, environ: Mapping[str, str]
+    program: str, arguments: Sequence[str], folder: str, environ: Mapping[str, str]
 ) -> NoReturn:
     """Replace this process with the client, as if the user had started it in ``folder``.
 
     The client gets the environment ``environ``. Raise OSError on failure.
     """
     os.chdir(folder)
-    os.execve(program, [program, *words], environ)  # noqa: S606 - no shell is wanted
+    os.execve(program, [program, *arguments], environ)  # noqa: S606 - no shell is wanted

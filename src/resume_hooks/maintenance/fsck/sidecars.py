@@ -85,7 +85,7 @@ MISSING_ORIGINAL_DEFECT = DefectKind(
     is_repairable=False,
 )
 
-MAX_ORIGIN_FILES = 200
+MAX_SEARCHED_ORIGINAL_FILES = 200
 """The maximum number of files that are looked for. A session that names more files is probably
 forged."""
 
@@ -124,7 +124,7 @@ def defects_of_originals(
     if not trimmed_records.by_origin:
         return
     originals = OriginalFinder(where)
-    for numbered_records in list(trimmed_records.by_origin.values())[:MAX_ORIGIN_FILES]:
+    for numbered_records in list(trimmed_records.by_origin.values())[:MAX_SEARCHED_ORIGINAL_FILES]:
         if _has_original(originals, numbered_records[0][1], path):
             continue
         for number, record_fields in numbered_records:

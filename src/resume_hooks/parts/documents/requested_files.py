@@ -32,7 +32,7 @@ def plan_requested_files(
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that lists the documents of a handoff, or writes them if it gets a receipt.
 
-    This function answers ``questions.files_with_handoff``.
+    This function answers ``questions.make_handoff_file_writer``.
     """
     out_option = options.out if options else None
     if not (out_option or settings.load_settings(where)["handoff_dir"].value):

@@ -165,11 +165,11 @@ class ScrubReach(NamedTuple):
     Each field is true if the scrub also changes files of this kind.
     """
 
-    ancestors: bool = False
-    other_sessions: bool = False
-    file_backups: bool = False
-    documents: bool = False
-    client_files: bool = False
+    includes_ancestors: bool = False
+    includes_other_sessions: bool = False
+    includes_file_backups: bool = False
+    includes_documents: bool = False
+    includes_client_files: bool = False
 
 
 class LocationWithSecrets(NamedTuple):
@@ -199,7 +199,7 @@ class ScrubFindings:
     """
 
     session: SessionFile
-    kinds: Collection[str]
+    selected_kinds: Collection[str]
     reach: ScrubReach
     relations_by_session_id: Mapping[str, str]
     kinds_by_secret: Mapping[str, str]
@@ -231,7 +231,7 @@ class ScrubFindings:
         return self.literal_cleaner
 
 
-def search_everywhere(
+def search_all_files(
     session: SessionFile,
     where: Where,
     *,
@@ -249,10 +249,10 @@ def search_everywhere(
     empty_findings = ScrubFindings(
         session, kinds, reach, {}, values, {}, (), cleaner, cleaner, "", ""
     )
-    return search_known_secrets(empty_findings, where)
+    return search_again_for_known_secrets(empty_findings, where)
 
 
-def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> ScrubFindings:
+def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Where) -> ScrubFindings:
     """Search all files again for the secrets in ``previous_findings``, and for new secrets.
 
     A file that contained no secrets is read only if it has changed.
@@ -310,7 +310,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
         if values == previous_findings.kinds_by_secret
         else {},
         short_values=frozenset(short_values),
-        scanning_cleaner=Cleaner(previous_findings.kinds, literals),
+        scanning_cleaner=Cleaner(previous_findings.selected_kinds, literals),
         literal_cleaner=Cleaner(literals=literals, scanning=False),
     )
     client_processes = Clients(where)
@@ -349,7 +349,9 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
 
 def is_within_reach(relation: str, reach: ScrubReach) -> bool:
     """Check whether a scrub includes sessions with this relation to the scrubbed session."""
-    return {PARENT: reach.ancestors, OTHER_SESSION: reach.other_sessions}.get(relation, True)
+    return {PARENT: reach.includes_ancestors, OTHER_SESSION: reach.includes_other_sessions}.get(
+        relation, True
+    )
 
 
 def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
@@ -391,7 +393,7 @@ def _search_and_classify(
             why = f"{error.message}. {error.remedy}"
         excluded_reason = _explain_exclusion(
             location,
-            reach._replace(other_sessions=True),
+            reach._replace(includes_other_sessions=True),
             # The file could not be read, so its relation is not known for certain. Therefore, files
             # of other sessions are not excluded.
         )
@@ -433,11 +435,11 @@ def _explain_exclusion(location: Location, reach: ScrubReach) -> str:
         return "It is a settings file, where a secret may be in use: change it by hand."
     reasons_by_kind = {
         FILE_BACKUP: (
-            reach.file_backups,
+            reach.includes_file_backups,
             "It is a backup of your file for rewind-files: --backups.",
         ),
-        DOCUMENT: (reach.documents, "It is a file of the project: --documents."),
-        CLIENT: (reach.client_files, "It belongs to the client: --client."),
+        DOCUMENT: (reach.includes_documents, "It is a file of the project: --documents."),
+        CLIENT: (reach.includes_client_files, "It belongs to the client: --client."),
     }.get(location.kind)
     if reasons_by_kind is not None and not reasons_by_kind[0]:
         return reasons_by_kind[1]

@@ -46,7 +46,7 @@ MAX_SEPARATE_FORMS = 64
 regular expression for all forms. For a text without any of the forms, the separate searches are
 faster."""
 
-FORM_HEAD_CHARACTERS = 6
+FORM_BEGINNING_CHARACTERS = 6
 """The number of characters at the beginning of each form that the regular expression compares.
 
 Every form has at least this number of characters.
@@ -237,7 +237,7 @@ class Literals:
     """
 
     def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
-        all_forms = list(_build_forms(values))
+        all_forms = list(_build_encoded_forms(values))
         for value, kind in (tokens or {}).items():
             percent = quote(value.encode("utf-8", "replace"), safe="")
             all_forms += (
@@ -247,7 +247,7 @@ class Literals:
         forms = {form.text: form for form in reversed(all_forms)}
         self._forms: dict[str, list[_EncodedForm]] = {}
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
-            self._forms.setdefault(form.text[:FORM_HEAD_CHARACTERS], []).append(form)
+            self._forms.setdefault(form.text[:FORM_BEGINNING_CHARACTERS], []).append(form)
         self._form_head_pattern = re.compile(
             f"{_PLACEHOLDER_PATTERN.pattern}|{_build_prefix_pattern(self._forms)}"
         )
@@ -299,15 +299,15 @@ class Literals:
                     break
 
 
-def _build_forms(values: Mapping[str, str]) -> Iterator[_EncodedForm]:
+def _build_encoded_forms(kinds_by_secret: Mapping[str, str]) -> Iterator[_EncodedForm]:
     """Yield the forms in which secrets may occur, including the beginnings of long secrets."""
-    for value, kind in values.items():
+    for value, kind in kinds_by_secret.items():
         was_found_by_scanner = kind != NAMED_KIND
         for text in encode_secret(value):
             yield _EncodedForm(
                 text, kind, extends_to_word_end=was_found_by_scanner and text == value
             )
-    for value, kind in values.items():
+    for value, kind in kinds_by_secret.items():
         prefix = value[: max(MIN_PREFIX_CHARACTERS, int(len(value) * MIN_PREFIX_FRACTION))]
         if len(prefix) < len(value):
             yield _EncodedForm(

@@ -31,7 +31,7 @@ from resume_hooks.parts.secrets.findings import (
     LocationWithSecrets,
     ScrubFindings,
     find_secrets_in_file,
-    search_known_secrets,
+    search_again_for_known_secrets,
 )
 from resume_hooks.parts.secrets.locations import (
     INDEXED,
@@ -95,7 +95,7 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSec
             if _must_rewrite(row, rewritten_rows):
                 rewritten_rows[row.location] = _rewrite_location(row, findings, where)
         busy_rows = _wait_for_archiving(findings, where)
-        findings = search_known_secrets(findings, where)
+        findings = search_again_for_known_secrets(findings, where)
         if findings.open_reason or not any(
             _must_rewrite(row, rewritten_rows) for row in findings.locations_to_change
         ):
@@ -276,7 +276,7 @@ def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> N
 
 
 def _replace_by_scrubbed_copy(
-    location: Location, original: int, copy_path: str, cleaner: Cleaner, where: Where
+    location: Location, original_descriptor: int, copy_path: str, cleaner: Cleaner, where: Where
 ) -> None:
     by_line = contains_record_lines(location.path)
     if not cleaner.file_has_secret(copy_path, by_line=by_line):
@@ -287,7 +287,7 @@ def _replace_by_scrubbed_copy(
             path,
             PRIVATE_MODE
             if location.kind in RECORD_FILE_KINDS
-            else stat.S_IMODE(os.fstat(original).st_mode),
+            else stat.S_IMODE(os.fstat(original_descriptor).st_mode),
         )
         secret_check = Check(
             "no secret is found in it", not cleaner.file_has_secret(path, by_line=by_line)
@@ -300,7 +300,7 @@ def _replace_by_scrubbed_copy(
 
     chunks = (cleaned_chunk.raw for cleaned_chunk in cleaner.clean_file(copy_path, by_line=by_line))
     remove_links(location.path, where)  # A hard link to the old file would preserve the secrets.
-    replace_session(location.path, original, copy_path, chunks, check_written_file)
+    replace_session(location.path, original_descriptor, copy_path, chunks, check_written_file)
     if cleaner.file_has_secret(location.path, by_line=by_line):
         raise WriteFailed(
             f"{location.path} was written to during the rewrite, and contains secrets again",

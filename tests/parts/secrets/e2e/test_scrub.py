@@ -74,7 +74,7 @@ def request_without_secrets(rows: RequestRows) -> RequestRows:
 def scan_idle_session(home: ClientHome, path: Path) -> ScrubFindings:
     """Search a session for secrets after setting its last write to ten minutes ago."""
     os.utime(path, (time.time() - 600,) * 2)
-    return findings.search_everywhere(session_file(str(path)), Where(client_environ(home)))
+    return findings.search_all_files(session_file(str(path)), Where(client_environ(home)))
 
 
 def assert_requests_match_after_scrub(

@@ -50,7 +50,7 @@ def session_with_secrets(config_home: ConfigHome) -> Path:
 
 def write_scrubbed_child(home: ConfigHome, path: Path) -> Path:
     """Write a scrubbed child and return its path."""
-    found = findings.search_everywhere(session_file(str(path)), home.where)
+    found = findings.search_all_files(session_file(str(path)), home.where)
     return Path(
         write_child(
             child.plan_scrubbed_child(found.session, home.where, found.scanning_cleaner), home.where
@@ -130,7 +130,7 @@ def test_backups_with_secrets_are_not_copied(config_home: ConfigHome) -> None:
         "isSnapshotUpdate": False,
     }
     planted.path.write_bytes(session_bytes([*records_with_secrets(), row]))
-    found = findings.search_everywhere(session_file(str(planted.path)), config_home.where)
+    found = findings.search_all_files(session_file(str(planted.path)), config_home.where)
     made = write_child(
         child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner),
         config_home.where,
@@ -145,7 +145,7 @@ def test_a_remaining_secret_prevents_the_child(
     config_home: ConfigHome, session_with_secrets: Path
 ) -> None:
     """If a secret is found in the written child, the child is not kept."""
-    found = findings.search_everywhere(session_file(str(session_with_secrets)), config_home.where)
+    found = findings.search_all_files(session_file(str(session_with_secrets)), config_home.where)
     decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner)
     assert isinstance(decided.body, ChainRewrite)
     decided = replace(decided, body=replace(decided.body, edit_line=lambda body, _: body))

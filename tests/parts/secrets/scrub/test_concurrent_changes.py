@@ -51,7 +51,7 @@ def session_with_secrets(config_home: ConfigHome) -> Path:
 def scrub_in_place(path: Path, environ: Mapping[str, str]) -> list[LocationWithSecrets]:
     """Scrub a session in place and return the locations of its secrets."""
     return purge_secrets(
-        findings.search_everywhere(session_file(str(path)), Where(environ)), Where(environ)
+        findings.search_all_files(session_file(str(path)), Where(environ)), Where(environ)
     )
 
 
@@ -175,14 +175,14 @@ def test_a_scrub_ends_although_new_copies_appear(
         [user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
     )
     looks = [0]
-    look = findings.search_known_secrets
+    look = findings.search_again_for_known_secrets
 
     def write_copy_and_search(*words: Any) -> Any:
         looks[0] += 1
         write_old_file(session_with_secrets.with_name(f"{session_id(looks[0])}.jsonl"), said)
         return look(*words)
 
-    monkeypatch.setattr(purging, "search_known_secrets", write_copy_and_search)
+    monkeypatch.setattr(purging, "search_again_for_known_secrets", write_copy_and_search)
     rows = scrub_in_place(session_with_secrets, config_home.environ)
     assert looks == [purging.MAX_SEARCH_ROUNDS]
     (left,) = [row for row in rows if row.state == REMAINING_STATE]

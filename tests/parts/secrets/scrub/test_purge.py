@@ -70,7 +70,11 @@ __all__ = [
 
 
 FULL_REACH = ScrubReach(
-    ancestors=True, other_sessions=True, file_backups=True, documents=True, client_files=True
+    includes_ancestors=True,
+    includes_other_sessions=True,
+    includes_file_backups=True,
+    includes_documents=True,
+    includes_client_files=True,
 )
 
 INDEX_FOLDER = ".claude/resume-hooks/index"
@@ -98,7 +102,7 @@ def scrub_in_place(
     values: Mapping[str, str] | None = None,
 ) -> list[LocationWithSecrets]:
     """Scrub a session in place and return the locations of its secrets."""
-    found = findings.search_everywhere(
+    found = findings.search_all_files(
         session_file(str(path)), home.where, reach=wanted, named_secrets=values
     )
     return purge_secrets(found, home.where)
@@ -141,7 +145,7 @@ def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
         "client",
         *(["document"] if seam.is_installed("documents") else []),
     }
-    assert not findings.search_everywhere(
+    assert not findings.search_all_files(
         session_file(str(planted_home.path)), home.where, reach=FULL_REACH
     ).locations_to_change
 
@@ -246,7 +250,7 @@ def test_a_scrub_of_a_child_keeps_the_parent(planted_home: PlantedHome) -> None:
         row.location.path for row in rows if row.state == EXCLUDED_STATE
     }
     assert SECRETS[0].encode() in planted_home.path.read_bytes()
-    scrub_in_place(home, planted_home.children[0], ScrubReach(ancestors=True))
+    scrub_in_place(home, planted_home.children[0], ScrubReach(includes_ancestors=True))
     assert SECRETS[0].encode() not in planted_home.path.read_bytes()
 
 
@@ -302,7 +306,7 @@ def test_a_named_secret_is_removed_in_all_its_forms(config_home: ConfigHome) -> 
             ]
         ),
     )
-    assert not findings.search_everywhere(
+    assert not findings.search_all_files(
         session_file(str(path)), config_home.where
     ).locations_to_change
     scrub_in_place(config_home, path, values=parse_named_secrets(phrase.encode()))
@@ -333,7 +337,7 @@ def test_a_session_only_in_the_vault_is_scrubbed(config_home: ConfigHome) -> Non
     archive_session.archive_session(session_file(str(path)), config_home.where)
     path.unlink()
     kept = locate.resolve_locator(SESSION, "/", config_home.where)
-    found = findings.search_everywhere(kept, config_home.where)
+    found = findings.search_all_files(kept, config_home.where)
     made = write_child(
         child.plan_scrubbed_child(kept, config_home.where, found.scanning_cleaner),
         config_home.where,
@@ -364,7 +368,7 @@ def test_a_secret_in_a_tool_name_and_in_a_key_is_removed(config_home: ConfigHome
     assert not places_of_secrets(config_home)
     assert not [row for row in rows if row.state == REMAINING_STATE]
     assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
-    assert not findings.search_everywhere(
+    assert not findings.search_all_files(
         session_file(str(path)), config_home.where
     ).locations_to_change
 
@@ -379,7 +383,7 @@ def test_partial_secrets_in_a_child_are_removed(config_home: ConfigHome) -> None
         user(f"decided: {body[1]}", uuid="c", parent="b"),
     ]
     path = write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(told))
-    found = findings.search_everywhere(session_file(str(path)), config_home.where)
+    found = findings.search_all_files(session_file(str(path)), config_home.where)
     assert not found.short_values
     assert not [
         row for row in purge_secrets(found, config_home.where) if row.state == REMAINING_STATE
@@ -407,7 +411,7 @@ def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) 
     path = write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
     assert not [row for row in scrub_in_place(config_home, path) if row.state == REMAINING_STATE]
     assert value.encode() not in path.read_bytes()
-    assert not findings.search_everywhere(
+    assert not findings.search_all_files(
         session_file(str(path)), config_home.where
     ).locations_to_change
 
@@ -435,7 +439,7 @@ def scrub_planted_session(home: ConfigHome) -> list[str]:
     remove_scrub_leftovers(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
     rows = purge_secrets(
-        findings.search_everywhere(session, home.where, reach=FULL_REACH), home.where
+        findings.search_all_files(session, home.where, reach=FULL_REACH), home.where
     )
     return [f"{row.location.kind}: {row.reason}" for row in rows if row.state == REMAINING_STATE]
 
@@ -506,9 +510,7 @@ def session_with_secret(config_home: ConfigHome) -> Path:
 def scrub_one_session(home: ConfigHome, path: Path) -> list[LocationWithSecrets]:
     """Scrub a session in place and return the places that still have a secret."""
     remove_scrub_leftovers(home.where)
-    rows = purge_secrets(
-        findings.search_everywhere(session_file(str(path)), home.where), home.where
-    )
+    rows = purge_secrets(findings.search_all_files(session_file(str(path)), home.where), home.where)
     assert SECRETS[0].encode() not in path.read_bytes()
     return [row for row in rows if row.state == REMAINING_STATE]
 
@@ -614,7 +616,7 @@ def test_an_unreadable_place_that_was_not_requested_is_not_a_failure(
     closed.mkdir()
     deny_listing(monkeypatch, str(closed))
     assert scrub_one_session(config_home, session_with_secret) == []
-    found = findings.search_everywhere(session_file(str(session_with_secret)), config_home.where)
+    found = findings.search_all_files(session_file(str(session_with_secret)), config_home.where)
     assert [
         row.state for row in found.locations_with_secrets if row.location.path == str(closed)
     ] == [EXCLUDED_STATE]

@@ -91,7 +91,7 @@ def scrub_session(options: ScrubOptions) -> int:
         )
     if options.in_place and not options.dry_run:
         remove_scrub_leftovers(options.where)
-    scrub_findings = findings.search_everywhere(
+    scrub_findings = findings.search_all_files(
         session,
         options.where,
         kinds=options.kind,
