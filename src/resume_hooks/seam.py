@@ -91,7 +91,7 @@ def is_installed(part: str) -> bool:
 def insert_part_names(
     core_names: Iterable[str], part_rows: Mapping[str, Sequence[Any]]
 ) -> List[str]:
-    """Return the core's names, and before them in the same list the names that installed parts add.
+    """Return the core's names with the names that installed parts add in between.
 
     A row of ``part_rows`` begins with the part's name and ends with the name of the core before
     which the row's own name is inserted.

@@ -10,7 +10,7 @@ MODEL_TIMEOUT_SECONDS = 60 * MODEL_TIMEOUT_MINUTES
 """Time limit in seconds for a model's complete answer, while the user waits."""
 
 MODEL_TIMEOUT_TEXT = "two minutes"
-"""``MODEL_TIMEOUT_SECONDS`` in words. A test checks that both are the same."""
+"""``MODEL_TIMEOUT_SECONDS`` in words. A test compares both values."""
 
 ROLLOVER_TIMEOUT_SECONDS = MODEL_TIMEOUT_SECONDS + 30
 """Time limit in seconds for a rollover, from the prompt to its card."""

@@ -34,7 +34,7 @@ OWN_FILE_NAMES = (
 INDEX_FOLDER_NAME = "index"
 """The name of the folder that contains the index.
 
-A purge removes the index, OWN_FILE_NAMES, notes, the plugin's files and empty folders. A purge
+A purge removes the index, the files in ``OWN_FILE_NAMES``, notes, the plugin's files and empty folders. A purge
 keeps originals: deleted sessions in the trash, archived sessions in the vault, and backups of
 rewritten files.
 """

@@ -124,12 +124,12 @@ class Redactor:
     another meaning:
 
     - A random value of at least eight bytes is found anywhere: inside a word, quoted, escaped,
-    percent-encoded, in base64, or over several lines. Next to an ellipsis or at the end of a text,
-    three characters of its beginning or end are enough. At the start of a text, eight are enough. -
-    A shorter random value or number is found if it is a whole word. - A plain word, such as
-    ``sunshine``, is found if it is near a word that indicates a password. - A value of fewer than
-    six bytes, and a word that is common in programs, such as ``postgres``, is only removed where a
-    rule matches it.
+      percent-encoded, in base64, or over several lines. Next to an ellipsis or at the end of a text,
+      three characters of its beginning or end are enough. At the start of a text, eight are enough.
+    - A shorter random value or number is found if it is a whole word.
+    - A plain word, such as ``sunshine``, is found if it is near a word that indicates a password.
+    - A value of fewer than six bytes, and a word that is common in programs, such as ``postgres``, is
+      only removed where a rule matches it.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:

@@ -1,7 +1,7 @@
 """Run a program with a text as its input and capture its output, with limits on time and size.
 
-After ``run_and_capture_output`` has returned or raised an error, no process of the program's group is
-running.
+After ``run_and_capture_output`` has returned or raised an error, no process of the program's group
+is running.
 """
 
 from __future__ import annotations

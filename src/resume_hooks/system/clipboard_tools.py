@@ -101,7 +101,7 @@ def copy_with_tools(
     env: Mapping[str, str],
     deadline: float,
 ) -> tuple[str, bool] | None:
-    """Copy with the first of ``tools`` that succeeds, through the module ``pyperclip_name`` if it is given.
+    """Copy with the first of ``tools`` that succeeds, through the module ``pyperclip`` if it is given.
 
     Return the program's name and whether the same text was read back, or None if no program
     succeeded before ``deadline``.

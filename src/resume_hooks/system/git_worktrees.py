@@ -46,7 +46,11 @@ MAX_GIT_FILE_BYTES = 4_096  # maximum number of bytes to read from a ``.git`` fi
 
 
 class FolderNote(NamedTuple):
-    """The note about a folder; ``git_identity`` is its second line, and ``remote_url`` is its third line."""
+    """A note about a folder.
+
+    ``git_identity`` is its second line, which identifies the repository or the linked worktree, and
+    ``remote_url`` is its third line.
+    """
 
     path: str
     git_identity: str

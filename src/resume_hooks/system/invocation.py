@@ -27,7 +27,7 @@ name does not start a command."""
 
 
 def shell_command(arguments: str) -> str:
-    """Return the shell command that runs resume-hooks with the arguments ``arguments``.
+    """Return the shell command that runs resume-hooks with these arguments.
 
     Without the pip package, ``resume-hooks`` is not on PATH, so the command contains the path of
     the launcher. In the shell of Claude Code's model, ``resume-hooks`` is a function (see

@@ -285,9 +285,11 @@ class Branch(NamedTuple):
 
 
 class LiveHistory(NamedTuple):
-    """The live conversation including compacted records, oldest first.
+    """The live conversation, including compacted records.
 
-    ``turn_counts_by_uuid`` maps the uuid of each record to the number of prompts up to it.
+    ``nodes`` are its records on one path, oldest first. ``turn_counts_by_uuid`` maps the uuid of
+    each of these records to the number of prompts up to it. ``live_uuids`` also contains records
+    beside the path, for example of parallel calls.
     """
 
     nodes: Sequence[Node]
@@ -336,12 +338,14 @@ def find_live_history(transcript: Transcript, records_before: Mapping[str, str])
         return parent or (chain[positions[node.uuid] - 1] if positions.get(node.uuid) else None)
 
     path = list(iterate_ancestors(chain[-1] if chain else None, preceding_node))[::-1]
-    turns_by_id: dict[str, int] = {}
+    turn_counts_by_uuid: dict[str, int] = {}
     count = 0
     for path_node in path:
         count += path_node.is_prompt
-        turns_by_id[path_node.uuid] = count
-    return LiveHistory(path, turns_by_id, frozenset(turns_by_id) | frozenset(positions))
+        turn_counts_by_uuid[path_node.uuid] = count
+    return LiveHistory(
+        path, turn_counts_by_uuid, frozenset(turn_counts_by_uuid) | frozenset(positions)
+    )
 
 
 def find_branches_off_live_chain(

@@ -185,7 +185,7 @@ def _find_nearest_message_before(
 def _keep_existing_messages(
     segment: KeptSegment, nodes_by_uuid: Mapping[str, Node], boundary: Node
 ) -> KeptSegment:
-    """Limit a segment, the messages that a compaction kept, to those messages that are in the file.
+    """Return the segment of a compaction's kept messages without those that are not in the file.
 
     If the segment's anchor is lost, the summary after the compaction becomes the anchor.
     """

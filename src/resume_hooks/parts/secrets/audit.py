@@ -17,7 +17,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.parts.secrets.file_scan import (
-    FOLDER_NAME_PART,
+    FOLDER_NAME_PLACE,
     FileScan,
     FoundSecret,
     scan_chunks,
@@ -343,7 +343,7 @@ def _build_leaks(location: Location, scan: FileScan) -> Iterator[Leak]:
             reference = (
                 f"{location.session_id}/{subagent_name(location.path)}:{finding.line_number}"
             )
-        is_folder = finding.part_path == FOLDER_NAME_PART
+        is_folder = finding.part_path == FOLDER_NAME_PLACE
         if finding.part_path and not is_folder:
             file = os.path.join(location.path, finding.part_path)
         else:
@@ -357,7 +357,7 @@ def _build_leaks(location: Location, scan: FileScan) -> Iterator[Leak]:
         )
         yield Leak(
             finding.kind,
-            FOLDER_NAME_PART if is_folder else location.kind,
+            FOLDER_NAME_PLACE if is_folder else location.kind,
             location.session_id,
             reference,
             file,

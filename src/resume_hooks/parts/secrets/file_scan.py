@@ -29,9 +29,9 @@ _DIGESTED_EDGE_BYTES = 4096
 digest is the same as in the last search, the searched part has not been rewritten."""
 
 
-FOLDER_NAME_PART = "folder name"
-"""The value of ``part`` for a secret in a folder name. Such a secret cannot be removed, because the
-client uses the name of the folder to find the session."""
+FOLDER_NAME_PLACE = "folder name"
+"""The place of a secret in a folder name. Such a secret cannot be removed, because the client uses the
+name of the folder to find the session."""
 
 
 class FoundSecret(NamedTuple):
@@ -243,7 +243,7 @@ class _BlockScanner:
                 length,
                 "",
                 "",
-                FOLDER_NAME_PART,
+                FOLDER_NAME_PLACE,
             )
 
 

@@ -22,7 +22,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
 from resume_hooks.parts.secrets.audit import Audit, audit_sessions
-from resume_hooks.parts.secrets.file_scan import FOLDER_NAME_PART
+from resume_hooks.parts.secrets.file_scan import FOLDER_NAME_PLACE
 from resume_hooks.parts.secrets.findings import (
     EXCLUDED_STATE,
     REMAINING_STATE,
@@ -342,7 +342,7 @@ def format_audit(audit_result: Audit, scope: str = "") -> str:
         ),
         "Exports leave secrets out automatically.",
     ]
-    if any(leak.place == FOLDER_NAME_PART for leak in audit_result.leaks):
+    if any(leak.place == FOLDER_NAME_PLACE for leak in audit_result.leaks):
         rows.append(_FOLDER_NAME_NOTE)
     return "\n".join(rows)
 
