@@ -108,7 +108,7 @@ class _KnownValue(NamedTuple):
     compact_value: bytes
     pattern: re.Pattern[bytes]
 
-    def spans(self, text: bytes) -> Iterator[Span]:
+    def spans_in_text(self, text: bytes) -> Iterator[Span]:
         """Return all occurrences of the value in a text."""
         return (
             Span(self.kind, *match.span(), KNOWN_VALUE_RANK)
@@ -182,7 +182,7 @@ class Redactor:
 
         The positions count characters.
         """
-        return remove_until_clean(text, self._find_in_text, replace_secrets)
+        return remove_until_clean(text, self._find_secrets_in_text, replace_secrets)
 
     def redact_line(self, line: bytes) -> tuple[bytes, list[Secret]]:
         """Return a line of a transcript without secrets, and the secrets with their positions in bytes.
@@ -191,7 +191,7 @@ class Redactor:
         are also removed from keys, from ``cwd`` and from lists of files. The result is a JSON
         object with the same structure.
         """
-        return remove_until_clean(line, self._find_in_line, replace_secrets_in_bytes)
+        return remove_until_clean(line, self._find_secrets_in_line, replace_secrets_in_bytes)
 
     def _remember_secret(self, kind: str, match: bytes) -> None:
         value = _decode_all_layers(match)
@@ -239,7 +239,7 @@ class Redactor:
         )
         self._max_value_bytes = max(self._max_value_bytes, len(value.compact_value))
 
-    def _find_in_text(self, text: str) -> list[Secret]:
+    def _find_secrets_in_text(self, text: str) -> list[Secret]:
         secrets = find_secrets(text)
         if not self.has_known_values:
             return secrets
@@ -254,7 +254,7 @@ class Redactor:
         )
         return [Secret(*span[:3]) for span in merge_spans([*spans, *known_spans])]
 
-    def _find_in_line(self, line: bytes) -> list[Secret]:
+    def _find_secrets_in_line(self, line: bytes) -> list[Secret]:
         secrets = find_secrets_in_line(line)
         if not self._may_contain_known_value(line):
             return secrets
@@ -323,14 +323,16 @@ class Redactor:
         compact_value = text.translate(None, _IGNORED_BYTES)
         for value in (*self._values_anywhere.values(), *self._word_values.values()):
             if value.compact_value in compact_value:
-                yield from value.spans(text)
+                yield from value.spans_in_text(text)
         for value in self._values_in_base64(text):
             for match in _base64_pattern(value.compact_value).finditer(text):
                 yield Span(value.kind, *match.span(), KNOWN_VALUE_RANK)
         for value in self._context_values.values():
             if value.compact_value in compact_value:
                 yield from (
-                    span for span in value.spans(text) if _is_near_indicator_word(text, span)
+                    span
+                    for span in value.spans_in_text(text)
+                    if _is_near_indicator_word(text, span)
                 )
         yield from self._cut_value_spans(text)
 

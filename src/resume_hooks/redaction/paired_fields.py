@@ -16,7 +16,7 @@ from resume_hooks.redaction.notations import (
     VALUE_FIELD_NAME_EXPRESSION,
     any_character_except,
 )
-from resume_hooks.redaction.passwords import is_secret_field, value_of_match
+from resume_hooks.redaction.passwords import is_secret_field, start_and_value_of_match
 from resume_hooks.redaction.spans import GENERIC, Span
 
 _VALUE_SEARCH_BYTES = 400
@@ -103,7 +103,7 @@ def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
     )
     if match is None:
         return
-    value_start, value = value_of_match(match)
+    value_start, value = start_and_value_of_match(match)
     if is_secret_field(raw[start:end], value):
         yield Span("password", value_start, value_start + len(value), GENERIC)
 

@@ -416,7 +416,7 @@ def assigned_secret_spans(
         match = notation.value_pattern.match(raw, end)
         if match and _matches_before_name(notation, raw, context_start, line_start, start):
             examined_end = match.end()
-            value_start, value = value_of_match(match)
+            value_start, value = start_and_value_of_match(match)
             if raw[start - 1 : start] in {b"?", b"&"} or _QUERY_PARAMETER_PATTERN.search(value):
                 value = value.partition(b"&")[0]
             requirement = (
@@ -491,7 +491,7 @@ def _is_about_something_else(
     raw: bytes, start: int, end: int, notation: Notation, match: re.Match[bytes], value_start: int
 ) -> bool:
     """Check whether the text after a name is about something other than the value of the name."""
-    match_start, value = value_of_match(match)
+    match_start, value = start_and_value_of_match(match)
     if raw[start:end].lower() == b"pass" and (
         _is_pass_verb_or_test_result(notation, match, value[value_start - match_start :])
         or _STORE_BEFORE_PASS_PATTERN.search(raw, max(0, start - 24), start)
@@ -525,7 +525,7 @@ def _is_about_something_else(
 
 def _is_word_in_line(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     """Check whether a value after a space is one of many words in its line, not a setting's value."""
-    _, value = value_of_match(match)
+    _, value = start_and_value_of_match(match)
     line_start = raw.rfind(b"\n", max(0, start - CONTEXT_BYTES), start) + 1
     if _FURTHER_WORDS_PATTERN.match(raw, match.end()):
         return consists_of_words(value) or value.isupper() or _is_emphasised_word(value)
@@ -603,7 +603,7 @@ def _is_word_of_longer_name(raw: bytes, start: int, match: re.Match[bytes]) -> b
 
 def _is_sentence_about_something_else(match: re.Match[bytes]) -> bool:
     """Check whether a sentence after a name is about a condition, a failure, an id or another setting."""
-    value_start, value = value_of_match(match)
+    value_start, value = start_and_value_of_match(match)
     text_between = match[0][: value_start - match.start()]
     if _REPORT_NUMBER_PATTERN.fullmatch(value) or _STANDARD_OR_VERSION_PATTERN.match(value):
         return True
@@ -714,7 +714,7 @@ def _requirement_for_password(
     ):
         if _ENV_VARIABLE_PATTERN.match(raw, start, end):
             return THREE_WORDS
-        return THREE_WORDS if b"-" in value_of_match(match)[1] else LIKELY_PASSWORD
+        return THREE_WORDS if b"-" in start_and_value_of_match(match)[1] else LIKELY_PASSWORD
     return (
         THREE_WORDS
         if notation.value_pattern is ASSIGNED_VALUE_PATTERN and match["quoted"]
@@ -892,7 +892,7 @@ def password_spans(match: re.Match[bytes], *, only_passwords: bool = False) -> I
     A value with spaces is part of a sentence and is not a password. If ``only_passwords`` is true,
     only a password can be in that position, so a value of plain words is also accepted.
     """
-    start, value = value_of_match(match)
+    start, value = start_and_value_of_match(match)
     is_likely = (
         is_likely_password(value) and not _STANDARD_NAME_PATTERN.search(value)
     ) or is_random_letters(value)
@@ -902,7 +902,7 @@ def password_spans(match: re.Match[bytes], *, only_passwords: bool = False) -> I
         yield Span("password", start, start + len(value), GENERIC)
 
 
-def value_of_match(match: re.Match[bytes]) -> tuple[int, bytes]:
+def start_and_value_of_match(match: re.Match[bytes]) -> tuple[int, bytes]:
     """Return the start of the value in a match, and the value."""
     groups = match.re.groupindex
     if "quoted" in groups and match["quoted"]:
