@@ -25,5 +25,5 @@ if __name__ == "__main__":
     from resume_hooks import questions
     from resume_hooks.seam import find_answers
 
-    for push_after_turn in find_answers(questions.push_after_turn):
-        push_after_turn()
+    for push_session_after_turn in find_answers(questions.push_session_after_turn):
+        push_session_after_turn()

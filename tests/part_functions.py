@@ -67,15 +67,16 @@ if TYPE_CHECKING:
     fits(questions.delete_sessions_by_option)(
         resume_hooks.parts.moved.verbs.other_copies.delete_other_copies
     )
+    fits(questions.do_work_after_start)(resume_hooks.parts.team.answers.push_unsent_sessions)
     fits(questions.find_lineage_by_option)(
         resume_hooks.parts.team.verbs.team_answer.read_team_lineage
     )
-    fits(questions.folder_of_documents)(
+    fits(questions.folders_of_documents)(
         resume_hooks.parts.documents.document_folders.find_document_folder_and_suffix
     )
     fits(questions.foreign_agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
     fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.import_file)
-    fits(questions.is_loss)(resume_hooks.parts.codex.defects.is_content_loss)
+    fits(questions.is_content_loss)(resume_hooks.parts.codex.defects.is_content_loss)
     fits(questions.likely_folders_of_session)(
         resume_hooks.parts.moved.find_moved_repo.find_likely_new_folders
     )
@@ -91,7 +92,7 @@ if TYPE_CHECKING:
     fits(questions.module_line_in_new_folder)(
         resume_hooks.parts.moved.rehome.format_start_line_after_search
     )
-    fits(questions.needs_driver)(resume_hooks.parts.team.team_file.read_team)
+    fits(questions.needs_database_driver)(resume_hooks.parts.team.team_file.read_team)
     fits(questions.note_on_lost_sessions)(
         resume_hooks.parts.lost.strategy.build_note_on_lost_sessions
     )
@@ -105,18 +106,17 @@ if TYPE_CHECKING:
     fits(questions.notes_after_delete)(resume_hooks.parts.marks.state.remove_mark_after_delete)
     fits(questions.notes_after_delete)(resume_hooks.parts.team.answers.queue_deleted_session)
     fits(questions.notes_after_scrub)(resume_hooks.parts.team.answers.queue_scrubbed_sessions)
+    fits(questions.open_subagent_as_session)(
+        resume_hooks.parts.subagents.as_session.open_subagent_as_session
+    )
     fits(questions.plan_confirmed_trim)(
         resume_hooks.parts.smart_trim.trigger_answers.find_confirmed_trim
     )
-    fits(questions.push_after_turn)(resume_hooks.parts.team.background.main)
+    fits(questions.push_session_after_turn)(resume_hooks.parts.team.background.main)
     fits(questions.run_doctor_check)(resume_hooks.parts.lost.strategy.check_lost_prompts)
     fits(questions.run_doctor_check)(resume_hooks.parts.moved.copies.check_for_duplicate_sessions)
     fits(questions.run_doctor_check)(resume_hooks.parts.team.answers.check_pushes)
     fits(questions.search_by_option)(resume_hooks.parts.team.verbs.team_answer.answer_search)
     fits(questions.session_store)(resume_hooks.parts.team.sdk_store.PostgresSessionStore)
-    fits(questions.subagent_as_session)(
-        resume_hooks.parts.subagents.as_session.open_subagent_as_session
-    )
     fits(questions.trim_by_option)(resume_hooks.parts.smart_trim.verbs.refuse_without_smart)
     fits(questions.trim_by_option)(resume_hooks.parts.smart_trim.verbs.smart_trim)
-    fits(questions.work_after_start)(resume_hooks.parts.team.answers.push_unsent_sessions)

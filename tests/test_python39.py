@@ -31,7 +31,7 @@ EARLY_MODULES = [
     "system.terminal", "system.text", "transcripts.__init__", "transcripts.metadata_records",
     "transcripts.lines", "transcripts.parted_text",
 ]  # fmt: skip
-EARLY_QUESTIONS = (questions.line_at_start, questions.needs_driver)
+EARLY_QUESTIONS = (questions.line_at_start, questions.needs_database_driver)
 """Questions to the parts that may be asked before the engine is installed."""
 
 EARLY_FUNCTIONS = [

@@ -203,7 +203,7 @@ AGENT_QUESTIONS: dict[str, Question[Any]] = {
     "strategy_function": questions.agent_strategy,
     "writer_function": questions.foreign_agent_writer,
     "defects_function": questions.agent_defects,
-    "is_loss_function": questions.is_loss,
+    "is_loss_function": questions.is_content_loss,
     "model_function": questions.agent_model,
 }
 """For each field of ``part.Agent`` that names a function, the question that the function answers.

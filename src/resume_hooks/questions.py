@@ -68,7 +68,7 @@ def module_line_in_new_folder(event: dict[str, Any], /) -> str:
 
 
 @declare_question
-def work_after_start(where: Where, is_time_up: Callable[[], bool], /) -> None:
+def do_work_after_start(where: Where, is_time_up: Callable[[], bool], /) -> None:
     """Do work that can wait until the session has started. Stop when ``is_time_up`` returns True.
 
     The function is not called in a headless run.
@@ -76,7 +76,7 @@ def work_after_start(where: Where, is_time_up: Callable[[], bool], /) -> None:
 
 
 @declare_question
-def push_after_turn() -> None:
+def push_session_after_turn() -> None:
     """Push a session to the team at the end of a turn.
 
     The event is on stdin. The function prints nothing and raises no exceptions.
@@ -84,7 +84,7 @@ def push_after_turn() -> None:
 
 
 @declare_question
-def needs_driver(where: Where, /) -> object:
+def needs_database_driver(where: Where, /) -> object:
     """Return a true value if the database driver must be installed. The function must run on Python 3.9."""
 
 
@@ -139,7 +139,7 @@ def make_handoff_file_writer(
 
 
 @declare_question
-def subagent_as_session(
+def open_subagent_as_session(
     locator: str, cwd: str, where: Where, /
 ) -> AbstractContextManager[SessionFile | None]:
     """Return a context in which a sub-agent can be read as a session.
@@ -198,7 +198,7 @@ def notes_after_scrub(session_ids: Iterable[str], where: Where, /) -> list[str]:
 
 
 @declare_question
-def folder_of_documents(session: SessionFile, where: Where, /) -> Iterator[tuple[str, str]]:
+def folders_of_documents(session: SessionFile, where: Where, /) -> Iterator[tuple[str, str]]:
     """Yield the folders with documents about a session, each with the extension of these documents."""
 
 
@@ -306,7 +306,7 @@ def agent_defects(path: str, find_earlier_file: Callable[[str], str | None], /) 
 
 
 @declare_question
-def is_loss(kind: DefectKind, /) -> bool:
+def is_content_loss(kind: DefectKind, /) -> bool:
     """Check whether repairing a defect of this kind loses content."""
 
 

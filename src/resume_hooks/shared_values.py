@@ -31,7 +31,7 @@ COLD_CACHE_NOTICE_TOKENS = 100_000
 ``hooks/session-start`` checks only how many digits the number has.
 """
 
-PLUGIN = "resume-hooks"
+PLUGIN_NAME = "resume-hooks"
 COLD_CACHE_SENTENCE = "The prompt cache expired; your next prompt resends all"
 """The beginning of the notice in a session whose cache at the API has expired."""
 
@@ -42,5 +42,5 @@ PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
 The prompt belongs to that session or list, so the present session must not answer it.
 """
 
-COMMAND_PREFIX = f"/{PLUGIN}:"
+COMMAND_PREFIX = f"/{PLUGIN_NAME}:"
 """The prefix of our commands in every client."""

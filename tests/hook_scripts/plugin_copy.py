@@ -136,9 +136,9 @@ def make_plugin(folder: Path) -> PluginCopy:
     ]
     for name in needed:
         shutil.copy(REPO / "src" / "resume_hooks" / f"{name}.py", engine / f"{name}.py")
-    for path in _answering_modules(questions.needs_driver, engine):
+    for path in _answering_modules(questions.needs_database_driver, engine):
         shutil.copy(REPO / path.relative_to(root), path)
-    for path in _answering_modules(questions.push_after_turn, engine):
+    for path in _answering_modules(questions.push_session_after_turn, engine):
         path.write_text(FAKE_HOOK_SOURCE.replace("NAME", FAKE_PART_CALL))
     (engine / "__main__.py").write_text(FAKE_MAIN_SOURCE)
     for name, module in FAKE_HOOKS.items():

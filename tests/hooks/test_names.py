@@ -18,7 +18,7 @@ from resume_hooks.hooks.triggers import (
     trigger_of_command,
 )
 from resume_hooks.seam import Trigger as Row
-from resume_hooks.shared_values import COMMAND_PREFIX, PLUGIN
+from resume_hooks.shared_values import COMMAND_PREFIX, PLUGIN_NAME
 from resume_hooks.system import clipboard
 from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -96,7 +96,7 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     known = {
         row.command
         for row in TRIGGER_ROWS.values()
-        if row.command and (sign == BARE_SIGN or row.is_module_only or asked == f"{PLUGIN}:help")
+        if row.command and (sign == BARE_SIGN or row.is_module_only or asked == f"{PLUGIN_NAME}:help")
     }
     for text in WORDS_AFTER_COMMAND:
         for said in list_answers(asked, text):

@@ -421,7 +421,7 @@ def locate_parent(locator: str | None, where: Where) -> Session:
     A sub-agent is returned as a temporary session that exists until the verb ends.
     """
     if locator:
-        for open_as_session in find_answers(questions.subagent_as_session):
+        for open_as_session in find_answers(questions.open_subagent_as_session):
             context = open_as_session(locator, current_folder(), where)
             subagent = click.get_current_context().with_resource(context)
             if subagent is not None:

@@ -128,8 +128,8 @@ def run_parts_in_background() -> None:
     """Run the background work of the installed parts. Do nothing in a headless run."""
     if hook_replies.is_headless():
         return
-    for work_after_start in seam.find_answers(questions.work_after_start):
-        work_after_start(Where(), _make_stop_condition(MAX_INDEX_SECONDS, find_client_pid()))
+    for do_work_after_start in seam.find_answers(questions.do_work_after_start):
+        do_work_after_start(Where(), _make_stop_condition(MAX_INDEX_SECONDS, find_client_pid()))
 
 
 def _make_stop_condition(seconds: float, client_id: int | None) -> Callable[[], bool]:

@@ -15,7 +15,7 @@ from resume_hooks.shared_values import (
     COMMAND_PREFIX,
     MODEL_TIMEOUT_MINUTES,
     MODEL_TIMEOUT_TEXT,
-    PLUGIN,
+    PLUGIN_NAME,
 )
 
 TYPED_SIGN, BARE_SIGN = ">", "/"
@@ -103,7 +103,7 @@ _VERBS_WITHOUT_WORDS = frozenset(each.name for each in TRIGGER_ROWS.values() if 
 _VERB_OF_COMMAND = {each.command: each.name for each in TRIGGER_ROWS.values() if each.command}
 _UUID_PATTERN = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER_PATTERN = re.compile(
-    rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL
+    rf"(?:>|/{PLUGIN_NAME}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL
 )
 _PASTE_TAG_PATTERN = re.compile(r"\s*</?pasted_content\b[^<>]*>")
 """Matches the tags that recent clients put around a long pasted text."""
@@ -118,13 +118,14 @@ _WORDLESS_TRIGGER_NAMES_PATTERN = "|".join(
     )
 )
 _PASTED_AFTER_NAME_PATTERN = re.compile(
-    rf"(?:>|/{PLUGIN}:)(?:{_WORDLESS_TRIGGER_NAMES_PATTERN})\s*{_PASTED_COMMAND_PATTERN}",
+    rf"(?:>|/{PLUGIN_NAME}:)(?:{_WORDLESS_TRIGGER_NAMES_PATTERN})\s*{_PASTED_COMMAND_PATTERN}",
     re.IGNORECASE,
 )
 _ID_AFTER_NAME_PATTERN = re.compile(
-    rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID_PATTERN})\s*\Z", re.IGNORECASE
+    rf"(?:>|/{PLUGIN_NAME}:)(?:resume|continue|session|session-id)({_UUID_PATTERN})\s*\Z",
+    re.IGNORECASE,
 )
-_SIGN_PATTERN = rf"(?:>|/{PLUGIN}:)"
+_SIGN_PATTERN = rf"(?:>|/{PLUGIN_NAME}:)"
 _ASKING_TRIGGER_NAMES_PATTERN = "|".join(
     name
     for name in (*TRIGGER_ROWS, *TRIGGER_ALIASES)
@@ -143,7 +144,7 @@ _COMMAND_AT_START_PATTERN = re.compile(
     rf"{BARE_SIGN}({_BARE_TRIGGER_NAMES_PATTERN})(?=\s|\Z)", re.IGNORECASE
 )
 _COMMAND_AFTER_WORDS_PATTERN = re.compile(
-    rf"(?<=\S)/{PLUGIN}:(?:{_TRIGGER_NAMES_PATTERN})(?=\s|\Z)", re.IGNORECASE
+    rf"(?<=\S)/{PLUGIN_NAME}:(?:{_TRIGGER_NAMES_PATTERN})(?=\s|\Z)", re.IGNORECASE
 )
 """Matches a command after a restored prompt.
 
@@ -322,7 +323,7 @@ def _contains_pasted_command(prompt: str) -> bool:
 
 def _leading_verb(prompt: str) -> str:
     """Return the verb with which a prompt begins. A pasted ``/command`` may follow without a space."""
-    match = re.match(rf"(?:>|/{PLUGIN}:)([a-z-]+)(?=[\s/])", prompt, re.IGNORECASE)
+    match = re.match(rf"(?:>|/{PLUGIN_NAME}:)([a-z-]+)(?=[\s/])", prompt, re.IGNORECASE)
     if match:
         return _canonical_word(match.group(1))
     return ""

@@ -107,7 +107,7 @@ def run_and_capture_output(
         )
         exchange = _PipeExchange(process, input_text, time.monotonic() + timeout_seconds)
         try:
-            exchange.run(interrupted)
+            exchange.exchange_data(interrupted)
         finally:
             _end_process(process)
     if interrupted.is_set():
@@ -128,7 +128,7 @@ class _PipeExchange:
         self._process, self._deadline = process, deadline
         self._remaining_input = memoryview(text)
 
-    def run(self, interrupted: threading.Event) -> None:
+    def exchange_data(self, interrupted: threading.Event) -> None:
         """Write the input and read the outputs.
 
         Stop when the program ends or exceeds a limit, or when a signal arrives.

@@ -130,12 +130,12 @@ def copy_with_tools(
 def _make_pyperclip_copy_function(
     tool: Tool, text: str, pyperclip: ModuleType
 ) -> Callable[[], bool]:
-    def copy() -> bool:
+    def copy_with_pyperclip() -> bool:
         pyperclip.set_clipboard(tool.pyperclip_name)
         pyperclip.copy(text)
         return True
 
-    return copy
+    return copy_with_pyperclip
 
 
 def _make_process_copy_function(
@@ -145,12 +145,12 @@ def _make_process_copy_function(
     # fork, because the time after the fork is limited.
     import subprocess
 
-    def copy() -> bool:
+    def copy_with_process() -> bool:
         with programs.start_program(tool.copy_command, env, stdin=subprocess.PIPE) as process:
             process.communicate(text.encode(tool.encoding))
         return process.returncode == 0
 
-    return copy
+    return copy_with_process
 
 
 def _clipboard_contains(

@@ -115,8 +115,8 @@ class GitView:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as closing:
-            closing.callback(self._close)
-            self._make_folder()
+            closing.callback(self._end_processes_and_remove_folder)
+            self._make_git_folder()
             closing.pop_all()
         return self
 
@@ -126,7 +126,7 @@ class GitView:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        self._close()
+        self._end_processes_and_remove_folder()
 
     def start_git(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start ``git`` with these arguments. The process is ended when the context is left."""
@@ -149,7 +149,7 @@ class GitView:
             return out
         return b""
 
-    def _make_folder(self) -> None:
+    def _make_git_folder(self) -> None:
         """Create our git folder with its configuration and its links to the repository."""
         worktree_folder, common_folder = worktree_git_folders(self.root)
         head = os.fsdecode(
@@ -320,7 +320,7 @@ class GitView:
         self._git_processes.append(run)
         return run
 
-    def _close(self) -> None:
+    def _end_processes_and_remove_folder(self) -> None:
         """End all processes that are still running, and remove our folder."""
         for run in self._git_processes:
             _kill_git(run)

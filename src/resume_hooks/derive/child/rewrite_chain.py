@@ -32,7 +32,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.shared_values import (
     COLD_CACHE_SENTENCE,
-    PLUGIN,
+    PLUGIN_NAME,
     PROMPT_HELD_MESSAGE,
     PROMPT_IN_LIST_MESSAGE,
 )
@@ -208,7 +208,7 @@ def _drop_cold_cache_notice(record: Record) -> Record | None:
 
 
 def _is_cold_cache_notice(text: str) -> bool:
-    return text.startswith(f"{PLUGIN}: ") and COLD_CACHE_SENTENCE in text
+    return text.startswith(f"{PLUGIN_NAME}: ") and COLD_CACHE_SENTENCE in text
 
 
 def _remove_preserved_message_fields(record: Record) -> Record:

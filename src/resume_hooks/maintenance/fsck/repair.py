@@ -269,7 +269,9 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
     report, agent_row = examine_session(session, where), row_of_agent(agent.name)
     lost_defects: list[Defect] = []
     if agent_row.loss_check_entry_point:
-        is_loss = questions.is_loss.load_function(agent_row.part, agent_row.loss_check_entry_point)
+        is_loss = questions.is_content_loss.load_function(
+            agent_row.part, agent_row.loss_check_entry_point
+        )
         for group in report.groups:
             if is_loss(group.kind):
                 lost_defects += group.defects

@@ -153,7 +153,7 @@ class AuditCache:
         self._seen_paths: set[str] = set()
         self._is_changed = False
 
-    def last_scan(self, path: str) -> FileScan | None:
+    def get_last_scan(self, path: str) -> FileScan | None:
         """Return the result of the last search in a file, or None if no valid result is cached."""
         self._seen_paths.add(path)
         try:
@@ -253,7 +253,7 @@ class _AuditRun:
         self._progress(self._done_bytes, self.total_bytes)
 
     def _scan_location(self, location: Location) -> FileScan:
-        last_scan = self.cache.last_scan(location.path)
+        last_scan = self.cache.get_last_scan(location.path)
         archived = find_archived_session(location, self._where)
         if archived is not None or location.kind == VAULT_COPY:
             scan = self._scan_archived(location, archived, last_scan)

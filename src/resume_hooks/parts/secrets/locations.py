@@ -340,8 +340,8 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
 
 def find_document_locations(session: SessionFile, where: Where) -> Iterator[Location]:
     """Yield the locations of documents that other parts of this program wrote about a session."""
-    for folder_of_documents in seam.find_answers(questions.folder_of_documents):
-        for location, ending in folder_of_documents(session, where):
+    for folders_of_documents in seam.find_answers(questions.folders_of_documents):
+        for location, ending in folders_of_documents(session, where):
             for path in list_regular_files(location):
                 if path.endswith(ending) or os.path.isdir(path):
                     yield Location(DOCUMENT, path)

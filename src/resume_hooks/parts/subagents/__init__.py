@@ -18,5 +18,5 @@ PART = Part(
             "verbs:print_subagents",
         ),
     ),
-    answers=(Answer(questions.subagent_as_session, "as_session:open_subagent_as_session"),),
+    answers=(Answer(questions.open_subagent_as_session, "as_session:open_subagent_as_session"),),
 )

@@ -43,9 +43,9 @@ PART = Part(
         Answer(questions.notes_after_delete, "answers:queue_deleted_session"),
         Answer(questions.notes_after_scrub, "answers:queue_scrubbed_sessions"),
         Answer(questions.line_at_start, "team_file:report_push_failure"),
-        Answer(questions.work_after_start, "answers:push_unsent_sessions"),
-        Answer(questions.push_after_turn, "background:main"),
-        Answer(questions.needs_driver, "team_file:read_team"),
+        Answer(questions.do_work_after_start, "answers:push_unsent_sessions"),
+        Answer(questions.push_session_after_turn, "background:main"),
+        Answer(questions.needs_database_driver, "team_file:read_team"),
         Answer(questions.session_store, "sdk_store:PostgresSessionStore"),
     ),
 )
