@@ -99,7 +99,7 @@ def test_every_word_has_an_example() -> None:
         any(word in text.lower() for text in texts) for word in indicator_words.HANDLERS_BY_WORD
     )
     patterns = [
-        *(row.argument_pattern for row in program_options.OPTIONS),
+        *(row.argument_pattern for row in program_options.PASSWORD_OPTIONS),
         *positional_secrets.COMMAND_PATTERNS.values(),
         *positional_secrets.PHRASE_PATTERNS.values(),
         *program_options.SECRET_WORD_COMMAND_PATTERNS,

@@ -46,7 +46,7 @@ from resume_hooks.redaction.positional_secrets import (
     table_cell_spans,
 )
 from resume_hooks.redaction.program_options import (
-    OPTIONS,
+    PASSWORD_OPTIONS,
     argument_spans,
     is_command_name,
     named_command_spans,
@@ -228,7 +228,7 @@ HANDLERS_BY_WORD: dict[bytes, _WordHandlers] = {
             partial(password_option_positions, option=row.option),
             partial(argument_spans, option=row.option),
         )
-        for row in OPTIONS
+        for row in PASSWORD_OPTIONS
     },
     **{
         text: _handlers_of_single_word(_accept_every_position, partial(command_spans, word=text))

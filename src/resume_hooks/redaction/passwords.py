@@ -45,7 +45,7 @@ from resume_hooks.redaction.notations import (
 )
 from resume_hooks.redaction.program_text import (
     PROGRAM_NAME_PATTERN,
-    VIM_SYNTAX_LINES,
+    VIM_SYNTAX_LINE_STARTS,
     is_value_of_many_names,
     is_variable,
 )
@@ -470,7 +470,7 @@ def _matches_before_name(
     if notation.text_before_pattern is None:
         return True
     if notation.text_before_pattern is WORDS_BEFORE_NAME_PATTERN:
-        if line_start < 0 or raw.startswith(VIM_SYNTAX_LINES, line_start):
+        if line_start < 0 or raw.startswith(VIM_SYNTAX_LINE_STARTS, line_start):
             return False
         return notation.text_before_pattern.fullmatch(raw, line_start, start) is not None
     return notation.text_before_pattern.search(raw, context_start, start) is not None

@@ -25,7 +25,7 @@ from resume_hooks.redaction.passwords import (
     is_secret_field,
     password_spans,
 )
-from resume_hooks.redaction.program_text import VIM_SYNTAX_LINES
+from resume_hooks.redaction.program_text import VIM_SYNTAX_LINE_STARTS
 from resume_hooks.redaction.spans import GENERIC, Span
 
 _NEXT_ARGUMENT_EXPRESSION = rb"[ \t]{1,4}\S{1,100}"
@@ -441,7 +441,7 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
         return
     header = raw[line_start:line_end].strip(b"\r")
     separator = next((separator for separator in _COLUMN_SEPARATORS if separator in header), b";")
-    if header.startswith(VIM_SYNTAX_LINES):
+    if header.startswith(VIM_SYNTAX_LINE_STARTS):
         return
     if separator not in header or not _TABLE_HEADER_PATTERN.fullmatch(
         header.strip(b"| \r") if separator == b"|" else header

@@ -32,7 +32,7 @@ class Option(NamedTuple):
 
 _SPACE_EXPRESSION = rb"[ \t]{1,4}"
 _NAME_END_EXPRESSION = rb"(?:\s|\Z)"
-OPTIONS = [
+PASSWORD_OPTIONS = [
     Option(
         b" -p",
         (b"mysql", b"mariadb"),
@@ -179,7 +179,7 @@ def _positions_of_option(
 
     Each position is followed by the matching ``Option``.
     """
-    rows = [row for row in OPTIONS if row.option == option]
+    rows = [row for row in PASSWORD_OPTIONS if row.option == option]
     program_ends_by_option: list[tuple[Option, list[int]]] = []
     command_end = 0
     for position in positions:

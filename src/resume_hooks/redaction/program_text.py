@@ -16,7 +16,7 @@ PROGRAM_NAME_PATTERN = compile_lazily(
 )
 """Matches names in programs, addresses and files."""
 
-VIM_SYNTAX_LINES = (b"syn keyword", b"syn match", b"syn region", b"syntax keyword")
+VIM_SYNTAX_LINE_STARTS = (b"syn keyword", b"syn match", b"syn region", b"syntax keyword")
 """The beginnings of the lines that list the words of a language for Vim."""
 
 _AFTER_DECLARED_NAME_PATTERN = compile_lazily(rb"[ \t]{0,4}[=:,)]")
