@@ -444,10 +444,10 @@ def _modification_time(path: str) -> float:
         return 0.0  # The file was deleted after it was listed.
 
 
-def _client_path_hash(units: list[int]) -> str:
-    """Return the client's 32-bit hash of a path in base 36. ``units`` are the path's UTF-16 units."""
+def _client_path_hash(utf16_units: list[int]) -> str:
+    """Return the client's 32-bit hash of a path in base 36. ``utf16_units`` are the path's UTF-16 units."""
     value = 0
-    for unit in units:
+    for unit in utf16_units:
         value = ((value << 5) - value + unit) & 0xFFFFFFFF
     number = abs(value - (1 << 32) if value >= 1 << 31 else value)
     digits = ""

@@ -72,7 +72,7 @@ _HARMLESS_SETTINGS = {
 They determine how files are compared.
 """
 
-_READ_ONLY_KEYS = ("core.bare", "extensions.partialclone")
+_UNCOPIED_SETTING_KEYS = ("core.bare", "extensions.partialclone")
 _IGNORE_FILE_KEY = "core.excludesfile"
 _ALLOWED_REPOSITORY_FORMATS = {
     "extensions.objectformat": ("sha1", "sha256"),
@@ -83,7 +83,7 @@ _NEEDED_KEY_EXPRESSION = "|".join(
     key.replace(".", r"\.")
     for key in (
         *_HARMLESS_SETTINGS,
-        *_READ_ONLY_KEYS,
+        *_UNCOPIED_SETTING_KEYS,
         *_ALLOWED_REPOSITORY_FORMATS,
         _IGNORE_FILE_KEY,
     )

@@ -131,8 +131,8 @@ def plan_scrubbed_child(
     measured_parent = make_parent_scan(session, transcript, survey, read_back, trimmed_pieces)
     child = make_draft(session, measured_parent.ends, SCRUB_KIND, where, output_dir)
     child = child._replace(
-        root_title=cleaner.clean_program_text(child.root_title),
-        lineage_text=cleaner.clean_program_text(child.lineage_text),
+        root_title=cleaner.clean_text_of_this_program(child.root_title),
+        lineage_text=cleaner.clean_text_of_this_program(child.lineage_text),
     )
     child_id = child.session_id
     metadata = [

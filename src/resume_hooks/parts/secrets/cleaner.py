@@ -158,7 +158,7 @@ class Cleaner:
             raw if b"\0" in raw else _clean_until_stable(raw, clean_once), removed_secrets
         )
 
-    def clean_program_text(self, text: str) -> str:
+    def clean_text_of_this_program(self, text: str) -> str:
         """Return a text that this program wrote, for example a title, without secrets."""
         return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode(
             "utf-8", "surrogatepass"

@@ -19,7 +19,7 @@ from resume_hooks.parts.secrets.cleaner import Cleaner, RemovedSecret
 from resume_hooks.parts.secrets.literals import (
     NAMED_KIND,
     Literals,
-    is_distinctive,
+    is_distinctive_secret,
     is_searchable_token,
     split_encoded_lines,
 )
@@ -343,7 +343,9 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
         findings,
         locations_with_secrets=tuple(rows),
         open_reason=open_reason,
-        session_title=findings.literal_cleaner.clean_program_text(HeadTail(session.path).title),
+        session_title=findings.literal_cleaner.clean_text_of_this_program(
+            HeadTail(session.path).title
+        ),
     )
 
 
@@ -362,7 +364,7 @@ def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
     kinds_by_text: dict[str, str] = {}
     for secret in secrets:
         for value in secret.values:
-            if is_distinctive(value) or is_searchable_token(value):
+            if is_distinctive_secret(value) or is_searchable_token(value):
                 searchable_values = [value]
             else:
                 searchable_values = []

@@ -128,7 +128,7 @@ def parse_named_secrets(raw: bytes) -> dict[str, str]:
     return dict.fromkeys([*whole_key, *lines], NAMED_KIND)
 
 
-def is_distinctive(value: str) -> bool:
+def is_distinctive_secret(value: str) -> bool:
     """Check whether a secret is so long and unusual that its text can be removed from all files."""
     if (
         len(value) < MIN_TEXT_CHARACTERS
@@ -170,7 +170,7 @@ def split_encoded_lines(value: str) -> Iterator[str]:
     lines = _LINE_ENDS_PATTERN.split(value)
     if len(lines) > 1:
         for line in map(str.strip, lines):
-            if _ENCODED_LINE_PATTERN.fullmatch(line) and is_distinctive(line):
+            if _ENCODED_LINE_PATTERN.fullmatch(line) and is_distinctive_secret(line):
                 yield line
 
 

@@ -21,7 +21,7 @@ from resume_hooks.parts.secrets.literals import (
     NAMED_KIND,
     Literals,
     encode_secret,
-    is_distinctive,
+    is_distinctive_secret,
     is_searchable_token,
     parse_named_secrets,
     split_encoded_lines,
@@ -147,18 +147,18 @@ def test_a_secret_of_several_lines_is_removed() -> None:
 
 
 def test_common_words_are_not_searched_as_secrets() -> None:
-    """``is_distinctive`` is false for common words, ids and placeholders.
+    """``is_distinctive_secret`` is false for common words, ids and placeholders.
 
     A secret that is a common word is removed only where a rule finds it.
     """
     told = [
         value
         for value in ("hunter2", "correcthorse", "toolu_01AbCdEf123456", secret(), "a1b2c3d4e5f6")
-        if is_distinctive(value)
+        if is_distinctive_secret(value)
     ]
     assert told == [secret(), "a1b2c3d4e5f6"]
-    assert not is_distinctive("5e12a303-c989-4291-a42d-bc1eb620afea")
-    assert not is_distinctive("[secret removed: github-pat] 1")
+    assert not is_distinctive_secret("5e12a303-c989-4291-a42d-bc1eb620afea")
+    assert not is_distinctive_secret("[secret removed: github-pat] 1")
 
 
 @pytest.mark.parametrize(
