@@ -438,16 +438,19 @@ def _explain_exclusion(location: Location, reach: ScrubReach) -> str:
     reasons_by_kind = {
         FILE_BACKUP: (
             reach.includes_file_backups,
-            "It is a backup of your file for rewind-files: --backups.",
+            "It is a backup of your file for rewind-files. To include it: --backups.",
         ),
-        DOCUMENT: (reach.includes_documents, "It is a file of the project: --documents."),
-        CLIENT: (reach.includes_client_files, "It belongs to the client: --client."),
+        DOCUMENT: (
+            reach.includes_documents,
+            "It is a file of the project. To include it: --documents.",
+        ),
+        CLIENT: (reach.includes_client_files, "It belongs to the client. To include it: --client."),
     }.get(location.kind)
     if reasons_by_kind is not None and not reasons_by_kind[0]:
         return reasons_by_kind[1]
     if not is_within_reach(location.relation, reach):
         return {
-            PARENT: "It is an ancestor of the session: --lineage.",
-            OTHER_SESSION: "Another session: --everywhere.",
+            PARENT: "It is an ancestor of the session. To include it: --lineage.",
+            OTHER_SESSION: "It belongs to another session. To include it: --everywhere.",
         }[location.relation]
     return ""
