@@ -47,7 +47,8 @@ def list_needed_lock_files(*, has_team: bool) -> list[Path]:
     from resume_hooks.paths import Where
 
     if has_team or any(
-        needs_database_driver(Where()) for needs_database_driver in seam.find_answers(questions.needs_database_driver)
+        needs_database_driver(Where())
+        for needs_database_driver in seam.find_answers(questions.needs_database_driver)
     ):
         return [ENGINE_LOCK, TEAM_LOCK]
     return [ENGINE_LOCK]

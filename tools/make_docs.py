@@ -200,11 +200,11 @@ OPTION_QUESTIONS: dict[str, Question[Any]] = {
 answers."""
 
 AGENT_QUESTIONS: dict[str, Question[Any]] = {
-    "strategy_function": questions.agent_strategy,
-    "writer_function": questions.foreign_agent_writer,
-    "defects_function": questions.agent_defects,
-    "is_loss_function": questions.is_content_loss,
-    "model_function": questions.agent_model,
+    "strategy_entry_point": questions.agent_strategy,
+    "writer_entry_point": questions.foreign_agent_writer,
+    "defect_finder_entry_point": questions.agent_defects,
+    "loss_check_entry_point": questions.is_content_loss,
+    "model_entry_point": questions.agent_model,
 }
 """For each field of ``part.Agent`` that names a function, the question that the function answers.
 """

@@ -101,11 +101,11 @@ class Agent(NamedTuple):
     file_pattern: str = "(?!)"
     session_variable: str = ""
     loss_note: str = ""
-    strategy_function: str = ""
-    writer_function: str = ""
-    defects_function: str = ""
-    is_loss_function: str = ""
-    model_function: str = ""
+    strategy_entry_point: str = ""
+    writer_entry_point: str = ""
+    defect_finder_entry_point: str = ""
+    loss_check_entry_point: str = ""
+    model_entry_point: str = ""
 
 
 class Host(NamedTuple):

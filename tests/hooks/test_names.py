@@ -96,7 +96,8 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     known = {
         row.command
         for row in TRIGGER_ROWS.values()
-        if row.command and (sign == BARE_SIGN or row.is_module_only or asked == f"{PLUGIN_NAME}:help")
+        if row.command
+        and (sign == BARE_SIGN or row.is_module_only or asked == f"{PLUGIN_NAME}:help")
     }
     for text in WORDS_AFTER_COMMAND:
         for said in list_answers(asked, text):

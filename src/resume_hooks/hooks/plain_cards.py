@@ -40,7 +40,9 @@ def help_card(command: str, trigger: Trigger) -> str:
         heading, rows = "what to type", [f"{name:<22} {about}" for name, about in commands]
     else:
         heading = f"type one after {trigger.sign_without_module} at the very start of a prompt"
-        rows = [trigger_row.help_row for trigger_row in TRIGGER_ROWS.values() if trigger_row.help_row]
+        rows = [
+            trigger_row.help_row for trigger_row in TRIGGER_ROWS.values() if trigger_row.help_row
+        ]
     return HELP_TEXT.format(
         how=heading, rows="\n".join(f"  {row}" for row in rows), command=command, plain=space_hint
     )

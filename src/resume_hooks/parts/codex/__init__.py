@@ -19,11 +19,11 @@ PART = Part(
                 r"\.jsonl(?:\.zst)?"
             ),
             session_variable="CODEX_THREAD_ID",
-            strategy_function="sessions.strategy:Codex",
-            writer_function="writer:CodexWriter",
-            defects_function="defects:find_thread_defects",
-            is_loss_function="defects:is_content_loss",
-            model_function="model:CodexExec",
+            strategy_entry_point="sessions.strategy:Codex",
+            writer_entry_point="writer:CodexWriter",
+            defect_finder_entry_point="defects:find_thread_defects",
+            loss_check_entry_point="defects:is_content_loss",
+            model_entry_point="model:CodexExec",
         ),
     ),
     # Hook events from Codex contain the turn's id and the model's name. Those from Claude Code do

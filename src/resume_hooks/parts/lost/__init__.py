@@ -19,7 +19,7 @@ PART = Part(
                 "Only its prompts are left, from history.jsonl: answers, tool calls and "
                 "their output are gone"
             ),
-            strategy_function="strategy:LostPrompts",
+            strategy_entry_point="strategy:LostPrompts",
         ),
     ),
     checks=(Check("prompts", "strategy:check_lost_prompts", insert_before="giants"),),
