@@ -133,7 +133,7 @@ class GitView:
         return self._start_git_process([*self._options, *arguments], self._environment)
 
     def read_output(
-        self, run: subprocess.Popen[bytes], deadline: float, data: bytes = b""
+        self, git_process: subprocess.Popen[bytes], deadline: float, data: bytes = b""
     ) -> bytes | None:
         """Return the output of a git process, or ``b""`` if the process failed.
 
@@ -141,11 +141,13 @@ class GitView:
         its stdin.
         """
         try:
-            out, _ = run.communicate(data or None, timeout=max(0.001, deadline - time.monotonic()))
+            out, _ = git_process.communicate(
+                data or None, timeout=max(0.001, deadline - time.monotonic())
+            )
         except subprocess.TimeoutExpired:
-            _kill_git(run)
+            _kill_git(git_process)
             return None
-        if run.returncode == 0:
+        if git_process.returncode == 0:
             return out
         return b""
 
@@ -362,16 +364,16 @@ def _parse_settings(output: bytes) -> Settings:
     return settings
 
 
-def _kill_git(run: subprocess.Popen[bytes]) -> None:
+def _kill_git(git_process: subprocess.Popen[bytes]) -> None:
     """Kill a git process and its children.
 
     Its pipe is not read to the end, because a grandchild may keep the pipe open.
     """
-    if run.poll() is None:
-        kill_process_group(run.pid)
+    if git_process.poll() is None:
+        kill_process_group(git_process.pid)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            run.wait(timeout=KILL_GRACE_SECONDS)
-    for stream in (run.stdin, run.stdout):
+            git_process.wait(timeout=KILL_GRACE_SECONDS)
+    for stream in (git_process.stdin, git_process.stdout):
         if stream is not None:
             with contextlib.suppress(OSError):
                 stream.close()

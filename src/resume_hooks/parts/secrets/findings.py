@@ -70,7 +70,7 @@ UNCHANGED_STATE, REMOVED_STATE, REMAINING_STATE, EXCLUDED_STATE = (
 """The states of a file with secrets. In this order: the file has not been changed yet, all its
 secrets were removed, some secrets remain, or the file was not selected."""
 
-SETTINGS_FILES = (
+SETTINGS_FILE_NAME_PREFIXES = (
     ".claude.json",
     ".credentials.json",
     "settings.json",
@@ -433,7 +433,9 @@ def _explain_exclusion(location: Location, reach: ScrubReach) -> str:
 
     Return ``""`` if the scrub includes the file.
     """
-    if location.kind == CLIENT and os.path.basename(location.path).startswith(SETTINGS_FILES):
+    if location.kind == CLIENT and os.path.basename(location.path).startswith(
+        SETTINGS_FILE_NAME_PREFIXES
+    ):
         return "It is a settings file, where a secret may be in use: change it by hand."
     reasons_by_kind = {
         FILE_BACKUP: (

@@ -27,12 +27,12 @@ MIN_NAMED_CHARACTERS = 6
 
 Shorter texts occur everywhere."""
 
-MIN_TEXT_CHARACTERS = 12
+MIN_CHARACTERS_INSIDE_WORDS = 12
 """Minimum number of characters of a secret for a search inside words.
 
 This applies to secrets that a rule found."""
 
-MIN_TOKEN_CHARACTERS = 6
+MIN_WHOLE_WORD_CHARACTERS = 6
 """Minimum number of characters of a secret for a search of whole words."""
 
 MIN_CHARACTERS_WITHOUT_DIGITS = 20
@@ -131,7 +131,7 @@ def parse_named_secrets(raw: bytes) -> dict[str, str]:
 def is_distinctive_secret(value: str) -> bool:
     """Check whether a secret is so long and unusual that its text can be removed from all files."""
     if (
-        len(value) < MIN_TEXT_CHARACTERS
+        len(value) < MIN_CHARACTERS_INSIDE_WORDS
         or _RECORD_ID_PATTERN.fullmatch(value)
         or _PLACEHOLDER_PATTERN.search(value)
     ):
@@ -151,7 +151,7 @@ def is_searchable_token(value: str) -> bool:
     The result is false if the secret could be an ordinary word or name.
     """
     if (
-        not MIN_TOKEN_CHARACTERS <= len(value) < MIN_TEXT_CHARACTERS
+        not MIN_WHOLE_WORD_CHARACTERS <= len(value) < MIN_CHARACTERS_INSIDE_WORDS
         or _PLACEHOLDER_PATTERN.search(value)
         or any(character.isspace() for character in value)
     ):
