@@ -36,10 +36,15 @@ COLD_CACHE_SENTENCE = "The prompt cache expired; your next prompt resends all"
 """The beginning of the notice in a session whose cache at the API has expired."""
 
 PROMPT_HELD_MESSAGE = "another session is opening, with these words in its input box"
-PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
-"""The module's answer to a prompt that the user sends while the module opens a session or a list.
+"""The module's answer to a prompt that the user sends while the module opens another session.
 
-The prompt belongs to that session or list, so the present session must not answer it.
+The prompt belongs to the other session, so the present session must not answer it.
+"""
+
+PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
+"""The module's answer to a prompt that the user sends while the module opens a list.
+
+The prompt belongs to the list, so the present session must not answer it.
 """
 
 COMMAND_PREFIX = f"/{PLUGIN_NAME}:"

@@ -35,9 +35,9 @@ REPORTABLE_FINDING_CODES = frozenset(
         "expiry-ok", "expiry-soon", "expiry-kept", "clipboard-ok", "clipboard-none",
     }
 )  # fmt: skip
-"""Findings whose messages contain only numbers and known words.
+"""The codes of findings whose messages contain only numbers and known words.
 
-For all other findings, the report contains only the code.
+For all other findings, the report contains the code without the message.
 """
 
 REPORTED_LIBRARIES = (

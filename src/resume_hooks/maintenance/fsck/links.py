@@ -263,7 +263,10 @@ OUTDATED_LEAF_HINT_DEFECT = DefectKind(
 
 
 class LeafHint(NamedTuple):
-    """A ``last-prompt`` record in the line ``line_number``, which names the conversation's last record."""
+    """A ``last-prompt`` record, which is in the line ``line_number``.
+
+    It names the record ``leaf_uuid`` as the last record of the conversation.
+    """
 
     line_number: int
     leaf_uuid: str
