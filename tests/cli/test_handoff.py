@@ -207,7 +207,7 @@ def test_the_card_names_the_lists_in_the_opening(
     config_home: ConfigHome, document: Document
 ) -> None:
     """A child's card names the lists in the opening: in this test, the lists of commands and failures."""
-    talk = Talk().prompt("run the tests").fails("make test").runs("make lint")
+    talk = Talk().prompt("run the tests").runs_and_fails("make test").runs("make lint")
     talk.says("One test fails.").write(config_home)
     child = Path(document("handoff", SESSION)["data"]["file"])
     assert "Loaded: 2 messages, lists of commands and failures. All" in child.read_text()

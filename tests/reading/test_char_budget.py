@@ -33,17 +33,17 @@ TEXT_PIECES = st.lists(
 )
 
 
-def gap_line(first: int, last: int) -> str:
+def omission_line(first_index: int, last_index: int) -> str:
     """Return the line that replaces omitted pieces in these tests."""
-    return f"… {first} to {last} left out"
+    return f"… {first_index} to {last_index} left out"
 
 
 @given(TEXT_PIECES, st.integers(1, 5_000))
 def test_the_text_always_fits_its_limit(pieces: list[TextPiece], limit: int) -> None:
     """A text is shorter than its limit. If all pieces fit, the text contains all of them."""
-    text = fit_pieces("opening", pieces, limit, gap_line)
+    text = fit_pieces("opening", pieces, limit, omission_line)
     assert len(text) < limit
-    whole = fit_pieces("opening", pieces, 0, gap_line)
+    whole = fit_pieces("opening", pieces, 0, omission_line)
     if len(whole) < limit:
         assert text == whole
 
@@ -51,7 +51,7 @@ def test_the_text_always_fits_its_limit(pieces: list[TextPiece], limit: int) -> 
 @given(st.lists(st.text("xyz", min_size=1, max_size=80), max_size=60), st.integers(1, 3_000))
 def test_lines_in_the_middle_are_omitted_first(blocks: list[str], limit: int) -> None:
     """If lines don't fit, one line that names the first and the last omitted line replaces the middle."""
-    text = fit_both_ends("opening", blocks, limit, gap_line)
+    text = fit_both_ends("opening", blocks, limit, omission_line)
     assert len(text) < limit
     lines = text.split("\n")[1:]
     told = [line for line in lines if line.startswith("…") and line.endswith("out")]
@@ -63,16 +63,16 @@ def test_lines_in_the_middle_are_omitted_first(blocks: list[str], limit: int) ->
 @given(
     st.lists(st.tuples(st.integers(0, 500), st.integers(1, 5)), max_size=20), st.integers(0, 3_000)
 )
-def test_space_is_shared_fairly(rows: list[tuple[int, int]], room: int) -> None:
+def test_space_is_shared_fairly(rows: list[tuple[int, int]], total_characters: int) -> None:
     """No piece gets more characters than it needs, and the pieces together use up the limit.
 
     Rounding may waste one character for each piece.
     """
     sizes, weights = [size for size, _ in rows], [weight for _, weight in rows]
-    given_ = divide_characters(sizes, weights, room)
+    given_ = divide_characters(sizes, weights, total_characters)
     assert all(got <= size for got, size in zip(given_, sizes, strict=True))
-    assert sum(given_) <= room
-    assert sum(given_) >= min(sum(sizes), room) - len(rows)
+    assert sum(given_) <= total_characters
+    assert sum(given_) >= min(sum(sizes), total_characters) - len(rows)
 
 
 def test_a_huge_result_displaces_no_message() -> None:
@@ -84,7 +84,7 @@ def test_a_huge_result_displaces_no_message() -> None:
         TextPiece(f"r:{number}", indent_text("said " * 40), f"read r:{number}", is_spoken=True)
         for number in (1, 3)
     ]
-    text = fit_pieces("opening", [voices[0], result, voices[1]], 2_000, gap_line)
+    text = fit_pieces("opening", [voices[0], result, voices[1]], 2_000, omission_line)
     assert text.count("said") == 80
     assert "more characters: read r:2\n" in text
     assert "begin" in text
@@ -98,7 +98,7 @@ def test_messages_precede_tool_outputs() -> None:
         TextPiece(f"r:{place}", indent_text("x" * 300), "read", is_spoken=place in {0, 99})
         for place in range(100)
     ]
-    lines = fit_pieces("opening", pieces, 1_500, gap_line).split("\n")
+    lines = fit_pieces("opening", pieces, 1_500, omission_line).split("\n")
     heads = [line for line in lines if line.startswith("r:")]
     assert heads[0] == "r:0"
     assert heads[-1] == "r:99"
@@ -140,13 +140,13 @@ def test_a_very_small_limit_cuts_the_opening() -> None:
     opening = "resume-hooks read: Title · 11111111 · turn 12 of 40 · evidence"
     piece = TextPiece("h", indent_text("body"), "resume-hooks read r:1", is_spoken=True)
     assert (
-        fit_pieces(opening, [piece], 50, gap_line)
+        fit_pieces(opening, [piece], 50, omission_line)
         == "resume-hooks read: Title · 1111111… --max-chars 0"
     )
-    assert fit_both_ends(opening, ["block"], 20, gap_line) == "resume-hooks read:…"
+    assert fit_both_ends(opening, ["block"], 20, omission_line) == "resume-hooks read:…"
 
 
-def test_the_command_of_a_gap_is_never_cut() -> None:
+def test_a_command_that_lists_omitted_pieces_is_never_cut() -> None:
     """The command in a line about omitted pieces is never cut, even if it contains a long path."""
     command = "resume-hooks outline " + "/long" * 100
     text = fit_both_ends(

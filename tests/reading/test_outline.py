@@ -347,7 +347,7 @@ def test_a_long_outline_keeps_both_ends(tmp_path: Path) -> None:
     assert len(text) < 2_000
 
 
-def test_omitted_turns_of_a_file_have_a_command(tmp_path: Path) -> None:
+def test_a_command_lists_the_omitted_turns_of_a_file(tmp_path: Path) -> None:
     """If an outline of the turns that used a file omits turns, it names a command for that file.
 
     The command prints the omitted turns, and the file's path is quoted for the shell.
@@ -381,11 +381,11 @@ def test_an_outline_always_fits_its_limit(limit: int) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _make_outline(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Make the outline for the test that tries all limits."""
+    """Make the outline for ``test_an_outline_always_fits_its_limit``."""
     MODULE_OUTLINES.append(compacted_outline(tmp_path_factory.mktemp("one"), 120))
 
 
-def test_the_outline_of_every_real_session(
+def test_the_outline_of_a_real_session_has_a_turn_for_each_prompt(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
     """The outline of a real session has one turn for each prompt, and all its references are valid.

@@ -41,7 +41,7 @@ TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
 def page_through(entries: RecordLines, limit: int) -> list[int]:
-    """Return the line numbers of all records that pages show, read page by page from the end."""
+    """Read all pages of a session from its end, and return the line numbers of the records they show."""
     lines: list[int] = []
     before = None
     while True:
@@ -150,7 +150,7 @@ def test_a_result_names_a_call_on_an_earlier_page(tmp_path: Path) -> None:
     assert only.speaker == "result of Bash ls"
 
 
-def test_a_call_that_is_far_away_is_not_named(
+def test_the_tool_of_a_distant_call_is_not_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a tool result's call is more than ``MAX_CALL_SEARCH_BYTES`` away, no tool name is shown."""
@@ -254,6 +254,6 @@ def test_a_long_line_is_read_in_full(tmp_path: Path) -> None:
 
 
 def file_lines(path: Path) -> list[Line]:
-    """Return the lines of a file as read from its start."""
+    """Read a file from its start and return its lines."""
     with path.open("rb") as stream:
         return list(read_lines(stream))

@@ -30,17 +30,17 @@ from tests.builders import (
 )
 
 TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION[:8])
-CALLS = {"c": ToolCall(0, "Bash", "ls", ())}
+CALLS_BY_ID = {"c": ToolCall(0, "Bash", "ls", ())}
 REMINDER = "<system-reminder>be good</system-reminder>"
 
 
-def passage_of_record(record: Record, **rest: bool) -> Passage:
+def passage_of_record(record: Record, **file_options: bool) -> Passage:
     """Return the passage of a record on line 3 in turn 7."""
     return make_passage(
         record,
         RecordLine(SESSION, "/x.jsonl", 3, 0, 0),
-        PassageFile(TRANSCRIPT_NAMES, **rest),
-        CALLS,
+        PassageFile(TRANSCRIPT_NAMES, **file_options),
+        CALLS_BY_ID,
         7,
     )
 
@@ -98,7 +98,7 @@ def test_each_kind_of_passage_has_its_speaker(name: str) -> None:
     assert (found.speaker, found.text, found.is_spoken) == (speaker, text, voice)
 
 
-def test_the_speakers_in_a_sub_agents_file() -> None:
+def test_the_messages_of_a_sub_agents_file_have_ordinary_speakers() -> None:
     """In a sub-agent's own file, the prompt has the speaker "user" and the answer "assistant"."""
     assert (
         passage_of_record(user("look", uuid="u", isSidechain=True), is_subagent=True).speaker
@@ -131,8 +131,8 @@ def test_no_control_character_is_printed() -> None:
     )
 
 
-def test_only_the_shown_part_of_a_huge_text_is_processed() -> None:
-    """If a huge text is limited, its piece is short and states the number of characters that were cut."""
+def test_a_huge_text_is_cut_to_a_short_piece() -> None:
+    """A limited piece of a huge text is short, and it states how many characters were cut."""
     piece = passage_of_record(user("word " * 100_000, uuid="u")).make_text_piece(
         TRANSCRIPT_NAMES, 1_000
     )
@@ -148,7 +148,7 @@ def test_hostile_headings_stay_on_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "there"),
+    ("record", "is_passage"),
     [
         (user("go", uuid="u"), True),
         (user(" \n", uuid="u"), False),
@@ -169,9 +169,9 @@ def test_hostile_headings_stay_on_one_line() -> None:
         ({}, False),
     ],
 )
-def test_messages_and_results_are_passages(record: Record, there: bool) -> None:
+def test_messages_and_results_are_passages(record: Record, is_passage: bool) -> None:
     """Messages and results are passages. Metadata, empty thinking and logs are not."""
-    assert has_content(record) is there
+    assert has_content(record) is is_passage
 
 
 def test_reminders_are_removed() -> None:

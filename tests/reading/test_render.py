@@ -109,7 +109,7 @@ RENDERED_RECORDS: dict[str, tuple[Record, str]] = {
 
 
 @pytest.mark.parametrize("name", RENDERED_RECORDS)
-def test_each_kind_is_shown_in_words(name: str) -> None:
+def test_each_kind_of_record_is_shown_as_text(name: str) -> None:
     """Each kind of record is shown as text, and images and documents by their type and size."""
     record, shown = RENDERED_RECORDS[name]
     assert render_record_text(record) == shown

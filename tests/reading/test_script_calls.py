@@ -25,7 +25,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.reading.digest.talk import Talk, entry_lines, entry_notes, entry_texts
+from tests.reading.digest.talk import Talk, entry_line_numbers, entry_notes, entry_texts
 
 NOTES_PATH = f"{CWD}/notes.txt"
 SCRIPT_CALLS = [
@@ -63,7 +63,10 @@ def talk_with_script(*more: Record) -> Talk:
 
 
 def talk_with_separate_calls() -> Talk:
-    """Return a session with the same calls but no script, as clients up to 2.1.112 stored them."""
+    """Return a session with the calls of the script as separate records, without the script itself.
+
+    Clients up to 2.1.112 stored such calls in this form.
+    """
     rows = repl_script(SCRIPT_CALLS, uuid="s", parent="r0")[2:]
     return talk_with_records(
         [{key: value for key, value in row.items() if key != "isVirtual"} for row in rows]
@@ -74,10 +77,10 @@ def talk_with_separate_calls() -> Talk:
 def test_a_digest_lists_a_scripts_actions(config_home: ConfigHome, talk: Talk) -> None:
     """A digest lists a script's changed files, commands and errors, each with its own record."""
     digest = talk.digest(config_home)
-    first = talk.last_line - 2 * len(SCRIPT_CALLS)
-    assert entry_lines(digest, "changed") == {"notes.txt": first + 6}
+    first = talk.last_line_number - 2 * len(SCRIPT_CALLS)
+    assert entry_line_numbers(digest, "changed") == {"notes.txt": first + 6}
     assert entry_notes(digest, "commands") == {"make test": ""}
-    assert entry_lines(digest, "commands") == {"make test": first + 2}
+    assert entry_line_numbers(digest, "commands") == {"make test": first + 2}
     assert entry_texts(digest, "errors") == ["`make lint` exit 2: error: unused import"]
 
 

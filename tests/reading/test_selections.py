@@ -36,13 +36,13 @@ from tests.corpus import RealSession
 TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
-def read_lines(folder: Path, lines: list[Record | bytes]) -> TurnReader:
+def make_turn_reader(folder: Path, lines: list[Record | bytes]) -> TurnReader:
     """Return a reader of a session with these records."""
     return TurnReader(locate.session_file(write_session(folder, SESSION, lines)))
 
 
 def shell_call(
-    number: int, answer: str | None, *, failed: bool = False, **said: object
+    number: int, answer: str | None, *, failed: bool = False, **result_fields: object
 ) -> list[Record]:
     """Return a shell call and its result. If ``answer`` is None, return only the call."""
     asked = tool_use(
@@ -54,7 +54,7 @@ def shell_call(
     )
     if answer is None:
         return [asked]
-    extra: Record = {"toolUseResult": said} if said else {}
+    extra: Record = {"toolUseResult": result_fields} if result_fields else {}
     return [
         asked,
         user(
@@ -68,7 +68,7 @@ def shell_call(
 
 def test_requested_turns_are_read(tmp_path: Path) -> None:
     """The requested turns are read. Records before the first prompt are turn 0."""
-    found = read_lines(
+    found = make_turn_reader(
         tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"]
     )
     assert found.turns == 3
@@ -100,7 +100,7 @@ def test_commands_are_read_with_their_result(tmp_path: Path) -> None:
         *shell_call(7, None),
         tool_use("r1", uuid="z", parent=None),
     ]
-    found = read_lines(tmp_path, lines).list_commands_of_turns()
+    found = make_turn_reader(tmp_path, lines).list_commands_of_turns()
     assert [(one.command, one.state, one.exit_code, one.turn_number) for one in found] == [
         ("cmd 1", "ok", None, 1),
         ("cmd 2", "failed", 127, 1),
@@ -112,7 +112,8 @@ def test_commands_are_read_with_their_result(tmp_path: Path) -> None:
     ]
     assert [one.result_line_number for one in found][-2:] == [12, -1]
     assert [
-        one.command for one in read_lines(tmp_path, lines).list_commands_of_turns(parse_turns("2"))
+        one.command
+        for one in make_turn_reader(tmp_path, lines).list_commands_of_turns(parse_turns("2"))
     ] == ["cmd 7"]
 
 
@@ -125,7 +126,7 @@ def test_failures_are_read(tmp_path: Path) -> None:
         assistant("API Error: 529", uuid="e", isApiErrorMessage=True),
         system("api_error", uuid="f", error={"status": 529}),
     ]
-    found = read_lines(tmp_path, lines)
+    found = make_turn_reader(tmp_path, lines)
     rows = found.list_rows_of_turns(only_failures=True)
     assert [row.line_number for row in rows] == [4, 5, 6]
     shown = found.read_passages_of_rows(rows, TRANSCRIPT_NAMES)
@@ -148,7 +149,7 @@ def test_a_plain_export_is_read(tmp_path: Path) -> None:
             "message": {"tool_name": "Read", "content": "gone", "is_error": True},
         },
     ]
-    found = read_lines(tmp_path, lines)
+    found = make_turn_reader(tmp_path, lines)
     assert [row.line_number for row in found.list_rows_of_turns(only_failures=True)] == [2, 3]
     assert [(one.command, one.exit_code) for one in found.list_commands_of_turns()] == [("ls", 2)]
     assert (
@@ -171,7 +172,7 @@ def _write_long_session(tmp_path_factory: pytest.TempPathFactory) -> None:
         lines += shell_call(2 * turn, "x\n" * (20_000 if turn == 20 else 30))
         lines += shell_call(2 * turn + 1, "Exit code 1\n" + "y" * 400, failed=True)
         lines.append(assistant(f"answer {turn} " * 30, uuid=f"z{turn}"))
-    LONG_SESSIONS.append(read_lines(tmp_path_factory.mktemp("long"), lines))
+    LONG_SESSIONS.append(make_turn_reader(tmp_path_factory.mktemp("long"), lines))
 
 
 @settings(max_examples=50)
@@ -264,7 +265,7 @@ def test_commands_without_a_limit_are_complete(tmp_path: Path) -> None:
     lines: list[Record | bytes] = [user("go", uuid="p"), *shell_call(1, "ok")]
     long = [
         one._replace(command="x" * 300)
-        for one in read_lines(tmp_path, lines).list_commands_of_turns()
+        for one in make_turn_reader(tmp_path, lines).list_commands_of_turns()
     ]
     assert commands_text("commands", long, TRANSCRIPT_NAMES, 0).endswith("x" * 300)
 
@@ -285,7 +286,7 @@ def test_a_tool_without_a_name_is_not_a_shell(tmp_path: Path) -> None:
     """A tool call whose name is not a string is not a shell command."""
     damaged = tool_use("c1", uuid="a1", parent=None, tool_input={"command": "ls"})
     damaged["message"]["content"][0]["name"] = {"odd": []}
-    found = read_lines(tmp_path, [*conversation(1), damaged])
+    found = make_turn_reader(tmp_path, [*conversation(1), damaged])
     assert "ls" not in "".join(
         one.text
         for one in found.read_passages_of_rows(found.list_rows_of_turns(), TRANSCRIPT_NAMES)

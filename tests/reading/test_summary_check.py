@@ -61,9 +61,10 @@ def checked_summary(text: str) -> str:
     ],
 )
 def test_a_sentence_gets_a_reference_or_a_mark(sentence: str, note: str) -> None:
-    """A supported sentence gets a reference. A mark on an unsupported sentence names the missing claims.
+    """A supported sentence gets a reference. An unsupported sentence gets a mark with the missing claims.
 
-    A sentence gets neither if it has no claims, or if only hidden or separate records contain them.
+    A sentence gets neither if it has no claims, if only text without a reference contains them, or
+    if no single record contains all of them.
     """
     assert checked_summary(sentence) == f"{sentence}{note}"
 
@@ -84,10 +85,10 @@ def test_markdown_is_kept() -> None:
     assert found.description == f"of 4 sentences 2 tied to records, 1 {ABSENT_TEXT}"
 
 
-def test_an_existing_reference_is_enough() -> None:
+def test_a_sentence_with_the_right_reference_gets_no_second_one() -> None:
     """A sentence that already has the right reference gets no second reference.
 
-    The right reference is added after a wrong one.
+    A sentence that has a wrong reference also gets the right one.
     """
     assert checked_summary("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert checked_summary("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
@@ -124,7 +125,7 @@ def test_a_mark_names_at_most_three_claims() -> None:
     assert not re.search(r"[.!?\[](?:\s|$)", mark.replace("[stop", ""))
 
 
-def test_texts_that_count_as_evidence(tmp_path: Path) -> None:
+def test_only_the_words_of_the_conversation_are_evidence(tmp_path: Path) -> None:
     """Prompts, calls and results are evidence. Summaries, titles and the plugin's own texts are not."""
     told_before = (
         f"hook says: {OPENING_MARKER}\n1. other\n{CLOSING_MARKER}\n\nsummary by haiku: SecretPlan"

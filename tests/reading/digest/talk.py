@@ -21,7 +21,7 @@ from tests.builders import (
     write_session,
 )
 
-REJECTED = (
+REJECTION_TEXT = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
     "new_string was NOT written to the file)."
 )
@@ -30,7 +30,7 @@ REJECTED = (
 class Talk:
     """The records of one session, added one after another by the methods.
 
-    Each new record follows the record added before it. ``last_line`` is the line number of the last
+    Each new record follows the record added before it. ``last_line_number`` is the line number of the last
     record.
     """
 
@@ -41,7 +41,7 @@ class Talk:
         self._parent: str | None = None
 
     @property
-    def last_line(self) -> int:
+    def last_line_number(self) -> int:
         """The line number of the last record, counted from 0."""
         return len(self.records) - 1
 
@@ -61,7 +61,7 @@ class Talk:
         self._parent = record.get("uuid", self._parent)
         return self
 
-    def _next(self) -> dict[str, Any]:
+    def _next_fields(self) -> dict[str, Any]:
         number = len(self.records)
         return {
             "uuid": f"{self._prefix}{number}", "parent": self._parent, "ts": number, "session_id": self.session_id,
@@ -69,14 +69,14 @@ class Talk:
 
     def prompt(self, text: str, **extra: Any) -> Talk:
         """Add a prompt of the user."""
-        return self.add(user(text, **self._next(), **extra))
+        return self.add(user(text, **self._next_fields(), **extra))
 
     def says(self, text: str, **extra: Any) -> Talk:
         """Add a text of the assistant."""
-        return self.add(assistant(text, **self._next(), **extra))
+        return self.add(assistant(text, **self._next_fields(), **extra))
 
     def calls(
-        self, tool: str, given: Mapping[str, Any], answer: str | None = "ok", **extra: Any
+        self, tool: str, tool_input: Mapping[str, Any], answer: str | None = "ok", **extra: Any
     ) -> Talk:
         """Add a tool call and, unless ``answer`` is None, its result.
 
@@ -85,17 +85,19 @@ class Talk:
         """
         call_id = f"call-{self._prefix}{len(self.records)}"
         cwd = extra.pop("cwd", CWD)
-        self.add(assistant([call(call_id, tool, **given)], **self._next(), cwd=cwd))
+        self.add(assistant([call(call_id, tool, **tool_input)], **self._next_fields(), cwd=cwd))
         if answer is None:
             return self
         error = {"is_error": True} if extra.pop("error", False) else {}
-        return self.add(user([result(call_id, answer, **error)], **self._next(), cwd=cwd, **extra))
+        return self.add(
+            user([result(call_id, answer, **error)], **self._next_fields(), cwd=cwd, **extra)
+        )
 
     def runs(self, command: str, output: str = "ok", **extra: Any) -> Talk:
         """Add a shell command with its output. The command succeeded unless ``error=True`` is given."""
         return self.calls("Bash", {"command": command}, output, **extra)
 
-    def fails(self, command: str, output: str = "boom", status: int = 1) -> Talk:
+    def runs_and_fails(self, command: str, output: str = "boom", status: int = 1) -> Talk:
         """Add a shell command that failed with this exit status."""
         return self.runs(command, f"Exit code {status}\n{output}", error=True)
 
@@ -124,7 +126,7 @@ def entry_notes(digest: Digest, section: str) -> dict[str, str]:
     return {entry.text: entry.note for entry in digest.section_entries(section)}
 
 
-def entry_lines(digest: Digest, section: str) -> dict[str, int]:
+def entry_line_numbers(digest: Digest, section: str) -> dict[str, int]:
     """Return the line number that each entry of a section refers to, by the entry's text."""
     return {
         entry.text: int(entry.ref.rpartition(":")[2]) for entry in digest.section_entries(section)
@@ -141,7 +143,7 @@ def message_texts(digest: Digest, kind: MessageKind) -> list[str]:
     return [message.text for message in digest.talk if message.kind is kind]
 
 
-def request_lines(digest: Digest) -> dict[str, int]:
+def request_line_numbers(digest: Digest) -> dict[str, int]:
     """Return the line number of each message of the user, by the message's text."""
     asked = [message for message in digest.talk if message.kind is MessageKind.REQUEST]
     return {message.text: int(message.ref.rpartition(":")[2]) for message in asked}

@@ -36,7 +36,9 @@ def test_many_checks_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch
     assert len(comparisons) <= RUN_COUNT * check_scopes.MAX_COMPARED_SCOPES
 
 
-def _run(command: str, order: int, folder: str, output: str = "ok", status: int = 0) -> CheckRun:
+def _make_check_run(
+    command: str, order: int, folder: str, output: str = "ok", status: int = 0
+) -> CheckRun:
     position = RecordPosition(SESSION, order, order)
     run = ShellRun(command, position, position, folder, status, bool(status), output, False)
     parts = shell.parse_simple_commands(command)
@@ -49,26 +51,30 @@ def test_a_task_in_another_folder_does_not_prove_a_check() -> None:
     Here the same task first fails in the check's folder. Only its later pass in that folder proves
     the check.
     """
-    check = _run("go test ./a", 1, "/repo")
+    check = _make_check_run("go test ./a", 1, "/repo")
     printed = "[test] $ go test ./..."
-    other = _run("mise run test", 2, "/other", printed)
-    failed = _run("mise run test", 3, "/repo", printed, status=1)
+    other = _make_check_run("mise run test", 2, "/other", printed)
+    failed = _make_check_run("mise run test", 3, "/repo", printed, status=1)
     assert PassedChecks([check, other, failed]).find_covering_run(check) is None
-    passed = _run("mise run test", 4, "/repo", printed)
+    passed = _make_check_run("mise run test", 4, "/repo", printed)
     assert PassedChecks([check, other, failed, passed]).find_covering_run(check) is not None
 
 
-def test_a_long_printed_command_does_not_prove_a_check() -> None:
-    """A task that printed a very long command proves no check, because the end of the command is not read.
+def test_a_task_with_a_very_long_command_does_not_cover_a_check() -> None:
+    """A task does not count as a later run of a check if it printed a very long command.
 
-    The end of the command may select tests. A task that printed a short command proves the check,
-    unless the command selects tests.
+    The end of such a command is not read, although it may select tests. A task that printed a short
+    command counts as a later run, unless the command selects tests.
     """
-    check = _run("go test ./a", 1, "/repo")
+    check = _make_check_run("go test ./a", 1, "/repo")
     for folder_count, is_proof in ((10, True), (200, False)):
         folders = " ".join(f"./b{number}" for number in range(folder_count))
-        runner = _run("mise run test", 2, "/repo", f"[t] $ go test ./... {folders} -run One")
-        short_runner = _run("mise run test", 2, "/repo", f"[t] $ go test ./... {folders}")
+        runner = _make_check_run(
+            "mise run test", 2, "/repo", f"[t] $ go test ./... {folders} -run One"
+        )
+        short_runner = _make_check_run(
+            "mise run test", 2, "/repo", f"[t] $ go test ./... {folders}"
+        )
         assert PassedChecks([check, runner]).find_covering_run(check) is None
         proof = PassedChecks([check, short_runner]).find_covering_run(check)
         assert (proof is not None) is is_proof

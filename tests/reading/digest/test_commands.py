@@ -7,9 +7,9 @@ import pytest
 from resume_hooks.reading.digest.opening import format_whole_digest
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.reading.digest.talk import (
-    REJECTED,
+    REJECTION_TEXT,
     Talk,
-    entry_lines,
+    entry_line_numbers,
     entry_notes,
     entry_texts,
     request_texts,
@@ -24,12 +24,12 @@ def test_a_successful_command_has_its_last_successful_form(config_home: ConfigHo
     talk = (
         Talk()
         .prompt("go")
-        .fails("go test ./...")
+        .runs_and_fails("go test ./...")
         .runs("cd /home/user/proj && go test ./... 2>&1 | tail -5")
     )
     digest = talk.digest(config_home)
     assert entry_notes(digest, "commands") == {"go test ./...": "2 runs"}
-    assert entry_lines(digest, "commands") == {"go test ./...": 3}
+    assert entry_line_numbers(digest, "commands") == {"go test ./...": 3}
     assert entry_texts(digest, "failures") == []
     assert entry_texts(digest, "errors") == []
 
@@ -88,7 +88,7 @@ def test_a_command_whose_last_run_failed_is_marked(config_home: ConfigHome) -> N
         Talk()
         .prompt("go")
         .runs("make x")
-        .fails("make x", "cc: fatal error: no y", 2)
+        .runs_and_fails("make x", "cc: fatal error: no y", 2)
         .digest(config_home)
     )
     assert entry_notes(digest, "commands") == {"make x": "2 runs, its last run, :3, failed, exit 2"}
@@ -97,11 +97,13 @@ def test_a_command_whose_last_run_failed_is_marked(config_home: ConfigHome) -> N
 
 def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome) -> None:
     """If one part of a failed command chain passes later, the open error says which part passed."""
-    talk = Talk().prompt("go").fails("cargo clippy -q && cargo test argv", "error: dead code")
+    talk = (
+        Talk().prompt("go").runs_and_fails("cargo clippy -q && cargo test argv", "error: dead code")
+    )
     row = "`cargo clippy -q && cargo test argv` exit 1: error: dead code"
     assert entry_notes(talk.digest(config_home), "errors") == {row: ""}
     talk.runs("cargo fmt && cargo test argv", "test result: ok. 3 passed; 0 failed")
-    passed_note = f"the part `cargo test argv` passed later, :{talk.last_line}"
+    passed_note = f"the part `cargo test argv` passed later, :{talk.last_line_number}"
     assert entry_notes(talk.digest(config_home), "errors") == {row: passed_note}
 
 
@@ -149,7 +151,7 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
     """
     talk = Talk().prompt("go").runs("pytest -q").edits(f"{CWD}/a.py")
     talk.runs("pytest -q && git commit -qam done", "ok")
-    chain_note = f"2 runs, passed in another command, :{talk.last_line}"
+    chain_note = f"2 runs, passed in another command, :{talk.last_line_number}"
     assert entry_notes(talk.digest(config_home), "commands")["pytest -q"] == chain_note
     talk.edits(f"{CWD}/b.py")
     edited_note = f"{chain_note}, edited since: b.py"
@@ -165,7 +167,7 @@ def test_a_command_chain_shows_the_last_pass_of_its_check(config_home: ConfigHom
     joined = "cargo fmt && pytest -q"
     talk = Talk().prompt("go").runs("cargo fmt").runs(joined, "ok").runs(joined, "ok")
     talk.runs("pytest -q && git diff", "1 passed")
-    note = f"2 runs, passed in another command, :{talk.last_line}"
+    note = f"2 runs, passed in another command, :{talk.last_line_number}"
     talk.runs("cargo fmt && git diff").runs("cargo fmt && git log")
     assert entry_notes(talk.digest(config_home), "commands")[joined] == note
 
@@ -202,7 +204,7 @@ def test_a_run_of_selected_tests_is_replaced_by_a_wider_check(
     """
     talk = Talk().prompt("go").runs(whole).runs(selected)
     assert set(entry_texts(talk.digest(config_home), "commands")) == {selected, whole}
-    failed = Talk().prompt("go").runs(selected).fails(whole)
+    failed = Talk().prompt("go").runs(selected).runs_and_fails(whole)
     assert entry_texts(failed.digest(config_home), "commands") == [selected]
     talk.edits(f"{CWD}/a.py").runs(whole)
     # Tests named "one" may also exist outside the folder ``tests``.
@@ -243,7 +245,9 @@ def test_a_command_that_only_inspects_is_not_listed(config_home: ConfigHome) -> 
     assert entry_texts(digest, "others") == []
     talk.runs("go test ./a | grep FAIL", "x").edits(f"{CWD}/a.go").runs("go test ./...")
     assert entry_texts(talk.digest(config_home), "commands") == ["go test ./...", "go vet ./..."]
-    talk.fails("pytest --x", "usage: pytest [options]\nerror: unrecognized arguments: --x", 4)
+    talk.runs_and_fails(
+        "pytest --x", "usage: pytest [options]\nerror: unrecognized arguments: --x", 4
+    )
     assert len(entry_texts(talk.digest(config_home), "errors")) == 1
     talk.runs("go test ./a -run One 2>&1 | grep -A 30 'Session B'", "x")
     assert len(entry_texts(talk.digest(config_home), "commands")) == 3
@@ -260,7 +264,7 @@ def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigH
     edited = "edited since: main.go"
     assert entry_notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == edited
     talk.runs("mise run test 2>&1 | tail -9", "[test] $ go test -race ./...\nok  cmd/a 0.1s")
-    passed = f"a check that covers it passed since, :{talk.last_line}"
+    passed = f"a check that covers it passed since, :{talk.last_line_number}"
     assert entry_notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == passed
     cut = Talk().prompt("go").runs("go test ./a -run One").runs("go test ./a -run One")
     cut.edits(f"{CWD}/a.go").runs("mise run test -- -run Two", "[test] $ go test ./a -ru…\nok")
@@ -286,7 +290,7 @@ def test_a_check_with_filtered_output_is_still_a_check(
     failed = entry_notes(talk.runs(searched, "1 failed, 3 passed").digest(config_home), "commands")
     assert failed["mise run test"].startswith("2 runs, its last run, :")
     rows = entry_notes(talk.runs(searched, "ok  a").digest(config_home), "commands")
-    passed = f"a check that covers it passed since, :{talk.last_line}"
+    passed = f"a check that covers it passed since, :{talk.last_line_number}"
     assert rows == {"mise run test": "3 runs", "go build ./a": passed}
 
 
@@ -296,9 +300,11 @@ def test_a_failed_trial_in_a_temporary_folder_is_not_an_open_error(config_home: 
     A failed check that ran elsewhere is listed, even if one of its options is a temporary path.
     """
     talk = (
-        Talk().prompt("go").fails("cd /tmp/x && curl -sL https://x.example/a.tgz | tar -xz", "no")
+        Talk()
+        .prompt("go")
+        .runs_and_fails("cd /tmp/x && curl -sL https://x.example/a.tgz | tar -xz", "no")
     )
-    talk.fails("cd /tmp/x && go build ./...").fails("go test -o /tmp/x ./...")
+    talk.runs_and_fails("cd /tmp/x && go build ./...").runs_and_fails("go test -o /tmp/x ./...")
     assert entry_texts(talk.digest(config_home), "errors") == [
         "`go test -o /tmp/x ./...` exit 1: boom"
     ]
@@ -309,16 +315,18 @@ def test_a_check_that_failed_before_edits_names_the_edited_files(config_home: Co
 
     The note on a failed linter also names edited documents.
     """
-    talk = Talk().prompt("go").fails("npm run lint", "error: no x")
+    talk = Talk().prompt("go").runs_and_fails("npm run lint", "error: no x")
     row = "`npm run lint` exit 1: error: no x"
     assert entry_notes(talk.digest(config_home), "errors") == {row: ""}
     talk.edits(f"{CWD}/README.md")
     note = "edited since: README.md, not rerun"
     assert entry_notes(talk.digest(config_home), "errors") == {row: note}
-    talk.fails("npm run lint", "error: no x")
+    talk.runs_and_fails("npm run lint", "error: no x")
     assert entry_notes(talk.digest(config_home), "errors") == {row: ""}
-    talk.runs("npm run lint").fails("npm run lint", "error: no x").edits(f"{CWD}/README.md")
-    last = f"4 runs, its last run, :{talk.last_line - 3}, failed, exit 1, {note}"
+    talk.runs("npm run lint").runs_and_fails("npm run lint", "error: no x").edits(
+        f"{CWD}/README.md"
+    )
+    last = f"4 runs, its last run, :{talk.last_line_number - 3}, failed, exit 1, {note}"
     assert entry_notes(talk.digest(config_home), "commands") == {"npm run lint": last}
 
 
@@ -392,7 +400,7 @@ def test_a_clean_run_is_preferred_to_a_later_run_with_errors(
     """
     talk = Talk().prompt("go").runs("make test | tail").runs("make test | tail -3", "FAIL: x")
     digest = talk.digest(config_home)
-    assert entry_lines(digest, "commands") == {"make test": 1}
+    assert entry_line_numbers(digest, "commands") == {"make test": 1}
     assert entry_notes(digest, "commands") == {
         "make test": "2 runs, its last run, :3, printed: FAIL: x"
     }
@@ -401,7 +409,7 @@ def test_a_clean_run_is_preferred_to_a_later_run_with_errors(
 @pytest.mark.parametrize(
     ("answer", "extra"),
     [
-        (f"{REJECTED} STOP what you are doing.", {"error": True}),
+        (f"{REJECTION_TEXT} STOP what you are doing.", {"error": True}),
         ("The user doesn't want to take this action right now. STOP", {"error": True}),
         ("Permission to use Bash with command make has been denied.", {"error": True}),
         (
@@ -483,19 +491,19 @@ def test_a_failed_command_is_listed_with_its_replacement(config_home: ConfigHome
     talk = (
         Talk()
         .prompt("go")
-        .fails("git push origin x", "no upstream", 1)
-        .fails("git push origin x", "no upstream", 1)
+        .runs_and_fails("git push origin x", "no upstream", 1)
+        .runs_and_fails("git push origin x", "no upstream", 1)
     )
     digest = talk.runs("git push -u origin x").digest(config_home)
     assert entry_texts(digest, "failures") == [
         "`git push origin x` exit 1: no upstream; then `git push -u origin x` worked"
     ]
-    assert entry_lines(digest, "failures") == {entry_texts(digest, "failures")[0]: 3}
+    assert entry_line_numbers(digest, "failures") == {entry_texts(digest, "failures")[0]: 3}
 
 
 def test_a_failed_command_without_a_replacement_is_listed_alone(config_home: ConfigHome) -> None:
     """A failed command without a replacement is listed without the words "then ... worked"."""
-    talk = Talk().prompt("go").fails("gh pr checks 2 --json x", 'Unknown JSON field: "x"')
+    talk = Talk().prompt("go").runs_and_fails("gh pr checks 2 --json x", 'Unknown JSON field: "x"')
     for number in range(4):
         talk.prompt(f"next {number}").says("Done with that one.")
     digest = talk.digest(config_home)
@@ -507,19 +515,19 @@ def test_a_failed_command_without_a_replacement_is_listed_alone(config_home: Con
 
 def test_a_check_that_passed_later_is_not_a_failure(config_home: ConfigHome) -> None:
     """A build that failed and later passed in another form is not listed as a failure."""
-    talk = Talk().prompt("go").fails("go build .", "no Go files", 1).runs("go build ./cmd")
+    talk = Talk().prompt("go").runs_and_fails("go build .", "no Go files", 1).runs("go build ./cmd")
     assert entry_texts(talk.digest(config_home), "failures") == []
 
 
 def test_a_later_run_of_the_program_closes_an_error(config_home: ConfigHome) -> None:
     """An error of ``pytest tests/a.py`` is closed when ``pytest`` passes later with other arguments."""
-    talk = Talk().prompt("go").fails("pytest tests/a.py").runs("pytest -q")
+    talk = Talk().prompt("go").runs_and_fails("pytest tests/a.py").runs("pytest -q")
     assert entry_texts(talk.digest(config_home), "errors") == []
 
 
 def test_an_old_error_is_not_reported_as_open(config_home: ConfigHome) -> None:
     """After four more prompts, a failure is still listed as a failure, but not as an open error."""
-    talk = Talk().prompt("go").fails("make x")
+    talk = Talk().prompt("go").runs_and_fails("make x")
     for number in range(4):
         talk.prompt(f"next {number}").says("Done with that one.")
     digest = talk.digest(config_home)
@@ -542,7 +550,9 @@ def test_a_placeholder_is_neither_a_command_nor_an_output(config_home: ConfigHom
     """Placeholders in a trimmed session are listed neither as commands nor as outputs or messages."""
     left = "content was 5,000 characters; original: 1a2b3c4d:7]"
     talk = Talk().prompt("go").runs(f"[Input of Bash tool suppressed - original {left}")
-    talk.fails("make").runs("go vet", f"[Results from Bash tool suppressed - original {left}")
+    talk.runs_and_fails("make").runs(
+        "go vet", f"[Results from Bash tool suppressed - original {left}"
+    )
     talk.says(
         f"[Claude response trimmed - original was 9,000 characters; original: {SESSION[:8]}:9]"
     )
@@ -601,7 +611,9 @@ def test_a_build_is_proved_by_checks_of_the_same_code(
     A pass of ``cargo clippy`` also closes an error of ``cargo check``, because both compile the
     code.
     """
-    talk = Talk().prompt("go").fails(failed, "error: docs for function missing").runs(later)
+    talk = (
+        Talk().prompt("go").runs_and_fails(failed, "error: docs for function missing").runs(later)
+    )
     digest = talk.digest(config_home)
     assert bool(entry_texts(digest, "errors")) is is_open
     assert bool(entry_texts(digest, "errors") + entry_texts(digest, "failures")) is is_open
@@ -615,9 +627,11 @@ def test_a_successful_gh_query_closes_a_failed_query(
     A failed ``gh`` command that changes something stays open.
     """
     query = "gh api graphql -f query='{ viewer { %s } }'"
-    talk = Talk().prompt("go").fails(query % "id", "gh: Expected NAME").runs(query % "login")
+    talk = (
+        Talk().prompt("go").runs_and_fails(query % "id", "gh: Expected NAME").runs(query % "login")
+    )
     change = "gh api graphql -f query='mutation { close(name: %s) { id } }'"
-    digest = talk.fails(change % "a", "gh: no").runs(change % "b").digest(config_home)
+    digest = talk.runs_and_fails(change % "a", "gh: no").runs(change % "b").digest(config_home)
     (row,) = entry_texts(digest, "failures")
     assert row.startswith("`gh api graphql -f query='mutation")
 
@@ -625,7 +639,9 @@ def test_a_successful_gh_query_closes_a_failed_query(
 def test_a_continued_rebase_is_not_an_open_failure(config_home: ConfigHome) -> None:
     """``git rebase --continue`` closes the failure of a rebase with conflicts."""
     talk = (
-        Talk().prompt("go").fails("git rebase main", "CONFLICT (content): Merge conflict in a.py")
+        Talk()
+        .prompt("go")
+        .runs_and_fails("git rebase main", "CONFLICT (content): Merge conflict in a.py")
     )
     assert entry_texts(talk.runs("git rebase --continue").digest(config_home), "errors") == []
 
@@ -681,7 +697,7 @@ def test_a_codex_worktree_is_not_a_temporary_folder(config_home: ConfigHome) -> 
 def test_a_failed_removal_keeps_the_commands_of_a_folder(config_home: ConfigHome) -> None:
     """If the removal of a folder fails, the commands that ran in the folder stay listed."""
     talk = Talk().prompt("go").runs("cd /home/user/wt && make test")
-    talk.fails(
+    talk.runs_and_fails(
         "git worktree remove /home/user/wt", "fatal: '/home/user/wt' contains modified files"
     )
     assert entry_texts(talk.digest(config_home), "commands") == ["cd /home/user/wt && make test"]
@@ -841,7 +857,7 @@ def test_fixes_and_generators_are_not_listed(config_home: ConfigHome, command: s
 
 def test_a_failure_in_a_temporary_folder_is_not_listed(config_home: ConfigHome) -> None:
     """A command that failed in a temporary folder is not listed as a failure."""
-    talk = Talk().prompt("go").fails("cd /tmp/copy && go build ./x", "error: no such file")
+    talk = Talk().prompt("go").runs_and_fails("cd /tmp/copy && go build ./x", "error: no such file")
     assert entry_texts(talk.runs("ls").digest(config_home), "failures") == []
 
 
@@ -857,7 +873,7 @@ def test_a_linter_in_a_failed_chain_must_pass_again(
     then closes the error.
     """
     talk = Talk().prompt("go")
-    talk.fails("cargo fmt && cargo clippy -- -D warnings && cargo test one", output)
+    talk.runs_and_fails("cargo fmt && cargo clippy -- -D warnings && cargo test one", output)
     talk.edits("/home/user/proj/a.rs")
     talk.runs("cargo fmt && cargo test one && git diff --stat")
     assert bool(entry_texts(talk.digest(config_home), "errors")) is is_open

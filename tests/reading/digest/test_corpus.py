@@ -43,7 +43,7 @@ def _required_words(section: str, entry: DigestEntry, said: str) -> list[str]:
         "next",
     }:
         return [sentence.rstrip("…") for sentence in re.split(r"(?<=[.!?:])\s", text)]
-    # The name of the file comes from the session's folder, not from the record.
+    # The entry ends in the path relative to the project, which the record does not contain.
     if section == "marks":
         text = text.rpartition(" (")[0]
     if section == "artefacts":
@@ -122,7 +122,10 @@ DIGEST_ADDITIONS = re.compile(
 
 
 def test_every_message_quotes_its_record(real_session: RealSession) -> None:
-    """Each part of a message is in the message's record, except the signs for omitted text."""
+    """Each part of a message in the talk occurs in the record that the message refers to.
+
+    The digest's own signs for omitted text are ignored.
+    """
     for message in real_session.digest.talk:
         _, _, number = message.ref.rpartition(":")
         said = _without_omissions(_texts_of_line(real_session.lines[int(number)]))

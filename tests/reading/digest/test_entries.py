@@ -205,7 +205,7 @@ def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
         talk.prompt(f"{number} 항상 이렇게 해야 합니다. 그래서 " * 40).says(
             f"{number} 결정했습니다. 대신 이렇게 합니다. " * 20
         )
-        talk.edits(f"/home/user/proj/파일/{number}.py").runs(f"make 목표-{number}").fails(
+        talk.edits(f"/home/user/proj/파일/{number}.py").runs(f"make 목표-{number}").runs_and_fails(
             f"make 빌드{number}", "실패 error: 오류"
         )
     child = write_child_of(talk, config_home)

@@ -23,7 +23,7 @@ Untracked files:
 """
 
 
-def _note_on_file(talk: Talk, home: ConfigHome, path: str = "a.py") -> str:
+def _note_on_changed_file(talk: Talk, home: ConfigHome, path: str = "a.py") -> str:
     """Return the note on a file in the digest's section "changed"."""
     return entry_notes(talk.digest(home), "changed")[path]
 
@@ -48,7 +48,10 @@ def test_a_commit_includes_a_staged_file_that_only_git_names(config_home: Config
     """A file that only ``git diff --cached`` names is listed as committed by the same command."""
     command = "git add a.py b.lock && git diff --cached --stat && git commit -m x"
     talk = _talk_with_edit("a.py").runs(command, f" b.lock | 2 +-\n a.py | 1 +\n{COMMIT_OUTPUT}")
-    assert _note_on_file(talk, config_home, "b.lock") == "named by git only, committed in 1234567"
+    assert (
+        _note_on_changed_file(talk, config_home, "b.lock")
+        == "named by git only, committed in 1234567"
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,16 +103,16 @@ def test_a_file_whose_content_is_in_head_is_committed(
     diff = "diff --git a/a.py b/a.py\nindex df72094f..{} 100644\n--- a/a.py\n+++ b/a.py\n"
     talk = _talk_with_edit("a.py").runs("git diff a.py", diff.format("64004dd5"))
     talk.runs("git add a.py").runs(command, diff.format(content))
-    outside = f"in a commit that the session did not make, as :{talk.last_line} shows"
-    assert _note_on_file(talk, config_home) == (
+    outside = f"in a commit that the session did not make, as :{talk.last_line_number} shows"
+    assert _note_on_changed_file(talk, config_home) == (
         outside if is_committed else "staged, not committed"
     )
     talk.edits(f"{CWD}/a.py").runs("git diff main...HEAD", diff.format("64004dd5"))
-    assert _note_on_file(talk, config_home) == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "not committed"
     for other in ("git diff main other", "git diff --cached"):
         talk.runs(other, diff.format("64004dd5"))
     talk.runs("git diff main...HEAD", diff.format("64004dd5"))
-    assert _note_on_file(talk, config_home) == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "not committed"
 
 
 def test_files_of_a_new_repository_are_not_tracked(config_home: ConfigHome) -> None:
@@ -156,16 +159,17 @@ def test_a_commit_includes_files_by_name_folder_or_all(
 ) -> None:
     """A commit includes a file if its command names the file or its folder, or selects all files."""
     assert (
-        _note_on_file(_talk_with_edit("a.py").runs(command, output, cwd=CWD), config_home) == state
+        _note_on_changed_file(_talk_with_edit("a.py").runs(command, output, cwd=CWD), config_home)
+        == state
     )
 
 
 def test_a_failed_commit_includes_no_file(config_home: ConfigHome) -> None:
     """A commit that a hook refused includes no file. The next commit includes the files added before."""
-    talk = _talk_with_edit("a.py").fails("git add a.py && git commit -m x", "lint failed")
-    assert _note_on_file(talk, config_home) == "not committed"
+    talk = _talk_with_edit("a.py").runs_and_fails("git add a.py && git commit -m x", "lint failed")
+    assert _note_on_changed_file(talk, config_home) == "not committed"
     assert (
-        _note_on_file(talk.runs("git commit -m x", COMMIT_OUTPUT), config_home)
+        _note_on_changed_file(talk.runs("git commit -m x", COMMIT_OUTPUT), config_home)
         == "committed in 1234567"
     )
 
@@ -175,8 +179,8 @@ def test_a_commit_in_another_repository_changes_no_state(config_home: ConfigHome
     talk = _talk_with_edit("lib/a.py", "a.py").runs("git status --short", " M a.py\n?? lib/\n")
     elsewhere = f"{COMMIT_OUTPUT} create mode 100644 a.py\n delete mode 100644 lib/a.py\n"
     talk.runs("git commit -m x", elsewhere, cwd="/srv/other")
-    assert _note_on_file(talk, config_home) == "not committed"
-    assert _note_on_file(talk, config_home, "lib/a.py") == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "not committed"
+    assert _note_on_changed_file(talk, config_home, "lib/a.py") == "not committed"
 
 
 @pytest.mark.parametrize("commit", ["git commit -am x", "git add -u && git commit -m x"])
@@ -188,13 +192,13 @@ def test_git_commit_all_excludes_new_files(config_home: ConfigHome, commit: str)
     )
     talk.calls("Write", new, "File created", toolUseResult={"type": "create"})
     talk.runs(commit, COMMIT_OUTPUT, cwd=CWD)
-    assert _note_on_file(talk, config_home) == "committed in 1234567"
-    assert _note_on_file(talk, config_home, "listed.py") == "not committed"
-    assert _note_on_file(talk, config_home, "new.py") == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "committed in 1234567"
+    assert _note_on_changed_file(talk, config_home, "listed.py") == "not committed"
+    assert _note_on_changed_file(talk, config_home, "new.py") == "not committed"
     talk.runs("git add new.py && git commit -am y", "[main 7654321] y\n", cwd=CWD)
-    assert _note_on_file(talk, config_home, "new.py") == "committed in 7654321"
+    assert _note_on_changed_file(talk, config_home, "new.py") == "committed in 7654321"
     talk.edits(f"{CWD}/new.py").runs("git commit -am z", "[main 7777777] z\n", cwd=CWD)
-    assert _note_on_file(talk, config_home, "new.py") == "committed in 7777777"
+    assert _note_on_changed_file(talk, config_home, "new.py") == "committed in 7777777"
 
 
 @pytest.mark.parametrize("back", ["git reset HEAD b.py", "git restore --staged b.py", "git reset"])
@@ -202,18 +206,18 @@ def test_an_unstaged_file_is_not_committed(config_home: ConfigHome, back: str) -
     """A file that was staged and then unstaged is not in the next commit."""
     talk = _talk_with_edit("a.py", "b.py").runs("git add -A", "").runs(back, "", cwd=CWD)
     talk.runs("git add a.py && git commit -m x", COMMIT_OUTPUT, cwd=CWD)
-    assert _note_on_file(talk, config_home) == "committed in 1234567"
-    assert _note_on_file(talk, config_home, "b.py") == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "committed in 1234567"
+    assert _note_on_changed_file(talk, config_home, "b.py") == "not committed"
 
 
 def test_a_failed_add_stages_no_file(config_home: ConfigHome) -> None:
     """If ``git add`` fails or names no file, the next commit includes no file."""
-    talk = _talk_with_edit("a.py").fails(
+    talk = _talk_with_edit("a.py").runs_and_fails(
         "git add a.py gone.py", "fatal: pathspec 'gone.py' did not match"
     )
     talk.runs("git add", "Nothing specified, nothing added.", cwd=CWD)
     talk.runs("git commit -m x", COMMIT_OUTPUT, cwd=CWD)
-    assert _note_on_file(talk, config_home) == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "not committed"
 
 
 @pytest.mark.parametrize(
@@ -233,9 +237,9 @@ def test_files_of_a_reset_commit_are_uncommitted(
     """
     talk = _talk_with_edit("b.py").runs("git commit -am w", "[main 1111111] w\n", cwd=CWD)
     talk.edits(f"{CWD}/a.py").runs("git commit -am x", COMMIT_OUTPUT, cwd=CWD)
-    assert _note_on_file(talk.runs(reset, "", cwd=CWD), config_home) == state
+    assert _note_on_changed_file(talk.runs(reset, "", cwd=CWD), config_home) == state
     older = "not committed" if reset.endswith("~2") else "committed in 1111111"
-    assert _note_on_file(talk, config_home, "b.py") == older
+    assert _note_on_changed_file(talk, config_home, "b.py") == older
 
 
 def test_a_file_that_no_commit_lists_is_not_committed(config_home: ConfigHome) -> None:
@@ -244,8 +248,11 @@ def test_a_file_that_no_commit_lists_is_not_committed(config_home: ConfigHome) -
         "git add a.py && git commit -m x", COMMIT_OUTPUT
     )
     talk.runs("git status", "On branch main\nnothing to commit, working tree clean\n", cwd=CWD)
-    assert _note_on_file(talk, config_home) == "committed in 1234567"
-    assert _note_on_file(talk, config_home, "notes/plan.md") == "unchanged in the last git status"
+    assert _note_on_changed_file(talk, config_home) == "committed in 1234567"
+    assert (
+        _note_on_changed_file(talk, config_home, "notes/plan.md")
+        == "unchanged in the last git status"
+    )
 
 
 def test_the_commit_of_a_file_is_not_guessed(config_home: ConfigHome) -> None:
@@ -255,20 +262,22 @@ def test_the_commit_of_a_file_is_not_guessed(config_home: ConfigHome) -> None:
     talk.runs("git status --short", "", cwd=CWD).runs(
         "git status", "nothing to commit, working tree clean"
     )
-    assert _note_on_file(talk, config_home) == "committed"
+    assert _note_on_changed_file(talk, config_home) == "committed"
 
 
 def test_a_moved_commit_is_listed_with_its_new_branch(config_home: ConfigHome) -> None:
     """If the old branch was reset, a moved commit is listed with its new branch."""
     talk = _talk_with_edit("a.py").runs("git add a.py && git commit -m x", COMMIT_OUTPUT)
-    talk.fails("git push origin main", "remote: error: GH006: Protected branch update failed")
+    talk.runs_and_fails(
+        "git push origin main", "remote: error: GH006: Protected branch update failed"
+    )
     talk.runs(
         "git checkout -b docs/a && git push -u origin docs/a", "Switched to a new branch 'docs/a'"
     )
-    assert _note_on_file(talk, config_home) == "committed in 1234567 on main"
+    assert _note_on_changed_file(talk, config_home) == "committed in 1234567 on main"
     talk.runs("git checkout main", "Switched to branch 'main'")
     talk.runs("git reset --hard origin/main", "HEAD is now at 7654321 y", cwd=CWD)
-    assert _note_on_file(talk, config_home) == "committed in 1234567 on docs/a"
+    assert _note_on_changed_file(talk, config_home) == "committed in 1234567 on docs/a"
     assert entry_notes(talk.digest(config_home), "artefacts")["commit 1234567 x"] == "on docs/a"
 
 
@@ -277,7 +286,7 @@ def test_the_first_commit_is_recognized(config_home: ConfigHome) -> None:
     talk = _talk_with_edit("a.py").runs(
         "git add -A && git commit -m x", "[main (root-commit) 1234567] x\n", cwd=CWD
     )
-    assert _note_on_file(talk, config_home) == "committed in 1234567"
+    assert _note_on_changed_file(talk, config_home) == "committed in 1234567"
     assert entry_notes(talk.digest(config_home), "artefacts")["commit 1234567 x"] == "on main"
 
 
@@ -287,20 +296,20 @@ def test_a_rebased_commit_is_not_named_by_its_old_hash(config_home: ConfigHome) 
         "git commit -am 'add it'", "[main 1234567] add it\n", cwd=CWD
     )
     talk.runs("git rebase origin/main", "Successfully rebased and updated refs/heads/main.")
-    assert _note_on_file(talk, config_home) == "committed"
+    assert _note_on_changed_file(talk, config_home) == "committed"
 
 
 def test_a_change_after_a_commit_is_uncommitted(config_home: ConfigHome) -> None:
     """A file that was edited after its commit is listed as not committed."""
     talk = _talk_with_edit("a.py").runs("git commit -am x", COMMIT_OUTPUT).edits(f"{CWD}/a.py")
-    assert _note_on_file(talk, config_home) == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "not committed"
 
 
 def test_an_amended_commit_has_its_new_hash(config_home: ConfigHome) -> None:
     """After ``git commit --amend``, the note on a committed file contains the commit's new hash."""
     talk = _talk_with_edit("a.py").runs("git commit -am x", COMMIT_OUTPUT)
     talk.runs("git commit --amend --no-edit", "[main 7654321] x\n")
-    assert _note_on_file(talk, config_home) == "committed in 7654321"
+    assert _note_on_changed_file(talk, config_home) == "committed in 7654321"
 
 
 def test_a_file_missing_from_a_status_is_committed(config_home: ConfigHome) -> None:
@@ -309,12 +318,12 @@ def test_a_file_missing_from_a_status_is_committed(config_home: ConfigHome) -> N
     A status of a single path doesn't prove this.
     """
     talk = _talk_with_edit("a.py", "b.py").runs("git add $(list) && git commit -m x", COMMIT_OUTPUT)
-    assert _note_on_file(talk, config_home) == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "not committed"
     talk.runs("git status --short b.py", " M b.py\n")
-    assert _note_on_file(talk, config_home) == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "not committed"
     talk.runs("git status --short", " M b.py\n")
-    assert _note_on_file(talk, config_home) == "committed in 1234567"
-    assert _note_on_file(talk, config_home, "b.py") == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "committed in 1234567"
+    assert _note_on_changed_file(talk, config_home, "b.py") == "not committed"
 
 
 @pytest.mark.parametrize("add", ["git add -A lib/", "git add -u -- lib", "git add lib"])
@@ -323,15 +332,15 @@ def test_a_commit_includes_an_added_folder(config_home: ConfigHome, add: str) ->
     talk = _talk_with_edit("lib/a.py", "new/b.py").runs(
         f"{add} && git commit -m x", COMMIT_OUTPUT, cwd=CWD
     )
-    assert _note_on_file(talk, config_home, "lib/a.py") == "committed in 1234567"
-    assert _note_on_file(talk, config_home, "new/b.py") == "not committed"
+    assert _note_on_changed_file(talk, config_home, "lib/a.py") == "committed in 1234567"
+    assert _note_on_changed_file(talk, config_home, "new/b.py") == "not committed"
 
 
 def test_a_failed_status_is_ignored(config_home: ConfigHome) -> None:
     """A ``git status`` that failed changes no file's state."""
     talk = _talk_with_edit("a.py").runs("git status --short", " M a.py")
-    talk.fails("git status --short", "command timed out after 1005 milliseconds")
-    assert _note_on_file(talk, config_home) == "not committed"
+    talk.runs_and_fails("git status --short", "command timed out after 1005 milliseconds")
+    assert _note_on_changed_file(talk, config_home) == "not committed"
 
 
 def test_the_last_git_status_determines_the_state(config_home: ConfigHome) -> None:
@@ -339,19 +348,19 @@ def test_the_last_git_status_determines_the_state(config_home: ConfigHome) -> No
     talk = _talk_with_edit("lib/a.py", "new/b.py", "c.py").runs(
         "git commit -am x", COMMIT_OUTPUT, cwd=CWD
     )
-    assert _note_on_file(talk, config_home, "new/b.py") == "committed in 1234567"
+    assert _note_on_changed_file(talk, config_home, "new/b.py") == "committed in 1234567"
     rows = "D  looks like a row\n=== status\n M c.py\n?? new/\n"
     talk.runs("ls lib; echo '=== status'; git status --short", rows, cwd=CWD)
-    assert _note_on_file(talk, config_home, "new/b.py") == "not committed"
-    assert _note_on_file(talk, config_home, "c.py") == "not committed"
-    assert _note_on_file(talk, config_home, "lib/a.py") == "committed in 1234567"
+    assert _note_on_changed_file(talk, config_home, "new/b.py") == "not committed"
+    assert _note_on_changed_file(talk, config_home, "c.py") == "not committed"
+    assert _note_on_changed_file(talk, config_home, "lib/a.py") == "committed in 1234567"
 
 
 def test_a_commit_on_another_branch_is_listed_with_the_branch(config_home: ConfigHome) -> None:
     """A file that was committed on a branch other than the current one is listed with that branch."""
     talk = _talk_with_edit("a.py").runs("git commit -am x", "[fix 1234567] x\n")
     talk.runs("git checkout main", "Switched to branch 'main'")
-    assert _note_on_file(talk, config_home) == "committed in 1234567 on fix"
+    assert _note_on_changed_file(talk, config_home) == "committed in 1234567 on fix"
 
 
 def test_each_worktree_has_its_own_commits(config_home: ConfigHome) -> None:
@@ -359,8 +368,8 @@ def test_each_worktree_has_its_own_commits(config_home: ConfigHome) -> None:
     tree = f"{CWD}/.worktrees/two"
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{tree}/a.py")
     talk.runs(f"cd {tree} && git commit -am x", COMMIT_OUTPUT)
-    assert _note_on_file(talk, config_home) == "not committed"
-    assert _note_on_file(talk, config_home, ".worktrees/two/a.py") == "committed in 1234567"
+    assert _note_on_changed_file(talk, config_home) == "not committed"
+    assert _note_on_changed_file(talk, config_home, ".worktrees/two/a.py") == "committed in 1234567"
 
 
 @pytest.mark.parametrize(
@@ -394,9 +403,9 @@ def test_a_reverted_commit_is_named(config_home: ConfigHome, command: str, note:
     """
     talk = _talk_with_edit("a.py").runs("git add a.py && git commit -m x", COMMIT_OUTPUT)
     talk.runs(command, "[main abcdef0] y\n 1 file changed\n")
-    assert _note_on_file(talk, config_home) == f"committed in 1234567{note}"
+    assert _note_on_changed_file(talk, config_home) == f"committed in 1234567{note}"
     talk.runs("git revert --no-edit abcdef0", "[main 0fedcba] z\n 1 file changed\n")
-    assert _note_on_file(talk, config_home) == "committed in 1234567"
+    assert _note_on_changed_file(talk, config_home) == "committed in 1234567"
 
 
 def test_a_moved_file_names_its_new_path(config_home: ConfigHome) -> None:
@@ -529,15 +538,15 @@ def test_a_deleted_file_is_removed(config_home: ConfigHome) -> None:
     """A deleted file is listed as removed, even after a commit, until it is written again."""
     talk = _talk_with_edit("a.py").runs("rm a.py; git status -s", " D a.py", cwd=CWD)
     talk.runs("git commit -am x", f"{COMMIT_OUTPUT} delete mode 100644 b.py\n", cwd=CWD)
-    assert _note_on_file(talk, config_home) == "removed"
-    assert _note_on_file(talk.edits(f"{CWD}/a.py"), config_home) == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "removed"
+    assert _note_on_changed_file(talk.edits(f"{CWD}/a.py"), config_home) == "not committed"
 
 
 def test_a_shortened_output_is_not_the_whole_status(config_home: ConfigHome) -> None:
     """A long ``git status`` whose output was shortened proves nothing about files that it doesn't show."""
     rows = "".join(f" M docs/page_{number}.md\n" for number in range(600))
     talk = _talk_with_edit("a.py").runs("git status -s", rows, cwd=CWD)
-    assert _note_on_file(talk, config_home) == "not committed"
+    assert _note_on_changed_file(talk, config_home) == "not committed"
     listed = [path for path in entry_notes(talk.digest(config_home), "changed") if path != "a.py"]
     assert listed == []
 
@@ -640,7 +649,7 @@ def test_files_in_another_repository_have_their_own_state(config_home: ConfigHom
     assert states["/srv/d.py"] == ""
     assert f"not committed: {other}/lib/c.py, a.py" in entry_texts(talk.digest(config_home), "now")
     talk.runs("git add . && git commit -m y", "[main 7654321] y\n", cwd=other)
-    assert _note_on_file(talk, config_home, f"{other}/lib/c.py") == "committed in 7654321"
+    assert _note_on_changed_file(talk, config_home, f"{other}/lib/c.py") == "committed in 7654321"
 
 
 def test_git_paths_in_a_codex_worktree_are_resolved(config_home: ConfigHome) -> None:
@@ -650,7 +659,7 @@ def test_git_paths_in_a_codex_worktree_are_resolved(config_home: ConfigHome) -> 
     created = f"{COMMIT_OUTPUT} create mode 100644 lib/new.py\n"
     talk.runs("git add -A && git commit -m x", created, cwd=tree).edits(f"{tree}/lib/new.py")
     talk.runs("git commit -am y", "[main 7654321] y\n", cwd=tree)
-    assert _note_on_file(talk, config_home, f"{tree}/lib/new.py") == "committed in 7654321"
+    assert _note_on_changed_file(talk, config_home, f"{tree}/lib/new.py") == "committed in 7654321"
 
 
 def test_a_log_shows_that_somebody_committed_to_a_new_repository(config_home: ConfigHome) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CWD, ConfigHome, session_id
-from tests.reading.digest.talk import REJECTED, Talk, entry_lines, entry_notes, entry_texts
+from tests.reading.digest.talk import (
+    REJECTION_TEXT,
+    Talk,
+    entry_line_numbers,
+    entry_notes,
+    entry_texts,
+)
 
 
 def test_changed_files_are_listed_latest_first(config_home: ConfigHome) -> None:
@@ -22,7 +28,7 @@ def test_changed_files_are_listed_latest_first(config_home: ConfigHome) -> None:
     talk.edits(f"{CWD}/sub/b.py").edits(f"{CWD}/a.py").runs("cd sub && touch c", cwd=CWD)
     digest = talk.digest(config_home)
     assert entry_notes(digest, "changed") == {"sub/c": "", "a.py": "", "sub/b.py": ""}
-    assert entry_lines(digest, "changed") == {"sub/c": 9, "a.py": 7, "sub/b.py": 5}
+    assert entry_line_numbers(digest, "changed") == {"sub/c": 9, "a.py": 7, "sub/b.py": 5}
 
 
 def test_changed_settings_of_codex_in_a_project_are_listed(config_home: ConfigHome) -> None:
@@ -40,8 +46,8 @@ def test_changed_settings_of_codex_in_a_project_are_listed(config_home: ConfigHo
     ("answer", "extra"),
     [
         ("<tool_use_error>String to replace not found in file.</tool_use_error>", {"error": True}),
-        (REJECTED, {"error": True}),
-        (REJECTED, {}),
+        (REJECTION_TEXT, {"error": True}),
+        (REJECTION_TEXT, {}),
         (
             "Claude requested permissions to write to x, but you haven't granted it yet.",
             {"error": True},
@@ -67,7 +73,7 @@ def test_a_read_beyond_the_end_of_a_file_is_not_listed(config_home: ConfigHome) 
     assert entry_texts(talk.digest(config_home), "read") == []
     talk.calls("Read", {"file_path": f"{CWD}/a.go"}, "     1\tpackage a")
     talk.calls("Read", {"file_path": f"{CWD}/a.go", "offset": 500}, warning)
-    assert entry_lines(talk.digest(config_home), "read") == {"a.go": 3}
+    assert entry_line_numbers(talk.digest(config_home), "read") == {"a.go": 3}
 
 
 def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
@@ -75,7 +81,10 @@ def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
     script = "p='plans/tasks.md'\ns=open(p).read()\nopen(p,'w').write(s.replace('a', 'b'))"
     talk = Talk().prompt("go").edits(f"{CWD}/plans/tasks.md").edits(f"{CWD}/a.py")
     talk.runs(f"cd {CWD}\npython3 - <<'PY'\n{script}\nPY\nls plans", "tasks.md")
-    assert entry_lines(talk.digest(config_home), "changed") == {"plans/tasks.md": 5, "a.py": 3}
+    assert entry_line_numbers(talk.digest(config_home), "changed") == {
+        "plans/tasks.md": 5,
+        "a.py": 3,
+    }
 
 
 def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
@@ -83,7 +92,7 @@ def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
     digest = (
         Talk()
         .prompt("go")
-        .edits(f"{CWD}/a.py", answer=f"{REJECTED}{'x' * 5_000}")
+        .edits(f"{CWD}/a.py", answer=f"{REJECTION_TEXT}{'x' * 5_000}")
         .digest(config_home)
     )
     assert entry_texts(digest, "changed") == []
@@ -102,7 +111,12 @@ def test_files_of_a_failed_command_are_marked_as_uncertain(config_home: ConfigHo
 
     The note is dropped when a later command writes the file successfully.
     """
-    talk = Talk().prompt("go").fails("cat > t.js <<'EOF'\nx\nEOF\nnode t.js").edits(f"{CWD}/a.py")
+    talk = (
+        Talk()
+        .prompt("go")
+        .runs_and_fails("cat > t.js <<'EOF'\nx\nEOF\nnode t.js")
+        .edits(f"{CWD}/a.py")
+    )
     assert entry_notes(talk.digest(config_home), "changed") == {
         "a.py": "",
         "t.js": "its command failed",
@@ -123,7 +137,7 @@ def test_files_that_git_lists_are_marked_as_uncertain(config_home: ConfigHome) -
         "a.py": "not committed",
         "gen.py": "named by git only, not committed",
     }
-    assert entry_lines(digest, "changed")["gen.py"] == talk.last_line
+    assert entry_line_numbers(digest, "changed")["gen.py"] == talk.last_line_number
 
 
 def test_earlier_changes_do_not_belong_to_the_session(config_home: ConfigHome) -> None:
@@ -150,7 +164,7 @@ def test_a_windows_path_is_listed_relative_to_the_project(config_home: ConfigHom
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "shown_path"),
     [
         (f"{CWD}/a b/ü.py", "a b/ü.py"),
         (f"{CWD}/x\ny", "x y"),
@@ -160,12 +174,16 @@ def test_a_windows_path_is_listed_relative_to_the_project(config_home: ConfigHom
         (f"{CWD}/\x1b[31mred", "red"),
     ],
 )
-def test_unusual_paths_are_shown_safely(config_home: ConfigHome, path: str, told: str) -> None:
+def test_unusual_paths_are_shown_safely(
+    config_home: ConfigHome, path: str, shown_path: str
+) -> None:
     """A path is shown without line breaks and control characters.
 
     A path that leads out of the project is shown in its resolved form.
     """
-    assert entry_texts(Talk().prompt("go").edits(path).digest(config_home), "changed") == [told]
+    assert entry_texts(Talk().prompt("go").edits(path).digest(config_home), "changed") == [
+        shown_path
+    ]
 
 
 def test_a_very_long_path_is_cut(config_home: ConfigHome) -> None:
@@ -198,13 +216,13 @@ def test_created_commits_and_pull_requests_are_listed(config_home: ConfigHome) -
     assert entry_texts(digest, "artefacts") == [
         "https://github.com/o/r/pull/12", "commit 1a2b3c4 Fix it", "https://github.com/o/r/pull/9",
     ]  # fmt: skip
-    assert entry_lines(digest, "artefacts")["commit 1a2b3c4 Fix it"] == 2
+    assert entry_line_numbers(digest, "artefacts")["commit 1a2b3c4 Fix it"] == 2
 
 
 def test_a_removed_folder_is_one_entry(config_home: ConfigHome) -> None:
-    """A removed folder is one entry with the number of its changed files.
+    """A removed folder is listed as one entry, with the number of files that the session changed in it.
 
-    Files written in another folder afterwards are listed separately.
+    Files that were written later in another folder are listed separately.
     """
     talk = (
         Talk().prompt("go").edits("/home/user/proj/plans/a.md").edits("/home/user/proj/plans/b.md")
@@ -267,7 +285,7 @@ def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
 def test_an_old_commit_amended_after_a_rebase_is_not_listed(config_home: ConfigHome) -> None:
     """A commit that was amended after a rebase is listed with its new hash, not with its old hash."""
     talk = Talk().prompt("go").runs("git commit -m x", "[fix 1a2b3c4] Cut it\n")
-    talk.fails("git rebase main", "CONFLICT (content): Merge conflict in a.py\n")
+    talk.runs_and_fails("git rebase main", "CONFLICT (content): Merge conflict in a.py\n")
     output = "[detached HEAD 0a0b0c0] Before\nSuccessfully rebased and updated refs/heads/fix.\n"
     talk.runs("git add . && git rebase --continue", output)
     talk.runs("git commit -a --amend --no-edit", "[fix 2b3c4d5] Cut it\n")
@@ -283,7 +301,7 @@ def test_a_later_removal_of_a_file_is_stated(config_home: ConfigHome) -> None:
     talk = Talk().prompt("go")
     for name in ("a.py", "tmp/b.py", "c.py", "d.py", "e.py"):
         talk.edits(f"{CWD}/{name}")
-    talk.runs("rm a.py && rm -r tmp").runs("rm c.py; true").fails("rm d.py").runs(
+    talk.runs("rm a.py && rm -r tmp").runs("rm c.py; true").runs_and_fails("rm d.py").runs(
         "git rm --cached e.py"
     ).runs("rm f.py")
     talk.edits(f"{CWD}/f.py")
@@ -302,8 +320,10 @@ def test_a_file_that_its_own_command_removed_is_listed_as_removed(config_home: C
     talk.runs("cd src && cat > a.py <<'EOF'\nx\nEOF\ntrue | head -2\nrm a.py", "ok")
     for name in ("b.py", "c.py", "d.py"):
         talk.edits(f"{CWD}/{name}")
-    talk.fails("rm -f b.py; make x").fails("rm -f c.py; make x", "rm: c.py: Permission denied")
-    talk.fails("rm d.py; make x")
+    talk.runs_and_fails("rm -f b.py; make x").runs_and_fails(
+        "rm -f c.py; make x", "rm: c.py: Permission denied"
+    )
+    talk.runs_and_fails("rm d.py; make x")
     found = entry_notes(talk.digest(config_home), "changed")
     removed = {name for name, note in found.items() if note == "removed"}
     assert removed == {"src/a.py", "b.py"}
@@ -335,7 +355,9 @@ def test_a_file_that_a_script_reports_is_listed_if_git_lists_it(config_home: Con
     talk = Talk().prompt("go").runs("git status --short", status).edits(f"{CWD}/a.py")
     output = f"INFO: Updating the context file: {CWD}/AGENTS.md\nCreated new.md, notes.md"
     talk.runs("./update-context.sh", output).runs("cat log", "Updated seen.md")
-    found = entry_lines(talk.runs("git status --short", status).digest(config_home), "changed")
+    found = entry_line_numbers(
+        talk.runs("git status --short", status).digest(config_home), "changed"
+    )
     assert found == {"AGENTS.md": 5, "a.py": 3, "new.md": 5}
 
 
@@ -345,5 +367,5 @@ def test_a_changed_file_among_many_generated_files_is_listed(config_home: Config
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs", "\n".join(written))
     talk.runs("make docs", "\n".join(written))
     talk.runs("git status --short", " M a.py\n M docs/p1.md\n M docs/p69.md\n")
-    found = entry_lines(talk.digest(config_home), "changed")
+    found = entry_line_numbers(talk.digest(config_home), "changed")
     assert found["docs/p69.md"] == found["docs/p1.md"] == 5

@@ -49,7 +49,7 @@ def test_commits_that_appear_in_a_later_log_belong_to_the_user(config_home: Conf
     assert not any("staged" in row for row in entry_texts(talk.digest(config_home), "now"))
 
 
-def test_a_status_shows_the_files_of_the_users_commits(config_home: ConfigHome) -> None:
+def test_files_that_a_status_omits_were_committed_by_the_user(config_home: ConfigHome) -> None:
     """After commits by the user, a file that ``git status`` omits is listed as committed.
 
     A file that ``git status`` lists is listed as not committed.

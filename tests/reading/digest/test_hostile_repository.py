@@ -96,7 +96,7 @@ def apply_filter_to_all_files(folder: Path) -> None:
 FILTER = (
     '[filter "x"]\n\tclean = {evil}\n\tsmudge = {evil}\n\tprocess = {evil}\n\trequired = true\n'
 )
-CONFIGURATIONS = {
+HOSTILE_CONFIGURATIONS = {
     "a filter": FILTER,
     "a filter on one line": '[core][filter "x"] clean = {evil}\n',
     "a filter behind a carriage return": '[core]\r[filter "x"]\n\tclean = {evil}\n',
@@ -124,7 +124,7 @@ CONFIGURATIONS = {
 }
 
 
-@pytest.mark.parametrize("text", CONFIGURATIONS.values(), ids=list(CONFIGURATIONS))
+@pytest.mark.parametrize("text", HOSTILE_CONFIGURATIONS.values(), ids=list(HOSTILE_CONFIGURATIONS))
 @pytest.mark.parametrize(
     "code",
     [
@@ -170,12 +170,12 @@ def test_a_filter_after_a_byte_order_mark_is_not_started(repo: Path, hostile_scr
 
 
 @pytest.mark.parametrize("is_inside", [True, False], ids=["in a repository", "alone"])
-def test_an_embedded_bare_repository_is_not_queried(
+def test_git_is_not_asked_about_an_embedded_bare_repository(
     repo: Path, hostile_script: Path, is_inside: bool
 ) -> None:
-    """A project that looks like a bare repository is treated as an ordinary folder.
+    """Git is not asked about a project that looks like a bare repository.
 
-    Git is queried only about a repository that contains the project.
+    If an ordinary repository contains the project, git is asked about that repository.
     """
     outer = repo if is_inside else repo.parent / "plain"
     sub = outer / "sub"
@@ -237,12 +237,12 @@ def make_partial_clone(repo: Path, hostile_script: Path) -> None:
     Git would usually fetch the missing object.
     """
     git(repo, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},gone")
-    promisor = CONFIGURATIONS["a promisor"].format(evil=hostile_script)
+    promisor = HOSTILE_CONFIGURATIONS["a promisor"].format(evil=hostile_script)
     append_configuration(repo, promisor)
 
 
-def write_index_with_monitor(repo: Path, hostile_script: Path) -> None:
-    """Write an index that claims that a file system monitor was used."""
+def write_index_with_hostile_monitor(repo: Path, hostile_script: Path) -> None:
+    """Write an index that names a file system monitor, and make the hostile script that monitor."""
     git(
         repo,
         "-c",
@@ -276,20 +276,20 @@ def configure_filter_of_user(repo: Path, hostile_script: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "prepare",
+    "prepare_repository",
     [
         add_hostile_submodule,
         make_partial_clone,
-        write_index_with_monitor,
+        write_index_with_hostile_monitor,
         use_objects_of_hostile_repository,
         configure_filter_of_user,
     ],
 )
 def test_a_repositorys_files_start_no_program(
-    repo: Path, hostile_script: Path, prepare: Callable[[Path, Path], None]
+    repo: Path, hostile_script: Path, prepare_repository: Callable[[Path, Path], None]
 ) -> None:
     """No submodule, missing object, index, alternate object store or filter of the user starts a program."""
-    prepare(repo, hostile_script)
+    prepare_repository(repo, hostile_script)
     (repo.parent / "ran").unlink(missing_ok=True)
     run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent)
     assert not (repo.parent / "ran").exists()

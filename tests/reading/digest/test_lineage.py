@@ -33,11 +33,11 @@ from tests.builders import (
 )
 from tests.reading.digest.talk import (
     Talk,
-    entry_lines,
+    entry_line_numbers,
     entry_notes,
     entry_texts,
     message_texts,
-    request_lines,
+    request_line_numbers,
     request_texts,
 )
 
@@ -100,11 +100,11 @@ def talk_with_every_section() -> Talk:
     talk.calls("TodoWrite", {"todos": [{"content": "write docs", "status": "pending"}]}).runs(
         "go vet ./..."
     )
-    return talk.fails("go test ./...").says("Half of it is done. Shall I go on?")
+    return talk.runs_and_fails("go test ./...").says("Half of it is done. Shall I go on?")
 
 
-def test_a_grandchild_keeps_the_relevant_entries(config_home: ConfigHome) -> None:
-    """The digest of a child contains the parent's entries, even if the parent's file is gone."""
+def test_a_digest_of_a_child_contains_the_parents_entries(config_home: ConfigHome) -> None:
+    """The digest of a child contains the parent's entries, even if the parent's file was deleted."""
     child = write_handoff_of(talk_with_every_section(), config_home, "finish the docs")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
     found = digest_of_file(child, config_home)
@@ -127,7 +127,7 @@ def test_a_continued_child_updates_open_entries(config_home: ConfigHome) -> None
         Talk(Path(child).stem, "c")
         .prompt("yes, all of it")
         .runs("go test ./...")
-        .fails("go vet ./...")
+        .runs_and_fails("go vet ./...")
     )
     more.calls("TodoWrite", {"todos": []}).says("All of it is done now, with docs.")
     found = digest_of_file(continue_child(child, more), config_home)
@@ -139,8 +139,11 @@ def test_a_continued_child_updates_open_entries(config_home: ConfigHome) -> None
     assert [text for text in entry_texts(found, "errors") if "go test" in text] == []
 
 
-def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
-    """After twelve handoffs, each message appears once, and the first message refers to the first session."""
+def test_repeated_handoffs_repeat_no_message(config_home: ConfigHome) -> None:
+    """After twelve handoffs, the digest contains each message once.
+
+    Its first message still refers to the first session.
+    """
     path = write_handoff_of(talk_with_every_section(), config_home, "step 0")
     for number in range(1, 12):
         talk = (
@@ -222,7 +225,7 @@ def test_copied_records_of_a_fork_are_counted_once(config_home: ConfigHome, new_
     found = child.digest(config_home)
     assert request_texts(found) == ["always use spaces", "another way"]
     assert entry_notes(found, "commands") == {"go vet ./...": "2 runs"}
-    assert entry_lines(found, "changed") == {"a.py": 2}
+    assert entry_line_numbers(found, "changed") == {"a.py": 2}
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -363,8 +366,8 @@ def test_both_ends_of_a_very_large_file_are_read(
     rows += session_bytes(talk.records[-4:]).splitlines()
     write_partially_read_file(path, rows, monkeypatch)
     found = digest_of_file(path, config_home)
-    assert request_lines(found) == {"first": 0, "last": len(rows) - 4}
-    assert entry_lines(found, "commands") == {"make it": len(rows) - 3}
+    assert request_line_numbers(found) == {"first": 0, "last": len(rows) - 4}
+    assert entry_line_numbers(found, "commands") == {"make it": len(rows) - 3}
     size = os.path.getsize(path)
     assert found.skipped_bytes == size - build.MAX_READ_BYTES - build.SESSION_START_BYTES
 
@@ -380,7 +383,7 @@ def test_files_changed_by_sub_agents_are_listed(config_home: ConfigHome) -> None
         .prompt("do")
         .edits(f"{CWD}/sub.py")
         .runs("touch made.txt")
-        .fails("touch not.txt")
+        .runs_and_fails("touch not.txt")
     )
     for record in agent.records:
         record["isSidechain"] = True
@@ -408,10 +411,10 @@ def test_sub_agents_beyond_the_budget_are_counted(
     assert found.unread_transcript_count == 1
 
 
-def test_linked_transcripts_of_sub_agents_belong_to_the_parent(
+def test_a_sub_agent_in_both_folders_belongs_to_the_parent(
     config_home: ConfigHome,
 ) -> None:
-    """If a child's folder links to the transcript of a sub-agent, the transcript belongs to the parent."""
+    """If a parent's folder and a child's folder have the same sub-agent, it belongs to the parent."""
     talk = Talk().prompt("go")
     path = talk.write(config_home)
     agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")
@@ -447,7 +450,7 @@ def test_omitted_entries_are_still_counted(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_next_to_its_session_is_read(config_home: ConfigHome) -> None:
-    """A sub-agent's transcript next to the session's file is read, as clients before 2.1 stored it there.
+    """A sub-agent's transcript next to the session's file is read. Clients before 2.1 stored it there.
 
     A sub-agent's id that is a path is ignored.
     """
@@ -487,8 +490,8 @@ def test_files_changed_by_sub_agents_in_the_sessions_file_are_listed(
     task = talk.records[1]["message"]["content"][0]
     talk.add(user([result(task["id"], "built")], uuid="done", parent=talk.next_parent))
     found = talk.edits(f"{CWD}/main.py").digest(config_home)
-    assert entry_lines(found, "changed") == {
-        "main.py": talk.last_line - 1,
+    assert entry_line_numbers(found, "changed") == {
+        "main.py": talk.last_line_number - 1,
         "made.txt": 5,
         "sub.py": 3,
     }

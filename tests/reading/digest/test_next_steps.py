@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.reading.digest.opening import format_opening
 from tests.builders import ConfigHome
-from tests.reading.digest.talk import Talk, entry_lines, entry_texts
+from tests.reading.digest.talk import Talk, entry_line_numbers, entry_texts
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_end_of_the_last_answer_names_the_next_step(
     The next step may be a question, an offer, an announcement, or a sentence about remaining work.
     """
     talk = Talk().prompt("fix it").says(words)
-    assert entry_lines(talk.digest(config_home), "next") == {row: talk.last_line}
+    assert entry_line_numbers(talk.digest(config_home), "next") == {row: talk.last_line_number}
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_steps_stay_open_while_the_work_is_only_committed(
 def test_work_that_the_user_put_off_is_a_next_step(config_home: ConfigHome) -> None:
     """Work that the user postponed is listed as a next step in the user's words. A question is not."""
     talk = Talk().prompt("Let's worry about 21 later on. Do 17.").says("Done.")
-    at = talk.last_line - 1
+    at = talk.last_line_number - 1
     talk.prompt("should we fix that in a separate PR?").says("No.")
     row = 'postponed by the user: "Let\'s worry about 21 later on."'
-    assert entry_lines(talk.digest(config_home), "next") == {row: at}
+    assert entry_line_numbers(talk.digest(config_home), "next") == {row: at}
 
 
 def test_a_step_that_a_call_carried_out_is_not_a_next_step(config_home: ConfigHome) -> None:

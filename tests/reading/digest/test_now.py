@@ -18,12 +18,12 @@ from resume_hooks.reading.digest.pull_requests import collect_pull_requests
 from resume_hooks.reading.digest.repository import RepositoryState
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.needs import REPO
-from tests.reading.digest.talk import REJECTED, Talk, entry_notes, entry_texts
+from tests.reading.digest.talk import REJECTION_TEXT, Talk, entry_notes, entry_texts
 
 AGENT_LAUNCHED_OUTPUT = "Async agent launched successfully."
 
 
-def present_state(digest: Digest) -> str:
+def now_and_pending_texts(digest: Digest) -> str:
     """Return the texts of the sections "now" and "pending"."""
     return "\n".join([*entry_texts(digest, "now"), *entry_texts(digest, "pending")])
 
@@ -71,7 +71,7 @@ def test_plan_mode_is_taken_from_the_last_prompt(
     talk = Talk().prompt("go")
     for each in mode:
         talk.prompt("more", permissionMode=each)
-    assert ("plan mode is on" in present_state(talk.digest(config_home))) is is_on
+    assert ("plan mode is on" in now_and_pending_texts(talk.digest(config_home))) is is_on
 
 
 def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
@@ -81,7 +81,7 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
         .prompt("go", permissionMode="plan")
         .calls("ExitPlanMode", {"plan": "# Move it\n\n1. Cut it"}, "approved")
     )
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "plan mode is on" not in shown
     assert "Move it" in shown
 
@@ -106,11 +106,11 @@ def test_a_copy_does_not_make_the_plan_outdated(config_home: ConfigHome, folder:
         )
     talk.calls("Write", {"file_path": plan, "content": "# Move it"})
     talk.calls("Write", {"file_path": "/home/user/proj/plan.md", "content": "# Move it"})
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "the plan of plan mode, the only file that may be edited now: " in shown
     assert "part of which may be done" not in shown
     talk.prompt("build it", permissionMode="default")
-    assert "the plan of plan mode" not in present_state(talk.digest(config_home))
+    assert "the plan of plan mode" not in now_and_pending_texts(talk.digest(config_home))
 
 
 @pytest.mark.parametrize(
@@ -139,22 +139,26 @@ def test_a_running_sub_agent_is_listed(config_home: ConfigHome) -> None:
         .prompt("go")
         .calls("Task", {"description": "find the leak"}, AGENT_LAUNCHED_OUTPUT, toolUseResult=agent)
     )
-    assert "a sub-agent was still at work: find the leak" in present_state(talk.digest(config_home))
+    assert "a sub-agent was still at work: find the leak" in now_and_pending_texts(
+        talk.digest(config_home)
+    )
     told = "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>\n</task-notification>"
-    assert "sub-agent" not in present_state(talk.prompt(told).says("Good.").digest(config_home))
+    assert "sub-agent" not in now_and_pending_texts(
+        talk.prompt(told).says("Good.").digest(config_home)
+    )
 
 
 def test_a_sub_agent_without_an_answer_is_listed(config_home: ConfigHome) -> None:
     """A sub-agent is listed if the session ends before the sub-agent answers."""
     talk = Talk().prompt("go").calls("Task", {"description": "find the leak"}, None)
-    assert "find the leak" in present_state(talk.digest(config_home))
+    assert "find the leak" in now_and_pending_texts(talk.digest(config_home))
 
 
 def test_an_unanswered_request_is_marked_as_unanswered(config_home: ConfigHome) -> None:
     """The digest says that the last request was not answered, until the assistant answers it."""
     talk = Talk().prompt("go").says("ok").prompt("more").runs("make").edits("/home/user/proj/a.py")
-    assert "the last request was not answered" in present_state(talk.digest(config_home))
-    assert "not answered" not in present_state(talk.says("Done.").digest(config_home))
+    assert "the last request was not answered" in now_and_pending_texts(talk.digest(config_home))
+    assert "not answered" not in now_and_pending_texts(talk.says("Done.").digest(config_home))
 
 
 @pytest.mark.parametrize(
@@ -180,18 +184,24 @@ def test_a_last_text_that_announces_a_step_is_not_an_answer(
     config_home: ConfigHome, words: str, is_answered: bool
 ) -> None:
     """A last text that asks a question or announces a step is not treated as an answer to the request."""
-    shown = present_state(Talk().prompt("fix it").says(words).digest(config_home))
+    shown = now_and_pending_texts(Talk().prompt("fix it").says(words).digest(config_home))
     assert ("the last request was answered" in shown) is is_answered
 
 
 def test_the_branch_of_the_last_git_output_is_shown(config_home: ConfigHome) -> None:
-    """The branch is the one that a git command printed last, not the field ``gitBranch`` of a record."""
+    """The digest shows the branch that git printed last, not the field ``gitBranch`` of a record."""
     talk = Talk().prompt("go", gitBranch="Testing").runs("git branch --show-current", "fix/it")
-    assert "branch fix/it, as last seen in the session" in present_state(talk.digest(config_home))
+    assert "branch fix/it, as last seen in the session" in now_and_pending_texts(
+        talk.digest(config_home)
+    )
     talk.runs("git show HEAD:docs/adr.md", "# ADR 8\n\n## TrimDecision\n\nKeep it.")
-    assert "branch fix/it, as last seen in the session" in present_state(talk.digest(config_home))
+    assert "branch fix/it, as last seen in the session" in now_and_pending_texts(
+        talk.digest(config_home)
+    )
     talk.runs("git status -sb", "## main...origin/main\n M a.py")
-    assert "branch main, as last seen in the session" in present_state(talk.digest(config_home))
+    assert "branch main, as last seen in the session" in now_and_pending_texts(
+        talk.digest(config_home)
+    )
 
 
 def test_a_branch_that_changed_outside_the_session_is_shown(config_home: ConfigHome) -> None:
@@ -202,11 +212,11 @@ def test_a_branch_that_changed_outside_the_session_is_shown(config_home: ConfigH
     talk = Talk().prompt("go", gitBranch="main")
     talk.runs("git checkout -b fix", "Switched to a new branch 'fix'").runs("git push")
     talk.says("Pushed.", gitBranch="fix").prompt("thanks", gitBranch="fix")
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "branch fix, as last seen in the session" in shown
     assert "the session made no commit after" in shown
     talk.prompt("next", gitBranch="other")
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "branch other, as last seen in the session" in shown
     assert "the session made no commit after" not in shown
 
@@ -222,33 +232,36 @@ def test_a_branch_recorded_after_the_work_is_named_separately(config_home: Confi
     talk.prompt(notice, gitBranch="other").prompt(
         "<command-name>/exit</command-name>", gitBranch="other"
     )
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "branch main, as last seen in the session" in shown
     assert row in shown
-    shown = present_state(talk.prompt("go on", gitBranch="other").digest(config_home))
+    shown = now_and_pending_texts(talk.prompt("go on", gitBranch="other").digest(config_home))
     assert "branch other, as last seen in the session" in shown
     assert row not in shown
 
 
-def test_files_on_a_branch_that_the_user_left_may_be_committed(config_home: ConfigHome) -> None:
-    """If the user switched branches outside the session, files on the old branch may be committed.
+def test_the_digest_says_that_files_on_an_old_branch_may_be_committed(
+    config_home: ConfigHome,
+) -> None:
+    """The digest says that files on a branch which the user left may have been committed.
 
-    The digest says so, unless a command that contains git could have switched the branch.
+    This holds if the branch was switched outside the session. The digest doesn't say so if a
+    command whose name contains "git" could have switched the branch.
     """
     row = "no git command of the session left fix: its files may have been committed since"
     talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py")
     talk.runs("git add a.py && git status -sb", "## fix\nM  a.py").prompt("hi", gitBranch="fix")
-    assert row not in present_state(talk.digest(config_home))
+    assert row not in now_and_pending_texts(talk.digest(config_home))
     digest = talk.prompt("bye", gitBranch="main").digest(config_home)
-    assert row in present_state(digest)
-    assert "staged" not in present_state(digest)
+    assert row in now_and_pending_texts(digest)
+    assert "staged" not in now_and_pending_texts(digest)
     left = "open or committed on the branch that was left"
     assert entry_notes(digest, "changed") == {"a.py": left}
     talk.edits(f"{CWD}/a.py", gitBranch="main")
     assert entry_notes(talk.digest(config_home), "changed") == {"a.py": "not committed"}
     talk = Talk().prompt("go", gitBranch="fix").runs("git status -sb", "## fix\nM  a.py")
     talk.prompt("hi", gitBranch="fix").runs("sh git-release.sh").prompt("bye", gitBranch="main")
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "branch main, as last seen in the session" in shown
     assert row not in shown
 
@@ -271,7 +284,7 @@ def test_a_folder_without_a_branch_is_not_a_checkout(config_home: ConfigHome) ->
     talk = Talk().prompt("go", gitBranch="main")
     talk.runs("cd /w/lib && git switch fix", "Switched to branch 'fix'")
     talk.prompt("next", gitBranch="HEAD")
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "in /w/lib: branch fix, when last seen" in shown
     assert "HEAD" not in shown
 
@@ -284,7 +297,7 @@ def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
         .runs("cd /w/lib && git checkout -b fix", "Switched to a new branch 'fix'")
     )
     talk.runs("cd /w/app && git status", "On branch main\nnothing to commit, working tree clean")
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "in /w/app: branch main, when last seen" in shown
     assert "in /w/lib: branch fix, when last seen" in shown
     assert "as last seen in the session" not in shown
@@ -294,11 +307,11 @@ def test_the_sessions_own_checkout_is_listed_first(config_home: ConfigHome) -> N
     """The session's own checkout is listed before another folder in which git printed a branch."""
     talk = Talk().prompt("go")
     talk.runs("cd /w/lib && git status", "On branch main\nnothing to commit").says("Done.")
-    shown = present_state(talk.digest(config_home)).split("\n")
+    shown = now_and_pending_texts(talk.digest(config_home)).split("\n")
     assert shown[0] == f"in {CWD}: branch main, when last seen"
     assert shown[1] == "in /w/lib: branch main, when last seen"
     below = Talk().prompt("go").runs("cd src && git status", "On branch main\n").says("Done.")
-    shown_below = present_state(below.digest(config_home))
+    shown_below = now_and_pending_texts(below.digest(config_home))
     assert "branch main, as last seen in the session" in shown_below
 
 
@@ -307,11 +320,15 @@ def test_a_worktree_that_was_added_has_its_branch(config_home: ConfigHome, argum
     """A worktree that the session added is listed with its branch until it is removed."""
     talk = Talk().prompt("go", gitBranch="main")
     talk.runs(f"git worktree add {arguments} 2>&1", "Preparing worktree (new branch 'feat/x')\n")
-    shown = present_state(talk.says("Done.", gitBranch="main").digest(config_home)).split("\n")
+    shown = now_and_pending_texts(talk.says("Done.", gitBranch="main").digest(config_home)).split(
+        "\n"
+    )
     assert shown[0] == f"in {CWD}: branch main, when last seen"
     assert shown[1] == f"in {posixpath.dirname(CWD)}/tree: branch feat/x, when last seen"
     talk.runs("git worktree remove ../tree", "")
-    assert "branch main, as last seen in the session" in present_state(talk.digest(config_home))
+    assert "branch main, as last seen in the session" in now_and_pending_texts(
+        talk.digest(config_home)
+    )
 
 
 def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) -> None:
@@ -321,8 +338,9 @@ def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) ->
         .prompt("go")
         .calls("Task", {"description": "build", "prompt": "build it"}, "All three pages are built.")
     )
-    assert "sub-agents also worked: these lists do not contain their changes" in present_state(
-        talk.digest(config_home)
+    assert (
+        "sub-agents also worked: these lists do not contain their changes"
+        in now_and_pending_texts(talk.digest(config_home))
     )
 
 
@@ -346,8 +364,8 @@ def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) ->
         )
     )
     digest = talk.says("It runs; done for now.").prompt(told).digest(config_home)
-    assert "and was not answered" in present_state(digest)
-    assert "was answered" not in present_state(digest)
+    assert "and was not answered" in now_and_pending_texts(digest)
+    assert "was answered" not in now_and_pending_texts(digest)
     assert digest.talk[-1].text == report
 
 
@@ -362,12 +380,12 @@ def test_the_last_git_status_of_the_session_is_used(config_home: ConfigHome) -> 
     talk.edits("/home/user/proj/b.py").runs("git status --short", " M b.py\n?? c.py").edits(
         "/home/user/proj/d.py"
     )
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "not committed: d.py, b.py\ngit status also lists: c.py" in shown
     assert "the session did not push its last commit" in shown
     talk.runs("git commit -am y", "[main 2345678] y").runs("git push")
     talk.runs("git status", "On branch main\nnothing to commit, working tree clean\n")
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "all of the session's own changes are committed" in shown
     assert "not committed" not in shown
     assert "the session made no commit after its last push" in shown
@@ -378,10 +396,12 @@ def test_a_commit_ends_the_listing_of_its_files(config_home: ConfigHome) -> None
     listing = " M a.py\n M docs/a.md\n?? old.md\n"
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs")
     talk.runs("git status --short", listing)
-    assert "git status also lists: docs/a.md, old.md" in present_state(talk.digest(config_home))
+    assert "git status also lists: docs/a.md, old.md" in now_and_pending_texts(
+        talk.digest(config_home)
+    )
     talk.runs("git add a.py docs/a.md && git commit -m x", "[main 1234567] x\n 2 files changed")
     talk.runs("git push").runs("git status --short && git log --oneline -1", "1234567 x")
-    rows = present_state(talk.digest(config_home)).split("\n")
+    rows = now_and_pending_texts(talk.digest(config_home)).split("\n")
     assert "git status also lists: old.md" in rows
 
 
@@ -418,7 +438,7 @@ def test_files_that_only_git_lists_are_named_separately(config_home: ConfigHome)
     """A file that git listed before the session changed any file is not listed with the session's files."""
     talk = Talk().prompt("go").runs("git status --short", "?? old/\n")
     talk.edits("/home/user/proj/a.py").runs("git status --short", " M a.py\n?? old/\n")
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert "not committed: a.py" in shown
     assert "git status also lists: old" in shown
 
@@ -432,7 +452,7 @@ def test_each_checkout_has_its_pull_request(config_home: ConfigHome) -> None:
         )
         command = f"cd /w/{branch} && gh pr create --head {branch} --title x"
         talk.runs(command, f"https://github.com/a/b/pull/{number}\n")
-    shown = present_state(talk.digest(config_home)).split("\n")
+    shown = now_and_pending_texts(talk.digest(config_home)).split("\n")
     assert "pull request of next: https://github.com/a/b/pull/2" in shown
     assert "pull request of fix: https://github.com/a/b/pull/1" in shown
 
@@ -441,7 +461,9 @@ def test_a_new_folder_is_replaced_by_the_sessions_files(config_home: ConfigHome)
     """A new folder that git lists is not named if the session changed a file in it."""
     talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py").runs("touch bin/a/b.sh")
     talk.runs("git status --short", "?? bin/\n?? lib/\n?? old/\n")
-    assert "git status also lists: old" in present_state(talk.digest(config_home)).split("\n")
+    assert "git status also lists: old" in now_and_pending_texts(talk.digest(config_home)).split(
+        "\n"
+    )
 
 
 def test_a_push_of_another_branch_is_not_mentioned(
@@ -451,9 +473,9 @@ def test_a_push_of_another_branch_is_not_mentioned(
     row = "the session made no commit after its last push"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("git commit -am x", "[fix 1234567] x\n").runs("git push -u origin fix")
-    assert row in present_state(talk.digest(config_home)).split("\n")
+    assert row in now_and_pending_texts(talk.digest(config_home)).split("\n")
     talk.runs("git checkout -b next", "Switched to a new branch 'next'")
-    assert row not in present_state(talk.digest(config_home))
+    assert row not in now_and_pending_texts(talk.digest(config_home))
 
 
 def test_the_pull_request_of_the_current_branch_is_listed(config_home: ConfigHome) -> None:
@@ -465,16 +487,16 @@ def test_the_pull_request_of_the_current_branch_is_listed(config_home: ConfigHom
     row = f"pull request of this branch: {url}/12"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("gh pr view 9 --json url", f'{{"url":"{url}/9"}}')
-    assert "pull request of this branch" not in present_state(talk.digest(config_home))
+    assert "pull request of this branch" not in now_and_pending_texts(talk.digest(config_home))
     talk.runs("gh pr create --fill", f"Creating pull request for fix\n\n{url}/12\n")
-    assert row in present_state(talk.digest(config_home)).split("\n")
+    assert row in now_and_pending_texts(talk.digest(config_home)).split("\n")
     talk.runs("git checkout main", "Switched to branch 'main'")
-    assert row not in present_state(talk.digest(config_home))
+    assert row not in now_and_pending_texts(talk.digest(config_home))
     talk.runs("git checkout fix", "Switched to branch 'fix'")
-    assert row in present_state(talk.digest(config_home)).split("\n")
+    assert row in now_and_pending_texts(talk.digest(config_home)).split("\n")
     link = {"type": "pr-link", "prNumber": 12, "prUrl": f"{url}/12", "sessionId": SESSION}
     talk.runs("git checkout -b other", "Switched to a new branch 'other'").add(link)
-    assert "pull request of this branch" not in present_state(talk.digest(config_home))
+    assert "pull request of this branch" not in now_and_pending_texts(talk.digest(config_home))
 
 
 @pytest.mark.parametrize(
@@ -495,9 +517,9 @@ def test_a_closed_pull_request_is_not_the_current_one(
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("gh pr create --fill", f"{url}\n")
     talk.runs("gh pr view 12 --json state", '{"state":"OPEN"}')
-    assert "pull request of this branch" in present_state(talk.digest(config_home))
+    assert "pull request of this branch" in now_and_pending_texts(talk.digest(config_home))
     talk.runs(command, output)
-    assert "pull request of this branch" not in present_state(talk.digest(config_home))
+    assert "pull request of this branch" not in now_and_pending_texts(talk.digest(config_home))
 
 
 def test_work_after_a_closed_pull_request_is_not_waiting(config_home: ConfigHome) -> None:
@@ -522,9 +544,9 @@ def test_a_plan_that_is_out_of_date_is_marked(config_home: ConfigHome) -> None:
         entry_notes(talk.digest(config_home), "now")[row]
         == "a later task list is done, but it may not cover everything"
     )
-    talk.calls("ExitPlanMode", {"plan": "# Drop it"}, REJECTED, error=True)
+    talk.calls("ExitPlanMode", {"plan": "# Drop it"}, REJECTION_TEXT, error=True)
     assert entry_notes(talk.digest(config_home), "now")[row].endswith(
-        f"a newer plan was proposed, :{talk.last_line - 1}"
+        f"a newer plan was proposed, :{talk.last_line_number - 1}"
     )
 
 
@@ -536,10 +558,10 @@ def test_a_plan_document_mentions_later_edits_and_commits(config_home: ConfigHom
     talk = (
         Talk().prompt("go").calls("Write", {"file_path": "/home/user/proj/PLAN.md", "content": "x"})
     )
-    assert "read this first: PLAN.md" in present_state(talk.digest(config_home))
+    assert "read this first: PLAN.md" in now_and_pending_texts(talk.digest(config_home))
     talk.edits("/home/user/proj/a.py")
     row = "a document about the work, part of which may be done: PLAN.md"
-    assert row in present_state(talk.digest(config_home))
+    assert row in now_and_pending_texts(talk.digest(config_home))
     talk.runs("git commit -am x", "[main 1234567] x")
     entries = talk.digest(config_home).section_entries("now")
     entry = next(entry for entry in entries if "PLAN.md" in entry.text)
@@ -554,7 +576,7 @@ def test_agents_that_only_read_are_not_reported_as_missing(
     """A missing transcript of an agent of the type Explore, which only reads, is not mentioned."""
     given = {"description": "look", "subagent_type": kind}
     digest = Talk().prompt("go").calls("Task", given, "I saw it.").says("Ok.").digest(config_home)
-    assert ("sub-agents also worked" in present_state(digest)) is is_told
+    assert ("sub-agents also worked" in now_and_pending_texts(digest)) is is_told
 
 
 @pytest.mark.parametrize(
@@ -575,12 +597,14 @@ def test_files_in_an_older_status_may_be_outdated(
     """
     talk = Talk().prompt("go").edits("/home/user/proj/a.py")
     talk.runs("git status --short", " M a.py\n?? docs/generated/\n", cwd="/home/user/proj")
-    assert "git status also lists: docs/generated" in present_state(talk.digest(config_home))
+    assert "git status also lists: docs/generated" in now_and_pending_texts(
+        talk.digest(config_home)
+    )
     talk.runs(later, "[main 1234567] x\n", cwd="/home/user/proj")
-    assert ("git status also lists" in present_state(talk.digest(config_home))) is is_named
+    assert ("git status also lists" in now_and_pending_texts(talk.digest(config_home))) is is_named
     for number in range(3):
         talk.runs(f"git add a.py && git commit -m {number}", f"[main 123456{number}] y\n")
-    assert "git status also lists" not in present_state(talk.digest(config_home))
+    assert "git status also lists" not in now_and_pending_texts(talk.digest(config_home))
 
 
 def test_a_push_is_mentioned_after_work_in_another_checkout(
@@ -590,7 +614,7 @@ def test_a_push_is_mentioned_after_work_in_another_checkout(
     talk = Talk().prompt("go").runs("cd /w/app && git status", "On branch main\n")
     talk.runs("cd /w/app && git commit -am x && git push", "[main 1234567] x\n")
     talk.runs("cd /w/lib && git status", "On branch fix\n")
-    assert "the session made no commit after its last push" in present_state(
+    assert "the session made no commit after its last push" in now_and_pending_texts(
         talk.digest(config_home)
     )
 
@@ -619,10 +643,10 @@ def test_an_interrupted_request_is_marked(config_home: ConfigHome, note: str) ->
         .runs("git commit -m x", "[main 1234567] x")
     )
     talk.prompt(f"[Request interrupted by user{note}]")
-    assert told in present_state(talk.digest(config_home))
-    assert told not in present_state(talk.prompt("push it").digest(config_home))
+    assert told in now_and_pending_texts(talk.digest(config_home))
+    assert told not in now_and_pending_texts(talk.prompt("push it").digest(config_home))
     talk.says("Pushed.").prompt("[Request interrupted by user]")
-    shown = present_state(talk.digest(config_home))
+    shown = now_and_pending_texts(talk.digest(config_home))
     assert told in shown
     assert "the last request was answered" not in shown
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from resume_hooks.reading.digest.entries import MessageKind
 from resume_hooks.reading.digest.opening import format_opening
 from tests.builders import ConfigHome
-from tests.reading.digest.talk import REJECTED, Talk, message_texts
+from tests.reading.digest.talk import REJECTION_TEXT, Talk, message_texts
 
 LONG_PLAN = "# Move the parser\n\n" + "\n".join(
     f"{number}. Step {number} of it" for number in range(60)
 )
 LONG_CODE = "\n".join(f"    line_{number} = {number}" for number in range(40))
-REFUSAL_WITH_REMARK = f"{REJECTED} To tell you how to proceed, the user said:\nnot so"
+REFUSAL_WITH_REMARK = f"{REJECTION_TEXT} To tell you how to proceed, the user said:\nnot so"
 
 
 def test_an_unanswered_plan_is_shown_completely(config_home: ConfigHome) -> None:
@@ -61,7 +61,7 @@ def test_a_refused_edit_stays_until_it_is_replaced(config_home: ConfigHome) -> N
     assert message_texts(talk.digest(config_home), MessageKind.REFUSED) == []
 
 
-def test_a_refused_plan_stays_until_another_is_approved(config_home: ConfigHome) -> None:
+def test_a_refused_plan_is_shown_until_another_plan_is_approved(config_home: ConfigHome) -> None:
     """A plan that the user refused is shown in full until another plan is approved."""
     talk = (
         Talk()
@@ -77,7 +77,7 @@ def test_a_plan_answered_with_text_is_not_refused(
     config_home: ConfigHome,
 ) -> None:
     """A plan that the user answered with a text is not marked as refused, because the user may agree."""
-    answer = f"{REJECTED} To tell you how to proceed, the user said:\nwrite it down first"
+    answer = f"{REJECTION_TEXT} To tell you how to proceed, the user said:\nwrite it down first"
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": LONG_PLAN}, answer, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
     assert "proposed, and answered by the user with words" in shown

@@ -49,10 +49,10 @@ from resume_hooks.transcripts.records import parse_record
 from tests.builders import CWD, SESSION, ConfigHome, session_id
 from tests.reading.digest.talk import Talk, request_texts
 
-OTHER_SESSION = session_id(2)
+OTHER_SESSION_ID = session_id(2)
 LINEAGE_BLOCK = f"{OPENING_MARKER}\n1. a session\n{CLOSING_MARKER}"
 LEAST, MOST = 600, 200_000
-SPEAKERS = (
+SPEAKER_PATTERNS = (
     "USER",
     "ASSISTANT",
     "SUB-AGENT'S REPORT",
@@ -68,7 +68,7 @@ TALK_HEAD = re.compile(
 CALLS_HEAD = re.compile(r"latest calls, [\w, ]+:")
 MESSAGE_HEAD = re.compile(
     rf"(?:last request, |last answer, |reported after that, |proposed, and [a-z ]+, )?"
-    rf"(?:{'|'.join(SPEAKERS)})"
+    rf"(?:{'|'.join(SPEAKER_PATTERNS)})"
     r"(?: [\w/-]*:\d+)?(?: \(in part\))?"
 )
 CALLS_HEAD_LINE = re.compile(rf"^{CALLS_HEAD.pattern}$", re.MULTILINE)
@@ -143,7 +143,7 @@ def test_the_first_line_explains_references() -> None:
     shown = format_opening(
         Digest(talk=prompts_with_answers(2)),
         MOST,
-        record_ref=f"{OTHER_SESSION}:3",
+        record_ref=f"{OTHER_SESSION_ID}:3",
         read_command="my-read",
     ).text.split("\n")[0]
     assert shown == (
@@ -184,7 +184,7 @@ def test_sessions_with_equal_id_starts_have_full_ids() -> None:
     assert f"last request, USER {twin}:3\n  c" in shown
 
 
-def test_a_sub_agents_record_has_both_names() -> None:
+def test_a_reference_to_a_sub_agents_record_names_its_session() -> None:
     """A reference to a sub-agent's record names the session and the sub-agent."""
     rows = {
         "changed": (DigestEntry("a", f"{SESSION}:1"), DigestEntry("b", f"{SESSION}/agent-12:3"))
@@ -195,9 +195,9 @@ def test_a_sub_agents_record_has_both_names() -> None:
 
 
 def test_the_digest_for_a_new_task_has_no_talk_and_no_open_work() -> None:
-    """The digest for a new task has no talk and no open work.
+    """The digest for a new task has lists such as changed files and read files.
 
-    The digest has lists such as changed files and read files.
+    It has no talk and no open work.
     """
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     found = unindented_lines(
@@ -209,11 +209,11 @@ def test_the_digest_for_a_new_task_has_no_talk_and_no_open_work() -> None:
 # Content that fits and content that is omitted.
 
 
-@pytest.mark.parametrize("room", [2_000, 4_000, 16_000, 48_000])
-def test_omitted_messages_are_counted(room: int) -> None:
+@pytest.mark.parametrize("max_characters", [2_000, 4_000, 16_000, 48_000])
+def test_omitted_messages_are_counted(max_characters: int) -> None:
     """The heading of the talk and the receipt state how many messages were omitted."""
     digest = Digest(talk=prompts_with_answers(600, 200), remark_count=21)
-    shown = format_opening(digest, room)
+    shown = format_opening(digest, max_characters)
     counted = r"\(([\d,]+) messages? of ([\d,]+) and 21 other remarks left out\)"
     told = re.search(counted, shown.text)
     assert told is not None
@@ -236,13 +236,13 @@ def test_every_message_is_shown_if_all_fit() -> None:
     assert all(message.text in shown.text for message in digest.talk)
 
 
-@pytest.mark.parametrize("room", [4_000, 16_000, 48_000])
-def test_the_last_request_and_answer_are_complete_if_they_fit(room: int) -> None:
+@pytest.mark.parametrize("max_characters", [4_000, 16_000, 48_000])
+def test_the_last_request_and_answer_are_complete_if_they_fit(max_characters: int) -> None:
     """The last request and the last answer are shown in full if they fit.
 
     This holds even if the earlier messages are very long.
     """
-    request, answer = "q" * (room // 8), "a" * (room // 4)
+    request, answer = "q" * (max_characters // 8), "a" * (max_characters // 4)
     talk = (
         *prompts_with_answers(500, 100),
         TalkMessage(MessageKind.REQUEST, f"{SESSION}:5000", request),
@@ -252,7 +252,7 @@ def test_the_last_request_and_answer_are_complete_if_they_fit(room: int) -> None
         Digest(
             section_with_entries("changed", 500) | section_with_entries("constraints", 500), talk
         ),
-        room,
+        max_characters,
     ).text
     assert (
         f"\nlast request, USER :5000\n  {request}\nlast answer, ASSISTANT :5001\n  {answer}\n"
@@ -274,9 +274,9 @@ def test_texts_between_calls_are_not_an_answer() -> None:
 
 
 def test_a_long_last_answer_shows_both_ends() -> None:
-    """A last answer that is too long shows its start and its end, cut between sentences.
+    """If the last answer is too long, its start and its end are shown, cut between sentences.
 
-    A line between them states the number of omitted characters.
+    A line between the two states the number of omitted characters.
     """
     answer = " ".join(f"Sentence {number} is here." for number in range(2_000))
     talk = (*prompts_with_answers(1), TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", answer))
@@ -408,7 +408,7 @@ def test_a_withdrawn_sentence_is_marked() -> None:
         MessageKind.REQUEST,
         f"{SESSION}:0",
         "Use port 80.\nAnd go on.",
-        (("Use port 80.", f"{OTHER_SESSION}:8"),),
+        (("Use port 80.", f"{OTHER_SESSION_ID}:8"),),
     )
     shown = format_whole_digest(Digest(talk=(old, *prompts_with_answers(2))))
     assert (
@@ -518,7 +518,7 @@ def test_related_parts_of_a_diff_are_complete(config_home: ConfigHome) -> None:
     assert "context" not in shown
 
 
-def test_a_diff_whose_files_a_later_diff_shows_is_omitted(config_home: ConfigHome) -> None:
+def test_a_diff_is_omitted_if_a_later_diff_shows_its_files(config_home: ConfigHome) -> None:
     """A diff is omitted if a later diff shows the same file and no commit came between the two diffs."""
     first, second = "diff --git a/a.py b/a.py\n+one", "diff --git a/a.py b/a.py\n+one\n+two"
     talk = Talk().prompt("go").runs("git diff", first).runs("git diff -- a.py b.py", second)
@@ -693,7 +693,7 @@ def test_several_edits_of_one_call_are_separated(config_home: ConfigHome) -> Non
 def test_a_failure_that_is_still_open_is_shown_before_later_reads(config_home: ConfigHome) -> None:
     """An open failure is shown nearly in full, before later reads. A fixed failure is shortened."""
     errors = "\n".join(f"error[E{number}]: no such variant" for number in range(80))
-    talk = Talk().prompt("make it build").fails("cargo test", errors, status=101)
+    talk = Talk().prompt("make it build").runs_and_fails("cargo test", errors, status=101)
     for number in range(18):
         talk.runs(f"sed -n '{number}p' src/part_{number}.rs", "x" * 700)
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
@@ -768,7 +768,7 @@ def test_a_command_that_changed_or_removed_an_edited_file_is_named(config_home: 
 def test_a_failed_run_of_a_check_that_passed_later_is_shortened(config_home: ConfigHome) -> None:
     """The long output of a failed check is shortened if the check passed later without output."""
     rows = "\n".join(f"broken.py:{number}: error" for number in range(200))
-    talk = Talk().prompt("go").fails("make lint", rows).runs("make lint", "").says("Done.")
+    talk = Talk().prompt("go").runs_and_fails("make lint", rows).runs("make lint", "").says("Done.")
     (text,) = _latest_texts(talk, config_home)
     assert len(text) < 900
 
@@ -778,11 +778,13 @@ def test_a_check_that_passed_in_another_folder_is_not_marked(config_home: Config
 
     A failed check is marked if a later run without a folder in its command passed.
     """
-    talk = Talk().prompt("go").fails("cd /a && make x", "no").runs("cd /b && make x", "yes")
-    talk.fails("cd /c && make y", "no").runs("make y", "yes").says("Done.")
+    talk = (
+        Talk().prompt("go").runs_and_fails("cd /a && make x", "no").runs("cd /b && make x", "yes")
+    )
+    talk.runs_and_fails("cd /c && make y", "no").runs("make y", "yes").says("Done.")
     latest_texts = "\n".join(_latest_texts(talk, config_home))
     assert latest_texts.count("it worked later") == 1
-    assert f"Bash: cd /c && make y\n[it worked later, :{talk.last_line - 2}]" in latest_texts
+    assert f"Bash: cd /c && make y\n[it worked later, :{talk.last_line_number - 2}]" in latest_texts
 
 
 @pytest.mark.parametrize(
@@ -812,22 +814,28 @@ def test_only_a_call_on_another_branch_is_marked(
 
 
 def test_a_call_with_an_outdated_result_is_marked(config_home: ConfigHome) -> None:
-    """The output of a check or a git query is marked with later edits, commits and branch switches.
+    """The output of a check or a git query is marked if it is outdated.
 
-    A failed check that passed later is marked "it worked later".
+    The mark names later edits, commits and branch switches. A failed check that passed later has
+    the mark "it worked later".
     """
     talk = (
-        Talk().prompt("go").fails("cargo fmt --check", "Diff in a.rs:1").runs("git log -3", "x y")
+        Talk()
+        .prompt("go")
+        .runs_and_fails("cargo fmt --check", "Diff in a.rs:1")
+        .runs("git log -3", "x y")
     )
     talk.runs("git diff a.rs", "-a").runs("make x", "built").runs("git diff a..b", "-c")
     talk.edits(f"{CWD}/a.rs").edits(f"{CWD}/a.rs").edits("/tmp/b.rs")
     talk.runs("cargo fmt --check", "fine").runs("git status", "On branch main")
-    talk.fails("git commit -m x", "no").runs("git branch --show-current", "main")
+    talk.runs_and_fails("git commit -m x", "no").runs("git branch --show-current", "main")
     talk.runs("git switch a", "Switched to branch 'a'").runs("git commit -qam x", "done")
     talk.runs("grep -n x .lib/b.rs", "1:x").calls("Grep", {"pattern": "y", "path": "./.lib"}, "2:y")
     talk.calls("Grep", {"pattern": "y", "path": f"{CWD}/bin"}, "3:y").edits(f"{CWD}/.lib/b.rs")
-    talk.fails("npx knip", "bad").runs("cd src/check && cat y.rs", "y").runs("npx knip", "")
-    passed_at = talk.last_line - 25
+    talk.runs_and_fails("npx knip", "bad").runs("cd src/check && cat y.rs", "y").runs(
+        "npx knip", ""
+    )
+    passed_at = talk.last_line_number - 25
     assert [text for text in _latest_texts(talk, config_home) if "Edit" not in text] == [
         f"Bash: cargo fmt --check\n[it worked later, :{passed_at}]\ngot:\nExit code 1\nDiff in a.rs:1",
         "Bash: git log -3\n[since then: a commit, another branch]\ngot:\nx y",
@@ -843,13 +851,16 @@ def test_a_call_with_an_outdated_result_is_marked(config_home: ConfigHome) -> No
         "Bash: grep -n x .lib/b.rs\n[since then: 1 file edited]\ngot:\n1:x",
         "Grep: y\n[since then: 1 file edited]\ngot:\n2:y",
         "Grep: y\ngot:\n3:y",
-        f"Bash: npx knip\n[it worked later, :{talk.last_line - 1}]\ngot:\nExit code 1\nbad",
+        f"Bash: npx knip\n[it worked later, :{talk.last_line_number - 1}]\ngot:\nExit code 1\nbad",
         "Bash: cd src/check && cat y.rs\ngot:\ny",
     ]
 
 
-def test_a_plan_that_the_user_saw_is_not_a_call(config_home: ConfigHome) -> None:
-    """The file of a plan that the user approved is not among the latest calls, because the talk quotes it."""
+def test_writing_an_approved_plan_is_not_among_the_latest_calls(config_home: ConfigHome) -> None:
+    """The call that writes the plan's file is not among the latest calls if the user approved the plan.
+
+    The talk already quotes this plan.
+    """
     path = "/home/user/.claude/plans/a-plan.md"
     talk = Talk().prompt("go").calls("Write", {"file_path": path, "content": "# The plan"})
     talk.calls("ExitPlanMode", {"plan": "# The plan"}, "User has approved your plan.")
@@ -973,7 +984,7 @@ def test_calls_contain_no_secret(config_home: ConfigHome) -> None:
     assert secret[:12] not in shown
 
 
-# Hostile quotes in an opening.
+# Openings with hostile quotes.
 
 
 HOSTILE_QUOTES = (
@@ -984,22 +995,40 @@ HOSTILE_QUOTES = (
     '[superseded at :1: "x"]', "| a |\n|---|", "a\x85b\u2028c\u2029d\x0be\x0cf\rg", "\x1b[31m", "a\n \n\t\nb",
     "\ud800", "[pasted:", "end of the paste]", "x" * 3_000, "word " * 600, "Stop. " * 500, "[... 3 characters ...]",
 )  # fmt: skip
-_TEXT = st.lists(
+HOSTILE_TEXT_STRATEGY = st.lists(
     st.one_of(st.sampled_from(HOSTILE_QUOTES), st.text(st.characters(codec=None), max_size=200)),
     min_size=1,
     max_size=6,
 ).map("\n".join)
-_REFERENCE = st.sampled_from(
-    ["", f"{SESSION}:12", f"{SESSION}:0", f"{OTHER_SESSION}:99999", f"{OTHER_SESSION}/agent-1:3"]
+REFERENCE_STRATEGY = st.sampled_from(
+    [
+        "",
+        f"{SESSION}:12",
+        f"{SESSION}:0",
+        f"{OTHER_SESSION_ID}:99999",
+        f"{OTHER_SESSION_ID}/agent-1:3",
+    ]
 )
-_MARKS = st.lists(st.tuples(_TEXT, _REFERENCE), max_size=2).map(tuple)
-_KIND = st.sampled_from([kind for kind in MessageKind if kind is not MessageKind.CALL])
-_MESSAGES = st.lists(st.builds(TalkMessage, _KIND, _REFERENCE, _TEXT, _MARKS), max_size=20).map(
+MARKS_STRATEGY = st.lists(st.tuples(HOSTILE_TEXT_STRATEGY, REFERENCE_STRATEGY), max_size=2).map(
     tuple
 )
-_ENTRIES = st.lists(st.builds(make_entry, _TEXT, _REFERENCE, _TEXT), max_size=12).map(
-    lambda rows: tuple(row for row in rows if row.text)
+MESSAGE_KIND_STRATEGY = st.sampled_from(
+    [kind for kind in MessageKind if kind is not MessageKind.CALL]
 )
+MESSAGES_STRATEGY = st.lists(
+    st.builds(
+        TalkMessage,
+        MESSAGE_KIND_STRATEGY,
+        REFERENCE_STRATEGY,
+        HOSTILE_TEXT_STRATEGY,
+        MARKS_STRATEGY,
+    ),
+    max_size=20,
+).map(tuple)
+ENTRIES_STRATEGY = st.lists(
+    st.builds(make_entry, HOSTILE_TEXT_STRATEGY, REFERENCE_STRATEGY, HOSTILE_TEXT_STRATEGY),
+    max_size=12,
+).map(lambda rows: tuple(row for row in rows if row.text))
 
 
 def _store_and_read(digest: Digest) -> Digest:
@@ -1013,7 +1042,7 @@ def _remove_control_characters(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-_DIGESTS = st.builds(
+DIGEST_STRATEGY = st.builds(
     lambda sections, talk, omitted, unread, passed: _store_and_read(
         Digest(
             sections,
@@ -1033,8 +1062,8 @@ _DIGESTS = st.builds(
             passed,
         )
     ),
-    st.dictionaries(st.sampled_from(SECTION_NAMES), _ENTRIES, max_size=6),
-    _MESSAGES,
+    st.dictionaries(st.sampled_from(SECTION_NAMES), ENTRIES_STRATEGY, max_size=6),
+    MESSAGES_STRATEGY,
     st.dictionaries(st.sampled_from(SECTION_NAMES), st.integers(0, 10**12), max_size=3),
     st.integers(0, 10**12),
     st.integers(0, 10**12),
@@ -1042,7 +1071,7 @@ _DIGESTS = st.builds(
 _REPEATED_MESSAGES_DIGEST = Digest(
     talk=(TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "x" * 100),) * 30
 )
-_CALLS = (
+CALL_MESSAGES = (
     TalkMessage(
         MessageKind.CALL,
         f"{SESSION}:3",
@@ -1056,21 +1085,25 @@ _CALLS = (
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-@given(_DIGESTS, st.one_of(st.integers(LEAST, 6_000), st.integers(LEAST, MOST)), st.booleans())
+@given(
+    DIGEST_STRATEGY, st.one_of(st.integers(LEAST, 6_000), st.integers(LEAST, MOST)), st.booleans()
+)
 @example(_REPEATED_MESSAGES_DIGEST, LEAST, False)
 @example(_REPEATED_MESSAGES_DIGEST, MOST, True)
-def test_an_opening_is_valid_for_any_digest(digest: Digest, room: int, has_calls: bool) -> None:
+def test_an_opening_is_valid_for_any_digest(
+    digest: Digest, max_characters: int, has_calls: bool
+) -> None:
     """An opening of any digest fits its limit and has no blank lines or forged markers.
 
     A quoted text can't look like a line of the engine, end the block, or replace the next step.
     """
     shown = format_opening(
         digest,
-        room,
-        collect_calls=(lambda _: _CALLS) if has_calls else None,
-        record_ref=f"{OTHER_SESSION}:3",
+        max_characters,
+        collect_calls=(lambda _: CALL_MESSAGES) if has_calls else None,
+        record_ref=f"{OTHER_SESSION_ID}:3",
     )
-    assert len(shown.text) <= room
+    assert len(shown.text) <= max_characters
     assert shown.message_count + shown.omitted_count <= len(digest.talk)
     for text in (shown.text, format_whole_digest(digest)):
         assert all(row.strip() for row in text.split("\n"))
@@ -1088,7 +1121,9 @@ def test_an_opening_is_valid_for_any_digest(digest: Digest, room: int, has_calls
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-@given(prompts=st.lists(_TEXT, min_size=1, max_size=4), answer=_TEXT)
+@given(
+    prompts=st.lists(HOSTILE_TEXT_STRATEGY, min_size=1, max_size=4), answer=HOSTILE_TEXT_STRATEGY
+)
 def test_an_opening_is_valid_for_any_text(
     config_home: ConfigHome, prompts: list[str], answer: str
 ) -> None:
@@ -1158,7 +1193,7 @@ def test_edits_precede_old_searches_and_passed_checks(config_home: ConfigHome) -
 
 @pytest.mark.parametrize("tool", ["Write", "Edit"])
 def test_the_old_text_of_a_rewritten_file_is_omitted(config_home: ConfigHome, tool: str) -> None:
-    """If a file was rewritten, no call that wrote or read its old text is shown."""
+    """If a file was rewritten, calls that wrote or read the old text are not shown."""
     stub = "python - <<'PY'\nfrom pathlib import Path\n(Path('docs/a.md')).write_text('stub')\nPY"
     talk = Talk().prompt("go").runs(stub, "OK").runs("sed -n '1,9p' docs/a.md", "stub")
     talk.runs("sed -n '1,9p' docs/b.md", "other")
@@ -1191,7 +1226,7 @@ def test_an_opening_of_any_size_contains_some_lists(config_home: ConfigHome) -> 
     talk = Talk().prompt("Always sign the tags of a release. Never push to the branch of others.")
     for number in range(26):
         talk.edits(f"{CWD}/{'folder/' * (number % 4)}module_{number}.py")
-        talk.fails(f"make target{number}", f"error {number}: {'reason ' * number}")
+        talk.runs_and_fails(f"make target{number}", f"error {number}: {'reason ' * number}")
         talk.says(f"Step {number} is done. {'It took some time. ' * 20}").prompt(f"go on {number}")
     digest = talk.runs("git commit -qam x").digest(config_home)
     # The smallest size is 1k, which is 4,000 characters.

@@ -107,7 +107,7 @@ def test_other_forms_of_json_are_not_prescanned() -> None:
     assert prescan_line(orjson.dumps(tool_result_record())[:-3]) is None
 
 
-_WORDS = st.sampled_from(
+PRESCAN_WORD_STRATEGY = st.sampled_from(
     [
         '"is_error":true',
         '"uuid":"',
@@ -120,23 +120,23 @@ _WORDS = st.sampled_from(
         "The user doesn't",
     ]
 )
-_CONTENT = st.lists(_WORDS | st.text(max_size=8), max_size=12).map("".join)
-_BLOCK = st.fixed_dictionaries(
+CONTENT_STRATEGY = st.lists(PRESCAN_WORD_STRATEGY | st.text(max_size=8), max_size=12).map("".join)
+BLOCK_STRATEGY = st.fixed_dictionaries(
     {
         "type": st.sampled_from(["tool_result", "text", "thinking", "tool_use"]),
         "tool_use_id": st.sampled_from(["toolu_1", "x.y"]),
     },
-    optional={"is_error": st.booleans(), "content": _CONTENT, "text": _CONTENT},
+    optional={"is_error": st.booleans(), "content": CONTENT_STRATEGY, "text": CONTENT_STRATEGY},
 )
-_EXTRA = st.dictionaries(
+EXTRA_FIELDS_STRATEGY = st.dictionaries(
     st.sampled_from(
         ["toolUseResult", "isMeta", "uuid", "slug", "isSidechain", "message", "data", "attachment"]
     ),
     st.booleans()
     | st.just(RECORD_UUID)
-    | _CONTENT
+    | CONTENT_STRATEGY
     | st.fixed_dictionaries(
-        {"uuid": st.just(PARENT_UUID), "type": st.just("x"), "content": _CONTENT}
+        {"uuid": st.just(PARENT_UUID), "type": st.just("x"), "content": CONTENT_STRATEGY}
     ),
 )
 
@@ -145,9 +145,9 @@ _EXTRA = st.dictionaries(
 def _lines(draw: st.DrawFn) -> bytes:
     """Draw lines of records that resemble tool results. Some have their keys in a different order."""
     record = tool_result_record(
-        blocks=draw(st.lists(_BLOCK, min_size=1, max_size=2)), pad=LONG_CONTENT
+        blocks=draw(st.lists(BLOCK_STRATEGY, min_size=1, max_size=2)), pad=LONG_CONTENT
     )
-    record |= draw(_EXTRA)
+    record |= draw(EXTRA_FIELDS_STRATEGY)
     keys = list(record)
     order = keys if draw(st.booleans()) else draw(st.permutations(keys))
     if draw(st.booleans()):

@@ -146,16 +146,16 @@ def test_reports_of_finished_work_are_not_announcements(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "asks"),
+    ("text", "is_asking"),
     [("Shall I?", True), ("**Which?**", True), ("いい\uff1f", True), ("No. Yes.", False)],
 )
-def test_sentences_that_end_in_a_question_mark_are_questions(text: str, asks: bool) -> None:
+def test_sentences_that_end_in_a_question_mark_are_questions(text: str, is_asking: bool) -> None:
     """A sentence that ends in a question mark, possibly followed by ``**``, is a question."""
-    assert is_question(text) is asks
+    assert is_question(text) is is_asking
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("text", "expected"),
     [
         ("a <system-reminder>x</system-reminder> b", "a  b"),
         ("<ide_selection>x</ide_selection><ide_opened_file>y</ide_opened_file>go", "go"),
@@ -165,6 +165,6 @@ def test_sentences_that_end_in_a_question_mark_are_questions(text: str, asks: bo
         ('<pasted_content file="x">y</pasted_content> go', "go"),
     ],
 )
-def test_only_typed_words_are_kept(text: str, left: str) -> None:
+def test_only_typed_words_are_kept(text: str, expected: str) -> None:
     """Text that the client inserted into a prompt is removed. A tag that is never closed is kept."""
-    assert keep_typed_text(text) == left
+    assert keep_typed_text(text) == expected

@@ -70,8 +70,8 @@ def write_script(path: Path, text: str) -> Path:
     return path
 
 
-def test_the_state_of_a_clean_repository(repo: Path) -> None:
-    """The state of a clean repository has its branch and the number of commits since the session began."""
+def test_the_state_of_a_clean_repository_has_its_branch_and_commit_count(repo: Path) -> None:
+    """The state of a clean repository has its branch and the number of commits in the session."""
     assert git_state_without_time_limit(repo) == RepositoryState(
         "branch main, 1 commit since the session began, clean", str(repo), frozenset(), "main"
     )
@@ -109,11 +109,11 @@ def test_files_in_conflict_are_listed(repo: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("checkout", "-q", "--detach"), ("checkout", "-q", "-b", "b" * 200)]
+    "checkout_arguments", [("checkout", "-q", "--detach"), ("checkout", "-q", "-b", "b" * 200)]
 )
-def test_a_detached_head_has_no_branch(repo: Path, words: tuple[str, ...]) -> None:
+def test_a_detached_head_has_no_branch(repo: Path, checkout_arguments: tuple[str, ...]) -> None:
     """The state of a detached head says "no branch". A long branch name is cut."""
-    git(repo, *words)
+    git(repo, *checkout_arguments)
     line = git_state_without_time_limit(repo).description
     assert line.startswith(("no branch (detached), ", f"branch {'b' * MAX_BRANCH_CHARACTERS}, "))
 
@@ -129,13 +129,13 @@ def pushed_repo(repo: Path) -> Path:
     return repo
 
 
-def commit_tracked_changes(folder: Path, *words: str) -> None:
-    """Commit all tracked changes, allowing an empty commit. The first of ``words`` is the message."""
-    git(folder, "commit", "-q", "--allow-empty", "-am", *words)
+def commit_tracked_changes(folder: Path, *arguments: str) -> None:
+    """Commit all tracked changes, even if there are none. The first of ``arguments`` is the message."""
+    git(folder, "commit", "-q", "--allow-empty", "-am", *arguments)
 
 
-def test_a_pushed_branch_needs_no_note(pushed_repo: Path) -> None:
-    """The state of a branch that equals its upstream mentions no upstream."""
+def test_the_state_of_a_pushed_branch_does_not_mention_its_upstream(pushed_repo: Path) -> None:
+    """If a branch was pushed and equals its upstream, the state does not mention the upstream."""
     state = git_state_without_time_limit(pushed_repo)
     assert (state.branch, state.ahead_count, state.behind_count, state.is_rewritten) == (
         "fix/x",
@@ -308,8 +308,8 @@ def test_a_folder_without_a_repository_has_no_state(folder: str) -> None:
         assert question.collect_answers() == RepositoryState("")
 
 
-def test_a_machine_without_git_has_no_state(repo: Path) -> None:
-    """Without git on the machine, the state is "not asked"."""
+def test_without_git_the_state_says_not_asked(repo: Path) -> None:
+    """If git is not installed, the state of a repository is "not asked"."""
     assert git_state(repo, {"PATH": "/nowhere"}).description == "not asked"
 
 

@@ -10,17 +10,17 @@ from resume_hooks.reading.digest.entries import Digest, MessageKind
 from resume_hooks.reading.digest.replies import strip_answered_words
 from tests.builders import CWD, SESSION, ConfigHome, boundary, summary
 from tests.reading.digest.talk import (
-    REJECTED,
+    REJECTION_TEXT,
     Talk,
-    entry_lines,
+    entry_line_numbers,
     entry_notes,
     entry_texts,
     message_texts,
-    request_lines,
+    request_line_numbers,
     request_texts,
 )
 
-ANSWERED_QUESTIONS = (
+ANSWER_TO_QUESTIONS = (
     'User has answered your questions: "Which one?"="The red one", "Why?"="A \\"good\\" reason". You can now go '
     "on."
 )
@@ -42,7 +42,7 @@ def test_the_talk_contains_the_users_prompts(config_home: ConfigHome) -> None:
     """The talk has every prompt and the last text of the assistant in each turn, oldest first."""
     talk = Talk().prompt("one").says("a").prompt("two").says("b").prompt("three").says("c")
     digest = talk.digest(config_home)
-    assert request_lines(digest) == {"one": 0, "two": 2, "three": 4}
+    assert request_line_numbers(digest) == {"one": 0, "two": 2, "three": 4}
     assert [message.text for message in digest.talk] == ["one", "a", "two", "b", "three", "c"]
     assert message_texts(digest, MessageKind.CLOSING) == ["a", "b", "c"]
 
@@ -126,10 +126,10 @@ def test_prompts_from_the_queue_are_in_the_talk(config_home: ConfigHome) -> None
     talk.add(queue_record("enqueue", "then that")).add(queue_record("dequeue")).prompt("then that")
     digest = talk.digest(config_home)
     assert request_texts(digest) == ["go", "also this", "then that"]
-    assert request_lines(digest) == {"go": 0, "also this": 1, "then that": 7}
+    assert request_line_numbers(digest) == {"go": 0, "also this": 1, "then that": 7}
 
 
-def test_a_withdrawn_prompt_is_not_in_the_talk(config_home: ConfigHome) -> None:
+def test_a_withdrawn_or_blocked_prompt_is_not_in_the_talk(config_home: ConfigHome) -> None:
     """A queued prompt that the user withdrew, or that a hook blocked, is not in the talk."""
     talk = Talk().prompt("go").add(queue_record("enqueue", "oops")).add(queue_record("popAll"))
     talk.add(queue_record("enqueue", ">handoff")).add(queue_record("dequeue")).says("x")
@@ -250,7 +250,9 @@ def test_the_client_states_which_branch_is_live(config_home: ConfigHome) -> None
 
 
 @pytest.mark.parametrize("parent", ["gone", None])
-def test_a_broken_chain_loses_no_prompt(config_home: ConfigHome, parent: str | None) -> None:
+def test_a_message_with_an_invalid_parent_is_kept(
+    config_home: ConfigHome, parent: str | None
+) -> None:
     """A message is kept if its parent is missing, if it has no parent, or if the parents form a cycle."""
     talk = Talk().prompt("one").says("a").continue_from(parent).prompt("two").says("b")
     assert request_texts(talk.digest(config_home)) == ["one", "two"]
@@ -259,7 +261,7 @@ def test_a_broken_chain_loses_no_prompt(config_home: ConfigHome, parent: str | N
 
 
 def test_messages_before_a_compaction_are_included(config_home: ConfigHome) -> None:
-    """The digest includes messages and changes before a compaction, and shows the client's summary apart."""
+    """The digest includes messages and changes before a compaction, and the client's summary separately."""
     talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
     talk.add(boundary(uuid="b", before=talk.next_parent, ts=10)).add(
         summary("We did things.", uuid="s", parent="b", ts=11)
@@ -273,8 +275,8 @@ def test_messages_before_a_compaction_are_included(config_home: ConfigHome) -> N
 
 def test_a_refusal_includes_the_users_words(config_home: ConfigHome) -> None:
     """A text that the user wrote when refusing a call is listed with the refusal and as a prompt."""
-    said = f"{REJECTED} To tell you how to proceed, the user said:\nbranch first"
-    talk = Talk().prompt("go").fails("make x").edits("/a.py", answer=said, error=True)
+    said = f"{REJECTION_TEXT} To tell you how to proceed, the user said:\nbranch first"
+    talk = Talk().prompt("go").runs_and_fails("make x").edits("/a.py", answer=said, error=True)
     digest = talk.digest(config_home)
     assert request_texts(digest) == ["go", "branch first"]
     assert entry_texts(digest, "refusals") == ["refused by the user: Edit /a.py: branch first"]
@@ -303,7 +305,7 @@ def test_a_refused_command_that_ran_later_is_not_a_refusal(
     Commands that differ only in a message count as the same command. Commands that differ in an
     option or operand don't.
     """
-    talk = Talk().prompt("go").runs(later).runs(refused, f"{REJECTED}", error=True)
+    talk = Talk().prompt("go").runs(later).runs(refused, f"{REJECTION_TEXT}", error=True)
     assert len(entry_texts(talk.digest(config_home), "refusals")) == 1
     assert bool(entry_texts(talk.runs(later).digest(config_home), "refusals")) is is_kept
 
@@ -312,7 +314,7 @@ def test_a_refused_edit_of_a_file_that_was_changed_later_is_not_a_refusal(
     config_home: ConfigHome,
 ) -> None:
     """A refused edit is not listed as refused after a later edit of the same file."""
-    talk = Talk().prompt("go").edits("/a.py", answer=REJECTED, error=True).edits("/b.py")
+    talk = Talk().prompt("go").edits("/a.py", answer=REJECTION_TEXT, error=True).edits("/b.py")
     row = "refused by the user: Edit /a.py"
     assert entry_texts(talk.digest(config_home), "refusals") == [row]
     assert entry_texts(talk.edits("/a.py").digest(config_home), "refusals") == []
@@ -321,7 +323,7 @@ def test_a_refused_edit_of_a_file_that_was_changed_later_is_not_a_refusal(
 def test_a_question_that_the_user_dismissed_ends_with_a_prompt(config_home: ConfigHome) -> None:
     """After the next prompt, a question that the user dismissed is not listed as refused."""
     asked = {"questions": [{"question": "Which one?"}]}
-    talk = Talk().prompt("go").calls("AskUserQuestion", asked, REJECTED, error=True)
+    talk = Talk().prompt("go").calls("AskUserQuestion", asked, REJECTION_TEXT, error=True)
     row = "refused by the user: AskUserQuestion Which one?"
     assert entry_texts(talk.digest(config_home), "refusals") == [row]
     assert entry_texts(talk.prompt("the red one").digest(config_home), "refusals") == []
@@ -330,7 +332,7 @@ def test_a_question_that_the_user_dismissed_ends_with_a_prompt(config_home: Conf
 def test_answers_come_with_their_questions(config_home: ConfigHome) -> None:
     """Each answer is listed with its question and is in the talk as the user's message."""
     asked = {"questions": [{"question": "Which one?"}, {"question": "Why?"}]}
-    talk = Talk().prompt("go").calls("AskUserQuestion", asked, ANSWERED_QUESTIONS)
+    talk = Talk().prompt("go").calls("AskUserQuestion", asked, ANSWER_TO_QUESTIONS)
     digest = talk.digest(config_home)
     pairs = ["Which one? -> The red one", 'Why? -> A \\"good\\" reason']
     assert entry_texts(digest, "answers") == pairs
@@ -365,7 +367,7 @@ def test_an_answer_whose_subject_comes_up_again_is_marked(
     details = {"toolUseResult": {"answers": {"Is #222 red?": "Yes"}}}
     talk.calls("AskUserQuestion", again, said, **details).prompt(prompt)
     found = entry_notes(talk.digest(config_home), "answers")
-    expected = f"{name} is mentioned again in USER :{talk.last_line}"
+    expected = f"{name} is mentioned again in USER :{talk.last_line_number}"
     assert [note for note in found.values() if note] == ([expected] if name else []) * (
         2 if name == "#222" else 1
     )
@@ -389,7 +391,10 @@ def test_a_question_cannot_forge_its_answer(config_home: ConfigHome, noted: bool
 
 def test_a_request_to_clarify_questions_is_not_a_constraint(config_home: ConfigHome) -> None:
     """The client's text about a request to clarify questions is neither a constraint nor a prompt."""
-    said = f"{REJECTED} To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\nAsk."
+    said = (
+        f"{REJECTION_TEXT} To tell you how to proceed, the user said:\n"
+        "The user wants to clarify these questions.\nAsk."
+    )
     asked = {"questions": [{"question": "Which one?"}]}
     digest = (
         Talk().prompt("go").calls("AskUserQuestion", asked, said, error=True).digest(config_home)
@@ -436,8 +441,8 @@ def test_a_todo_list_names_the_work_that_followed(config_home: ConfigHome) -> No
     edited = "in_progress, list last changed before 2 edits"
     assert entry_notes(talk.digest(config_home), "todos") == {"test it": edited}
     talk.runs("make test")
-    checks = f"the checks that passed at :{talk.last_line}"
-    assert entry_notes(talk.fails("make lint").digest(config_home), "todos") == {
+    checks = f"the checks that passed at :{talk.last_line_number}"
+    assert entry_notes(talk.runs_and_fails("make lint").digest(config_home), "todos") == {
         "test it": f"{edited} and {checks}"
     }
     talk.runs("git commit -am x", "[main 1234567] x\n")
@@ -462,7 +467,7 @@ def test_unfinished_tasks_are_listed(config_home: ConfigHome) -> None:
     )
     digest = talk.digest(config_home)
     assert entry_notes(digest, "todos") == {"test it": "in_progress"}
-    assert entry_lines(digest, "todos") == {"test it": 3}
+    assert entry_line_numbers(digest, "todos") == {"test it": 3}
 
 
 def test_an_approved_plan_is_shown(config_home: ConfigHome) -> None:
@@ -472,7 +477,9 @@ def test_an_approved_plan_is_shown(config_home: ConfigHome) -> None:
     """
     plan = "# Move it\n\nSome words.\n\n## Steps\n1. Cut it\n2. Paste it\n"
     talk = (
-        Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Burn it"}, f"{REJECTED}", error=True)
+        Talk()
+        .prompt("go")
+        .calls("ExitPlanMode", {"plan": "# Burn it"}, f"{REJECTION_TEXT}", error=True)
     )
     talk.calls(
         "ExitPlanMode", {"plan": plan}, "User has approved your plan. You can now start coding."
@@ -723,7 +730,7 @@ def test_a_constraint_that_only_a_summary_quotes_is_listed(config_home: ConfigHo
     talk = Talk().prompt("use tabs instead of spaces in every new file").says("ok")
     talk.prompt(SUMMARY, isCompactSummary=True, isVisibleInTranscriptOnly=True).prompt("go on")
     digest = talk.says("Done.").digest(config_home)
-    assert entry_lines(digest, "constraints") == {
+    assert entry_line_numbers(digest, "constraints") == {
         "use tabs instead of spaces in every new file": 0,
         "Move the parser into a package. Never rename a public function.": 2,
         "always ask me before you push to the remote of the team": 2,
@@ -841,21 +848,21 @@ def find_outdated_list_rows(digest: Digest) -> dict[str, str]:
 def test_a_todo_list_is_outdated_after_a_commit_and_an_answer(
     config_home: ConfigHome, words: str, is_outdated: bool
 ) -> None:
-    """A todo list is outdated after a commit and an answer that ends the turn.
+    """A todo list is outdated once a commit and then the answer that ends the turn follow it.
 
-    A text that announces another step doesn't end the turn. After a later call, the list is current
-    again.
+    A text that announces another step is no such answer. If a call follows the answer, the list is
+    current again.
     """
     rows = [{"content": f"step {number}", "status": "pending"} for number in range(6)]
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
-    list_ref = f"{SESSION}:{talk.last_line - 1}"
+    list_ref = f"{SESSION}:{talk.last_line_number - 1}"
     talk.runs("git commit -am x", "[main 1234567] x\n")
     assert find_outdated_list_rows(talk.digest(config_home)) == {}
     digest = talk.says(words).digest(config_home)
     assert bool(entry_texts(digest, "todos")) is not is_outdated
     if is_outdated:
         row = (
-            f"{OUTDATED_ROW_START}before the last commit and the answer at :{talk.last_line}; unfinished "
+            f"{OUTDATED_ROW_START}before the last commit and the answer at :{talk.last_line_number}; unfinished "
             'then: "step 0", "step 1", "step 2", "step 3", 2 more'
         )
         assert find_outdated_list_rows(digest) == {row: list_ref}
@@ -913,7 +920,7 @@ def test_a_todo_list_is_outdated_after_edits(
 
 
 def test_a_todo_list_is_outdated_after_the_report_of_a_sub_agent(config_home: ConfigHome) -> None:
-    """A todo list is outdated after edits and the report of a sub-agent that may write files."""
+    """A todo list is outdated after an edit and the report of a sub-agent that may write files."""
     rows = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows})
     task = {"description": "docs", "prompt": "write them"}
@@ -921,7 +928,7 @@ def test_a_todo_list_is_outdated_after_the_report_of_a_sub_agent(config_home: Co
     talk.edits(f"{CWD}/b.md")
     assert entry_texts(talk.digest(config_home), "todos") == ["write docs"]
     talk.calls("Task", task, "I wrote the docs.")
-    report_at = talk.last_line
+    report_at = talk.last_line_number
     (row,) = find_outdated_list_rows(talk.edits(f"{CWD}/a.md").digest(config_home))
     assert row.startswith(
         f"{OUTDATED_ROW_START}before 2 edits and a sub-agent's report at :{report_at}; "

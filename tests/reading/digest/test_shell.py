@@ -1,4 +1,4 @@
-"""Tests of shell commands: equal commands in different forms, and the parts of a command."""
+"""Tests of the parsing of shell commands: their parts, programs and shortest equivalent forms."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_command_is_split_into_simple_commands(
     assert [one.output_paths for one in found] == targets
 
 
-COMMANDS_WITH_PROGRAM = [
+COMMANDS_AND_PROGRAMS = [
     ("go test ./...", "go test"),
     ("npm run build", "npm run"),
     ("FOO=1 pytest -q", "pytest"),
@@ -143,12 +143,12 @@ READING_COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("command", "runs"), COMMANDS_WITH_PROGRAM)
-def test_the_program_of_a_command(command: str, runs: str) -> None:
+@pytest.mark.parametrize(("command", "program"), COMMANDS_AND_PROGRAMS)
+def test_the_program_that_a_command_runs_is_found(command: str, program: str) -> None:
     """A command's program is the program of the first part that does more than read."""
     found = find_program(parse_simple_commands(command))
     assert found
-    assert found == runs
+    assert found == program
 
 
 @pytest.mark.parametrize("command", READING_COMMANDS)

@@ -53,9 +53,10 @@ COMMANDS_WITH_CHANGED_FILES = [
 
 @pytest.mark.parametrize(("command", "paths"), COMMANDS_WITH_CHANGED_FILES)
 def test_files_that_a_command_changes_are_found(command: str, paths: list[str]) -> None:
-    """The files that a command writes, moves or removes are found, relative to its start folder.
+    """The paths of files that a command writes, moves or removes are found.
 
-    A path with a variable or a pattern is skipped.
+    They are relative to the folder in which the command starts. A path with a variable or a pattern
+    is skipped.
     """
     assert [path for path, _ in find_changed_paths(parse_simple_commands(command))] == paths
 
@@ -77,7 +78,7 @@ def test_the_start_folder_of_a_command_is_found(command: str, folder: str | None
     assert find_start_folder(parse_simple_commands(command)) == folder
 
 
-DIFF_STAT = (
+DIFF_STAT_OUTPUT = (
     " src/a.py | 10 +++---\n b.txt | 2 +-\n .../long/name.py | 3 +\n old => new | 0\n"
     " img.png | Bin 0 -> 10 bytes\n"
 )
@@ -95,35 +96,47 @@ GIT_OUTPUTS_WITH_FILES = [
         [],
         ["n.py"],
     ),
-    ("git diff --stat", DIFF_STAT, [], ["src/a.py", "b.txt", "img.png"]),
-    ("git diff --cached --stat", DIFF_STAT, [], ["src/a.py", "b.txt", "img.png"]),
-    ("git diff HEAD --stat -- src", DIFF_STAT, [], ["src/a.py", "b.txt", "img.png"]),
-    ("git diff --stat origin/main -- src/a.py", DIFF_STAT, [], ["src/a.py", "b.txt", "img.png"]),
-    ("git diff --stat v1..v2 -- src/a.py", DIFF_STAT, [], []),
-    ("git diff main...HEAD --stat", DIFF_STAT, [], []),
-    ("git diff origin/main --stat", DIFF_STAT, [], []),
-    ("git diff HEAD~3 --stat", DIFF_STAT, [], []),
-    ("git diff --stat; git diff main --stat", DIFF_STAT, [], []),
-    ("git show --stat", DIFF_STAT, [], []),
-    ("git log --stat -3", DIFF_STAT, [], []),
-    ("git pull", f"Fast-forward\n{DIFF_STAT} create mode 100644 n.py\n", [], []),
-    ("git merge main && git commit --no-edit", f"{DIFF_STAT} create mode 100644 n.py\n", [], []),
+    ("git diff --stat", DIFF_STAT_OUTPUT, [], ["src/a.py", "b.txt", "img.png"]),
+    ("git diff --cached --stat", DIFF_STAT_OUTPUT, [], ["src/a.py", "b.txt", "img.png"]),
+    ("git diff HEAD --stat -- src", DIFF_STAT_OUTPUT, [], ["src/a.py", "b.txt", "img.png"]),
+    (
+        "git diff --stat origin/main -- src/a.py",
+        DIFF_STAT_OUTPUT,
+        [],
+        ["src/a.py", "b.txt", "img.png"],
+    ),
+    ("git diff --stat v1..v2 -- src/a.py", DIFF_STAT_OUTPUT, [], []),
+    ("git diff main...HEAD --stat", DIFF_STAT_OUTPUT, [], []),
+    ("git diff origin/main --stat", DIFF_STAT_OUTPUT, [], []),
+    ("git diff HEAD~3 --stat", DIFF_STAT_OUTPUT, [], []),
+    ("git diff --stat; git diff main --stat", DIFF_STAT_OUTPUT, [], []),
+    ("git show --stat", DIFF_STAT_OUTPUT, [], []),
+    ("git log --stat -3", DIFF_STAT_OUTPUT, [], []),
+    ("git pull", f"Fast-forward\n{DIFF_STAT_OUTPUT} create mode 100644 n.py\n", [], []),
+    (
+        "git merge main && git commit --no-edit",
+        f"{DIFF_STAT_OUTPUT} create mode 100644 n.py\n",
+        [],
+        [],
+    ),
     ("git -C ../other status --short", " M a.py\n", [], []),
     ("cat notes", " M a.py\n", [], []),
-    ("echo git", DIFF_STAT, [], []),
+    ("echo git", DIFF_STAT_OUTPUT, [], []),
 ]
 
 
-@pytest.mark.parametrize(("command", "output", "here", "rooted"), GIT_OUTPUTS_WITH_FILES)
+@pytest.mark.parametrize(
+    ("command", "output", "relative_paths", "root_paths"), GIT_OUTPUTS_WITH_FILES
+)
 def test_files_that_git_prints_are_found(
-    command: str, output: str, here: list[str], rooted: list[str]
+    command: str, output: str, relative_paths: list[str], root_paths: list[str]
 ) -> None:
     """Git's output shows uncommitted files and the files that a commit created.
 
     Files in commits that other people may have made are not returned.
     """
     found = parse_git_listing(parse_simple_commands(command), output)
-    assert (list(found.relative_paths), list(found.root_paths)) == (here, rooted)
+    assert (list(found.relative_paths), list(found.root_paths)) == (relative_paths, root_paths)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ STOPPED_MERGE_ROW = "git merge main stopped with conflicts and did not end; in c
 def _talk_with_stopped_merge() -> Talk:
     talk = Talk().prompt("merge it").edits(f"{CWD}/a.py")
     talk.runs("git commit -am x", "[dev 1234567] x\n", cwd=CWD)
-    return talk.fails("git merge main --no-edit 2>&1", STOPPED_MERGE_OUTPUT)
+    return talk.runs_and_fails("git merge main --no-edit 2>&1", STOPPED_MERGE_OUTPUT)
 
 
 def _stopped_merge_rows(talk: Talk, home: ConfigHome) -> list[str]:
@@ -83,13 +83,17 @@ def test_a_merge_stays_open(config_home: ConfigHome, command: str, output: str) 
     ) == [STOPPED_MERGE_ROW]
 
 
-def test_a_rebase_stops_at_each_commit(config_home: ConfigHome) -> None:
+def test_a_rebase_is_listed_with_the_files_of_its_last_stop(config_home: ConfigHome) -> None:
     """A rebase that stops twice is listed with the files of the last stop, until it succeeds."""
     stop = "CONFLICT (content): Merge conflict in {}\nerror: could not apply 1234567... x\n"
-    talk = Talk().prompt("rebase").fails("git fetch && git rebase origin/main", stop.format("a.py"))
+    talk = (
+        Talk()
+        .prompt("rebase")
+        .runs_and_fails("git fetch && git rebase origin/main", stop.format("a.py"))
+    )
     talk.runs("git add a.py && git commit -m x", "[detached HEAD 1111111] x\n", cwd=CWD)
     assert "in conflict: a.py" in _stopped_merge_rows(talk, config_home)[0]
-    talk.fails("GIT_EDITOR=true git rebase --continue", stop.format("c.py"))
+    talk.runs_and_fails("GIT_EDITOR=true git rebase --continue", stop.format("c.py"))
     assert _stopped_merge_rows(talk, config_home) == [
         "git rebase origin/main stopped with conflicts and did not end; in conflict: c.py"
     ]

@@ -16,12 +16,12 @@ def test_older_answers_are_shown_in_full_if_they_fit() -> None:
         talk.append(TalkMessage(MessageKind.REQUEST, f"s:{2 * number}", f"question {number}"))
         talk.append(TalkMessage(MessageKind.CLOSING, f"s:{2 * number + 1}", f"{number}\n{answer}"))
 
-    def answers_in_full(room: int) -> list[int]:
-        texts = choose_talk(talk, room, lambda _, text: len(text), len(talk))
+    def completely_shown_answers(max_characters: int) -> list[int]:
+        texts = choose_talk(talk, max_characters, lambda _, text: len(text), len(talk))
         return [at // 2 for at, text in texts.items() if at % 2 and text == talk[at].text]
 
-    assert sorted(answers_in_full(13 * len(answer))) == list(range(12))
-    small = answers_in_full(6 * len(answer))
+    assert sorted(completely_shown_answers(13 * len(answer))) == list(range(12))
+    small = completely_shown_answers(6 * len(answer))
     assert 11 in small
     assert 0 not in small
 
@@ -49,8 +49,8 @@ def test_a_report_is_shown_in_full_only_if_calls_fit_too() -> None:
         TalkMessage(MessageKind.CLOSING, "s:2", "Looked."),
     ]
 
-    def show_report(room: int) -> str:
-        return choose_talk(talk, room, lambda _, text: len(text), len(talk))[1]
+    def show_report(max_characters: int) -> str:
+        return choose_talk(talk, max_characters, lambda _, text: len(text), len(talk))[1]
 
     assert show_report(2 * len(report)) == report
     shortened = show_report(len(report) * 5 // 4)
@@ -72,11 +72,11 @@ def test_texts_between_calls_leave_space_for_calls() -> None:
             message = TalkMessage(MessageKind.NARRATION, f"s:{100 * turn + number}", words)
             talk.append(message)
 
-    def show_talk(room: int) -> dict[int, str]:
-        return choose_talk(talk, room, lambda _, text: len(text), len(talk))
+    def choose_texts(max_characters: int) -> dict[int, str]:
+        return choose_talk(talk, max_characters, lambda _, text: len(text), len(talk))
 
-    shown = show_talk(21_000)
+    shown = choose_texts(21_000)
     assert sum(map(len, shown.values())) <= 21_000 * 0.7
     assert {1 + 48, 51 + 48, 101 + 48} <= shown.keys()
     assert not {1, 51} & shown.keys()
-    assert len(show_talk(60_000)) == len(talk)
+    assert len(choose_texts(60_000)) == len(talk)

@@ -40,6 +40,6 @@ def test_an_error_that_was_worked_around_is_not_open(
 
     An error of a check that did run stays open, because the other command may check less.
     """
-    talk = Talk().prompt("go").runs(later).fails(failed, output, status)
+    talk = Talk().prompt("go").runs(later).runs_and_fails(failed, output, status)
     assert len(entry_texts(talk.digest(config_home), "errors")) == 1
     assert bool(entry_texts(talk.runs(later).digest(config_home), "errors")) is is_open
