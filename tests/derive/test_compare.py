@@ -64,13 +64,13 @@ from tests.corpus import RealSession
 BASE, SHARED = 30_000, 20_000
 
 
-def cached_usage(read: int, written: int) -> Record:
+def cached_usage(read_tokens: int, written_tokens: int) -> Record:
     """Return the token usage of a request that caches for an hour and sends nothing uncached."""
-    split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written}
+    split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written_tokens}
     counts = {
         "input_tokens": 0,
-        "cache_read_input_tokens": read,
-        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read_tokens,
+        "cache_creation_input_tokens": written_tokens,
     }
     return {**counts, "cache_creation": split, "output_tokens": 0}
 
@@ -125,7 +125,7 @@ def estimates_by_name(found: Comparison) -> dict[str, Estimate]:
     return {estimate.name: estimate for estimate in found.estimates}
 
 
-def test_estimates_with_a_warm_cache(config_home: ConfigHome) -> None:
+def test_a_warm_cache_makes_going_on_cheap(config_home: ConfigHome) -> None:
     """With a warm cache, going on costs little, and a new session reuses the common beginning."""
     found = compare_at(config_home, bulky_session(), 200)
     assert (found.is_cache_warm, found.seconds_since_request, found.traffic.cache_seconds) == (
@@ -240,7 +240,7 @@ def test_estimates_without_token_counts(config_home: ConfigHome, record: Record)
 
 
 def test_a_large_live_part_has_no_trim_estimate(config_home: ConfigHome) -> None:
-    """If the live part is larger than the limit, a trim is not estimated."""
+    """If the live part of a session is larger than the limit, neither a trim nor a handoff is planned."""
     assert TRIM not in estimates_by_name(compare_at(config_home, bulky_session(), 200, limit=1_000))
     assert not compare_at(config_home, bulky_session(), 200, limit=1_000).is_trim_estimated
     assert not compare_at(config_home, bulky_session(), 200, limit=1_000).is_handoff_planned
@@ -269,7 +269,7 @@ def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
         (measured_context(20_000, 50_000), measured_context(10_000, 50_000), TRIM),
     ],
 )
-def test_the_recommended_strategy(
+def test_a_nearly_full_context_gets_a_recommendation(
     used: ContextSize, trimmed: ContextSize | None, strategy: str | None
 ) -> None:
     """From 80 percent of the limit, a trim is recommended if it saves enough, and otherwise a handoff."""
@@ -278,7 +278,7 @@ def test_the_recommended_strategy(
 
 
 @pytest.mark.parametrize(
-    ("used", "growth", "turns", "left"),
+    ("used", "tokens_per_turn", "turn_count", "expected"),
     [
         (measured_context(87_000), 2_000, 12, 40),
         (measured_context(87_000), 12_000, 3, 6),
@@ -291,16 +291,16 @@ def test_the_recommended_strategy(
         (measured_context(45_756)._replace(kind=ESTIMATED), 60, 12, None),
     ],
 )
-def test_the_number_of_prompts_before_a_compaction(
-    used: ContextSize, growth: int, turns: int, left: int | None
+def test_the_remaining_prompts_are_estimated_after_three_turns(
+    used: ContextSize, tokens_per_turn: int, turn_count: int, expected: int | None
 ) -> None:
-    """The number of prompts before a compaction is rounded down.
+    """The number of prompts left is estimated from three or more turns, and rounded down.
 
-    The number is unknown if fewer than three turns were counted.
+    After fewer turns, the number is unknown.
     """
-    seen = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, growth, turns)
-    assert estimate_prompts_left(used, seen) == left
-    assert (recommend_for_context(used, None, left) is not None) is (left == 0)
+    seen = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, tokens_per_turn, turn_count)
+    assert estimate_prompts_left(used, seen) == expected
+    assert (recommend_for_context(used, None, expected) is not None) is (expected == 0)
 
 
 def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> None:
@@ -345,7 +345,7 @@ def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
         compare_strategies(SessionFile(SESSION, path, 0, 0), config_home.where, clock.now())
 
 
-def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
+def test_the_comparison_and_the_rollover_assume_equal_summary_sizes() -> None:
     """The constants of the comparison match those of the rollover, which the comparison doesn't import."""
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
     assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_PART_BYTES * MAX_SUMMARY_PARTS
@@ -406,7 +406,7 @@ def test_a_receipt_matches_the_comparison(
 
 
 def test_content_after_the_last_count_is_included(config_home: ConfigHome) -> None:
-    """Content after the client's last token count is included in the size, as it is for a trim."""
+    """The size includes content after the client's last token count, as the size before a trim does."""
     rows = bulky_session()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
     found = compare_at(config_home, rows, 300)

@@ -20,15 +20,15 @@ from resume_hooks.transcripts.api_usage import (
     RecentRequests,
 )
 
-GOING_ON_WARM = Strategy("go on", 100_000, 99_000, 1_000)
-GOING_ON_COLD = Strategy("go on", 100_000, 0, 100_000)
+GO_ON_WITH_WARM_CACHE = Strategy("go on", 100_000, 99_000, 1_000)
+GO_ON_WITH_COLD_CACHE = Strategy("go on", 100_000, 0, 100_000)
 HALF_SIZE_TRIM = Strategy("trim", 50_000, 20_000, 30_000)
-"""A trim that halves the context and shares 20,000 tokens with the content of the cache."""
+"""A trim that halves the context. It can read 20,000 of its 50,000 tokens from the cache."""
 
 
-def requests_of_turns(requests: int, growth: int) -> RecentRequests:
-    """Return recent turns with this number of requests per turn and this growth."""
-    return RecentRequests(None, 0, 0, requests, growth)
+def requests_of_turns(requests_per_turn: int, tokens_per_turn: int) -> RecentRequests:
+    """Return turns with this number of requests, each turn adding ``tokens_per_turn`` to the context."""
+    return RecentRequests(None, 0, 0, requests_per_turn, tokens_per_turn)
 
 
 ONE_REQUEST_PER_TURN = requests_of_turns(1, 0)
@@ -44,11 +44,11 @@ def test_token_prices_have_the_published_ratios() -> None:
 @pytest.mark.parametrize(
     ("strategy", "lifetime", "expected"),
     [
-        (GOING_ON_WARM, DEFAULT_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 1.25),
-        (GOING_ON_WARM, LONG_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 2),
-        (GOING_ON_COLD, DEFAULT_CACHE_SECONDS, 125_000),
-        (GOING_ON_COLD, LONG_CACHE_SECONDS, 200_000),
-        (GOING_ON_COLD, 0, 100_000),
+        (GO_ON_WITH_WARM_CACHE, DEFAULT_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 1.25),
+        (GO_ON_WITH_WARM_CACHE, LONG_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 2),
+        (GO_ON_WITH_COLD_CACHE, DEFAULT_CACHE_SECONDS, 125_000),
+        (GO_ON_WITH_COLD_CACHE, LONG_CACHE_SECONDS, 200_000),
+        (GO_ON_WITH_COLD_CACHE, 0, 100_000),
         (HALF_SIZE_TRIM, DEFAULT_CACHE_SECONDS, 2_000 + 37_500),
         (
             Strategy("compact", 40_000, 18_000, 22_000, 1_000, 30_000),
@@ -67,7 +67,7 @@ def test_the_cost_of_the_first_request(strategy: Strategy, lifetime: int, expect
     )
 
 
-def test_the_cost_of_two_turns() -> None:
+def test_the_costs_of_turns_with_several_requests_are_added() -> None:
     """Two turns of two requests that add 400 tokens a turn cost the sum that was computed by hand."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
@@ -79,26 +79,38 @@ def test_the_cost_of_two_turns() -> None:
 @pytest.mark.parametrize(
     ("strategy", "going_on", "lifetime", "recent_requests", "expected"),
     [
-        # Warm cache: 39,500 against 11,150, and each later request saves 5,000. 28,350 / 5,000 =
-        # 5.67, so six more requests are needed.
-        (HALF_SIZE_TRIM, GOING_ON_WARM, DEFAULT_CACHE_SECONDS, ONE_REQUEST_PER_TURN, 7),
-        (HALF_SIZE_TRIM, GOING_ON_WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(3, 9_000), 3),
-        (HALF_SIZE_TRIM, GOING_ON_WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(50, 9_000), 1),
+        # Warm cache: the first request costs 39,500 instead of 11,150, and each later one 5,000
+        # less. 28,350 / 5,000 = 5.67, so six more requests are needed.
+        (HALF_SIZE_TRIM, GO_ON_WITH_WARM_CACHE, DEFAULT_CACHE_SECONDS, ONE_REQUEST_PER_TURN, 7),
+        (
+            HALF_SIZE_TRIM,
+            GO_ON_WITH_WARM_CACHE,
+            DEFAULT_CACHE_SECONDS,
+            requests_of_turns(3, 9_000),
+            3,
+        ),
+        (
+            HALF_SIZE_TRIM,
+            GO_ON_WITH_WARM_CACHE,
+            DEFAULT_CACHE_SECONDS,
+            requests_of_turns(50, 9_000),
+            1,
+        ),
         # Writing to the one-hour cache costs more: 62,000 against 11,900. 50,100 / 5,000 = 10.02,
         # so eleven more requests are needed.
-        (HALF_SIZE_TRIM, GOING_ON_WARM, LONG_CACHE_SECONDS, ONE_REQUEST_PER_TURN, 12),
-        # Cold cache: going on also writes 100,000 tokens, so the strategy pays off in the first
-        # request.
+        (HALF_SIZE_TRIM, GO_ON_WITH_WARM_CACHE, LONG_CACHE_SECONDS, ONE_REQUEST_PER_TURN, 12),
+        # Cold cache: a session that goes on writes 100,000 tokens to the cache again, so the trim
+        # pays off in the first request.
         (
             HALF_SIZE_TRIM._replace(cached_tokens=0, uncached_tokens=50_000),
-            GOING_ON_COLD,
+            GO_ON_WITH_COLD_CACHE,
             DEFAULT_CACHE_SECONDS,
             ONE_REQUEST_PER_TURN,
             1,
         ),
         (
             HALF_SIZE_TRIM._replace(cached_tokens=0, uncached_tokens=50_000),
-            GOING_ON_COLD,
+            GO_ON_WITH_COLD_CACHE,
             0,
             ONE_REQUEST_PER_TURN,
             1,
@@ -106,14 +118,14 @@ def test_the_cost_of_two_turns() -> None:
         # A new session that is at least as large as the old one never pays off.
         (
             Strategy("trim", 100_000, 20_000, 80_000),
-            GOING_ON_WARM,
+            GO_ON_WITH_WARM_CACHE,
             DEFAULT_CACHE_SECONDS,
             ONE_REQUEST_PER_TURN,
             None,
         ),
         (
             Strategy("handoff", 120_000, 20_000, 100_000),
-            GOING_ON_WARM,
+            GO_ON_WITH_WARM_CACHE,
             LONG_CACHE_SECONDS,
             requests_of_turns(9, 0),
             None,
@@ -121,15 +133,16 @@ def test_the_cost_of_two_turns() -> None:
         # The first requests cost the same, and all later requests cost less.
         (
             Strategy("x", 50_000, 99_000, 1_000),
-            GOING_ON_WARM,
+            GO_ON_WITH_WARM_CACHE,
             DEFAULT_CACHE_SECONDS,
             ONE_REQUEST_PER_TURN,
             2,
         ),
-        # A model reads 60,000 tokens first: 99,500 against 11,150. 88,350 / 5,000 = 17.67.
+        # Before the trim, a model reads 60,000 tokens, so the first request costs 99,500 instead of
+        # 11,150. 88,350 / 5,000 = 17.67.
         (
             HALF_SIZE_TRIM._replace(preceding_request_cost=60_000),
-            GOING_ON_WARM,
+            GO_ON_WITH_WARM_CACHE,
             DEFAULT_CACHE_SECONDS,
             ONE_REQUEST_PER_TURN,
             19,
@@ -173,9 +186,9 @@ strategies = st.builds(
 def test_a_strategy_pays_off_in_the_first_turn_with_a_lower_sum(
     strategy: Strategy, going_on: Strategy, recent_requests: RecentRequests, lifetime: int
 ) -> None:
-    """A strategy's total cost is lower than that of going on from the computed turn, and not before.
+    """The computed turn is the first in which a strategy's total cost is not higher than that of going on.
 
-    If the strategy never pays off, its total cost is not lower after a thousand turns either.
+    If there is no such turn, the strategy's total cost is not lower after a thousand turns either.
     """
     rates = find_cache_rates(lifetime)
     found = count_turns_to_break_even(strategy, going_on, recent_requests, rates)

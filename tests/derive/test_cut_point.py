@@ -64,7 +64,7 @@ def kept_records(found: Cut | None) -> str:
 
 
 def two_turns() -> list[Record]:
-    """Return two turns on the lines 0 to 8, the first with two parallel calls."""
+    """Return two turns on lines 0 to 8. The first turn has two parallel calls."""
     return [
         user("first", uuid="p1", ts=0),
         tool_use("x", uuid="c1", parent="p1", ts=10, message_id="msg_1"),
@@ -122,7 +122,10 @@ def test_a_cut_keeps_the_records_up_to_its_position(name: str, tmp_path: Path) -
 
 
 def test_a_cut_names_its_last_message_and_has_remarks(tmp_path: Path) -> None:
-    """A cut has its last message and its turn, and a remark if it moved or was not at a message."""
+    """A cut names its last message and the turn of this message.
+
+    It has a remark if it moved or if the requested record is not a message.
+    """
     transcript = scan_records(tmp_path, two_turns())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
@@ -242,7 +245,7 @@ def test_a_cut_can_be_on_an_abandoned_branch(tmp_path: Path) -> None:
 
 
 def compacted_session() -> list[Record]:
-    """Return two turns, a compaction that keeps the last message, and a turn, on the lines 0 to 7."""
+    """Return two turns, a compaction that keeps the last message, and a third turn, on lines 0 to 7."""
     kept_message = {"headUuid": "r3", "anchorUuid": "s", "tailUuid": "r3"}
     return [
         *conversation(2),
@@ -290,9 +293,9 @@ def test_undoing_a_missing_compaction_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_cut_outside_the_scanned_part_needs_the_whole_file(tmp_path: Path) -> None:
-    """If only a part of the file was scanned, a cut outside the part returns None.
+    """If only a part of the file was scanned, a cut outside that part returns None.
 
-    A cut inside the part has no turn number.
+    The caller must scan the whole file first. A cut inside the part has no turn number.
     """
     path = write_session(tmp_path, SESSION, compacted_session())
     whole = scan_transcript(path)

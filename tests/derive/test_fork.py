@@ -98,9 +98,10 @@ def defects_of_file(path: str) -> set[str]:
 
 
 def test_a_whole_fork_copies_records_byte_for_byte(config_home: ConfigHome) -> None:
-    """A whole fork copies the bytes of each record, except for the session's id and the added source.
+    """A fork of a whole session copies the bytes of each record, with two exceptions.
 
-    The fork keeps the token counts and has no defects.
+    The session's id is replaced, and the field ``forkedFrom`` is added. The fork keeps the token
+    counts and has no defects.
     """
     path = write_lines(config_home, [*conversation(2), custom_title("Fix the parser")])
     made = fork_receipt(path)
@@ -201,7 +202,7 @@ def test_a_fork_of_a_trimmed_session_keeps_its_originals(config_home: ConfigHome
     assert defects_of_file(made.file) == set()
 
 
-def test_a_fork_before_a_compaction_estimates_its_size(config_home: ConfigHome) -> None:
+def test_the_size_of_a_fork_before_a_compaction_is_estimated(config_home: ConfigHome) -> None:
     """The estimated size of a fork before a compaction includes the client's system prompt and tools."""
     path = write_lines(
         config_home,
@@ -245,7 +246,7 @@ def test_a_cut_fork_has_the_tokens_counted_at_the_cut(config_home: ConfigHome) -
 
 
 def test_a_fork_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None:
-    """A fork and a trim report the same size, which includes content after the last token count."""
+    """A fork and a trim report the same size. It includes content after the last token count."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     path = write_lines(config_home, rows)
     sent = plan.scan_session(locate.session_file(path)).context.tokens
@@ -413,7 +414,7 @@ def test_a_fork_to_another_home_omits_backups_of_existing_files(
     )
 
 
-def test_a_fork_to_its_own_home_is_a_plain_fork(
+def test_a_fork_to_the_sessions_own_folder_is_an_ordinary_fork(
     config_home: ConfigHome, other_folder: Path
 ) -> None:
     """A fork to the session's own folder is an ordinary fork in the same project."""
@@ -457,10 +458,13 @@ def test_a_compacted_session_moves_to_another_home(
     assert found[2]["message"]["content"].startswith(OPENING_MARKER)
 
 
-def test_a_fork_of_a_file_outside_the_projects_moves_to_a_home(
+def test_a_fork_of_a_file_outside_the_projects_has_a_warning(
     config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """A fork of a file outside the projects' folders has a warning, unless it moves to a new folder."""
+    """A fork of a file outside the projects' folders has a warning.
+
+    It has none if ``home`` moves the fork to another folder.
+    """
     path = write_session(tmp_path / "copies", session_id(7), conversation(1))
     assert "outside its project's folder" in fork_receipt(path).warnings[0]
     assert fork_receipt(path, home=str(other_folder)).warnings == ()
@@ -483,7 +487,10 @@ def test_a_missing_home_is_refused(config_home: ConfigHome, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_case_can_be_forked_at_every_record(config_home: ConfigHome, case: Case) -> None:
-    """Each case of the test data can be forked at each record with valid checks, or the fork is refused."""
+    """Each session of the test data can be forked at each of its records.
+
+    The fork passes its checks, unless it is refused.
+    """
     path = write_lines(config_home, case.records)
     for node in scan_transcript(path).nodes:
         made = fork_at_line(path, node.line_number)

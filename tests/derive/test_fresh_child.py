@@ -81,7 +81,7 @@ ENVELOPE_FIELDS = [
 def write_parent(
     home: ConfigHome, *more: Any, title: str = "Fix the parser", number: str = SESSION
 ) -> locate.SessionFile:
-    """Write a session of two turns with a title and these records."""
+    """Write a session of two turns, followed by a title and the records in ``more``."""
     records = [*conversation(2, session_id=number), custom_title(title, number), *more]
     return locate.session_file(write_session(home.project(), number, records))
 
@@ -289,7 +289,7 @@ def write_records(home: ConfigHome, *records: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    "make",
+    "write_session_without_prompts",
     [
         write_untouched_child,
         lambda home: write_records(home, custom_title("x")),
@@ -302,9 +302,11 @@ def write_records(home: ConfigHome, *records: Any) -> str:
         ),
     ],
 )
-def test_a_session_without_prompts_cannot_be_handed_off(config_home: ConfigHome, make: Any) -> None:
-    """A handoff of a session without prompts raises ``NothingToHandOff`` and writes nothing."""
-    parent = locate.session_file(make(config_home))
+def test_a_session_without_prompts_cannot_be_handed_off(
+    config_home: ConfigHome, write_session_without_prompts: Any
+) -> None:
+    """If a session has no prompts, a handoff raises ``NothingToHandOff`` and writes nothing."""
+    parent = locate.session_file(write_session_without_prompts(config_home))
     before = folder_contents(config_home.root)
     with pytest.raises(NothingToHandOff):
         write_handoff(config_home, parent)
@@ -503,7 +505,7 @@ def test_a_failed_check_removes_the_child(
 
 
 def damage_line(decided: FreshPlan, part: str) -> FreshPlan:
-    """Return the plan with one changed line."""
+    """Return the plan with an error in the line named by ``part``, "opening" or "metadata"."""
     import dataclasses
 
     assert isinstance(decided.body, FreshLines)

@@ -1,8 +1,8 @@
 """Tests that prompts, compactions, trims, rewinds, untrims and handoffs may occur in any order.
 
-The form of a compaction by a plugin was measured on 2.1.330. The compaction writes kept messages
-again, with new ids and their own timestamps. New messages have timestamps right before the
-boundary's.
+The simulated compaction by a plugin has the form that client 2.1.330 writes. It repeats the kept
+messages with new ids and with timestamps of their own. New messages have timestamps shortly before
+that of the compaction's boundary.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class SimulatedClient:
             assistant(f"Step {number} is done.", tokens=90_000, **self.next_record_fields())
         )
 
-    def take_steps(self, steps: list[str]) -> None:
+    def append_steps(self, steps: list[str]) -> None:
         """Append four turns, and then call the methods that the steps name."""
         for step in ["prompt"] * 4 + steps:
             getattr(self, step.replace(" ", "_"))()
@@ -128,7 +128,7 @@ class SimulatedClient:
         self.append_record(summary(f"So far {len(self.typed)} steps.", **self.next_record_fields()))
 
     def trim_here(self) -> None:
-        """Trim the session in place: the engine plans the trim, and the simulated client writes it."""
+        """Trim the session in place as the client does: the engine only plans the trim."""
         scanned = plan.scan_session(session_file(str(self.path)))
         nodes = [node for node in scanned.transcript.chain if node.is_message]
         shown = [
@@ -179,7 +179,7 @@ class SimulatedClient:
         self.parent = scan_transcript(path).chain[-1].uuid
 
     def trim(self) -> None:
-        """Trim the session to a child and continue in the child, if the trim saves enough."""
+        """Trim the session to a child if that saves enough, and continue in the child."""
         try:
             decided = plan.plan_trim(
                 plan.scan_session(session_file(str(self.path))), self.where, Options()
@@ -254,7 +254,7 @@ def test_each_turn_appears_once_after_any_steps(begun: Path | None, steps: list[
     with tempfile.TemporaryDirectory() as home:
         client = SimulatedClient(home, begun)
         whole = outputs_by_call(client.path, live=False)
-        client.take_steps(steps)
+        client.append_steps(steps)
         sessions = [session_file(path) for path in client.session_files()]
         outlines = [
             Counter(turn.first_words for turn in make_outline(one).turns) for one in sessions
@@ -283,10 +283,10 @@ def test_each_turn_appears_once_after_any_steps(begun: Path | None, steps: list[
 def test_an_untrim_uses_the_size_stated_by_a_trim_in_place(tmp_path: Path) -> None:
     """An untrim uses the size that the message after a trim in place states.
 
-    No tokens were counted after the trim.
+    This is the case if the client has counted no tokens since the trim.
     """
     client = SimulatedClient(str(tmp_path))
-    client.take_steps(["trim here"])
+    client.append_steps(["trim here"])
     rows = [json.loads(text) for text in client.path.read_bytes().splitlines()]
     begun = next(at for at, row in enumerate(rows) if row.get("subtype") == "compact_boundary")
     for row in rows[begun:]:

@@ -39,10 +39,10 @@ PARENT, CHILD, GRANDCHILD = session_id(1), session_id(2), session_id(3)
 UNTRIMMED_RECORD = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id=PARENT)
 
 
-def trimmed_record(file: str, index: int = 0, **other: object) -> Record:
+def trimmed_record(file: str, line_number: int = 0, **other_fields: object) -> Record:
     """Return the trimmed form of ``UNTRIMMED_RECORD``, which names a line of ``file`` as its original."""
-    marks = Origin(session_id_from_path(file) or "", file, "r1", index).trim_fields(0)
-    return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other}
+    marks = Origin(session_id_from_path(file) or "", file, "r1", line_number).trim_fields(0)
+    return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other_fields}
 
 
 def record_with_notice(text: str) -> Record:
@@ -141,19 +141,19 @@ def test_the_search_ends_at_circular_references(config_home: ConfigHome) -> None
 
 
 @pytest.fixture
-def outside_session(tmp_path: Path) -> str:
+def session_outside_projects(tmp_path: Path) -> str:
     """Write a session that contains the original record to a folder outside the known folders."""
     return write_session(tmp_path / "outside", PARENT, [UNTRIMMED_RECORD])
 
 
 def test_a_trimmed_record_cannot_lead_outside_known_folders(
-    config_home: ConfigHome, outside_session: str, tmp_path: Path
+    config_home: ConfigHome, session_outside_projects: str, tmp_path: Path
 ) -> None:
     """A trimmed record can't lead to a file outside the known folders, either by a path or by a link."""
     project = config_home.project()
-    assert find_original_of(config_home, trimmed_record(outside_session)) is None
+    assert find_original_of(config_home, trimmed_record(session_outside_projects)) is None
     linked = project / f"{PARENT}.jsonl"
-    linked.symlink_to(outside_session)
+    linked.symlink_to(session_outside_projects)
     assert find_original_of(config_home, trimmed_record(str(linked))) is None
     linked.unlink()
     (config_home.config / "projects" / "-linked").symlink_to(tmp_path / "outside")
@@ -164,7 +164,7 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
         )
         is None
     )
-    odd = shutil.copy(outside_session, tmp_path / "outside" / "odd.jsonl")
+    odd = shutil.copy(session_outside_projects, tmp_path / "outside" / "odd.jsonl")
     (project / "odd.jsonl").symlink_to(odd)
     for path in (
         str(odd),
@@ -174,7 +174,7 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
         assert (
             find_original_of(config_home, trimmed_record(path, original_session_id=PARENT)) is None
         )
-    shutil.copy(outside_session, config_home.config / "odd.jsonl")
+    shutil.copy(session_outside_projects, config_home.config / "odd.jsonl")
     dotted = f"{config_home.config}/projects/../odd.jsonl"
     assert find_original_of(config_home, trimmed_record(dotted, original_session_id=PARENT)) is None
 
@@ -219,17 +219,17 @@ def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path)
 
 
 def test_a_linked_backup_is_not_opened(
-    config_home: ConfigHome, backup: Path, outside_session: str
+    config_home: ConfigHome, backup: Path, session_outside_projects: str
 ) -> None:
     """A backup that is a symbolic link, or in a linked folder, is not opened."""
     backup.unlink()
-    backup.symlink_to(outside_session)
+    backup.symlink_to(session_outside_projects)
     assert (
         find_original_of(config_home, trimmed_record(str(backup), original_session_id=PARENT))
         is None
     )
     shutil.rmtree(backup.parent)
-    backup.parent.symlink_to(Path(outside_session).parent)
+    backup.parent.symlink_to(Path(session_outside_projects).parent)
     assert (
         find_original_of(config_home, trimmed_record(str(backup), original_session_id=PARENT))
         is None
@@ -273,7 +273,7 @@ def test_a_notice_of_another_tool_leads_to_the_original(
 
 
 def test_an_original_is_found_in_a_backup_of_another_tool(
-    config_home: ConfigHome, parent: str, outside_session: str
+    config_home: ConfigHome, parent: str, session_outside_projects: str
 ) -> None:
     """A backup made by another tool is used only if it is next to the session."""
     name = f"{PARENT}.pre-trim-20260131-093000.jsonl.bak"
@@ -285,7 +285,7 @@ def test_an_original_is_found_in_a_backup_of_another_tool(
         )
         == f"{beside}:0"
     )
-    away = shutil.move(beside, Path(outside_session).parent)
+    away = shutil.move(beside, Path(session_outside_projects).parent)
     assert (
         find_original_of(
             config_home, record_with_notice(f"[... See line 1 of {away}/{name} for full content]")
@@ -311,8 +311,8 @@ def test_a_text_that_resembles_a_notice_leads_to_no_original(
     assert find_original_of(config_home, other) is None
 
 
-def test_an_original_may_end_like_a_notice(config_home: ConfigHome) -> None:
-    """An original whose own text ends like a notice is found."""
+def test_an_original_that_ends_like_a_notice_is_found(config_home: ConfigHome) -> None:
+    """An original whose own text ends like a notice of omitted text is found."""
     said = record_with_notice("See line 1 of /gone.jsonl for full content]")
     parent = write_session(config_home.project(), PARENT, [said])
     assert find_original_of(config_home, trimmed_record(parent)) == f"{parent}:0"
@@ -344,7 +344,7 @@ def test_a_lost_original_is_an_error(config_home: ConfigHome, parent: str) -> No
 def test_a_reference_leads_to_a_backup_of_a_deleted_session(
     config_home: ConfigHome, backup: Path
 ) -> None:
-    """If a reference names a deleted session, its backups are searched, oldest first."""
+    """If a reference names a deleted session, the line is searched in its backups, the oldest first."""
     later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
     later.write_bytes(backup.read_bytes() + b"{}\n")
     for number, path in ((0, backup), (1, later)):

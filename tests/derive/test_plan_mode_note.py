@@ -17,7 +17,7 @@ SLUG = "go-delightful-hellman"
 
 
 def write_session_with_plan(home: ConfigHome, text: str | None, slug: str = SLUG) -> str:
-    """Write a session whose records name a plan with this text, and return the session's path."""
+    """Write a plan with this text and a session whose records name the plan. Return the session's path."""
     plans = home.config / "plans"
     plans.mkdir(parents=True)
     if text is not None:

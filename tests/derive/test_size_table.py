@@ -48,14 +48,14 @@ def turns_with_talk_and_calls(turns: int) -> list[Record]:
     return rows
 
 
-def session_with_sizes(
-    home: ConfigHome, turns: int, **fields: int
+def write_session_and_estimate_sizes(
+    home: ConfigHome, turns: int, **options: int
 ) -> tuple[SessionFile, dict[str, SizeEstimate]]:
     """Return a session with this number of turns, and the estimate of each size by its name."""
     session = SessionFile(
         SESSION, write_session(home.project(), SESSION, turns_with_talk_and_calls(turns)), 0, 0
     )
-    found = compare_strategies(session, home.where, iso_time(1_000), **fields)
+    found = compare_strategies(session, home.where, iso_time(1_000), **options)
     return session, {each.measured_size.size: each for each in found.handoff_sizes}
 
 
@@ -64,7 +64,7 @@ def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
 
     A larger size contains the whole talk and the latest calls.
     """
-    _, dial = session_with_sizes(config_home, 14)
+    _, dial = write_session_and_estimate_sizes(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
     assert dial["1k"].measured_size.has_mainly_lists
     cut = [each.measured_size.omitted_tokens for each in dial.values()]
@@ -83,8 +83,8 @@ def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("turns", [1, 5, 14, 40])
 def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> None:
-    """The actual size equals the estimate for the usual size. For other sizes, it is within a tenth."""
-    session, dial = session_with_sizes(config_home, turns)
+    """The size of a handoff of 12k equals its estimate. Other sizes differ by at most a tenth."""
+    session, dial = write_session_and_estimate_sizes(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:
         contents = ChildContents(
             build_digest(session, config_home.where),
@@ -106,13 +106,13 @@ def test_the_table_includes_the_size_of_the_setting(
 ) -> None:
     """The table includes the size that the user set in ``handoff_size``."""
     monkeypatch.setitem(config_home.where.environ, "RESUME_HOOKS_HANDOFF_SIZE", "8k")
-    _, dial = session_with_sizes(config_home, 2)
+    _, dial = write_session_and_estimate_sizes(config_home, 2)
     assert list(dial) == ["1k", "4k", "8k", "12k", "24k", "all"]
 
 
 def test_the_sizes_of_an_unread_session_are_upper_limits(config_home: ConfigHome) -> None:
     """The sizes of a session that is too large to read are upper limits and don't count omitted tokens."""
-    _, dial = session_with_sizes(config_home, 5, max_live_bytes=1_000)
+    _, dial = write_session_and_estimate_sizes(config_home, 5, max_live_bytes=1_000)
     assert [each.measured_size.omitted_tokens for each in dial.values()] == [
         None,
         None,

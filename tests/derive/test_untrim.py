@@ -125,7 +125,7 @@ def write_untrimmed_child(
 
 
 def live_contents(path: str) -> dict[str, dict[str, object]]:
-    """Return the contents of each live record, including its output for the screen, by the record's uuid."""
+    """Return the contents of each live record by the record's uuid, including the field ``toolUseResult``."""
     transcript = scan_transcript(path)
     found = {}
     for node in transcript.chain:
@@ -383,7 +383,7 @@ def test_untrim_reports_lost_originals(config_home: ConfigHome, parent: str) -> 
 
 
 def test_untrim_refuses_an_original_without_the_call(config_home: ConfigHome, parent: str) -> None:
-    """A record with the same uuid but other blocks is not accepted as the original."""
+    """A record is not accepted as an original if it has the same uuid but lacks the trimmed call."""
     child = write_trimmed_child(parent, config_home)
     changed = [
         assistant(LONG_TEXT, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r
@@ -396,7 +396,7 @@ def test_untrim_refuses_an_original_without_the_call(config_home: ConfigHome, pa
     ]
 
 
-def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
+def test_only_the_first_ten_warnings_are_listed(config_home: ConfigHome) -> None:
     """If there are more than ten warnings, the first ten are listed and the others are counted."""
     records: list[Record] = [user("go", uuid="u")]
     for number in range(14):

@@ -42,7 +42,7 @@ def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> Non
         Chain()
         .ask("go")
         .answer("yes", tokens=10_000)
-        .tool("t1", "Bash", "ab " * 2_000)
+        .call_with_result("t1", "Bash", "ab " * 2_000)
         .answer("so", tokens=13_000)
     )
     assert costs_of_kind(scan_conversation(config_home, chain), RESULT_PIECE) == pytest.approx(
@@ -56,10 +56,10 @@ def test_the_ratio_is_computed_for_each_pair_of_counts(config_home: ConfigHome) 
         Chain()
         .ask("go")
         .answer("yes", tokens=10_000)
-        .tool("t1", "Bash", "ab " * 2_000)
+        .call_with_result("t1", "Bash", "ab " * 2_000)
         .answer("so", tokens=12_000)
     )
-    chain.tool("t2", "Bash", "{}" * 3_000).answer("so", tokens=16_000)
+    chain.call_with_result("t2", "Bash", "{}" * 3_000).answer("so", tokens=16_000)
     assert costs_of_kind(scan_conversation(config_home, chain), RESULT_PIECE) == pytest.approx(
         [2_000, 4_000], abs=30
     )
@@ -72,7 +72,7 @@ def test_images_are_subtracted_from_the_growth_first(config_home: ConfigHome) ->
         Chain()
         .ask("go")
         .answer("yes", tokens=10_000)
-        .tool("t1", "Read", blocks)
+        .call_with_result("t1", "Read", blocks)
         .answer("so", tokens=12_960)
     )
     scanned = scan_conversation(config_home, chain)
@@ -83,7 +83,7 @@ def test_images_are_subtracted_from_the_growth_first(config_home: ConfigHome) ->
 def test_without_counts_the_usual_ratio_applies(config_home: ConfigHome) -> None:
     """Without token counts, a token is assumed to have four characters."""
     scanned = scan_conversation(
-        config_home, Chain().ask("go").tool("t1", "Bash", "x" * 4_000).answer()
+        config_home, Chain().ask("go").call_with_result("t1", "Bash", "x" * 4_000).answer()
     )
     assert scanned.scale.characters_per_token == CHARACTERS_PER_TOKEN
     assert costs_of_kind(scanned, RESULT_PIECE) == [1_000]
@@ -92,7 +92,9 @@ def test_without_counts_the_usual_ratio_applies(config_home: ConfigHome) -> None
 @pytest.mark.parametrize("growth", [-5_000, 0, 5, 400_000])
 def test_implausible_growth_is_ignored(config_home: ConfigHome, growth: int) -> None:
     """If the context shrank or grew far more than its text, the ratio stays plausible."""
-    chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000)
+    chain = (
+        Chain().ask("go").answer("yes", tokens=10_000).call_with_result("t1", "Bash", "ab " * 2_000)
+    )
     scanned = scan_conversation(config_home, chain.answer("so", tokens=10_000 + growth))
     assert (
         PLAUSIBLE_RATIO_RANGE[0] <= scanned.scale.characters_per_token <= PLAUSIBLE_RATIO_RANGE[1]
@@ -108,9 +110,9 @@ def test_thinking_that_the_api_dropped_costs_nothing(config_home: ConfigHome) ->
     """
     thought = {"type": "thinking", "thinking": "hmm " * 1_000, "signature": "s" * 400}
     chain = Chain().ask("go").answer("yes", tokens=10_000)
-    chain.ask("on").answer([thought, {"type": "text", "text": "a"}], tokens=usage(10_100)).tool(
-        "t1", "Bash", "x" * 400
-    )
+    chain.ask("on").answer(
+        [thought, {"type": "text", "text": "a"}], tokens=usage(10_100)
+    ).call_with_result("t1", "Bash", "x" * 400)
     chain.answer("b", tokens=11_300).ask("next").answer("c", tokens=10_210).ask("next").answer(
         "d", tokens=10_220
     )
@@ -138,7 +140,7 @@ def test_counts_from_before_a_compaction_are_ignored(config_home: ConfigHome) ->
         Chain()
         .ask("go")
         .answer("x", tokens=9_000)
-        .tool("t1", "Bash", "ab " * 2_000)
+        .call_with_result("t1", "Bash", "ab " * 2_000)
         .answer("y", tokens=11_000)
     )
     for row in after.rows:

@@ -138,7 +138,7 @@ def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome,
     chain = (
         Chain()
         .ask("p" * (800 + size))
-        .tool("t1", "Bash", "o" * size, command="c" * (120 + size))
+        .call_with_result("t1", "Bash", "o" * size, command="c" * (120 + size))
         .answer("a" * size)
     )
     path = write_project_session(config_home, chain)
@@ -157,9 +157,9 @@ def test_placeholders_of_another_tool_are_not_trimmed(config_home: ConfigHome, k
     chain = (
         Chain()
         .ask()
-        .tool("t1", "Read", AICHAT_PLACEHOLDERS[kind])
+        .call_with_result("t1", "Read", AICHAT_PLACEHOLDERS[kind])
         .answer(AICHAT_PLACEHOLDERS[kind])
-        .turns(1)
+        .add_short_turns(1)
     )
     path = write_project_session(config_home, chain, SESSION)
     assert plan_trim_of_file(config_home, path, threshold=0, assistant=9).choices == ()

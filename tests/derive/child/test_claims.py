@@ -25,8 +25,8 @@ write_child.write_child(fork.plan_fork(session_file(sys.argv[1]), Where()), Wher
 
 
 @pytest.mark.part("secrets")
-@pytest.mark.parametrize("by", ["the next child", "a scrub", "a start"])
-def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) -> None:
+@pytest.mark.parametrize("cleanup_cause", ["the next child", "a scrub", "a start"])
+def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, cleanup_cause: str) -> None:
     """The folder that a killed command left for a child is removed, and the parent's files are kept.
 
     The next command that writes a child, a scrub, and the start of a session remove the folder.
@@ -44,10 +44,10 @@ def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) ->
         each for each in config_home.project().iterdir() if each.is_dir() and each.name != SESSION
     ]
     assert len(left) == 1
-    if by == "the next child":
+    if cleanup_cause == "the next child":
         with claims.claim_child(session_id(5), config_home.project().name, config_home.where):
             pass
-    elif by == "a scrub":
+    elif cleanup_cause == "a scrub":
         # Imported here because the test also runs without the part "secrets".
         from resume_hooks.parts.secrets import purge
 
@@ -56,7 +56,10 @@ def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) ->
         claims.remove_sidecars_of_killed_commands(config_home.where)
     assert not left[0].exists()
     assert (outputs / "x.txt").exists()
-    assert not (config_home.config / "resume-hooks" / "making").exists() or by != "the next child"
+    assert (
+        not (config_home.config / "resume-hooks" / "making").exists()
+        or cleanup_cause != "the next child"
+    )
 
 
 def test_the_cleanup_keeps_other_folders(config_home: ConfigHome) -> None:

@@ -37,7 +37,7 @@ class SessionWithSidecars:
             os.utime(folder / "file", (1_700_000_000, 1_700_000_000))
 
     def copy_sidecars(self, *, fails: bool = False) -> list[str]:
-        """Copy the sidecars and return the failures. If ``fails`` is set, interrupt the writing of the child."""
+        """Copy the sidecars and return the failures. With ``fails``, raise ``KeyboardInterrupt`` after the copy."""
         setting = ChildAttributes(CHILD_ID, "", "", "", "")
         child = Draft(
             "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
@@ -154,8 +154,10 @@ def test_sidecars_in_a_linked_folder_are_not_copied(
     assert not session_with_sidecars.linked[0].exists()
 
 
-def test_a_failed_copy_of_sidecars_is_reported(session_with_sidecars: SessionWithSidecars) -> None:
-    """A failed copy of the outputs is reported in one warning, and the backups are still copied."""
+def test_a_failed_copy_of_large_outputs_is_reported_once(
+    session_with_sidecars: SessionWithSidecars,
+) -> None:
+    """A failed copy of large outputs is reported in one warning, and the backups are still copied."""
     session_with_sidecars.write_sidecars()
     session_with_sidecars.linked[0].parent.write_bytes(b"in the way")
     (missed,) = session_with_sidecars.copy_sidecars()

@@ -1,4 +1,4 @@
-"""Tests that a child gets a copy of the whole task list or none, and never through a link."""
+"""Tests that a child gets a copy of the whole task list or no list, and that links are ignored."""
 
 from __future__ import annotations
 
@@ -146,11 +146,11 @@ def test_a_killed_copy_leaves_the_whole_task_list_or_none(
     """
     before, children = session_with_tasks.task_files(), iter(map(session_id, range(1, 50)))
 
-    def prepare() -> Callable[[], object]:
+    def prepare_copy() -> Callable[[], object]:
         child = next(children)
         return lambda: copy_files.copy_tasks(SESSION, child, session_with_tasks.home.where)
 
-    for _ in kill_before_each_change(prepare):
+    for _ in kill_before_each_change(prepare_copy):
         made = [name for name in os.listdir(session_with_tasks.lists) if not name.startswith(".")]
         assert all(session_with_tasks.task_files(name) == before for name in made)
     assert len(made) > 1

@@ -40,7 +40,7 @@ def parent(config_home: ConfigHome) -> locate.SessionFile:
 
 
 def load_parent(parent: locate.SessionFile, home: ConfigHome) -> Session:
-    """Return the parent with its current content."""
+    """Read the parent's file again and return the session."""
     return Session.from_file(parent, home.where)
 
 
@@ -129,10 +129,10 @@ def test_a_handoff_with_another_next_step_finds_no_child(
         "a prompt farther from the end than a glance reaches",
     ],
 )
-def test_new_work_in_the_parent_finds_no_child(
+def test_a_child_that_lacks_new_work_of_its_parent_is_not_found(
     parent: locate.SessionFile, config_home: ConfigHome, more: list[Record]
 ) -> None:
-    """After a new prompt or answer in the parent, the existing child is not returned."""
+    """After a new prompt or answer in the parent, the existing child is no longer found."""
     write_handoff(parent, config_home)
     with open(parent.path, "ab") as stream:
         stream.write(session_bytes(more))

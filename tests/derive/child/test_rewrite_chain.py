@@ -52,7 +52,7 @@ LINEAGE_BLOCK = f"{OPENING_MARKER}\nnew\n{CLOSING_MARKER}"
 
 
 def plan_rewrite(
-    folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
+    folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **rewrite_options: Any
 ) -> ChainRewrite:
     """Write a parent with these records and plan the rewritten chain of a child."""
     path = folder / f"{SESSION}.jsonl"
@@ -64,7 +64,7 @@ def plan_rewrite(
         "lineage": LINEAGE_BLOCK,
         "edits": edits,
         "clears_token_counts": True,
-        **more,
+        **rewrite_options,
     }
     return plan_chain_rewrite(
         Draft("trim", CHILD_ATTRIBUTES, str(folder / "child.tmp"), "child"),
@@ -75,10 +75,10 @@ def plan_rewrite(
 
 
 def child_lines(
-    folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
+    folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **rewrite_options: Any
 ) -> list[bytes]:
-    """Check a child and return its lines without line breaks."""
-    found = list(plan_rewrite(folder, rows, edits, **more).lines())
+    """Write a child, check it, and return its lines without line breaks."""
+    found = list(plan_rewrite(folder, rows, edits, **rewrite_options).lines())
     path = folder / "child.tmp"
     path.write_bytes(b"".join(found))
     path.chmod(0o600)
@@ -87,10 +87,12 @@ def child_lines(
 
 
 def child_records(
-    folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
+    folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **rewrite_options: Any
 ) -> list[Record]:
     """Return the child's records with uuids, without the lineage."""
-    whole = [parse_record(body) or {} for body in child_lines(folder, rows, edits, **more)]
+    whole = [
+        parse_record(body) or {} for body in child_lines(folder, rows, edits, **rewrite_options)
+    ]
     return [row for row in whole if "uuid" in row and join_text_blocks(row) != LINEAGE_BLOCK]
 
 
@@ -133,7 +135,10 @@ def test_token_counts_are_zeroed_if_the_session_shrank(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> None:
-    """Each record follows the previous one, progress records are omitted, and parallel calls are adjacent."""
+    """Each record of the child follows the previous one, and parallel calls are next to each other.
+
+    Progress records are omitted.
+    """
     rows = [user("go", uuid="u"), progress(uuid="p", parent="u", ts=1)]
     for number in range(count):
         above = "p" if not number else f"a{number - 1}"
@@ -182,7 +187,7 @@ def test_the_last_kept_record_has_the_latest_timestamp(tmp_path: Path) -> None:
 
 
 def test_unanswered_calls_get_an_error_result(tmp_path: Path) -> None:
-    """Calls without a result get an error result at the end."""
+    """If calls have no result, the child gets an error result for each of them at its end."""
     rows = [user("go", uuid="u"), assistant([call("t1"), call("t2")], uuid="a", parent="u", ts=1)]
     stubs = child_records(tmp_path, rows)[2:]
     blocks = [block for row in stubs for block in row["message"]["content"]]
@@ -233,7 +238,7 @@ COLD_CACHE_NOTICE = (
 
 
 @pytest.mark.parametrize(
-    ("record", "stays"),
+    ("record", "is_copied"),
     [
         (system("informational", uuid="s", parent="a0", content=COLD_CACHE_NOTICE), False),
         (session_start_message(COLD_CACHE_NOTICE), False),
@@ -261,8 +266,8 @@ COLD_CACHE_NOTICE = (
         ),
     ],
 )
-def test_notices_about_the_parent_are_not_copied(
-    tmp_path: Path, record: Record, *, stays: bool
+def test_the_plugins_notices_about_the_parent_are_not_copied(
+    tmp_path: Path, record: Record, *, is_copied: bool
 ) -> None:
     """This plugin's notices about a cold cache or a held prompt are not copied. Other notices are copied."""
     rows = [
@@ -273,7 +278,7 @@ def test_notices_about_the_parent_are_not_copied(
         assistant("done", uuid="a1", parent="u1", ts=4),
     ]
     found = child_records(tmp_path, rows)
-    assert record_uuids(found) == ["u0", "a0", *(["s"] if stays else []), "u1", "a1"]
+    assert record_uuids(found) == ["u0", "a0", *(["s"] if is_copied else []), "u1", "a1"]
     assert [row["parentUuid"] for row in found[1:]] == record_uuids(found)[:-1]
 
 
@@ -348,7 +353,10 @@ def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, said: str
 
 
 def test_a_prompt_sent_with_another_uuid_gets_that_uuid(tmp_path: Path) -> None:
-    """If a prompt was sent with a different uuid, it gets that uuid, and its answer stays linked to it."""
+    """If a prompt was sent with another uuid than its own, the child has the uuid that was sent.
+
+    The answer to the prompt stays linked to it.
+    """
     rows = [
         user("go", uuid="own", sentAsUuid="sent"),
         assistant("x", uuid="a", parent="sent", ts=1),
@@ -367,11 +375,11 @@ def test_a_record_gets_the_childs_session_id(tmp_path: Path, value: object) -> N
 
 
 @pytest.mark.parametrize(
-    ("of_parent", "of_child"),
+    ("parent_entrypoint", "child_entrypoint"),
     [("sdk-cli", "cli"), ("cli", "cli"), ("claude-vscode", "claude-vscode"), (None, None)],
 )
 def test_the_child_of_a_headless_session_is_listed(
-    tmp_path: Path, of_parent: str | None, of_child: str | None
+    tmp_path: Path, parent_entrypoint: str | None, child_entrypoint: str | None
 ) -> None:
     """The first record of a headless session's child has the entrypoint of a terminal.
 
@@ -380,10 +388,10 @@ def test_the_child_of_a_headless_session_is_listed(
     rows = conversation(2)
     for row in rows:
         row.pop("entrypoint", None)
-        if of_parent:
-            row["entrypoint"] = of_parent
+        if parent_entrypoint:
+            row["entrypoint"] = parent_entrypoint
     found = child_records(tmp_path, rows)
-    assert [row.get("entrypoint") for row in found] == [of_child, *[of_parent] * 3]
+    assert [row.get("entrypoint") for row in found] == [child_entrypoint, *[parent_entrypoint] * 3]
 
 
 @pytest.mark.parametrize("odd", [b"\\ud83d", b"\xe9"])

@@ -255,7 +255,7 @@ def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) ->
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
     (warning,) = write_child(PLANNERS[kind](damaged, config_home), config_home.where).warnings
     assert warning.startswith("1 answer directly after another")
-    # A client may write two such answers, with no prompt lost between them.
+    # A client may write two answers in succession although no prompt was lost between them.
     records = [
         *conversation(1),
         {**more, "parentUuid": "r1"},
@@ -278,11 +278,11 @@ def test_the_printed_command_quotes_the_folder_correctly(folder: str) -> None:
     assert done.stdout.decode() == f"{folder}\0"
 
 
-@pytest.mark.parametrize("written", [True, False])
-def test_a_receipt_has_every_documented_field(written: bool) -> None:
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_receipt_has_every_documented_field(is_written: bool) -> None:
     """The JSON form of a receipt has the fields that the contract lists."""
     receipt = Receipt(
-        CHILD_ID, "/f", "t", session_id(1), "/p", "trim", written, "/w", 9, 3, 24, 1,
+        CHILD_ID, "/f", "t", session_id(1), "/p", "trim", is_written, "/w", 9, 3, 24, 1,
         (Check("a", ok=True),), ("w",)
     )  # fmt: skip
     assert ReceiptSchema.model_validate(receipt).model_dump() == {
@@ -293,7 +293,7 @@ def test_a_receipt_has_every_documented_field(written: bool) -> None:
         "parent_file": "/p",
         "kind": "trim",
         "agent": "claude",
-        "written": written,
+        "written": is_written,
         "tokens_before": 9,
         "tokens_after": 3,
         "chars_saved": 24,

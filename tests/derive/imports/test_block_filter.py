@@ -42,9 +42,9 @@ def filter_one_block(block: object, role: str = "user") -> Record:
     return found
 
 
-def replacement_note(what: str) -> Record:
-    """Return the note that replaces a block."""
-    return {"type": "text", "text": f"[{what} was left out]"}
+def replacement_note(replaced_content: str) -> Record:
+    """Return the note that replaces a block with the content that ``replaced_content`` names."""
+    return {"type": "text", "text": f"[{replaced_content} was left out]"}
 
 
 @pytest.mark.parametrize(
@@ -127,17 +127,17 @@ def test_a_block_without_a_kind_is_replaced_by_a_note() -> None:
         ]
 
 
-@pytest.mark.parametrize("unfit", ["", "bad id/../x!", "toolu_1\n", "ü", "x" * 129])
-def test_an_invalid_id_is_replaced_in_call_and_result(unfit: str) -> None:
+@pytest.mark.parametrize("invalid_id", ["", "bad id/../x!", "toolu_1\n", "ü", "x" * 129])
+def test_an_invalid_id_is_replaced_in_call_and_result(invalid_id: str) -> None:
     """An invalid id of a call is replaced with a valid id, both in the call and in its result."""
-    fit = make_valid_call_id(unfit)
-    assert re.fullmatch(r"toolu_[0-9a-f]{24}", fit)
+    valid_id = make_valid_call_id(invalid_id)
+    assert re.fullmatch(r"toolu_[0-9a-f]{24}", valid_id)
     assert (
-        filter_one_block(call(unfit), "assistant")["id"]
-        == filter_one_block(result(unfit))["tool_use_id"]
-        == fit
+        filter_one_block(call(invalid_id), "assistant")["id"]
+        == filter_one_block(result(invalid_id))["tool_use_id"]
+        == valid_id
     )
-    assert make_valid_call_id(fit) == fit
+    assert make_valid_call_id(valid_id) == valid_id
     assert (
         filter_one_block({"type": "tool_use", "id": 5}, "assistant")["id"]
         == filter_one_block({"type": "tool_result"})["tool_use_id"]
@@ -160,12 +160,12 @@ def test_an_invalid_tool_name_is_replaced(name: object, fit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "fit"),
+    ("tool_input", "expected"),
     [("str", {"input": "str"}), (None, {}), ([1], {"input": [1]}), (0, {"input": 0})],
 )
-def test_an_invalid_input_becomes_an_object(given: object, fit: Record) -> None:
+def test_an_invalid_input_becomes_an_object(tool_input: object, expected: Record) -> None:
     """If a tool's input is not an object, it is wrapped in an object."""
-    assert filter_one_block({**call("c"), "input": given}, "assistant")["input"] == fit
+    assert filter_one_block({**call("c"), "input": tool_input}, "assistant")["input"] == expected
     assert (
         filter_one_block({"type": "tool_use", "id": "c", "name": "X"}, "assistant")["input"] == {}
     )
@@ -360,7 +360,7 @@ def test_no_spelling_of_a_reminder_remains(parts: list[str]) -> None:
     st.sampled_from(["user", "assistant", "queued"]),
 )
 def test_filtering_any_content_twice_changes_nothing(content: Any, role: str) -> None:
-    """Filtering any content a second time changes nothing. Only values that are not blocks are lost."""
+    """Filtering content a second time changes nothing. The filter drops only values that are no blocks."""
     found = filter_content(content, role)
     assert filter_content(found, role) == found
     if isinstance(content, list):

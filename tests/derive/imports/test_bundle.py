@@ -285,12 +285,14 @@ def test_a_failed_session_cancels_the_whole_import(
     )
     path = write_bundle(config_home, one, two)
 
-    def fail_second_import(decided: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
+    def fail_import_of_second_session(
+        decided: ChildPlan, where: Where, *, dry_run: bool
+    ) -> Receipt:
         if decided.draft.session_id == two.session_id:
             raise CheckFailed("no", "no")
         return write_if_worthwhile(decided, where, dry_run=dry_run)
 
-    monkeypatch.setattr(verb_caller, "write_if_worthwhile", fail_second_import)
+    monkeypatch.setattr(verb_caller, "write_if_worthwhile", fail_import_of_second_session)
     with pytest.raises(CheckFailed):
         import_bundle(path, second_home)
     assert [p for p in (second_home.config / "projects").rglob("*") if p.is_file()] == []
@@ -340,7 +342,7 @@ def row_remover(said: bytes) -> Callable[[bytes], bytes]:
 
 
 def repeat_session(content: bytes) -> bytes:
-    """Return a bundle in which its session appears twice."""
+    """Return the content of a bundle with its session repeated."""
     rows = content.splitlines(keepends=True)
     return b"".join(rows[:-1]).removesuffix(b"\n") + b",\n" + b"".join(rows[1:])
 
@@ -388,19 +390,22 @@ def test_a_damaged_bundle_is_refused(
 
 
 @pytest.mark.parametrize(
-    "place",
+    "invalid_path",
     ["../../evil.txt", "tool-results/../x", "/etc/x", "tool-results/.hidden", "subagents/evil.jsonl", "other/x", "",
      "tool-results/a/b", "memory/x"],
 )  # fmt: skip
 def test_a_file_with_an_invalid_path_is_not_imported(
-    place: str, config_home: ConfigHome, second_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    invalid_path: str,
+    config_home: ConfigHome,
+    second_home: ConfigHome,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A file of a bundle with a path outside the expected folders is not written."""
     session = write_project_session(config_home, session_records(), FIRST_ID)
     write_sidecars(session)
     path = write_bundle(config_home, session)
     monkeypatch.setattr(BundleSeal, "seal_sums", lambda _, sums: sums)
-    path.write_bytes(path.read_bytes().replace(b"tool-results/out.txt", place.encode()))
+    path.write_bytes(path.read_bytes().replace(b"tool-results/out.txt", invalid_path.encode()))
     (came,) = import_bundle(path, second_home)
     own = Path(came.receipt.file).with_suffix("")
     names = sorted(str(p.relative_to(own)) for p in own.rglob("*") if p.is_file())
@@ -456,18 +461,18 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
     bundle = write_bundle(config_home, session)
     home = other_home(tmp_path)
 
-    def prepare() -> Callable[[], object]:
+    def prepare_import() -> Callable[[], object]:
         shutil.rmtree(home.root)
         home.root.mkdir()
         return lambda: import_bundle(bundle, home)
 
     folder = home.config / "projects" / project_key(os.path.realpath(home.root / "work"))
-    for _ in kill_before_each_change(prepare):
+    for _ in kill_before_each_change(prepare_import):
         import_bundle(bundle, home)
         files = sorted(
             str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
         )
-        # The next write removes these leftovers.
+        # Only a later command removes these leftovers.
         files = [name for name in files if not name.startswith(".resume-hooks-")]
         assert files == sorted(
             [f"{FIRST_ID}.jsonl", f"{FIRST_ID}/tool-results/one", f"{FIRST_ID}/tool-results/two"]

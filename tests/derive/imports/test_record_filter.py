@@ -23,12 +23,12 @@ from tests.derive.imports.test_block_filter import JSON_VALUES
 CHILD_ATTRIBUTES = ChildAttributes(
     "00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z"
 )
-filter_record = ConversationFilter(CHILD_ATTRIBUTES)
+FILTER_RECORD = ConversationFilter(CHILD_ATTRIBUTES)
 
 
 def filtered_record(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record as the filter changes it."""
-    found = filter_record(record)
+    found = FILTER_RECORD(record)
     assert found is not None
     return found
 
@@ -79,7 +79,7 @@ def test_a_task_notification_keeps_its_origin() -> None:
 def test_attachments_are_dropped(kind: str) -> None:
     """Attachments are dropped, because the newest client sends their text as system messages."""
     assert (
-        filter_record({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}})
+        FILTER_RECORD({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}})
         is None
     )
 
@@ -100,7 +100,7 @@ def test_queued_prompts_are_kept() -> None:
     }
     assert "rendered" not in filtered_record({**row, "attachment": typed})
     assert (
-        filter_record({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
+        FILTER_RECORD({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
     )
 
 
@@ -132,8 +132,8 @@ def test_boundaries_and_local_commands_are_kept() -> None:
         "content"
     ]
     for subtype in ("informational", "api_error", "stop_hook_summary", "of tomorrow"):
-        assert filter_record(system(subtype, uuid="s", content="x")) is None
-    assert filter_record(progress(uuid="p", parent=None)) is None
+        assert FILTER_RECORD(system(subtype, uuid="s", content="x")) is None
+    assert FILTER_RECORD(progress(uuid="p", parent=None)) is None
 
 
 def test_hidden_records_are_counted() -> None:
@@ -159,7 +159,7 @@ RECORD_TYPES = st.sampled_from(["user", "assistant", "system", "attachment", "pr
 def test_any_record_is_filtered_or_dropped(record: dict[str, Any], kind: str, subtype: str) -> None:
     """Any record is dropped or filtered to known fields with valid content and the new folder."""
     whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
-    found = filter_record(whole)
+    found = FILTER_RECORD(whole)
     assert (found is not None) == is_conversation(whole)
     if found is not None:
         assert found.keys() <= ALLOWED_FIELD_NAMES

@@ -34,10 +34,10 @@ def ask_stand_in(
     return model.ask("Find the word.", text, WordAnswer, max_seconds=max_seconds)
 
 
-def stand_in_failure(made: StandIn, max_seconds: float = 30.0) -> HeadlessFailed:
+def stand_in_failure(stand_in: StandIn, max_seconds: float = 30.0) -> HeadlessFailed:
     """Ask a script that replaces the client and fails, and return the error."""
     with pytest.raises(HeadlessFailed) as caught:
-        ask_stand_in(made, max_seconds=max_seconds)
+        ask_stand_in(stand_in, max_seconds=max_seconds)
     assert "\n" not in caught.value.message
     return caught.value
 
@@ -88,7 +88,10 @@ def test_the_client_gets_only_safe_arguments(tmp_path: Path) -> None:
 
 
 def test_the_client_runs_in_an_empty_temporary_folder(tmp_path: Path) -> None:
-    """The client runs in an empty temporary folder, which is removed with its files afterwards."""
+    """The client runs in an empty temporary folder.
+
+    After the call, this folder and the client's temporary files are removed.
+    """
     made = write_stand_in(
         tmp_path, "open(os.environ['TMPDIR'] + '/litter', 'w').close()\nresult({'word': 'x'})"
     )
@@ -211,7 +214,7 @@ def test_json_within_prose_is_not_an_answer(tmp_path: Path, said: str) -> None:
 
 
 DEEPLY_NESTED_ANSWER = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + ']' * 400 + '}')"
-"""An answer that is nested too deeply to be written as JSON again."""
+"""An answer that is nested so deeply that it can't be serialized as JSON again."""
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from resume_hooks.derive.model.forked import ForkedModel, make_forked_prompt
 from resume_hooks.errors import HeadlessFailed
 
-MODEL = "claude-opus-4-5"
+MODEL_NAME = "claude-opus-4-5"
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 
 
@@ -22,8 +22,8 @@ class WordAnswer(BaseModel):
 
 
 def parse_answer(**fields: object) -> ForkedModel:
-    """Return the model with these fields of its answer."""
-    return ForkedModel({"model": MODEL, **fields})
+    """Return a model that has returned an answer with these fields."""
+    return ForkedModel({"model": MODEL_NAME, **fields})
 
 
 def answer_word(text: str, **fields: object) -> str:
@@ -36,7 +36,7 @@ def answer_word(text: str, **fields: object) -> str:
 
 
 def test_the_prompt_has_the_schema_and_a_fence() -> None:
-    """The prompt contains the answer's schema and the material between random numbers.
+    """The prompt contains the answer's schema, and fences around the material with a random number.
 
     The material contains no secrets and no control characters.
     """
@@ -86,7 +86,7 @@ def test_an_invalid_answer_is_an_error(text: str, why: str) -> None:
     """An invalid answer raises a short error with the reason and the model's name."""
     with pytest.raises(HeadlessFailed, match=why) as failed:
         answer_word(text)
-    assert MODEL in failed.value.message
+    assert MODEL_NAME in failed.value.message
     assert len(failed.value.message) < 300
 
 

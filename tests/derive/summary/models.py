@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from resume_hooks.derive.model.port import AnswerType, Reply
 from resume_hooks.errors import HeadlessFailed
 
-Answer = dict[str, Any] | HeadlessFailed | Callable[[], dict[str, Any]]
+ScriptedAnswer = dict[str, Any] | HeadlessFailed | Callable[[], dict[str, Any]]
 
 MINIMAL_SUMMARY: dict[str, Any] = {"goal": "Mend the parser.", "state": "Half of it is done."}
 """The shortest valid summary."""
@@ -28,7 +28,7 @@ class ScriptedModel:
     ``calls`` has the arguments of each call.
     """
 
-    def __init__(self, answers: Sequence[Answer] = (MINIMAL_SUMMARY,)) -> None:
+    def __init__(self, answers: Sequence[ScriptedAnswer] = (MINIMAL_SUMMARY,)) -> None:
         self.calls: list[ModelCall] = []
         self._answers = list(answers)
 

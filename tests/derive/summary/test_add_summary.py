@@ -34,7 +34,7 @@ from tests.builders import (
     write_session,
 )
 from tests.crashes import kill_before_each_change
-from tests.derive.summary.models import MINIMAL_SUMMARY, Answer, ScriptedModel
+from tests.derive.summary.models import MINIMAL_SUMMARY, ScriptedAnswer, ScriptedModel
 
 CARD_LINE = DIGEST_LINE_NUMBER + 1
 
@@ -50,7 +50,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def roll_over(
-    home: ConfigHome, parent: Path, *answers: Answer, focus: str = ""
+    home: ConfigHome, parent: Path, *answers: ScriptedAnswer, focus: str = ""
 ) -> tuple[SummaryOutcome, ScriptedModel]:
     """Roll over a session with a model that gives these answers."""
     model = ScriptedModel(answers or [MINIMAL_SUMMARY])
@@ -125,7 +125,7 @@ def test_adding_a_summary_keeps_the_childs_ids(config_home: ConfigHome, parent: 
     [HeadlessFailed("it hung", cost_usd=0.5), {"goal": " ", "state": ""}],
 )
 def test_a_failed_summary_leaves_the_child_unchanged(
-    config_home: ConfigHome, parent: Path, answer: Answer
+    config_home: ConfigHome, parent: Path, answer: ScriptedAnswer
 ) -> None:
     """If the model fails or gives an empty summary, the child has only the digest.
 
@@ -141,7 +141,7 @@ def test_a_failed_summary_leaves_the_child_unchanged(
     assert other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
 
 
-def answer_after_change(parent: Path, change_child: Callable[[Path], None]) -> Answer:
+def answer_after_change(parent: Path, change_child: Callable[[Path], None]) -> ScriptedAnswer:
     """Return an answer that changes the child's file before the model returns."""
 
     def answer() -> dict[str, Any]:
@@ -190,12 +190,12 @@ def test_adding_a_summary_killed_at_any_step_leaves_a_whole_child(
     child, outcomes = Path(written.file), []
     digest = child.read_bytes()
 
-    def prepare() -> Callable[[], object]:
+    def prepare_rewrite() -> Callable[[], object]:
         child.write_bytes(digest)
         calls = ModelCalls(ScriptedModel([MINIMAL_SUMMARY]), 60, lambda _n, _c: None)
         return lambda: summaries.add_summary(begun, written, calls, config_home.where)
 
-    for _ in kill_before_each_change(prepare):
+    for _ in kill_before_each_change(prepare_rewrite):
         outcomes.append(child.read_bytes() != digest)
         assert (
             file_records(str(child))[0]["continue_metadata"].get("summary_included", False)
@@ -232,12 +232,12 @@ def test_a_deleted_parent_leaves_a_child_with_the_digest(
 def test_a_parent_may_continue_during_a_rollover(config_home: ConfigHome, parent: Path) -> None:
     """The parent may get new messages while the model answers, and the summary is still added."""
 
-    def continue_parent() -> dict[str, Any]:
+    def change_parent_and_answer() -> dict[str, Any]:
         with parent.open("ab") as stream:
             stream.write(line(assistant("more", uuid="x", parent="r3", ts=90)) + b"\n")
         return MINIMAL_SUMMARY
 
-    outcome, _ = roll_over(config_home, parent, continue_parent)
+    outcome, _ = roll_over(config_home, parent, change_parent_and_answer)
     assert outcome.failure_reason == ""
     assert all(
         check.ok

@@ -1,6 +1,6 @@
-"""Tests of asking a model for a summary, with one call for a small session.
+"""Tests of asking a model for a summary.
 
-For a long session, there is one call for each part, and a final call.
+A small session needs one call. A long session needs one call for each part, and a final call.
 """
 
 from __future__ import annotations

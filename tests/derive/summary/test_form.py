@@ -19,14 +19,17 @@ from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, extract_next_step, opening_text
 from tests.builders import SESSION
 
-SHOWN_RECORDS = frozenset({3, 7, 12})
+KNOWN_RECORD_NUMBERS = frozenset({3, 7, 12})
 
 
 def summary_text(focus: str = "", **fields: Any) -> str:
     """Return the text of a summary with these fields."""
     summary = Summary.model_validate({"goal": "", "state": "", **fields})
     return format_summary(
-        "\n".join(format_summary_rows(summary, SESSION, SHOWN_RECORDS)), "haiku-9", SESSION, focus
+        "\n".join(format_summary_rows(summary, SESSION, KNOWN_RECORD_NUMBERS)),
+        "haiku-9",
+        SESSION,
+        focus,
     )
 
 
@@ -139,6 +142,6 @@ def test_notes_of_parts_are_listed_in_order() -> None:
     """The notes of the parts are listed in order, each under its number."""
     parts = [Summary(goal="first", state=""), Summary(goal="second", state="")]
     assert (
-        format_partial_summaries(parts, SESSION, SHOWN_RECORDS)
+        format_partial_summaries(parts, SESSION, KNOWN_RECORD_NUMBERS)
         == "part 1\ngoal: first\n\npart 2\ngoal: second"
     )

@@ -21,7 +21,7 @@ IMAGE = {
     "type": "image",
     "source": {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()},
 }
-TOOLS = ("Read", "Bash", "Write", "Edit", "MultiEdit", "AskUserQuestion", "mcp__x__y", "")
+TOOL_NAMES = ("Read", "Bash", "Write", "Edit", "MultiEdit", "AskUserQuestion", "mcp__x__y", "")
 TEXTS = (
     "", "  \n", "short", "word " * 15, "long \u2028 line " * 60, "x" * 120, "y" * 877, "paste " * 500,
     "\U0001f600 emoji " * 90, placeholders.result_placeholder("Read", 9_000, OriginalReference("1a2b3c4d", 7)),
@@ -30,7 +30,7 @@ TEXTS = (
 
 
 class TranscriptMaker:
-    """A transcript under construction, with the parent and the timestamp of the next record."""
+    """Builds a transcript, and keeps the parent and the timestamp for the next record."""
 
     def __init__(self, draw: Callable[..., Any]) -> None:
         self.draw = draw
@@ -49,7 +49,12 @@ class TranscriptMaker:
         return str(self.pick(*TEXTS))
 
     def add(
-        self, kind: str, *, parent: str | bool | None = True, link: bool = True, **fields: Any
+        self,
+        kind: str,
+        *,
+        parent: str | bool | None = True,
+        is_followed: bool = True,
+        **fields: Any,
     ) -> str:
         """Add a record to the transcript and return its uuid. With ``link``, the next record follows it."""
         self.count += 1
@@ -67,7 +72,7 @@ class TranscriptMaker:
         if self.draw(st.integers(0, 40)) == 0:
             row.pop(self.pick("timestamp", "entrypoint", "sessionId", "parentUuid"))
         self.lines.append(row)
-        if link:
+        if is_followed:
             self.parent = uuid
         return uuid
 
@@ -90,7 +95,7 @@ class TranscriptMaker:
     def call_block(self, call: str) -> Record:
         """Return a call of some tool with some input."""
         self.calls.append(call)
-        tool = self.pick(*TOOLS)
+        tool = self.pick(*TOOL_NAMES)
         path = self.pick("/a", "/b")
         given: Any = {
             "Write": {"file_path": path, "content": self.text()},
@@ -164,7 +169,7 @@ def _add_parallel_calls(make: TranscriptMaker) -> None:
         above = make.answer([make.call_block(call)], message_id)
         rows.append((call, above))
         if interleaved:
-            make.user([make.result_block(call)], parent=above, link=False)
+            make.user([make.result_block(call)], parent=above, is_followed=False)
     for call, above in [] if interleaved else rows:
         make.user([make.result_block(call)], parent=above)
 
@@ -266,8 +271,8 @@ def _add_odd_link(make: TranscriptMaker) -> None:
     elif trouble == "twice" and rows:
         make.lines.append(make.draw(st.sampled_from(rows)))
     elif trouble == "sidechain":
-        # No client continues from a sub-agent's record.
-        make.user("of a sub-agent", isSidechain=True, link=False)
+        # No client writes a record that follows a sub-agent's record.
+        make.user("of a sub-agent", isSidechain=True, is_followed=False)
     elif trouble == "sent as":
         make.user("queued", sentAsUuid=f"sent-{make.count}")
         make.parent = f"sent-{make.count - 1}"
@@ -314,7 +319,7 @@ STEP_FUNCTIONS = (
 
 
 @st.composite
-def transcripts(draw: Callable[..., Any]) -> bytes:
+def generate_transcript(draw: Callable[..., Any]) -> bytes:
     """Generate the bytes of a session."""
     make = TranscriptMaker(draw)
     _add_turn(make)

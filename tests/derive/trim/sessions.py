@@ -1,4 +1,4 @@
-"""Functions that write a session to a temporary config home and trim it."""
+"""Helpers of the tests of trims: build a conversation, write it to a config home, and trim it."""
 
 from __future__ import annotations
 
@@ -27,51 +27,53 @@ class Chain:
     def __init__(self) -> None:
         self.rows: list[Record] = []
 
-    def _next(self) -> dict[str, Any]:
+    def _next_fields(self) -> dict[str, Any]:
         number = len(self.rows)
         return {"uuid": f"c{number}", "parent": f"c{number - 1}" if number else None, "ts": number}
 
     def ask(self, content: str | list[Record] = "question", **more: Any) -> Chain:
         """Append a prompt."""
-        self.rows.append(builders.user(content, **self._next(), **more))
+        self.rows.append(builders.user(content, **self._next_fields(), **more))
         return self
 
     def answer(self, content: str | list[Record] = "done", **more: Any) -> Chain:
         """Append an answer of the model."""
-        self.rows.append(builders.assistant(content, **self._next(), **more))
+        self.rows.append(builders.assistant(content, **self._next_fields(), **more))
         return self
 
-    def call(self, call: str, tool: str = "Read", /, **given: Any) -> Chain:
+    def call(self, call_id: str, tool: str = "Read", /, **tool_input: Any) -> Chain:
         """Append a call without its result."""
-        return self.answer([builders.call(call, tool, **given)])
+        return self.answer([builders.call(call_id, tool, **tool_input)])
 
-    def result(self, call: str, content: Any = LONG_OUTPUT, **more: Any) -> Chain:
+    def result(self, call_id: str, content: Any = LONG_OUTPUT, **more: Any) -> Chain:
         """Append a result without its call. ``more`` has additional fields of the result block."""
-        self.rows.append(builders.user([builders.result(call, content, **more)], **self._next()))
+        self.rows.append(
+            builders.user([builders.result(call_id, content, **more)], **self._next_fields())
+        )
         return self
 
-    def tool(
+    def call_with_result(
         self,
-        call: str,
+        call_id: str,
         tool: str = "Read",
         content: Any = LONG_OUTPUT,
         /,
         *,
         error: bool = False,
-        **given: Any,
+        **tool_input: Any,
     ) -> Chain:
         """Append a call with its result."""
         more = {"is_error": True} if error else {}
-        return self.call(call, tool, **given).result(call, content, **more)
+        return self.call(call_id, tool, **tool_input).result(call_id, content, **more)
 
     def attach(self, **fields: Any) -> Chain:
         """Append an attachment."""
         self.rows.append(
-            builders.chain_record("attachment", session_id=SESSION, **self._next(), **fields)
+            builders.chain_record("attachment", session_id=SESSION, **self._next_fields(), **fields)
         )
         return self
 
-    def turns(self, count: int) -> Chain:
+    def add_short_turns(self, count: int) -> Chain:
         """Append short turns, so that earlier content is not recent."""
         for number in range(count):
             self.ask(f"next {number}").answer(f"done {number}")

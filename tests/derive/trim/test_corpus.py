@@ -51,19 +51,19 @@ def thinking_blocks(transcript: Transcript) -> Counter[tuple[object, ...]]:
     return found
 
 
-def assert_child_is_trimmed(home: ConfigHome, scanned: SessionScan, how: Options) -> None:
+def assert_child_is_trimmed(home: ConfigHome, scanned: SessionScan, options: Options) -> None:
     """Trim a session and check the child.
 
     The child's calls have results, its thinking is whole or removed, and a second trim finds
     nothing.
     """
-    decided = plan.plan_trim(scanned, home.where, how, output_dir=str(home.project()))
+    decided = plan.plan_trim(scanned, home.where, options, output_dir=str(home.project()))
     write_child(decided, home.where)
     child = scan_transcript(decided.draft.path)
     stubs = Counter(("result", call) for call in chain_rewrite(decided).linear_chain.open_call_ids)
     assert sent_calls(child) == sent_calls(scanned.transcript) + stubs
     assert thinking_blocks(child) <= thinking_blocks(scanned.transcript)
-    again = plan.plan_trim(plan.scan_session(session_file(decided.draft.path)), home.where, how)
+    again = plan.plan_trim(plan.scan_session(session_file(decided.draft.path)), home.where, options)
     assert again.choices == ()
     assert not again.is_worthwhile
 

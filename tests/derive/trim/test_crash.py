@@ -33,7 +33,9 @@ def plan_in_new_home(home: ConfigHome) -> TrimPlan:
     shutil.rmtree(home.root, ignore_errors=True)
     chain = Chain()
     for number in range(60):
-        chain.ask("question " * 90).tool(f"t{number}", "Bash", f"{number} " * 900).answer()
+        chain.ask("question " * 90).call_with_result(
+            f"t{number}", "Bash", f"{number} " * 900
+        ).answer()
     tracked = {name: {"backupFileName": name} for name in ("one", "two")}
     snapshot = {"messageId": "c0", "trackedFileBackups": tracked}
     path = write_project_session(
@@ -74,12 +76,12 @@ def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: Con
     """
     plans: list[TrimPlan] = []
 
-    def prepare() -> Callable[[], object]:
+    def prepare_trim() -> Callable[[], object]:
         plans.append(plan_in_new_home(config_home))
         return lambda: write_child(plans[-1], config_home.where)
 
     killed = []
-    for was_killed in kill_before_each_change(prepare):
+    for was_killed in kill_before_each_change(prepare_trim):
         found = files_after_attempt(config_home, plans[-1])
         again = plan_trim_of_file(config_home, config_home.project() / f"{SESSION}.jsonl")
         write_child(again, config_home.where)
@@ -100,13 +102,13 @@ def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: Con
     assert killed[-1]["child"], "one step comes after the child's birth"
 
 
-def run_command_line(home: ConfigHome, *words: str) -> None:
+def run_command_line(home: ConfigHome, *arguments: str) -> None:
     """Run the command line in this process, and exit with its exit code if that is not 0."""
     os.environ.update(home.environ)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     from resume_hooks.cli.main import main as command_line
 
-    sys.argv = ["resume-hooks", *words]
+    sys.argv = ["resume-hooks", *arguments]
     try:
         command_line()
     except SystemExit as ended:
@@ -127,13 +129,13 @@ def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None
             if path.is_file()
         }
 
-    def prepare() -> Callable[[], object]:
+    def prepare_slim_copy() -> Callable[[], object]:
         plan_in_new_home(config_home)
         before.update(project_files())
         return lambda: run_command_line(config_home, "archive", "--slim", SESSION)
 
     copies = []
-    for _ in kill_before_each_change(prepare, every=7):
+    for _ in kill_before_each_change(prepare_slim_copy, every=7):
         now = project_files()
         assert now.items() >= before.items()
         copies.append(
@@ -154,8 +156,8 @@ def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None
     assert len(copies) > 5
 
 
-@pytest.mark.parametrize("room", [0, 1, 4_096, 60_000, None])
-def test_a_trim_fails_on_a_full_disk_or_in_a_read_only_folder(room: int | None) -> None:
+@pytest.mark.parametrize("max_file_bytes", [0, 1, 4_096, 60_000, None])
+def test_a_trim_fails_on_a_full_disk_or_in_a_read_only_folder(max_file_bytes: int | None) -> None:
     """If the disk is full or the folder is read-only, a trim raises ``WriteFailed`` and leaves no files."""
     with tempfile.TemporaryDirectory() as folder:
         home = ConfigHome(
@@ -163,19 +165,19 @@ def test_a_trim_fails_on_a_full_disk_or_in_a_read_only_folder(room: int | None) 
         )
         decided = plan_in_new_home(home)
 
-        def write_with_error_code() -> None:
+        def write_child_and_report_failure() -> None:
             try:
-                if room is None:
+                if max_file_bytes is None:
                     home.project().chmod(0o555)
                     with without_root_rights(home.root):
                         write_child(decided, home.where)
                 else:
-                    limit_file_size(room)
+                    limit_file_size(max_file_bytes)
                     write_child(decided, home.where)
             except WriteFailed:
                 os._exit(WRITE_REFUSED_EXIT_CODE)
 
-        assert exit_code_of_fork(write_with_error_code) == WRITE_REFUSED_EXIT_CODE
+        assert exit_code_of_fork(write_child_and_report_failure) == WRITE_REFUSED_EXIT_CODE
         found = files_after_attempt(home, decided)
         assert (found["child"], found["companions"], found["temporary"]) == (False, [], [])
         assert not Path(decided.draft.path).with_suffix("").exists()

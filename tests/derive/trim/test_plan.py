@@ -59,9 +59,9 @@ def write_parser_session(home: ConfigHome, session_id: str = SESSION) -> Path:
     chain = (
         Chain()
         .ask("fix the parser")
-        .tool("t1", "Read", LONG_OUTPUT, file_path="/a")
-        .tool("t2", "Bash", SHORT_OUTPUT)
-        .turns(1)
+        .call_with_result("t1", "Read", LONG_OUTPUT, file_path="/a")
+        .call_with_result("t2", "Bash", SHORT_OUTPUT)
+        .add_short_turns(1)
     )
     return write_project_session(home, [*chain.rows, custom_title("The parser")], session_id)
 
@@ -102,7 +102,7 @@ def test_a_trimmed_child_is_linked_and_titled(config_home: ConfigHome) -> None:
 
 
 def test_the_first_trim_adds_a_lineage_block(config_home: ConfigHome) -> None:
-    """The first trim adds the lineage as a hidden first record that explains placeholders."""
+    """The first trim adds a hidden first record with the lineage and an explanation of placeholders."""
     child = trim_file(config_home, write_parser_session(config_home))
     (block,) = lineage_blocks(child)
     assert block.endswith(f"{CLOSING_MARKER}\n{PLACEHOLDER_LEGEND}")
@@ -141,9 +141,15 @@ def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHo
 def test_a_record_trimmed_twice_names_its_original(
     config_home: ConfigHome,
 ) -> None:
-    """If two results in one record are trimmed one after the other, both refer to the original record."""
+    """If two trims replace two results of one record, both placeholders refer to the original record."""
     results = [builders.result("t1", LONG_OUTPUT), builders.result("t2", SHORT_OUTPUT)]
-    chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
+    chain = (
+        Chain()
+        .ask()
+        .answer([builders.call("t1"), builders.call("t2")])
+        .ask(results)
+        .add_short_turns(1)
+    )
     path = write_project_session(config_home, chain)
     again = trim_file(config_home, trim_file(config_home, path), threshold=200)
     row = records_by_uuid(again)["c2"]
@@ -157,10 +163,12 @@ def test_a_record_trimmed_twice_names_its_original(
     ] == [True, True]
 
 
-def test_fields_of_another_tool_name_the_session_of_their_file(config_home: ConfigHome) -> None:
+def test_a_record_trimmed_by_another_tool_keeps_its_original_session(
+    config_home: ConfigHome,
+) -> None:
     """If another tool trimmed a record, the session id comes from the file that the tool named."""
     root = session_id(9)
-    chain = Chain().ask().tool("t1")
+    chain = Chain().ask().call_with_result("t1")
     whole = [
         *({"type": "mode", "mode": "default"} for _ in range(7)),
         {**chain.rows[2], "sessionId": root},
@@ -177,10 +185,16 @@ def test_fields_of_another_tool_name_the_session_of_their_file(config_home: Conf
 
 
 def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -> None:
-    """If the session with the original was deleted, a second trim refers to the existing record."""
+    """If the session with the original was deleted, a second trim refers to the first child instead."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     results = [builders.result("t1", LONG_OUTPUT), builders.result("t2", SHORT_OUTPUT)]
-    chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
+    chain = (
+        Chain()
+        .ask()
+        .answer([builders.call("t1"), builders.call("t2")])
+        .ask(results)
+        .add_short_turns(1)
+    )
     path = write_project_session(config_home, chain)
     child = trim_file(config_home, path)
     path.unlink()
@@ -210,7 +224,7 @@ def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -
 )
 def test_an_invalid_reference_is_replaced(config_home: ConfigHome, marks: Record) -> None:
     """Invalid fields about a record's original are replaced with its real file and line."""
-    chain = Chain().ask().tool("t1")
+    chain = Chain().ask().call_with_result("t1")
     chain.rows[2] |= {
         "truncated": True,
         "original_session": "/x/y.jsonl",
@@ -229,7 +243,7 @@ def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
         session_file(str(parent)), config_home.where, kind="handoff", next_step=step
     )
     made = write_child(asked, config_home.where)
-    chain = Chain().ask().tool("t1").turns(1)
+    chain = Chain().ask().call_with_result("t1").add_short_turns(1)
     last = file_records(Path(made.file))[-2]["uuid"]
     with open(made.file, "ab") as stream:
         for row in chain.rows:
@@ -246,7 +260,7 @@ def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
 
 
 def file_snapshot(message: str, **extra: Any) -> Record:
-    """Return a file snapshot of the client at a message."""
+    """Return the record with which the client backs up files at a message."""
     return {
         "type": "file-history-snapshot",
         "messageId": message,
@@ -263,7 +277,8 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
     before = conversation(1, prefix="old")
     marks = [boundary(uuid="b", before="old1", ts=5), summary("sum", uuid="s", parent="b", ts=6)]
     chain = [
-        {**row, "parentUuid": row["parentUuid"] or "s"} for row in Chain().ask().tool("t1").rows
+        {**row, "parentUuid": row["parentUuid"] or "s"}
+        for row in Chain().ask().call_with_result("t1").rows
     ]
     for place, row in enumerate(chain):
         row["timestamp"] = builders.iso_time(20 + place)
@@ -294,7 +309,8 @@ def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
     Current clients write no session id to file snapshots.
     """
     path = write_project_session(
-        config_home, [*Chain().ask().tool("t1").rows, file_snapshot("c0", sessionId=SESSION)]
+        config_home,
+        [*Chain().ask().call_with_result("t1").rows, file_snapshot("c0", sessionId=SESSION)],
     )
     child = trim_file(config_home, path)
     assert file_snapshot("c0", sessionId=child.stem) in file_records(child)
@@ -378,7 +394,7 @@ def test_a_trimmed_child_has_no_token_counts(config_home: ConfigHome) -> None:
         Chain()
         .ask(entrypoint="sdk-py")
         .answer("yes", tokens=150_000)
-        .tool("t1")
+        .call_with_result("t1")
         .answer("so", tokens=160_000)
     )
     child = trim_file(config_home, write_project_session(config_home, chain))
@@ -390,11 +406,13 @@ def test_a_trimmed_child_has_no_token_counts(config_home: ConfigHome) -> None:
     assert not any(node.context_tokens for node in scan_transcript(str(child)).chain)
 
 
-def test_the_savings_of_a_trim_add_up(config_home: ConfigHome) -> None:
+def test_savings_by_rule_and_by_tool_have_the_same_sum(config_home: ConfigHome) -> None:
     """The total savings of all rules, the total savings of all tools, and the trim's savings are equal."""
     chain = Chain().ask().answer("a", tokens=10_000)
     for number in range(4):
-        chain.tool(f"t{number}", "Read" if number % 2 else "Bash", f"{number} " + "word " * 800)
+        chain.call_with_result(
+            f"t{number}", "Read" if number % 2 else "Bash", f"{number} " + "word " * 800
+        )
         chain.answer("ok", tokens=11_000 + number * 1_000)
     decided = plan_trim_of_file(config_home, write_project_session(config_home, chain))
     saved = decided.savings
@@ -461,7 +479,7 @@ def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> N
     assert measure_tail(whole.file).tokens == child.tokens_before
 
 
-def test_a_lower_token_count_is_used(config_home: ConfigHome) -> None:
+def test_the_last_token_count_is_used_even_if_it_is_lower(config_home: ConfigHome) -> None:
     """If the last token count is lower than the earlier counts, the last count is used."""
     path = session_with_token_counts(config_home)
     rows = [builders.user("go on", uuid="u", parent="c39", ts=50)]

@@ -27,13 +27,13 @@ from resume_hooks.transcripts.records import Record, list_blocks, parse_record
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT_PIECE, MEDIA_PIECE, THINKING_PIECE
 from tests.builders import SESSION
-from tests.derive.trim.odd_transcripts import transcripts, trim_options
+from tests.derive.trim.odd_transcripts import generate_transcript, trim_options
 from tests.derive.trim.sessions import chain_rewrite, value_at
 
 CHANGEABLE_FIELDS = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
 )
-"""Matches the fields of a line that may change although the record is not edited."""
+"""Matches fields that differ between parent and child even in a record that was not edited."""
 
 
 class TrimmedCase:
@@ -64,12 +64,12 @@ def kept_nodes(decided: TrimPlan) -> list[Node]:
 
 
 def record_line(path: Path, node: Node) -> bytes:
-    """Return the line of a record."""
+    """Return the bytes of a record's line in a file."""
     return Line(0, node.offset, path.read_bytes()[node.offset :][: node.length]).body
 
 
 def strings_in(value: Any) -> Iterator[str]:
-    """Yield every string within a value."""
+    """Yield every string in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -116,7 +116,8 @@ def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> No
             continue
         if CHANGEABLE_FIELDS.sub(b"", raw) != CHANGEABLE_FIELDS.sub(b"", there[node.uuid]):
             old, new = parse_record(raw) or {}, parse_record(there[node.uuid]) or {}
-            # A client needs these fields, so they are added.
+            # The parent's record lacks a field that every client needs, so the child's record has
+            # it.
             assert {
                 "timestamp",
                 "parentUuid",
@@ -156,7 +157,7 @@ def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
     """Check that every thinking block of the child is one of the parent's."""
     parent = scan_transcript(str(case.parent))
 
-    def thinking_in(transcript: Transcript) -> list[Record]:
+    def thinking_blocks_of_chain(transcript: Transcript) -> list[Record]:
         return [
             block
             for node in transcript.chain
@@ -164,14 +165,14 @@ def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
             if block.get("type") in {"thinking", "redacted_thinking"}
         ]
 
-    known = thinking_in(parent)
-    assert all(thought in known for thought in thinking_in(child))
+    known = thinking_blocks_of_chain(parent)
+    assert all(thought in known for thought in thinking_blocks_of_chain(child))
 
 
 @settings(
     max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-@given(data=transcripts(), how=trim_options())
+@given(data=generate_transcript(), how=trim_options())
 def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
     """A trim of any transcript changes only the chosen contents, and a second trim changes nothing."""
     with tempfile.TemporaryDirectory() as folder:
@@ -192,7 +193,7 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
 
 
 @settings(max_examples=40)
-@given(before=st.binary(max_size=60), data=transcripts(), after=st.binary(max_size=60))
+@given(before=st.binary(max_size=60), data=generate_transcript(), after=st.binary(max_size=60))
 def test_any_bytes_are_trimmed_or_refused(before: bytes, data: bytes, after: bytes) -> None:
     """Any bytes are either trimmed to a valid child or refused because they contain no messages."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(NothingToTrim):

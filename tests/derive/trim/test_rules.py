@@ -36,7 +36,7 @@ class KeptCase(NamedTuple):
     """A session in which a rule finds nothing, and the reason."""
 
     rule: str
-    why: str
+    reason: str
     chain: Callable[[], Chain]
     options: dict[str, Any]
 
@@ -48,31 +48,31 @@ class CutCase(NamedTuple):
     """
 
     rule: str
-    what: str
+    description: str
     chain: Callable[[], Chain]
-    path: tuple[str | int, ...]
-    after: Any
+    value_address: tuple[str | int, ...]
+    expected_value: Any
     options: dict[str, Any]
 
 
-def kept_case(rule: str, why: str, chain: Callable[[], Chain], **options: Any) -> KeptCase:
-    """Return a row of the first table."""
-    return KeptCase(rule, why, chain, options)
+def kept_case(rule: str, reason: str, chain: Callable[[], Chain], **options: Any) -> KeptCase:
+    """Return a case in which a rule finds nothing."""
+    return KeptCase(rule, reason, chain, options)
 
 
 def cut_case(
     rule: str,
-    what: str,
+    description: str,
     chain: Callable[[], Chain],
-    path: tuple[str | int, ...],
-    after: Any,
-    **how: Any,
+    value_address: tuple[str | int, ...],
+    expected_value: Any,
+    **options: Any,
 ) -> CutCase:
-    """Return a row of the second table."""
-    return CutCase(rule, what, chain, path, after, how)
+    """Return a case in which a rule replaces a value."""
+    return CutCase(rule, description, chain, value_address, expected_value, options)
 
 
-def output_chain(*rows: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
+def output_chain(*calls: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
     """Return a function that makes a chain of calls with long outputs, followed by a turn.
 
     ``rows`` has the id, tool and input of each call.
@@ -80,9 +80,9 @@ def output_chain(*rows: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
 
     def chain() -> Chain:
         made = Chain().ask()
-        for number, (call, tool, given) in enumerate(rows):
-            made.tool(call, tool, f"{number} {LONG_OUTPUT}", **given)
-        return made.turns(1)
+        for number, (call, tool, given) in enumerate(calls):
+            made.call_with_result(call, tool, f"{number} {LONG_OUTPUT}", **given)
+        return made.add_short_turns(1)
 
     return chain
 
@@ -98,58 +98,65 @@ def placeholder(tool: str, size: str, why: str = "") -> str:
 
 PRINTED_PLACEHOLDER = "[Results from a tool suppressed - original content was 9 tokens]"
 OUTPUT_PATH = ("c2", "message", "content", 0, "content")
-FILE_A: dict[str, Any] = {"file_path": "/a"}
-PART_OF_A: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
+FILE_A_INPUT: dict[str, Any] = {"file_path": "/a"}
+PART_OF_A_INPUT: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
 
 KEPT_CASES = [
-    kept_case("superseded", "the last read is the one that counts", output_chain(("t1", "Read", FILE_A))),
+    kept_case("superseded", "the last read is the one that counts", output_chain(("t1", "Read", FILE_A_INPUT))),
     kept_case("superseded", "another file was read",
-         output_chain(("t1", "Read", FILE_A), ("t2", "Read", {"file_path": "/b"}))),
+         output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", {"file_path": "/b"}))),
     kept_case("superseded", "a part read later does not hold the rest",
-         output_chain(("t1", "Read", FILE_A), ("t2", "Read", PART_OF_A))),
+         output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", PART_OF_A_INPUT))),
     kept_case("superseded", "another part was read later",
-         output_chain(("t1", "Read", PART_OF_A), ("t2", "Read", {**PART_OF_A, "offset": 50}))),
+         output_chain(("t1", "Read", PART_OF_A_INPUT), ("t2", "Read", {**PART_OF_A_INPUT, "offset": 50}))),
     kept_case("superseded", "a whole read does not reach so far",
-         output_chain(("t1", "Read", {**PART_OF_A, "offset": 1_995}), ("t2", "Read", FILE_A))),
+         output_chain(("t1", "Read", {**PART_OF_A_INPUT, "offset": 1_995}), ("t2", "Read", FILE_A_INPUT))),
     kept_case("superseded", "a whole read of a PDF shows no page for certain",
-         output_chain(("t1", "Read", {"file_path": "/a", "pages": "1-5"}), ("t2", "Read", FILE_A))),
+         output_chain(("t1", "Read", {"file_path": "/a", "pages": "1-5"}), ("t2", "Read", FILE_A_INPUT))),
     kept_case("superseded", "the change came before the read",
-         output_chain(("t1", "Edit", FILE_A), ("t2", "Read", FILE_A))),
+         output_chain(("t1", "Edit", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT))),
     kept_case("superseded", "the later read failed",
-         lambda: Chain().ask().tool("t1", **FILE_A).tool("t2", "Read", "gone", error=True, **FILE_A).turns(1)),
+         lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call_with_result("t2", "Read", "gone",
+         error=True, **FILE_A_INPUT).add_short_turns(1)),
     kept_case("superseded", "the change failed",
-         lambda: Chain().ask().tool("t1", **FILE_A).tool("t2", "Edit", "no match", error=True, **FILE_A).turns(1)),
+         lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call_with_result("t2", "Edit", "no match",
+         error=True, **FILE_A_INPUT).add_short_turns(1)),
     kept_case("superseded", "the later read is still waited for",
-         lambda: Chain().ask().tool("t1", **FILE_A).call("t2", "Read", **FILE_A)),
+         lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call("t2", "Read", **FILE_A_INPUT)),
     kept_case("superseded", "a search is no read",
-         output_chain(("t1", "Grep", {"path": "/a"}), ("t2", "Read", FILE_A))),
+         output_chain(("t1", "Grep", {"path": "/a"}), ("t2", "Read", FILE_A_INPUT))),
     kept_case("superseded", "both were made at once, in one record", lambda: Chain().ask()
-         .answer([builders.call("t1", "Read", **FILE_A), builders.call("t2", "Edit", **FILE_A)])
+         .answer([builders.call("t1", "Read", **FILE_A_INPUT), builders.call("t2", "Edit", **FILE_A_INPUT)])
          .result("t1").result("t2")),
     kept_case("repeats", "the outputs differ", output_chain(("t1", "Bash", {}), ("t2", "Bash", {}))),
     kept_case("repeats", "another tool said the same",
-         lambda: Chain().ask().tool("t1", "Bash").tool("t2", "Grep").turns(1)),
+         lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Grep").add_short_turns(1)),
     kept_case("repeats", "below its placeholder",
-         lambda: Chain().ask().tool("t1", "Bash", "ok").tool("t2", "Bash", "ok")),
+         lambda: Chain().ask().call_with_result("t1", "Bash", "ok").call_with_result("t2", "Bash", "ok")),
     kept_case("failures", "it was never done again",
-         lambda: Chain().ask().tool("t1", "Bash", error=True, command="x").turns(1)),
+         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x").add_short_turns(1)),
     kept_case("failures", "it failed again",
-         lambda: Chain().ask().tool("t1", "Bash", error=True, command="x")
-           .tool("t2", "Bash", OTHER_OUTPUT, error=True, command="x")),
+         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
+           .call_with_result("t2", "Bash", OTHER_OUTPUT, error=True, command="x")),
     kept_case("failures", "something else succeeded",
-         lambda: Chain().ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", command="y")),
+         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
+         .call_with_result("t2", "Bash", command="y")),
     kept_case("failures", "the success came first",
-         lambda: Chain().ask().tool("t1", "Bash", command="x").tool("t2", "Bash", error=True, command="x")),
+         lambda: Chain().ask().call_with_result("t1", "Bash", command="x").call_with_result("t2", "Bash",
+         error=True, command="x")),
     kept_case("failures", "another tool succeeded on it",
-         lambda: Chain().ask().tool("t1", "Edit", error=True, **FILE_A).tool("t2", "Read", **FILE_A)),
+         lambda: Chain().ask().call_with_result("t1", "Edit", error=True, **FILE_A_INPUT)
+         .call_with_result("t2", "Read", **FILE_A_INPUT)),
     kept_case("thinking", "the last turn keeps its own",
-         lambda: Chain().ask().turns(2).ask("last").answer([SIGNED_THINKING], message_id="m").answer(message_id="m")),
+         lambda: Chain().ask().add_short_turns(2).ask("last").answer([SIGNED_THINKING], message_id="m")
+         .answer(message_id="m")),
     kept_case("thinking", "an answer of nothing else: empty, it would be sent",
-         lambda: Chain().ask().answer([SIGNED_THINKING]).answer().turns(2)),
+         lambda: Chain().ask().answer([SIGNED_THINKING]).answer().add_short_turns(2)),
     kept_case("thinking", "a prompt that was queued starts no turn before it is answered",
-         lambda: Chain().ask().answer([SIGNED_THINKING, {"type": "text", "text": "so"}]).tool("t1").ask("queued")),
+         lambda: Chain().ask().answer([SIGNED_THINKING, {"type": "text", "text": "so"}]).call_with_result("t1")
+         .ask("queued")),
     kept_case("thinking", "encrypted thoughts tell no size",
-         lambda: Chain().ask().answer([{"type": "redacted_thinking", "data": "x" * 900}]).answer().turns(2)),
+         lambda: Chain().ask().answer([{"type": "redacted_thinking", "data": "x" * 900}]).answer().add_short_turns(2)),
     kept_case("attachments", "under the threshold",
          lambda: Chain().ask().attach(attachment={**FILE_ATTACHMENT}).answer(), threshold=2_000),
     kept_case("attachments", "a listing that is never sent again",
@@ -161,27 +168,30 @@ KEPT_CASES = [
     kept_case("media", "not sent along: it lies at an address",
          lambda: Chain().ask().ask([{"type": "document", "source": {"type": "url", "url": "https://x"}}]).answer()),
     kept_case("media", "no source at all", lambda: Chain().ask().ask([{"type": "image"}]).answer()),
-    kept_case("results", "at the threshold, not over it", lambda: Chain().ask().tool("t1", "Read", "x" * 500)),
-    kept_case("results", "at the threshold of its tool", lambda: Chain().ask().tool("t1"), thresholds={"read": 1_700}),
+    kept_case("results", "at the threshold, not over it",
+         lambda: Chain().ask().call_with_result("t1", "Read", "x" * 500)),
+    kept_case("results", "at the threshold of its tool", lambda: Chain().ask().call_with_result("t1"),
+        thresholds={"read": 1_700}),
     kept_case("results", "a placeholder already",
-         lambda: Chain().ask().tool("t1", "Read",
-           "[Results from a tool suppressed - original content was 9,000 characters]"),
+         lambda: Chain().ask()
+         .call_with_result("t1", "Read", "[Results from a tool suppressed - original content was 9,000 characters]"),
          threshold=0),
     kept_case("results", "the notice of another tool",
-         lambda: Chain().ask().tool(
+         lambda: Chain().ask().call_with_result(
              "t1", "Read", f"{LONG_OUTPUT}\n\n[...truncated - original content was 9,000 characters]")),
     kept_case("results", "what the user said to a refused call",
-         lambda: Chain().ask().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}", error=True)),
-    kept_case("results", "the user's own choices", lambda: Chain().ask().tool("t1", "AskUserQuestion")),
-    kept_case("results", "schemas that the client loads", lambda: Chain().ask().tool("t1", "ToolSearch")),
+         lambda: Chain().ask()
+         .call_with_result("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}", error=True)),
+    kept_case("results", "the user's own choices", lambda: Chain().ask().call_with_result("t1", "AskUserQuestion")),
+    kept_case("results", "schemas that the client loads", lambda: Chain().ask().call_with_result("t1", "ToolSearch")),
     kept_case("inputs", "under the threshold",
-         lambda: Chain().ask().tool("t1", "Write", "ok", content="short", **FILE_A)),
+         lambda: Chain().ask().call_with_result("t1", "Write", "ok", content="short", **FILE_A_INPUT)),
     kept_case("inputs", "a long description is no content",
-         lambda: Chain().ask().tool("t1", "Bash", "ok", description=LONG_OUTPUT)),
+         lambda: Chain().ask().call_with_result("t1", "Bash", "ok", description=LONG_OUTPUT)),
     kept_case("inputs", "the words that an agent was given",
-         lambda: Chain().ask().tool("t1", "Task", "ok", prompt=LONG_OUTPUT)),
+         lambda: Chain().ask().call_with_result("t1", "Task", "ok", prompt=LONG_OUTPUT)),
     kept_case("inputs", "nobody answered: it may be wanted yet",
-         lambda: Chain().ask().call("t1", "Write", content=LONG_OUTPUT, **FILE_A)),
+         lambda: Chain().ask().call("t1", "Write", content=LONG_OUTPUT, **FILE_A_INPUT)),
     kept_case("inputs", "no object",
          lambda: Chain().ask().answer([{**builders.call("t1", "Write"), "input": LONG_OUTPUT}]).result("t1", "ok")),
     kept_case("pasted", "four times the threshold is typed", lambda: Chain().ask("x" * 2_000).answer()),
@@ -196,27 +206,34 @@ KEPT_CASES = [
 ]  # fmt: skip
 
 CUT_CASES = [
-    cut_case("superseded", "a file read again", output_chain(("t1", "Read", FILE_A), ("t2", "Read", FILE_A)),
+    cut_case("superseded", "a file read again",
+        output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT)),
         OUTPUT_PATH, placeholder("Read", "1,702", "the file was read again later")),
-    cut_case("superseded", "a part before the whole", output_chain(("t1", "Read", PART_OF_A), ("t2", "Read", FILE_A)),
+    cut_case("superseded", "a part before the whole",
+        output_chain(("t1", "Read", PART_OF_A_INPUT), ("t2", "Read", FILE_A_INPUT)),
         OUTPUT_PATH, placeholder("Read", "1,702", "the file was read again later")),
-    cut_case("superseded", "a file changed later", output_chain(("t1", "Read", FILE_A), ("t2", "Edit", FILE_A)),
+    cut_case("superseded", "a file changed later",
+        output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Edit", FILE_A_INPUT)),
         OUTPUT_PATH, placeholder("Read", "1,702", "the file was changed later")),
-    cut_case("repeats", "the earlier of two", lambda: Chain().ask().tool("t1", "Bash").tool("t2", "Bash").turns(1),
+    cut_case("repeats", "the earlier of two",
+         lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Bash").add_short_turns(1),
         OUTPUT_PATH, placeholder("Bash", "1,700", "the same output was repeated later")),
-    cut_case("repeats", "the later of two stays", lambda: Chain().ask().tool("t1", "Bash").tool("t2", "Bash").turns(1),
+    cut_case("repeats", "the later of two stays",
+         lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Bash").add_short_turns(1),
         ("c4", "message", "content", 0, "content"), LONG_OUTPUT),
     cut_case("failures", "an error before a success",
-        lambda: Chain().ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER_OUTPUT, command="x"),
+        lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
+        .call_with_result("t2", "Bash", OTHER_OUTPUT, command="x"),
         OUTPUT_PATH, placeholder("Bash", "1,700", "failed, and later succeeded")),
     cut_case("failures", "it stays an error",
-        lambda: Chain().ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER_OUTPUT, command="x"),
+        lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
+        .call_with_result("t2", "Bash", OTHER_OUTPUT, command="x"),
         ("c2", "message", "content", 0, "is_error"), True),
     cut_case("thinking", "whole, and nothing in its place",
-        lambda: Chain().ask().answer([SIGNED_THINKING], message_id="m").answer(message_id="m").turns(2),
+        lambda: Chain().ask().answer([SIGNED_THINKING], message_id="m").answer(message_id="m").add_short_turns(2),
         ("c1", "message", "content"), []),
     cut_case("thinking", "what is said beside it stays",
-        lambda: Chain().ask().answer([SIGNED_THINKING, {"type": "text", "text": "so"}]).turns(2),
+        lambda: Chain().ask().answer([SIGNED_THINKING, {"type": "text", "text": "so"}]).add_short_turns(2),
         ("c1", "message", "content"), [{"type": "text", "text": "so"}]),
     cut_case("attachments", "a file", lambda: Chain().ask().attach(attachment={**FILE_ATTACHMENT}).answer(),
         ("c1", "attachment", "content", "file", "content"),
@@ -230,33 +247,33 @@ CUT_CASES = [
         ("c1", "message", "content", 0),
         {"type": "text",
          "text": f"[Image or document suppressed - original content was 960 tokens; original: {SHORT_ID}:1]"}),
-    cut_case("media", "an image in a result", lambda: Chain().ask().tool("t1", "Read", [IMAGE]),
+    cut_case("media", "an image in a result", lambda: Chain().ask().call_with_result("t1", "Read", [IMAGE]),
         (*OUTPUT_PATH, 0, "text"),
         f"[Image or document suppressed - original content was 960 tokens; original: {SHORT_ID}:2]"),
     cut_case("results", "a plain output",
-         lambda: Chain().ask().tool("t1", "Read", "x" * 501), OUTPUT_PATH, placeholder("Read", "501")),
+         lambda: Chain().ask().call_with_result("t1", "Read", "x" * 501), OUTPUT_PATH, placeholder("Read", "501")),
     cut_case("results", "a text within blocks",
-         lambda: Chain().ask().tool("t1", "mcp__x__y", [{"type": "text", "text": LONG_OUTPUT}]),
+         lambda: Chain().ask().call_with_result("t1", "mcp__x__y", [{"type": "text", "text": LONG_OUTPUT}]),
         (*OUTPUT_PATH, 0, "text"), placeholder("mcp__x__y", "1,700")),
-    cut_case("results", "a tool that was named", lambda: Chain().ask().tool("t1", "ToolSearch"),
+    cut_case("results", "a tool that was named", lambda: Chain().ask().call_with_result("t1", "ToolSearch"),
         OUTPUT_PATH, placeholder("ToolSearch", "1,700"), tools=("toolsearch",)),
     cut_case("results", "what a program prints behind a placeholder",
-        lambda: Chain().ask().tool("t1", "Bash", f"{PRINTED_PLACEHOLDER}\n{LONG_OUTPUT}"),
+        lambda: Chain().ask().call_with_result("t1", "Bash", f"{PRINTED_PLACEHOLDER}\n{LONG_OUTPUT}"),
         OUTPUT_PATH, placeholder("Bash", f"{len(PRINTED_PLACEHOLDER) + 1 + len(LONG_OUTPUT):,}")),
     cut_case("results", "an output that begins like a refusal",
-        lambda: Chain().ask().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}"),
+        lambda: Chain().ask().call_with_result("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}"),
         OUTPUT_PATH, placeholder("Bash", f"{34 + len(LONG_OUTPUT):,}")),
     cut_case("inputs", "a file that was written",
-        lambda: Chain().ask().tool("t1", "Write", "ok", content=LONG_OUTPUT, file_path="/nowhere/a"),
+        lambda: Chain().ask().call_with_result("t1", "Write", "ok", content=LONG_OUTPUT, file_path="/nowhere/a"),
         ("c1", "message", "content", 0, "input", "content"),
         f"[Input of Write tool suppressed - original content was 1,700 characters; original: {SHORT_ID}:1]"),
     cut_case("inputs", "each edit of many",
-        lambda: Chain().ask().tool(
-            "t1", "MultiEdit", "ok", edits=[{"old_string": "x", "new_string": LONG_OUTPUT}], **FILE_A),
+        lambda: Chain().ask().call_with_result(
+            "t1", "MultiEdit", "ok", edits=[{"old_string": "x", "new_string": LONG_OUTPUT}], **FILE_A_INPUT),
         ("c1", "message", "content", 0, "input", "edits", 0, "new_string"),
         f"[Input of MultiEdit tool suppressed - original content was 1,700 characters; original: {SHORT_ID}:1]"),
     cut_case("inputs", "a command keeps its beginning",
-        lambda: Chain().ask().tool("t1", "Bash", "ok", command="echo " + "x" * 700),
+        lambda: Chain().ask().call_with_result("t1", "Bash", "ok", command="echo " + "x" * 700),
         ("c1", "message", "content", 0, "input", "command"),
         f"echo {'x' * 115} "
         f"[Input of Bash tool suppressed - original content was 705 characters; original: {SHORT_ID}:1]"),
@@ -280,25 +297,25 @@ CUT_CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", KEPT_CASES, ids=lambda row: f"{row.rule}: {row.why}")
+@pytest.mark.parametrize("row", KEPT_CASES, ids=lambda row: f"{row.rule}: {row.reason}")
 def test_a_rule_leaves_a_session_unchanged(config_home: ConfigHome, row: KeptCase) -> None:
     """The rule chooses nothing in this session, although no turn is protected."""
     path = write_project_session(config_home, row.chain())
     assert plan_trim_of_file(config_home, path, only=(row.rule,), **row.options).choices == ()
 
 
-@pytest.mark.parametrize("row", CUT_CASES, ids=lambda row: f"{row.rule}: {row.what}")
+@pytest.mark.parametrize("row", CUT_CASES, ids=lambda row: f"{row.rule}: {row.description}")
 def test_a_rule_replaces_a_value(config_home: ConfigHome, row: CutCase) -> None:
-    """The rule replaces the value at the path, and the child passes its checks."""
+    """The rule replaces the value at the case's address, and the child passes its checks."""
     path = write_project_session(config_home, row.chain())
-    if "plain strings" in row.what:
+    if "plain strings" in row.description:
         path.write_bytes(
             path.read_bytes().replace(
                 f'[{{"type":"text","text":"{LONG_ANSWER}"}}]'.encode(), f'"{LONG_ANSWER}"'.encode()
             )
         )
     child = trim_file(config_home, path, only=(row.rule,), **row.options)
-    assert value_at(records_by_uuid(child), row.path) == row.after
+    assert value_at(records_by_uuid(child), row.value_address) == row.expected_value
 
 
 def test_answers_of_the_model_are_kept_by_default(config_home: ConfigHome) -> None:
@@ -309,15 +326,15 @@ def test_answers_of_the_model_are_kept_by_default(config_home: ConfigHome) -> No
         plan_trim_of_file(config_home, path, only=("assistant",))
 
 
-def test_both_tables_have_every_rule() -> None:
-    """Each rule is in both tables, and the rules are in the order of ``RULE_NAMES``."""
+def test_every_rule_has_a_kept_case_and_a_cut_case() -> None:
+    """Each rule has a case in both lists of cases, and the rules are in the order of ``RULE_NAMES``."""
     assert {row.rule for row in KEPT_CASES} == {row.rule for row in CUT_CASES} == set(RULES_BY_NAME)
     assert tuple(RULES_BY_NAME) == RULE_NAMES
 
 
 def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) -> None:
     """A trimmed record has the file, session id, uuid, line and block of its original."""
-    path = write_project_session(config_home, Chain().ask().tool("t1"))
+    path = write_project_session(config_home, Chain().ask().call_with_result("t1"))
     row = records_by_uuid(trim_file(config_home, path))["c2"]
     assert {key: row[key] for key in row if key.startswith(("original_", "truncated"))} == {
         "truncated": True,
@@ -336,7 +353,7 @@ def test_the_output_for_the_screen_is_removed_unless_it_is_a_diff(
     config_home: ConfigHome, tool: str, stays: bool
 ) -> None:
     """Trimming an output removes the field ``toolUseResult``, unless it is the diff of an edit or a write."""
-    chain = Chain().ask().tool("t1", tool, **FILE_A)
+    chain = Chain().ask().call_with_result("t1", tool, **FILE_A_INPUT)
     chain.rows[2]["toolUseResult"] = {"stdout": LONG_OUTPUT}
     child = trim_file(config_home, write_project_session(config_home, chain))
     assert ("toolUseResult" in records_by_uuid(child)["c2"]) is stays
@@ -353,9 +370,15 @@ def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
     The client sends such a file again if its content differs from the input.
     """
     path = tmp_path / "a.py"
-    chain = Chain().ask().tool("t1", "Write", "ok", content=LONG_OUTPUT, file_path=str(path))
+    chain = (
+        Chain()
+        .ask()
+        .call_with_result("t1", "Write", "ok", content=LONG_OUTPUT, file_path=str(path))
+    )
     if state == "edited":
-        chain.tool("t2", "Edit", "ok", file_path=str(path), old_string="a", new_string="b")
+        chain.call_with_result(
+            "t2", "Edit", "ok", file_path=str(path), old_string="a", new_string="b"
+        )
     for row in chain.rows:
         row["cwd"] = str(tmp_path)
     if state != "missing":

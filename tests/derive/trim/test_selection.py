@@ -34,22 +34,23 @@ def turns_with_outputs(count: int) -> Chain:
     """Return turns with one long output each. The calls are ``t0``, ``t1`` and so on."""
     chain = Chain()
     for number in range(count):
-        chain.ask(f"question {number}").tool(
+        chain.ask(f"question {number}").call_with_result(
             f"t{number}", "Read", f"{number} {LONG_OUTPUT}", file_path=f"/{number}"
         ).answer()
     return chain
 
 
 @pytest.mark.parametrize(
-    ("recent", "gone"), [(0, 4), (1, 3), (2, 2), (None, 2), (3, 1), (4, 0), (99, 0)]
+    ("keep_recent", "expected_trimmed_count"),
+    [(0, 4), (1, 3), (2, 2), (None, 2), (3, 1), (4, 0), (99, 0)],
 )
 def test_the_last_turns_are_protected(
-    config_home: ConfigHome, recent: int | None, gone: int
+    config_home: ConfigHome, keep_recent: int | None, expected_trimmed_count: int
 ) -> None:
     """``--keep-recent N`` protects the last N turns. Without the option, two turns are protected."""
-    assert trimmed_calls(plan_chain(config_home, turns_with_outputs(4), keep_recent=recent)) == [
-        f"t{number}" for number in range(gone)
-    ]
+    assert trimmed_calls(
+        plan_chain(config_home, turns_with_outputs(4), keep_recent=keep_recent)
+    ) == [f"t{number}" for number in range(expected_trimmed_count)]
 
 
 def test_only_the_last_results_of_a_long_turn_are_protected(config_home: ConfigHome) -> None:
@@ -59,7 +60,7 @@ def test_only_the_last_results_of_a_long_turn_are_protected(config_home: ConfigH
     """
     chain = Chain().ask()
     for number in range(MAX_PROTECTED_RESULTS + 5):
-        chain.tool(f"t{number}", "Bash", f"{number} {LONG_OUTPUT}")
+        chain.call_with_result(f"t{number}", "Bash", f"{number} {LONG_OUTPUT}")
     assert trimmed_calls(plan_chain(config_home, chain, keep_recent=None)) == [
         f"t{number}" for number in range(5)
     ]
@@ -81,8 +82,8 @@ def chain_with_every_kind() -> Chain:
     chain = Chain().ask("p" * 3_000).ask([IMAGE, {"type": "text", "text": "see"}])
     chain.attach(attachment={"type": "file"}, rendered=[{"content": LONG_OUTPUT}])
     for number, tool in enumerate(("Read", "Bash", "mcp__a__x", "mcp__b__y")):
-        chain.tool(f"t{number}", tool, f"{number} {LONG_OUTPUT}")
-    return chain.tool("t4", "Bash", "ok", command="c" * 900).answer("said " * 300)
+        chain.call_with_result(f"t{number}", tool, f"{number} {LONG_OUTPUT}")
+    return chain.call_with_result("t4", "Bash", "ok", command="c" * 900).answer("said " * 300)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,11 @@ def test_a_named_rule_applies_with_a_tool_filter(config_home: ConfigHome) -> Non
 def test_a_tool_can_have_its_own_threshold(config_home: ConfigHome) -> None:
     """The threshold of a tool replaces the general threshold, whether it is higher or lower."""
     chain = (
-        Chain().ask().tool("t0", "Bash").tool("t1", "Read", "x" * 300).tool("t2", "Grep", "x" * 300)
+        Chain()
+        .ask()
+        .call_with_result("t0", "Bash")
+        .call_with_result("t1", "Read", "x" * 300)
+        .call_with_result("t2", "Grep", "x" * 300)
     )
     assert trimmed_calls(
         plan_chain(config_home, chain, thresholds={"bash": 5_000, "read": 200})
@@ -127,11 +132,11 @@ def test_a_tool_can_have_its_own_threshold(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "gone"),
+    ("count", "trimmed_indexes"),
     [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 1, 2]), (-1, [0, 1]), (-3, []), (-9, [])],
 )
 def test_long_answers_are_trimmed_by_count(
-    config_home: ConfigHome, count: int, gone: list[int]
+    config_home: ConfigHome, count: int, trimmed_indexes: list[int]
 ) -> None:
     """``--assistant N`` trims the first N long answers, and ``--assistant -N`` all except the last N.
 
@@ -142,7 +147,7 @@ def test_long_answers_are_trimmed_by_count(
         chain.ask().answer("short").ask().answer(f"{number} said " * 200)
     decided = plan_chain(config_home, chain, assistant=count)
     assert [choice.piece.line_number for choice in decided.choices] == [
-        4 * number + 3 for number in gone
+        4 * number + 3 for number in trimmed_indexes
     ]
 
 
@@ -163,15 +168,20 @@ def test_only_and_skip_select_rules(config_home: ConfigHome) -> None:
 
 def test_trimmed_content_is_counted_for_its_first_rule(config_home: ConfigHome) -> None:
     """If two rules apply to the same content, the content is counted only for the first rule."""
-    chain = Chain().ask().tool("t1", "Read", file_path="/a").tool("t2", "Read", file_path="/a")
+    chain = (
+        Chain()
+        .ask()
+        .call_with_result("t1", "Read", file_path="/a")
+        .call_with_result("t2", "Read", file_path="/a")
+    )
     assert [choice.rule for choice in plan_chain(config_home, chain).choices] == [
         "superseded",
         "results",
     ]
 
 
-def session_with_counts(count: int) -> Chain:
-    """Return turns with outputs of about a thousand tokens each.
+def turns_with_token_counts(count: int) -> Chain:
+    """Return turns with growing token counts and with outputs of about a thousand tokens each.
 
     The first and the last turn read the same file.
     """
@@ -180,7 +190,7 @@ def session_with_counts(count: int) -> Chain:
         chain.ask(
             f"question {number}",
         ).answer("ok", tokens=10_000 + 1_100 * number)
-        chain.tool(
+        chain.call_with_result(
             f"t{number}", "Read", f"{number} " + "word " * 800, file_path=f"/{number % (count - 1)}"
         )
         chain.answer("read", tokens=11_000 + 1_100 * number)
@@ -192,7 +202,7 @@ def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome)
 
     The trim stops when the target is reached.
     """
-    chain = session_with_counts(6)
+    chain = turns_with_token_counts(6)
     total = plan_chain(config_home, chain).context_before.tokens
     assert trimmed_calls(plan_chain(config_home, chain, target_tokens=total - 500)) == ["t0"]
     two = plan_chain(config_home, chain, target_tokens=total - 1_500)
@@ -208,9 +218,9 @@ def test_a_target_trims_a_stale_read_before_an_older_result(config_home: ConfigH
     """A trim with a target removes an outdated read before an older result that is not outdated."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number, path in enumerate(("/x", "/y", "/y")):
-        chain.tool(f"t{number}", "Read", f"{number} " + "word " * 800, file_path=path).answer(
-            "ok", tokens=10_000 + 1_000 * number
-        )
+        chain.call_with_result(
+            f"t{number}", "Read", f"{number} " + "word " * 800, file_path=path
+        ).answer("ok", tokens=10_000 + 1_000 * number)
     assert trimmed_calls(plan_chain(config_home, chain, target_tokens=11_500)) == ["t1"]
 
 
@@ -218,7 +228,7 @@ def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> 
     """A trim with a target lowers the default threshold if necessary, but not a threshold that was given."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(8):
-        chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 80).answer(
+        chain.call_with_result(f"t{number}", "Bash", f"{number} " + "word " * 80).answer(
             "ok", tokens=9_100 + 100 * number
         )
     low = plan_chain(config_home, chain, target_tokens=9_500)
@@ -228,7 +238,7 @@ def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> 
 
 def test_a_target_that_cannot_be_met_trims_everything(config_home: ConfigHome) -> None:
     """If the target can't be reached, all unprotected contents are trimmed, and a remark says so."""
-    chain = session_with_counts(4)
+    chain = turns_with_token_counts(4)
     assert len(plan_chain(config_home, chain, target_tokens=1).choices) == len(
         plan_chain(config_home, chain, threshold=72).choices
     )
@@ -247,9 +257,11 @@ def test_a_target_trims_the_oldest_of_equal_failures_first(config_home: ConfigHo
     """Of several failures of one command, a trim with a target removes the oldest first."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(6):
-        chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 300, error=True, command="make")
+        chain.call_with_result(
+            f"t{number}", "Bash", f"{number} " + "word " * 300, error=True, command="make"
+        )
         chain.answer("again", tokens=9_400 + 400 * number)
-    chain.tool("t9", "Bash", "ok", command="make")
+    chain.call_with_result("t9", "Bash", "ok", command="make")
     assert trimmed_calls(plan_chain(config_home, chain, target_tokens=10_500)) == ["t0", "t1", "t2"]
 
 
@@ -272,7 +284,7 @@ def test_trim_options_are_parsed_in_any_order(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected_message"),
     [
         ("--tools", "needs a value"),
         ("--tools ''", "empty"),
@@ -289,11 +301,13 @@ def test_trim_options_are_parsed_in_any_order(config_home: ConfigHome) -> None:
         ("'open", "can't be read"),
     ],
 )
-def test_invalid_trim_options_are_refused(config_home: ConfigHome, text: str, words: str) -> None:
+def test_invalid_trim_options_are_refused(
+    config_home: ConfigHome, text: str, expected_message: str
+) -> None:
     """An invalid option is refused with an explanation. If a rule is unknown, all rules are listed."""
-    with pytest.raises(UsageError, match=words) as caught:
+    with pytest.raises(UsageError, match=expected_message) as caught:
         parse_options(text)
-    assert ("superseded" in caught.value.remedy) is ("no rule" in words)
+    assert ("superseded" in caught.value.remedy) is ("no rule" in expected_message)
 
 
 def test_an_empty_list_of_tools_is_refused(config_home: ConfigHome) -> None:

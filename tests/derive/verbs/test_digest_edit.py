@@ -1,4 +1,4 @@
-"""Tests of cleaning the text that a user edited for a handoff."""
+"""Tests of ``parse_edited_digest``, which cleans a digest after the user edited it for a handoff."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, extract_next
 LINEAGE_BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 
 
-def test_unchanged_text_is_kept() -> None:
+def test_an_unchanged_digest_is_kept_without_the_editors_note() -> None:
     """A text that the user did not change is kept, but the note above it is removed."""
     assert (
         parse_edited_digest(format_text_for_editor("digest (x)\ngoal:\n  - fix it"))
@@ -27,7 +27,7 @@ def test_unchanged_text_is_kept() -> None:
 @pytest.mark.parametrize(
     "text", ["", "\n \n\t\n", EDITOR_NOTE, f"{EDITOR_NOTE}\n\u200b\n", "# all\n#of it"]
 )
-def test_a_text_with_only_the_note_is_empty(text: str) -> None:
+def test_an_edited_digest_with_only_the_note_is_empty(text: str) -> None:
     """A text that contains only the note or blank lines is empty."""
     assert parse_edited_digest(text) == ""
 

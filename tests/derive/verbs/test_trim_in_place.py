@@ -67,11 +67,11 @@ LONG_AGO = 1_000_000_000.0
 CHARACTERS_PER_READ = 2_000
 
 
-def turns_with_reads(calls: int, size: int = CHARACTERS_PER_READ) -> list[Record]:
+def turns_with_reads(turn_count: int, size: int = CHARACTERS_PER_READ) -> list[Record]:
     """Return turns that each read a file of ``size`` characters."""
     records: list[Record] = []
     above: str | None = None
-    for n in range(calls):
+    for n in range(turn_count):
         text = f"{n:06d} " + f"{n % 7}x" * (size // 2)
         records += [
             user(f"look at {n}", uuid=f"p{n}", parent=above, ts=4 * n),
@@ -388,7 +388,9 @@ def _take_lock_repeatedly(where: Where, place: str, turns: int) -> None:
             pass
 
 
-def test_a_removed_lock_is_held_by_one_process(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_lock_that_is_repeatedly_removed_has_one_holder_at_a_time(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """If four processes repeatedly take and remove a lock, only one process holds it at any time."""
     fork = multiprocessing.get_context("fork")
     given = (config_home.where, str(tmp_path / "place"), 500)
@@ -401,24 +403,24 @@ def test_a_removed_lock_is_held_by_one_process(config_home: ConfigHome, tmp_path
     assert not Path(backups.backup_folder(SESSION, config_home.where)).exists()
 
 
-@pytest.mark.parametrize("how", ["shrunk", "rewritten", "replaced", "removed", "a link"])
+@pytest.mark.parametrize("file_change", ["shrunk", "rewritten", "replaced", "removed", "a link"])
 def test_a_trim_in_place_refuses_a_changing_file(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, file_change: str
 ) -> None:
     """If the file changes during a trim in place, the trim is refused and the changed file is kept."""
     path = write_old_session(config_home, turns_with_reads(6))
     made: list[bytes] = []
 
     def change_file(*given: Any) -> list[Any]:
-        if how == "shrunk":
+        if file_change == "shrunk":
             os.truncate(path, 1_000)
-        elif how == "rewritten":
+        elif file_change == "rewritten":
             path.write_bytes(path.read_bytes().replace(b"seen 3", b"SEEN 3"))
-        elif how == "replaced":
+        elif file_change == "replaced":
             os.replace(shutil.copy(path, f"{path}.new"), path)
         else:
             path.rename(f"{path}.away")
-            if how == "a link":
+            if file_change == "a link":
                 path.symlink_to(f"{path}.away")
         made.append(path.read_bytes() if path.exists() else b"")
         return []
@@ -440,12 +442,12 @@ def test_a_trim_in_place_killed_at_any_step_leaves_a_whole_file(config_home: Con
     path = write_old_session(config_home, content)
     outcomes = []
 
-    def prepare() -> Callable[[], object]:
+    def prepare_trim() -> Callable[[], object]:
         shutil.rmtree(config_home.config / "resume-hooks", ignore_errors=True)
         write_old_session(config_home, content)
         return lambda: trim(config_home, path)
 
-    for _ in kill_before_each_change(prepare):
+    for _ in kill_before_each_change(prepare_trim):
         replaced = path.read_bytes() != content
         if replaced:
             assert_trimmed(path, content, all_backups(config_home)[0])
@@ -478,19 +480,21 @@ def test_a_trim_in_place_fails_in_a_read_only_folder() -> None:
         assert path.read_bytes() == before
 
 
-def test_a_full_disk_keeps_the_session(config_home: ConfigHome) -> None:
+def test_a_trim_in_place_on_a_full_disk_leaves_the_session_unchanged(
+    config_home: ConfigHome,
+) -> None:
     """If the disk is full, a trim in place fails, keeps the file, and leaves no backup."""
     path = write_old_session(config_home, turns_with_reads(6))
     before = path.read_bytes()
 
-    def trim_with_error_code() -> None:
+    def trim_and_report_failure() -> None:
         limit_file_size(10_000)
         try:
             trim(config_home, path)
         except WriteFailed as error:
             os._exit(7 if "Nothing was changed" in error.remedy else 8)
 
-    assert exit_code_of_fork(trim_with_error_code) == 7
+    assert exit_code_of_fork(trim_and_report_failure) == 7
     assert path.read_bytes() == before
     assert all_backups(config_home) == []
 
@@ -598,9 +602,9 @@ def _append_rest(path: Path, rest: bytes) -> None:
 def test_the_command_line_trims_a_session_in_place(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """On the command line, a trim in place has a dry run, a JSON receipt with the backup, and a text.
+    """The verb ``trim --in-place`` trims a session. Its JSON receipt and its text name the backup.
 
-    Without ``--force``, an open session is refused.
+    A dry run writes nothing. An open session is refused without ``--force``.
     """
     path = write_old_session(config_home, turns_with_reads(6))
     dry = document("trim", SESSION, "--in-place", "--dry-run")

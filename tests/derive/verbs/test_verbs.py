@@ -102,16 +102,16 @@ def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome
     assert len(list_children(parent)) == 2
 
 
-@pytest.mark.parametrize("answer", [True, False])
+@pytest.mark.parametrize("does_agree", [True, False])
 def test_a_trim_is_written_only_if_its_caller_agrees(
-    answer: bool, parent: Path, config_home: ConfigHome
+    does_agree: bool, parent: Path, config_home: ConfigHome
 ) -> None:
     """The caller is asked once before a trim is written. The child is written only if the caller agrees."""
     asked: list[TrimPlan] = []
 
     def agrees(plan: TrimPlan) -> bool:
         asked.append(plan)
-        return answer
+        return does_agree
 
     preview = trim(
         Session.open_path(str(parent), config_home.where),
@@ -120,8 +120,8 @@ def test_a_trim_is_written_only_if_its_caller_agrees(
     )
     outcome = write_trim(preview.plan, Caller(config_home.where), agrees)
     assert asked == [preview.plan]
-    assert isinstance(outcome, OpenedSession) is answer
-    assert len(list_children(parent)) == answer
+    assert isinstance(outcome, OpenedSession) is does_agree
+    assert len(list_children(parent)) == does_agree
 
 
 def test_an_untrim_of_an_untrimmed_session_gives_a_reason(config_home: ConfigHome) -> None:

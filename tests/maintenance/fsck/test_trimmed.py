@@ -112,7 +112,7 @@ def session_with_thinking() -> Chain:
         .answer([LONG_THINKING], tokens=20_000, message_id="m")
         .answer("hm", tokens=20_000, message_id="m")
     )
-    return chain.tool("1", "Bash", command="make").answer().turns(3)
+    return chain.call_with_result("1", "Bash", command="make").answer().add_short_turns(3)
 
 
 def test_an_answer_emptied_by_a_trim_is_not_a_finding(config_home: ConfigHome) -> None:

@@ -31,12 +31,12 @@ def kinds_and_targets(home: ConfigHome, chain: Chain, **how: object) -> list[tup
 
 def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
     """Large outputs, inputs, images, attachments and texts are offered in order, numbered from 1."""
-    chain = Chain().ask("go").tool("t1", "Bash", LONG_OUTPUT, command="ls")
+    chain = Chain().ask("go").call_with_result("t1", "Bash", LONG_OUTPUT, command="ls")
     chain.call("t2", "Write", file_path="/a", content=LONG_OUTPUT).result("t2", [IMAGE])
     chain.rows.append(attachment(LONG_OUTPUT, uuid="c5", parent="c4", ts=5))
-    chain.answer("I see. " * 100).tool("t3", "Bash", LONG_OUTPUT + "x", command="pwd").answer(
-        "All done. " * 100
-    )
+    chain.answer("I see. " * 100).call_with_result(
+        "t3", "Bash", LONG_OUTPUT + "x", command="pwd"
+    ).answer("All done. " * 100)
     found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert [one.piece.kind for one in found.candidates] == [
         "result",
@@ -54,12 +54,13 @@ def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "chain",
     [
-        Chain().ask(LONG_OUTPUT).answer("ok").turns(1),
-        Chain().ask("go").answer(LONG_OUTPUT).turns(1),
-        Chain().ask("go").tool("t1", "Bash", "x" * (MIN_CONTENT_CHARACTERS - 1), command="ls"),
-        Chain().ask("go").tool("t1", "AskUserQuestion", LONG_OUTPUT),
-        Chain().ask("go").tool("t1", "ExitPlanMode", LONG_OUTPUT),
-        Chain().ask("go").tool("t1", "Bash", "The user doesn't want to proceed. They said: " + LONG_OUTPUT, error=True),
+        Chain().ask(LONG_OUTPUT).answer("ok").add_short_turns(1),
+        Chain().ask("go").answer(LONG_OUTPUT).add_short_turns(1),
+        Chain().ask("go").call_with_result("t1", "Bash", "x" * (MIN_CONTENT_CHARACTERS - 1), command="ls"),
+        Chain().ask("go").call_with_result("t1", "AskUserQuestion", LONG_OUTPUT),
+        Chain().ask("go").call_with_result("t1", "ExitPlanMode", LONG_OUTPUT),
+        Chain().ask("go").call_with_result("t1", "Bash",
+        "The user doesn't want to proceed. They said: " + LONG_OUTPUT, error=True),
         Chain().ask("go").call("t1", "Write", content=LONG_OUTPUT, file_path="/a"),
         Chain().ask("go").answer([{"type": "thinking", "thinking": LONG_OUTPUT, "signature": "s"}]).answer("ok"),
         Chain().ask("go").attach(attachment={"type": "skill_listing", "content": LONG_OUTPUT}),
@@ -100,9 +101,9 @@ def test_contents_of_recent_turns_are_not_offered(config_home: ConfigHome) -> No
     chain = (
         Chain()
         .ask("one")
-        .tool("t1", "Bash", LONG_OUTPUT, command="a")
+        .call_with_result("t1", "Bash", LONG_OUTPUT, command="a")
         .ask("two")
-        .tool("t2", "Bash", LONG_OUTPUT + "2", command="b")
+        .call_with_result("t2", "Bash", LONG_OUTPUT + "2", command="b")
     )
     assert [target for _, target in kinds_and_targets(config_home, chain, keep=0)] == ["a", "b"]
     assert [target for _, target in kinds_and_targets(config_home, chain, keep=1)] == ["a"]
@@ -115,8 +116,8 @@ def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Read", LONG_OUTPUT, file_path="/a")
-        .tool("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
+        .call_with_result("t1", "Read", LONG_OUTPUT, file_path="/a")
+        .call_with_result("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
     )
     found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert [choice.rule for choice in found.rule_choices] == ["superseded"]
@@ -131,8 +132,8 @@ def test_the_model_judges_all_contents_but_thinking_if_the_user_has_wishes(
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Read", LONG_OUTPUT, file_path="/a")
-        .tool("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
+        .call_with_result("t1", "Read", LONG_OUTPUT, file_path="/a")
+        .call_with_result("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
     )
     found = offer_of_file(
         write_project_session(config_home, chain), config_home, rules=RULES_WITH_INSTRUCTIONS
@@ -143,8 +144,10 @@ def test_the_model_judges_all_contents_but_thinking_if_the_user_has_wishes(
 
 def test_an_offered_content_has_notes_on_its_outcome(config_home: ConfigHome) -> None:
     """An offered content has notes on failures and on later calls for the same file or command."""
-    chain = Chain().ask("go").tool("t1", "Bash", LONG_OUTPUT, command="make", error=True)
-    chain.ask("again").tool("t2", "Bash", LONG_OUTPUT + "2", command="make", error=True)
+    chain = (
+        Chain().ask("go").call_with_result("t1", "Bash", LONG_OUTPUT, command="make", error=True)
+    )
+    chain.ask("again").call_with_result("t2", "Bash", LONG_OUTPUT + "2", command="make", error=True)
     found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert found.candidates[0].notes == ("failed", "1 later call on the same, the last in turn 2")
     assert found.candidates[1].notes == ("failed",)
@@ -168,7 +171,7 @@ def test_only_the_largest_contents_are_offered(config_home: ConfigHome) -> None:
 def test_excerpts_are_short_and_plain(config_home: ConfigHome) -> None:
     """An excerpt has the beginning and the end of an output, without control characters."""
     text = "\x1b[31mstart\x1b[0m " + "x" * 3_000_000 + " the end"
-    chain = Chain().ask("go").tool("t1", "Bash", text, command="cat")
+    chain = Chain().ask("go").call_with_result("t1", "Bash", text, command="cat")
     (one,) = offer_of_file(write_project_session(config_home, chain), config_home).candidates
     assert one.excerpt.startswith("start xxx")
     assert one.excerpt.endswith("xxx the end")

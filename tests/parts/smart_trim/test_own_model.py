@@ -40,10 +40,10 @@ def warm_session(config_home: ConfigHome) -> Path:
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Bash", LONG_OUTPUT * 4, command="ls")
-        .tool("t2", "Bash", LONG_OUTPUT * 8, command="make")
+        .call_with_result("t1", "Bash", LONG_OUTPUT * 4, command="ls")
+        .call_with_result("t2", "Bash", LONG_OUTPUT * 8, command="make")
     )
-    chain.turns(4).answer(
+    chain.add_short_turns(4).answer(
         "Half of it is done.", tokens={**MODEL_USAGE, "cache_creation": {}}, model=OWN_MODEL
     )
     chain.rows[-1]["timestamp"] = clock.now()
@@ -291,13 +291,13 @@ def test_the_model_sees_only_the_largest_contents(config_home: ConfigHome) -> No
     """The model sees the 60 largest contents, and the number of others is reported."""
     chain = Chain()
     for number in range(90):
-        chain.ask(f"do {number}").tool(
+        chain.ask(f"do {number}").call_with_result(
             f"t{number}",
             "Bash",
             f"{number} {LONG_OUTPUT * (1 + number % 2)}",
             command=f"r {number}",
         )
-    chain.turns(4).answer("Done.", tokens={**MODEL_USAGE}, model=OWN_MODEL)
+    chain.add_short_turns(4).answer("Done.", tokens={**MODEL_USAGE}, model=OWN_MODEL)
     chain.rows[-1]["timestamp"] = clock.now()
     write_project_session(config_home, chain)
     assert len(NUMBER_PATTERN.findall(reply_in_warm_client()["fork"])) == 60

@@ -64,7 +64,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome, custom_title, line, user
 from tests.corpus import RealSession
 from tests.derive.test_untrim import live_contents
-from tests.derive.trim.odd_transcripts import IMAGE, transcripts
+from tests.derive.trim.odd_transcripts import IMAGE, generate_transcript
 from tests.derive.trim.sessions import (
     LONG_OUTPUT,
     Chain,
@@ -93,10 +93,12 @@ def session_with_outputs(home: ConfigHome) -> Path:
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Read", LONG_OUTPUT, file_path="/a")
-        .tool("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
+        .call_with_result("t1", "Read", LONG_OUTPUT, file_path="/a")
+        .call_with_result("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
     )
-    chain.ask("on").tool("t3", "Bash", LONG_OUTPUT * 2, command="make test").answer("ok")
+    chain.ask("on").call_with_result("t3", "Bash", LONG_OUTPUT * 2, command="make test").answer(
+        "ok"
+    )
     return write_project_session(home, [*chain.rows, custom_title("The parser")])
 
 
@@ -254,7 +256,7 @@ def test_a_sub_agent_cannot_be_trimmed_smartly(config_home: ConfigHome) -> None:
     """A sub-agent cannot be trimmed."""
     rows = [
         {**record, "isSidechain": True}
-        for record in Chain().ask("go").tool("t1", "Bash", LONG_OUTPUT).rows
+        for record in Chain().ask("go").call_with_result("t1", "Bash", LONG_OUTPUT).rows
     ]
     path = write_project_session(config_home, rows)
     with pytest.raises((UsageError, NothingToTrim)):
@@ -338,7 +340,7 @@ def test_smart_trims_of_real_sessions_are_complete(
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(data=transcripts(), seed=st.integers(0, 1_000))
+@given(data=generate_transcript(), seed=st.integers(0, 1_000))
 def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) -> None:
     """Smart trims of generated sessions with defects and random choices are complete."""
     with tempfile.TemporaryDirectory() as folder:
@@ -391,11 +393,14 @@ def session_with_equal_outputs(home: ConfigHome) -> Path:
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Read", LONG_OUTPUT, file_path="/a")
-        .tool("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
+        .call_with_result("t1", "Read", LONG_OUTPUT, file_path="/a")
+        .call_with_result("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
     )
     return write_project_session(
-        home, chain.ask("on").tool("t3", "Bash", LONG_OUTPUT + "3", command="ls").answer("ok")
+        home,
+        chain.ask("on")
+        .call_with_result("t3", "Bash", LONG_OUTPUT + "3", command="ls")
+        .answer("ok"),
     )
 
 
@@ -471,7 +476,9 @@ def test_choices_of_rules_and_model_are_in_order(config_home: ConfigHome) -> Non
 
 def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -> None:
     """A choice whose placeholder would be longer than the content is dropped."""
-    chain = Chain().ask("go").tool("t1", "Read", [IMAGE], file_path="/a.png").answer("ok")
+    chain = (
+        Chain().ask("go").call_with_result("t1", "Read", [IMAGE], file_path="/a.png").answer("ok")
+    )
     what = offer_of_file(write_project_session(config_home, chain), config_home)
     verdicts = choices_of_model(model_that_drops_everything(), what).verdicts
     assert len(match_verdicts(what, verdicts)) == 1

@@ -38,12 +38,12 @@ def parent(config_home: ConfigHome) -> Path:
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Read", LONG_OUTPUT * 3, file_path="/a")
-        .tool("t2", "Read", LONG_OUTPUT, file_path="/a")
+        .call_with_result("t1", "Read", LONG_OUTPUT * 3, file_path="/a")
+        .call_with_result("t2", "Read", LONG_OUTPUT, file_path="/a")
     )
-    chain.tool("t3", "Bash", LONG_OUTPUT * 3, command="ls").tool(
+    chain.call_with_result("t3", "Bash", LONG_OUTPUT * 3, command="ls").call_with_result(
         "t4", "Bash", LONG_OUTPUT * 2, command="pwd"
-    ).answer("ok").turns(2)
+    ).answer("ok").add_short_turns(2)
     return write_project_session(config_home, chain)
 
 

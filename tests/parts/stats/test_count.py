@@ -243,7 +243,7 @@ def test_each_turn_counts_once_over_all_children(begun: Path | None, steps: list
     with tempfile.TemporaryDirectory() as home:
         client = SimulatedClient(home, begun)
         said = counted_turns(str(client.path))
-        client.take_steps(steps)
+        client.append_steps(steps)
         assert sum(counted_turns(path) for path in client.session_files()) == said + len(
             client.typed
         )

@@ -103,7 +103,7 @@ def test_each_call_is_exported_once(begun: Path | None, steps: list[str]) -> Non
     """Each call is exported once, even if a trim in place wrote it again."""
     with tempfile.TemporaryDirectory() as home:
         client = SimulatedClient(home, begun)
-        client.take_steps(steps)
+        client.append_steps(steps)
         for path in client.session_files():
             calls = [
                 call
