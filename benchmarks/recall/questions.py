@@ -105,7 +105,7 @@ def session_of(name: str) -> str:
     """
     path = corpus_folder() / name
     return (
-        transcript_files.owning_session(str(path))
+        transcript_files.read_owning_session_id(str(path))
         if transcript_files.subagent_name(path.name)
         else path.stem
     )

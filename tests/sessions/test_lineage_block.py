@@ -14,8 +14,8 @@ from resume_hooks.sessions.lineage_block import (
     OPENING_MARKER,
     format_bytes,
     remove_block_markers,
-    render_block,
-    shorten_block,
+    render_lineage_block,
+    shorten_lineage_block,
 )
 from tests.builders import session_id
 
@@ -48,7 +48,7 @@ def present_ancestor(number: int, **more: object) -> Ancestor:
 
 def block_of_child(ancestors: list[Ancestor], title: str = "title 1 · handoff") -> str:
     """Return the block of a child with these ancestors."""
-    return render_block(
+    return render_lineage_block(
         ancestors,
         title=title,
         session_id=session_id(255),
@@ -207,7 +207,7 @@ def test_a_shortened_block_is_valid(count: int, most: int) -> None:
 
     The block also states the number of omitted sessions.
     """
-    text = shorten_block(
+    text = shorten_lineage_block(
         block_of_child([present_ancestor(n, title="t" * 80) for n in range(1, count + 1)]), most
     )
     assert len(text) <= most
@@ -225,12 +225,12 @@ def test_a_shortened_block_is_valid(count: int, most: int) -> None:
 def test_a_block_that_fits_is_unchanged() -> None:
     """A block that fits its limit is unchanged. If only its paths are too long, they are removed."""
     whole = block_of_child([present_ancestor(1), present_ancestor(2)])
-    assert shorten_block(whole, len(whole)) == whole
+    assert shorten_lineage_block(whole, len(whole)) == whole
     deep = block_of_child(
         [present_ancestor(1, session_file=f"/{'d' * 4_000}/{session_id(1)}.jsonl")]
     )
-    assert len(shorten_block(deep, 1_000)) <= 1_000
-    assert ids_in_block(shorten_block(deep, 1_000)) == [session_id(1), session_id(255)]
+    assert len(shorten_lineage_block(deep, 1_000)) <= 1_000
+    assert ids_in_block(shorten_lineage_block(deep, 1_000)) == [session_id(1), session_id(255)]
 
 
 def test_client_tags_in_quotes_are_changed() -> None:

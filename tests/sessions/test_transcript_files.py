@@ -11,9 +11,9 @@ from resume_hooks.sessions.locate import is_subagent_locator, resolve_transcript
 from resume_hooks.sessions.record_references import TranscriptNames, names_of_transcript
 from resume_hooks.sessions.transcript_files import (
     Subagent,
-    agent_type,
     list_transcripts,
-    owning_session,
+    read_owning_session_id,
+    read_subagent_type,
     subagent_name,
     subagents_of_session,
     title_of_transcript,
@@ -66,7 +66,7 @@ def test_subagents_of_a_session_are_found_in_every_folder(session_with_subagents
     found = subagents_of_session(str(session_with_subagents))
     assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]
     assert {one.session_id for one in found} == {SESSION}
-    assert [agent_type(one.path) for one in found] == ["Explore", "", ""]
+    assert [read_subagent_type(one.path) for one in found] == ["Explore", "", ""]
     assert [title_of_transcript(one.path) for one in found] == ["look around"] * 3
     assert subagents_of_session(str(session_with_subagents.parent / f"{OTHER_ID}.jsonl")) == [
         Subagent(OTHER_ID, "agent-c8", str(session_with_subagents.parent / "agent-c8.jsonl"))
@@ -99,11 +99,11 @@ def test_the_first_record_of_a_sub_agent_names_its_session(
     assert [subagent_name(path) for path in ("/x/agent-1.jsonl", "/x/agent-1.meta.json", f"/x/{SESSION}.jsonl")] == [
         "agent-1", None, None,
     ]  # fmt: skip
-    assert owning_session(str(session_with_subagents.parent / "agent-b7.jsonl")) == SESSION
+    assert read_owning_session_id(str(session_with_subagents.parent / "agent-b7.jsonl")) == SESSION
     (tmp_path / "agent-x.jsonl").write_bytes(b'{"sessionId":"../../etc"}\n')
     assert (
-        owning_session(str(tmp_path / "agent-x.jsonl"))
-        == owning_session(str(tmp_path / "gone"))
+        read_owning_session_id(str(tmp_path / "agent-x.jsonl"))
+        == read_owning_session_id(str(tmp_path / "gone"))
         == ""
     )
 

@@ -34,7 +34,7 @@ def test_a_valid_session_passes_all_checks(tmp_path: Path) -> None:
     assert failed_checks(session_bytes(VALID), tmp_path) == set()
 
 
-TREE_CHECK = "one root, every parent precedes its child"
+TREE_CHECK = "there is one root, and every parent precedes its child"
 LIVE_CHAIN_CHECK = "the live chain is the whole file in order"
 TIMESTAMP_CHECK = "timestamps are in order, and the last one is unique"
 FORM_CHECK = "every message has an accepted form"

@@ -75,7 +75,7 @@ def link_all_sessions(where: Where, is_time_up: Callable[[], bool]) -> None:
 
     Stop when ``is_time_up`` returns true. For speed, a file's content is read only if the file was
     replaced. For other files, only the names are compared. If archiving is not allowed, all links
-    are removed. No file is archived before the user has answered the question whether to archive.
+    are removed. No file is archived before the user has answered whether sessions may be archived.
     """
     if _are_links_allowed(where):
         archiver = _ProjectArchiver(where, is_time_up, is_user_waiting=False)
@@ -221,7 +221,7 @@ class _ProjectArchiver:
             self._link_file(entry.path, link)
         if has_folder:
             lost_files = list(
-                self._update_links(
+                self._update_links_and_find_lost_files(
                     _session_folder(link), _session_folder(entry.path), MAX_SESSION_FOLDER_DEPTH
                 )
             )
@@ -231,7 +231,9 @@ class _ProjectArchiver:
             for path in lost_files:
                 removal.remove_file(path, self._where.state)
 
-    def _update_links(self, link_folder: str, client_folder: str, depth: int) -> Iterator[str]:
+    def _update_links_and_find_lost_files(
+        self, link_folder: str, client_folder: str, depth: int
+    ) -> Iterator[str]:
         """Link the new files of a folder and replace outdated links.
 
         Yield the files that exist only as our links.
@@ -242,7 +244,7 @@ class _ProjectArchiver:
         for name, entry in (client_files | links).items():
             if entry.is_dir(follow_symlinks=False):
                 if depth:
-                    yield from self._update_links(
+                    yield from self._update_links_and_find_lost_files(
                         os.path.join(link_folder, name),
                         os.path.join(client_folder, name),
                         depth - 1,
@@ -283,7 +285,7 @@ class _ProjectArchiver:
             link_locations = Where(self._where.environ)
             link_locations.projects = links_folder(self._where)
             self._archiver = BackgroundArchiver(link_locations)
-        for _ in self._update_links(
+        for _ in self._update_links_and_find_lost_files(
             _session_folder(link), _session_folder(client_file), MAX_SESSION_FOLDER_DEPTH
         ):
             pass  # The loop links the files that the client still has, so that they are archived too.

@@ -28,7 +28,7 @@ from resume_hooks.sessions.agents.registry import (
     AGENT_NAMES,
     ALL_AGENTS,
     RESUMABLE_AGENT_NAMES,
-    require_complete,
+    require_answers,
 )
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain_line
@@ -211,7 +211,7 @@ class VerbOptions:
         Raise UsageError if the session's file is lost and only its prompts are known.
         """
         session = self.locate_session(allow_other_agents=True)
-        require_complete(session)
+        require_answers(session)
         return session
 
     def print_answer(

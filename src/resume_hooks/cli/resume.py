@@ -33,7 +33,7 @@ from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.seam import find_answers
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_complete
+from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_answers
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, has_unmistakable_form, resolve_title_part
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -97,7 +97,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
 
     Raise BackRequested if the user presses Esc at the question.
     """
-    require_complete(session)
+    require_answers(session)
     # A child can be created from an archived copy, so only "go on" needs a restored session.
     if strategy in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = prepare_session_for_client(session)
@@ -185,7 +185,7 @@ def _print_comparison_or_continue(strategy: str | None, options: ResumeOptions) 
         )
     else:
         session = locate_session(options.locator, Where(), allow_other_agents=True)
-    require_complete(session)
+    require_answers(session)
     loss = relocate.find_session_loss(session, options.where)
     if strategy is not None or options.print_only or options.copy:
         if loss is not None and not (loss.is_archived and strategy not in {None, GO_ON}):

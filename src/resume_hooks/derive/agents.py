@@ -29,7 +29,7 @@ from resume_hooks.sessions.agents.registry import (
     AgentRow,
     agent_with_name,
     list_agents,
-    require_complete,
+    require_answers,
     row_of_agent,
 )
 from resume_hooks.sessions.child_titles import ChildKind
@@ -144,7 +144,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     step cannot be used.
     """
     if kind != "handoff":
-        require_complete(parent)
+        require_answers(parent)
     parent = Session.from_file(parent, where)
     ends, writer = parent.ends, load_child_writer(parent, target_agent, where)
     step = validate_next_step(ends, next_step)
@@ -160,7 +160,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
 
 def scan_for_trim(session: SessionFile, where: Where) -> TrimmableSession:
     """Scan a session of any agent for a trim. Raises the errors of ``trim.plan.scan_session``."""
-    require_complete(session)
+    require_answers(session)
     return load_writer(session.agent, where).scan_for_trim(session)
 
 

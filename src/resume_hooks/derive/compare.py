@@ -529,7 +529,7 @@ def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
 
 def _estimate_lineage_tokens(session: Session) -> int:
     """Return the approximate number of tokens of the lineage block in a child of this session."""
-    block = lineage_block.render_block(
+    block = lineage_block.render_lineage_block(
         session.lineage,
         title=session.head_tail.title,
         session_id="-" * 36,

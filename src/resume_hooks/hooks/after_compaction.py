@@ -124,10 +124,10 @@ def _build_lineage_text(rows: Sequence[Ancestor], path: str) -> str:
     ends = HeadTail(path)
     secrets = find_secrets_in_ends(ends, spared_strings=[row.session_id for row in rows])
     title, session_id = secrets.redact(ends.title), rows[-1].session_id
-    block = lineage_block.render_block(
+    block = lineage_block.render_lineage_block(
         rows[:-1], title=title, session_id=session_id, file=path, created_at=ends.created_at
     )
-    return lineage_block.shorten_block(secrets.redact(block), MAX_LINEAGE_CHARACTERS)
+    return lineage_block.shorten_lineage_block(secrets.redact(block), MAX_LINEAGE_CHARACTERS)
 
 
 def _remove_sessions(digest: Digest, session_ids: Collection[str]) -> Digest:

@@ -22,7 +22,7 @@ from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import (
     SUBAGENT_PREFIX,
-    agent_type,
+    read_subagent_type,
     subagent_name,
     subagents_of_session,
     title_of_transcript,
@@ -374,7 +374,12 @@ def _list_started_agents(session: SessionFile, scan: OutlineScan) -> Iterator[Ou
             plain_line(task or title_of_transcript(subagent.path)), MAX_FIRST_WORDS_CHARACTERS
         )
         yield OutlineAgent(
-            subagent.name, plain_line(agent_type(subagent.path)), words, turn, count, ends.size
+            subagent.name,
+            plain_line(read_subagent_type(subagent.path)),
+            words,
+            turn,
+            count,
+            ends.size,
         )
 
 

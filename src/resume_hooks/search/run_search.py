@@ -26,7 +26,7 @@ from resume_hooks.search.scope import (
     unlistable_folders_in_scope,
 )
 from resume_hooks.search.sources import Sources
-from resume_hooks.sessions.transcript_files import owning_session
+from resume_hooks.sessions.transcript_files import read_owning_session_id
 from resume_hooks.transcripts.head_tail import HeadTail
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def file_search_for_queries(
 
 
 def _session_id_of_file(unread_file: UnindexedFile) -> str:
-    return unread_file.file.session_id or owning_session(unread_file.file.path)
+    return unread_file.file.session_id or read_owning_session_id(unread_file.file.path)
 
 
 def _terms_in_files(files: Sequence[UnindexedFile], terms: Sequence[Term]) -> set[Term]:

@@ -4,7 +4,7 @@ The client's behaviour was measured with versions 2.1.42 and 2.1.329. A cleanup 
 project folders, with the settings of the folder in which the client runs. Version 2.1.329 deletes a
 transcript together with the session's other files. It also deletes each large tool output once the
 output itself is old enough, even if the session is used every day. Both versions delete the folder
-with a session's file backups in the same way.
+with a session's file backups once the folder itself is old enough.
 
 This module imports few others, because the start of a session waits for it.
 """

@@ -45,7 +45,7 @@ _READING_ADVICE = (
 )
 
 
-def render_block(
+def render_lineage_block(
     ancestors: Sequence[Ancestor],
     *,
     title: str,
@@ -93,7 +93,7 @@ def describe_move(old_home: str, new_home: str) -> str:
     )
 
 
-def shorten_block(block: str, max_characters: int) -> str:
+def shorten_lineage_block(block: str, max_characters: int) -> str:
     """Shorten a block to ``max_characters``, which must be at least 1,000.
 
     Ancestors in the middle are left out first. If that is not enough, the paths of the files are

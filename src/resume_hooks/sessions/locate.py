@@ -19,7 +19,7 @@ from resume_hooks.paths import (
     project_key,
 )
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_of_session, require_complete
+from resume_hooks.sessions.agents.registry import agent_of_session, require_answers
 from resume_hooks.sessions.archived.layout import (
     path_below_project,
     path_in_config_home,
@@ -320,7 +320,7 @@ def _require_supported_agent(
 ) -> SessionFile:
     agent = agent_of_session(session, where)
     if not allow_other_agents:
-        require_complete(session)
+        require_answers(session)
     if agent.name != CLAUDE_NAME and not allow_other_agents:
         raise UsageError(
             f"{session.session_id} is a {agent.label} session, which this verb does not support",

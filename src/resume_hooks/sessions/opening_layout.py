@@ -16,7 +16,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER, shorten_block
+from resume_hooks.sessions.lineage_block import (
+    CLOSING_MARKER,
+    OPENING_MARKER,
+    shorten_lineage_block,
+)
 from resume_hooks.system.text import replace_all_surrogates
 from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE, make_label_record
 from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
@@ -92,7 +96,7 @@ def shorten_opening(
             return ""
         return text
     block, _, text_after_block = text.partition(CLOSING_MARKER)
-    block = shorten_block(block + CLOSING_MARKER, max_characters // BLOCK_DIVISOR)
+    block = shorten_lineage_block(block + CLOSING_MARKER, max_characters // BLOCK_DIVISOR)
     if len(step) > max_characters // STEP_DIVISOR:
         step = step[: max_characters // STEP_DIVISOR - 1] + "…"
     cut_notice = f"(cut here; all of it: resume-hooks read {full_reference})"

@@ -356,7 +356,7 @@ class SessionStore(Protocol):
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
-        """Return the sessions of these projects (of all projects if None), newest first.
+        """Return the sessions of these projects, newest first. None means all projects.
 
         Only sessions whose ids begin with ``prefix`` are returned.
         """

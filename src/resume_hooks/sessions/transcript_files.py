@@ -65,7 +65,9 @@ def subagents_of_session(session_file: str) -> list[Subagent]:
     session_id = os.path.splitext(name)[0]
     own_subagents = subagents_in_folder(os.path.join(folder, session_id), session_id)
     sibling_paths = (
-        path for path in _subagent_files_in_folder(folder) if owning_session(path) == session_id
+        path
+        for path in _subagent_files_in_folder(folder)
+        if read_owning_session_id(path) == session_id
     )
     subagents = [
         *own_subagents,
@@ -96,7 +98,7 @@ def subagents_in_folder(own_folder: str, session_id: str) -> Iterator[Subagent]:
             continue  # The folder is missing, or was deleted after it was listed.
 
 
-def owning_session(path: str) -> str:
+def read_owning_session_id(path: str) -> str:
     """Return the id of the session that started a sub-agent, from the first record of its transcript.
 
     Return ``""`` if the record contains no valid id.
@@ -127,7 +129,7 @@ def file_of_owning_session(path: str, session_id: str) -> str:
     )
 
 
-def agent_type(path: str) -> str:
+def read_subagent_type(path: str) -> str:
     """Return a sub-agent's type from the .meta.json file next to its transcript, or ``""``."""
     meta = read_json_object(os.path.splitext(path)[0] + ".meta.json")
     return records.get_string(meta, "agentType")
@@ -157,7 +159,7 @@ def subagents_by_session(folder: str) -> dict[str, list[str]]:
     files_by_session: dict[str, list[str]] = {}
     for path in sorted(_subagent_files_in_folder(folder)):
         meta_path = f"{path.removesuffix('.jsonl')}.meta.json"
-        files_by_session.setdefault(owning_session(path), []).extend(
+        files_by_session.setdefault(read_owning_session_id(path), []).extend(
             [path, meta_path] if os.path.lexists(meta_path) else [path]
         )
     return files_by_session

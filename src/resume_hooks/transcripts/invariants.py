@@ -60,7 +60,7 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
     is_one_chain = [node.uuid for node in transcript.chain] == uuids
     return [
         Check("every line is a whole JSON object", is_json),
-        Check("one root, every parent precedes its child", _is_single_tree(nodes)),
+        Check("there is one root, and every parent precedes its child", _is_single_tree(nodes)),
         Check("the live chain is the whole file in order", is_one_chain),
         Check("record ids are unique", len(set(uuids)) == len(uuids)),
         Check("timestamps are in order, and the last one is unique", is_in_order),

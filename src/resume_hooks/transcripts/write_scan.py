@@ -95,8 +95,8 @@ def mend_record(record: Record) -> Record | None:
         if isinstance(content_before, str) and record.get("type") == records.USER
         else kept_blocks
     )
-    # The field ``sentAsUuid`` is omitted. Readers do not use this id in the parent, but they would
-    # use it in the copy.
+    # The field ``sentAsUuid`` is omitted. In the parent, readers do not use this id, but in the copy
+    # they would.
     other_fields = {}
     for key, value in record.items():
         if key != "sentAsUuid":

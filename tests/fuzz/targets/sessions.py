@@ -125,7 +125,7 @@ def check_lineages(home: ConfigHome) -> TryCase:
         ids = [row.session_id for row in rows if row.session_id]
         assert len(set(ids)) == len(ids)
         assert all(row.session_file.startswith(roots) for row in rows if row.status == "present")
-        block = lineage_block.render_block(
+        block = lineage_block.render_lineage_block(
             rows, title="x", session_id=SESSION, file=path, created_at=""
         )
         assert (

@@ -11,7 +11,7 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.session_files import session_file
-from resume_hooks.sessions.transcript_files import owning_session, subagent_name
+from resume_hooks.sessions.transcript_files import read_owning_session_id, subagent_name
 
 
 def archive_and_remove(path: str | Path, environ: Mapping[str, str]) -> ArchivedSession:
@@ -20,7 +20,7 @@ def archive_and_remove(path: str | Path, environ: Mapping[str, str]) -> Archived
     archived = archive_session(session, Where(environ))
     folder = os.path.dirname(session.path)
     beside = [os.path.join(folder, name) for name in os.listdir(folder) if subagent_name(name)]
-    gone = [each for each in beside if owning_session(each) == session.session_id]
+    gone = [each for each in beside if read_owning_session_id(each) == session.session_id]
     for each in (session.path, *gone):
         os.unlink(each)
     shutil.rmtree(session.path.removesuffix(".jsonl"), ignore_errors=True)

@@ -116,7 +116,7 @@ def lock_for_change(
             raise WriteFailed(
                 f"{archived.session_id} could not be {participle}: {describe_cause(error)}",
                 (
-                    "The earlier copies are unchanged. Check free space; see what is wrong: "
+                    "The earlier copies are unchanged. Check the free space. To see what is wrong: "
                     "resume-hooks archive --verify"
                 ),
             ) from error

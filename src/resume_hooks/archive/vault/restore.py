@@ -156,7 +156,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
     except OSError as error:
         raise _make_read_error(error, client_path) from error
     if files:
-        warnings += _make_age_warning(archived, where)
+        warnings += _make_age_warnings(archived, where)
     return RestorePlan(
         archived, session_id, path, tuple(files), (*warnings, *differences), tuple(differences)
     )
@@ -185,7 +185,7 @@ def _derive_session_id(archived: ArchivedSession) -> str:
 def _plan_from_trash(entry: ArchivedSession, where: Where) -> RestorePlan:
     """Plan a restore from the trash. Only missing files are restored."""
     client_path = path_in_config_home(entry.place, where)
-    notes = _make_age_warning(entry, where)
+    notes = _make_age_warnings(entry, where)
     try:
         folder, parts = os.path.dirname(client_path), (*entry.parts[1:], entry.transcript)
         source_folder = _find_source_folder(entry, where)
@@ -251,7 +251,7 @@ def _find_source_folder(entry: ArchivedSession, where: Where) -> str:
     return entry.folder
 
 
-def _make_age_warning(archived: ArchivedSession, where: Where) -> list[str]:
+def _make_age_warnings(archived: ArchivedSession, where: Where) -> list[str]:
     """Return a warning if the restored files must get a later time because the session is too old."""
     days = read_retention_days(archived.cwd, where)
     if days is None:
@@ -444,7 +444,7 @@ def _select_files(
     parts: Iterable[ArchivedFile],
     session_id: str,
     folder: str,
-    source: str,
+    source_folder: str,
     where: Where,
 ) -> tuple[list[RestoredFile], list[str]]:
     """Return the files to restore, and a sentence for each existing file that differs.
@@ -457,7 +457,7 @@ def _select_files(
         is_transcript = part is archived.transcript
         path = _build_target_path(part, archived.session_id, session_id, folder, where)
         file = RestoredFile(
-            part, os.path.join(source, *path_in_archive(part.place).split("/")), path
+            part, os.path.join(source_folder, *path_in_archive(part.place).split("/")), path
         )
         is_free = not os.path.lexists(path) or is_empty_file(path)
         if is_free or archived.deleted_at:

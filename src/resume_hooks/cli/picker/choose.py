@@ -21,7 +21,7 @@ from resume_hooks.hooks.session_list.rows import age_text, context_percent_text,
 from resume_hooks.hooks.session_list.state import Choices, ListEntry, list_entries
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_complete
+from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_answers
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.transcript import was_compacted
@@ -77,7 +77,7 @@ def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
     if row is None:
         raise click.Abort
     session = readable_session(row.path, Where())
-    require_complete(session)
+    require_answers(session)
     return session, view
 
 

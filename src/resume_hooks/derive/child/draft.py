@@ -238,7 +238,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     elif not subject:
         subject = _find_root_title(ancestors, {parent.session_id: ends, **ends_by_session}, secrets)
     root_title = secrets.redact(plain_line(secrets.redact(subject)))
-    block = lineage_block.render_block(
+    block = lineage_block.render_lineage_block(
         ancestors,
         title=child_title(root_title, kind),
         session_id=attributes.session_id,

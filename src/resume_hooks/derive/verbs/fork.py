@@ -14,7 +14,7 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import require_complete
+from resume_hooks.sessions.agents.registry import require_answers
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
@@ -71,7 +71,7 @@ def plan_fork(
     # Imported here because only a fork needs these modules.
     from resume_hooks.derive.fork import ForkPlan, convert_conversation_to_text
 
-    require_complete(session)
+    require_answers(session)
     # The session is loaded only once, because both the draft and the sizes need it.
     session = Session.from_file(session, where)
     source_agent, target_agent = session.agent, spec.target_agent or session.agent

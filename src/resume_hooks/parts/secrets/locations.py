@@ -45,7 +45,11 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile, linked_projects
-from resume_hooks.sessions.transcript_files import SUBAGENT_PREFIX, owning_session, subagent_name
+from resume_hooks.sessions.transcript_files import (
+    SUBAGENT_PREFIX,
+    read_owning_session_id,
+    subagent_name,
+)
 from resume_hooks.settings import SETTINGS_FILE_NAME
 from resume_hooks.storage import backups, locks
 from resume_hooks.storage.atomic import BUFFER_BYTES
@@ -269,7 +273,7 @@ def _find_project_locations(where: Where) -> Iterator[Location]:
             last_component = deeper_components[-1] if deeper_components else first_component
             # An old client has written this file for a sub-agent.
             if first_component.startswith(SUBAGENT_PREFIX):
-                session_id = owning_session(
+                session_id = read_owning_session_id(
                     path.removesuffix(".meta.json").removesuffix(TRANSCRIPT_SUFFIX)
                     + TRANSCRIPT_SUFFIX
                 )

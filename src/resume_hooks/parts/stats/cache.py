@@ -31,7 +31,7 @@ from resume_hooks.sessions.agents.registry import (
     row_of_agent,
 )
 from resume_hooks.sessions.lineage import LineageFinder
-from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
+from resume_hooks.sessions.transcript_files import TranscriptFile, read_owning_session_id
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.context_size import measure_last_records
@@ -136,7 +136,7 @@ def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
             # The files of this agent contain only the prompts of deleted transcripts. These were
             # counted before they were deleted.
             continue
-        session_id = file.session_id or owning_session(file.path) or ""
+        session_id = file.session_id or read_owning_session_id(file.path) or ""
         files[f"{session_id}/{file.agent_name}"] = file
     return files
 

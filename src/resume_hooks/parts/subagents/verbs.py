@@ -24,7 +24,7 @@ from resume_hooks.sessions.agents.registry import ALL_AGENTS
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import (
-    agent_type,
+    read_subagent_type,
     subagent_name,
     subagents_by_session,
     subagents_in_folder,
@@ -120,7 +120,7 @@ def _list_subagents(
                     session,
                     path,
                     name,
-                    agent_type(path),
+                    read_subagent_type(path),
                     title_of_transcript(path),
                     status.st_mtime,
                     status.st_size,

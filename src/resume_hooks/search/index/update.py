@@ -226,8 +226,8 @@ class _FileUpdate:
         file = item.file
         if not file.agent_name:
             return item
-        session_id = file.session_id or transcript_files.owning_session(path)
-        is_hidden = transcript_files.agent_type(path) in SEARCH_AGENT_NAMES
+        session_id = file.session_id or transcript_files.read_owning_session_id(path)
+        is_hidden = transcript_files.read_subagent_type(path) in SEARCH_AGENT_NAMES
         # The session and the type of a sub-agent are unknown until its file contains a record.
         self._db.execute(
             "UPDATE files SET session=?, hidden=? WHERE id=?",

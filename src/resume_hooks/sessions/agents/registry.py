@@ -262,11 +262,11 @@ def row_of_agent(name: str) -> AgentRow:
 
 
 def belongs_to_other_agent(path: str, where: Where) -> bool:
-    """Check whether a path belongs to an agent other than Claude Code, or is our copy of its session."""
+    """Check whether a path belongs to a session of an agent other than Claude Code, or to our copy of it."""
     return agent_name_of_path(path, where) != CLAUDE_NAME
 
 
-def require_complete(session: SessionFile) -> None:
+def require_answers(session: SessionFile) -> None:
     """Raise UsageError if only the prompts of a session exist."""
     if loss_note := row_of_agent(session.agent).loss_note:
         remedy = f"Continue from them in a fresh session: resume-hooks handoff {session.session_id}"

@@ -351,5 +351,5 @@ def _convert_read_error(archived: ArchivedSession) -> Iterator[None]:
         raise WriteFailed(
             f"The archived copy of {archived.session_id} could not be unpacked: {error.filename or archived.folder}: "
             f"{error.strerror or error}",
-            "Check free space; see what is wrong: resume-hooks archive --verify",
+            "Check the free space. To see what is wrong: resume-hooks archive --verify",
         ) from error

@@ -22,7 +22,7 @@ from resume_hooks.parts.marks.fork_point import find_fork_point
 from resume_hooks.parts.marks.plan_back import BackPlan
 from resume_hooks.parts.marks.state import check_not_subagent
 from resume_hooks.parts.marks.verbs import BackOptions
-from resume_hooks.sessions.agents.registry import require_complete
+from resume_hooks.sessions.agents.registry import require_answers
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import collapse_line
 
@@ -36,7 +36,7 @@ def go_back(options: BackOptions) -> None:
     session = resolve_transcript(
         options.locator, current_folder(), options.where, allow_other_agents=True
     )
-    require_complete(session)
+    require_answers(session)
     check_not_subagent(session)
     mark = state.find_mark(session.session_id) or find_fork_point(session, options.where)
     if mark is None:

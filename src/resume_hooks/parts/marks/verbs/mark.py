@@ -9,7 +9,7 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.state import Mark, check_not_subagent, make_mark_at_end
 from resume_hooks.parts.marks.verbs import MarkOptions
-from resume_hooks.sessions.agents.registry import require_complete
+from resume_hooks.sessions.agents.registry import require_answers
 from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.system.invocation import shell_command
@@ -26,7 +26,7 @@ def set_mark(options: MarkOptions) -> None:
     session = resolve_transcript(
         options.locator, current_folder(), options.where, allow_other_agents=True
     )
-    require_complete(session)
+    require_answers(session)
     check_not_subagent(session)
     active_mark = state.find_mark(session.session_id)
     if not (options.show or options.clear):

@@ -40,7 +40,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import (
     SUBAGENT_PREFIX,
     Subagent,
-    agent_type,
+    read_subagent_type,
     subagents_of_session,
 )
 from resume_hooks.system.text import collapse_line, plain_line
@@ -127,7 +127,7 @@ class PartBuilder:
         self._agents.add(agent.path)
         return AgentPart(
             self.shorten_name(agent.name),
-            self.shorten_name(agent_type(agent.path)),
+            self.shorten_name(read_subagent_type(agent.path)),
             self._build_agent_parts(agent, depth + 1),
         )
 

@@ -40,7 +40,7 @@ from resume_hooks.parts.team.verbs.team_answer import (
 )
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import require_complete
+from resume_hooks.sessions.agents.registry import require_answers
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
@@ -288,7 +288,7 @@ def _locate_pushable_session(locator: str | None, where: Where) -> SessionFile:
     Raise UsageError if the session belongs to an agent other than Claude Code.
     """
     session = locate_session(locator, where, allow_other_agents=bool(locator))
-    require_complete(session)
+    require_answers(session)
     if session.agent != CLAUDE_NAME:
         remedy = f"You can push a fork: resume-hooks fork {session.session_id} --to claude"
         raise UsageError("A team only accepts Claude Code sessions", remedy)
