@@ -39,8 +39,8 @@ def present_ancestor(number: int, **more: object) -> Ancestor:
         "exported_file": None,
         "parent_session_id": None,
         "status": "present",
-        "created": "2026-01-31T09:30:00.000Z",
-        "ended": "2026-01-31T11:45:00.000Z",
+        "created_at": "2026-01-31T09:30:00.000Z",
+        "ended_at": "2026-01-31T11:45:00.000Z",
         "size": 52_400_000,
     }
     return Ancestor(**{**fields, **more})  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ def test_a_long_lineage_shows_its_ends(count: int) -> None:
 def test_a_missing_ancestor_is_marked() -> None:
     """A missing ancestor is marked "(file gone)" and has its id and its old path, if known."""
     gone = present_ancestor(
-        1, status="missing", derivation_type="unknown", title="", created="", ended="", size=0
+        1, status="missing", derivation_type="unknown", title="", created_at="", ended_at="", size=0
     )
     assert block_of_child([gone]).split("\n")[2:4] == [
         f"1. (file gone) · {session_id(1)} · unknown",
@@ -173,7 +173,9 @@ def test_no_title_breaks_the_block(titles: list[str], path: str, own: str) -> No
 @given(hostile_titles, hostile_titles)
 def test_no_other_field_breaks_the_block(text: str, moment: str) -> None:
     """Whatever the ids and times are, a block has one opening and one closing marker."""
-    shown = block_of_child([present_ancestor(1, session_id=text, created=moment, ended=moment)])
+    shown = block_of_child(
+        [present_ancestor(1, session_id=text, created_at=moment, ended_at=moment)]
+    )
     assert (shown.upper().count(OPENING_MARKER), shown.upper().count(CLOSING_MARKER)) == (1, 1)
     assert len(shown.split("\n")) == 8
 

@@ -55,7 +55,7 @@ class _Collector:
 
     def __call__(self, line: Any, record: Record, node: Any) -> None:
         if node is not None:
-            self.numbers.append(node.number)
+            self.numbers.append(node.line_number)
 
 
 def long_compacted_session(*after: Record, **metadata: Any) -> list[Record]:
