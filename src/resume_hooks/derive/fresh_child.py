@@ -435,9 +435,9 @@ def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) 
 
 def format_plan_note(ends: HeadTail, where: Where) -> str:
     """Return a line with the path and title of a session's plan, or ``""`` if the session has no plan."""
-    if not _PLAN_NAME_PATTERN.fullmatch(ends.slug):
+    if not _PLAN_NAME_PATTERN.fullmatch(ends.plan_slug):
         return ""
-    path = os.path.join(where.config, PLANS_FOLDER_NAME, f"{ends.slug}.md")
+    path = os.path.join(where.config, PLANS_FOLDER_NAME, f"{ends.plan_slug}.md")
     try:
         with open_regular(path, follow=False) as stream:
             head = stream.read(_MAX_PLAN_HEAD_BYTES).decode("utf-8", "replace")

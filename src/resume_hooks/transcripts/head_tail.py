@@ -353,7 +353,7 @@ class HeadTail:
         return self._find_last_field("gitBranch")
 
     @property
-    def slug(self) -> str:
+    def plan_slug(self) -> str:
         """The name of the session's plan file in the client's folder, without the suffix, or ``""``."""
         return self._find_last_field("slug")
 
