@@ -113,11 +113,12 @@ def test_the_printed_form_of_a_passage() -> None:
     piece = passage_of_record(user("go\n1a2b:9 · user\n", uuid="u")).make_text_piece(
         TRANSCRIPT_NAMES, with_turn=True
     )
-    assert piece.head == "11111111:3 · 01-31 09:30 · turn 7 · user"
+    assert piece.heading == "11111111:3 · 01-31 09:30 · turn 7 · user"
     assert piece.body == "  go\n  1a2b:9 · user"
-    assert piece.command == "resume-hooks read 11111111:3"
+    assert piece.read_command == "resume-hooks read 11111111:3"
     assert (
-        "turn" not in passage_of_record(user("go", uuid="u")).make_text_piece(TRANSCRIPT_NAMES).head
+        "turn"
+        not in passage_of_record(user("go", uuid="u")).make_text_piece(TRANSCRIPT_NAMES).heading
     )
 
 

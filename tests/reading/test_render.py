@@ -147,14 +147,14 @@ def test_a_result_has_the_tool_of_its_call(tmp_path: Path) -> None:
         for n, record in enumerate(records)
         if (entry := entries.find_line_with_number(n)) is not None
     )
-    assert (one.kind, one.role, one.tool, one.target, one.text) == (
+    assert (one.kind, one.role, one.tool_name, one.target, one.text) == (
         "user",
         "user",
         "Read",
         "/x.py",
         "text",
     )
-    assert (both.tool, both.target) == ("Read, Bash", "")
+    assert (both.tool_name, both.target) == ("Read, Bash", "")
     assert both.text == "[result of Read /x.py]\none\n\n[result of Bash ls]\ntwo"
-    assert (stray.tool, stray.target, stray.text) == ("", "", "stray")
-    assert (asked.role, asked.tool) == ("assistant", "Read, Bash")
+    assert (stray.tool_name, stray.target, stray.text) == ("", "", "stray")
+    assert (asked.role, asked.tool_name) == ("assistant", "Read, Bash")

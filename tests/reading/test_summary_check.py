@@ -81,7 +81,11 @@ def test_markdown_is_kept() -> None:
         f"[{ABSENT_TEXT}: src/printer.py]\n"
         "1. See TabStop in `lexer.py` (5e12a303:9)\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
     )
-    assert (found.sentence_count, found.tied_count, found.marked_count) == (4, 2, 1)
+    assert (found.sentence_count, found.tied_sentence_count, found.marked_sentence_count) == (
+        4,
+        2,
+        1,
+    )
     assert found.description == f"of 4 sentences 2 tied to records, 1 {ABSENT_TEXT}"
 
 
@@ -92,7 +96,7 @@ def test_a_sentence_with_the_right_reference_gets_no_second_one() -> None:
     """
     assert checked_summary("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert checked_summary("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
-    assert check_summary("Renamed `parse_line`. (:3)", SESSION_TEXTS).tied_count == 1
+    assert check_summary("Renamed `parse_line`. (:3)", SESSION_TEXTS).tied_sentence_count == 1
 
 
 SENTENCE_PIECES = st.sampled_from([
@@ -111,7 +115,7 @@ def test_a_second_check_changes_nothing(text: str) -> None:
     assert all(letter in letters for letter in text)
     added = re.escape(ABSENT_TEXT)
     assert len(re.sub(rf" (?:\[{added}[^\]]*\]|\([\w-]*:\d+\))", "", once.text)) <= len(text)
-    assert once.tied_count + once.marked_count <= once.sentence_count
+    assert once.tied_sentence_count + once.marked_sentence_count <= once.sentence_count
 
 
 def test_a_mark_names_at_most_three_claims() -> None:

@@ -459,7 +459,7 @@ def _make_record_data(
         "kind": rendering.kind,
         "role": rendering.role,
         "timestamp": get_string(record, "timestamp"),
-        "tool": rendering.tool,
+        "tool": rendering.tool_name,
         "truncated": original_record.requested_line != original,
         "characters": len(rendering.text),
         "text": text,
@@ -479,7 +479,7 @@ def _record_text(
         shorten_reference(original.reference),
         " ".join(dict.fromkeys(word for word in (rendering.role, rendering.kind) if word)),
         format_minute(data["timestamp"]),
-        f"{rendering.tool} {rendering.target}".strip(),
+        f"{rendering.tool_name} {rendering.target}".strip(),
         f"original of {shorten_reference(original_record.requested_line.reference)}"
         if original_record.requested_line != original
         else "",

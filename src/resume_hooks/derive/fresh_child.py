@@ -362,8 +362,8 @@ def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -
     if contents.is_new_task:
         return [f"{lists}, but no messages" if lists else "no messages"]
     if contents.digest:
-        if digest_opening.omitted_count:
-            omission_note = f" ({digest_opening.omitted_count:,} left out)"
+        if digest_opening.omitted_message_count:
+            omission_note = f" ({digest_opening.omitted_message_count:,} left out)"
         else:
             omission_note = ""
         phrases.append(f"{format_count(digest_opening.message_count, 'message')}{omission_note}")

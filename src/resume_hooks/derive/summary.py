@@ -185,24 +185,30 @@ def _split_records(
 
     The older records are split into parts of about equal length.
     """
-    if sum(record.piece.length for record in records) <= MAX_UNSPLIT_RATIO * max_characters:
+    if (
+        sum(record.piece.character_count for record in records)
+        <= MAX_UNSPLIT_RATIO * max_characters
+    ):
         if records:
             return [records]
         return []
     start, remaining_characters = len(records), max_characters - len(MATERIAL_HEADING) - 1
     while (
         start
-        and (remaining_characters := remaining_characters - records[start - 1].piece.length) > 0
+        and (
+            remaining_characters := remaining_characters - records[start - 1].piece.character_count
+        )
+        > 0
     ):
         start -= 1
     older_records, latest_records = records[:start], records[start:]
-    total = sum(record.piece.length for record in older_records)
+    total = sum(record.piece.character_count for record in older_records)
     count = min(MAX_SUMMARY_PARTS - 1, -(-total // max_characters))
     parts: list[list[_RecordText]] = [[] for _ in range(count)]
     length_before = 0
     for record in older_records:
         parts[length_before * count // total].append(record)
-        length_before += record.piece.length
+        length_before += record.piece.character_count
     return [part for part in (*parts, latest_records) if part]
 
 
@@ -217,7 +223,7 @@ def _make_part(records: Sequence[_RecordText], max_characters: int) -> SummaryPa
     )
     lines = set(text.split("\n"))
     return SummaryPart(
-        text, frozenset(record.line_number for record in records if record.piece.head in lines)
+        text, frozenset(record.line_number for record in records if record.piece.heading in lines)
     )
 
 

@@ -86,7 +86,7 @@ def _build_lost_facts(path: str, max_characters: int) -> str:
             opening = format_opening(digest, max_digest)
         else:
             opening = Opening("")
-        if not full_digest.skipped_bytes or opening.omitted_count:
+        if not full_digest.skipped_bytes or opening.omitted_message_count:
             break  # The text is full, so earlier records would not be included.
     if lineage_text or opening.text:
         return "\n\n".join([_FACTS_HEADING, *filter(None, (lineage_text, opening.text))])

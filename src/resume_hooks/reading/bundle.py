@@ -53,7 +53,7 @@ ResultType = TypeVar("ResultType")
 BUNDLE_KEY = "resume_hooks_bundle"
 BUNDLE_VERSION = 2  # The version of the format that this program writes and reads.
 # Every bundle starts with this prefix. No other file does.
-BUNDLE_START = b'{"%s":' % BUNDLE_KEY.encode()
+BUNDLE_PREFIX = b'{"%s":' % BUNDLE_KEY.encode()
 FILES_ROW = b'],"files":['
 SUMS_ROW = b'],"sums":'
 END_ROW = b"]}"
@@ -226,22 +226,22 @@ def _make_bundle_head(
     )
 
 
-def normalize_json(body: bytes) -> bytes | None:
-    """Return a line as valid JSON, or None if the line does not contain a JSON object.
+def normalize_json(line: bytes) -> bytes | None:
+    """Return a line as valid JSON, or None if it does not contain a JSON object.
 
     If only lenient parsers accept the line, it is rewritten as valid JSON.
     """
-    body = body.strip()
-    if not body.startswith(b"{"):
+    line = line.strip()
+    if not line.startswith(b"{"):
         return None
     try:
-        orjson.loads(body)
+        orjson.loads(line)
     except orjson.JSONDecodeError:
-        record = parse_record(body)
+        record = parse_record(line)
         if record is None:
             return None
         return encode_record(record)
-    return body
+    return line
 
 
 def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
@@ -347,10 +347,10 @@ class BundleSeal:
 
 
 def make_placeholder_record(kind: str) -> bytes:
-    """Return a record that replaces an omitted line, without its line ending."""
+    """Return a record that replaces an omitted line. The record has no line ending."""
     return orjson.dumps({"type": kind})
 
 
 def make_bundle_first_line(fields: dict[str, Any]) -> bytes:
-    """Return the first line of a bundle."""
+    """Return the first line of a bundle: its format version, followed by ``fields``."""
     return orjson.dumps({BUNDLE_KEY: BUNDLE_VERSION, **fields})[:-1] + b',"sessions":[\n'

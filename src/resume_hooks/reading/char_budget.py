@@ -17,7 +17,8 @@ INDENT = "  "
 MESSAGE_SPACE_WEIGHT = 4  # A message gets this many times as much space as a tool's output.
 # The minimum number of characters of a shortened text, including the notice about the omitted text.
 MIN_TEXT_CHARACTERS = 160
-GAP_CHARACTERS = 160  # The number of characters reserved for a line that replaces omitted pieces.
+# The number of characters reserved for a line that replaces omitted pieces.
+RESERVED_GAP_CHARACTERS = 160
 # The end of a tool's output gets one third of the output's space, because errors are at the end.
 TAIL_DIVISOR = 3
 # The command ``read`` shortens a record only if it has more characters than this.
@@ -38,29 +39,31 @@ of the first and the last omitted piece."""
 
 
 class TextPiece(NamedTuple):
-    """A text of the output: a ``head`` without indentation, and an indented ``body``.
+    """A text of the output: a ``heading`` without indentation, and an indented ``body``.
 
-    ``command`` is the command that prints the whole text. ``is_spoken`` means that the text is a
+    ``read_command`` is the command that prints the whole text. ``is_spoken`` means that the text is a
     message of the user or the model. A message has priority over tool output.
     ``cut_character_count`` is the number of characters that ``cut_middle`` removed from the body.
     """
 
-    head: str
+    heading: str
     body: str
-    command: str
+    read_command: str
     is_spoken: bool
     cut_character_count: int = 0
 
     @property
-    def length(self) -> int:
+    def character_count(self) -> int:
         """The number of characters of the whole piece, including the final line feed."""
-        return len(self.head) + 1 + (len(self.body) + 1 if self.body else 0)
+        return len(self.heading) + 1 + (len(self.body) + 1 if self.body else 0)
 
     @property
     def min_characters(self) -> int:
         """The minimum number of characters that a shortened form of the piece needs."""
         return (
-            len(self.head) + 1 + (min(len(self.body), MIN_TEXT_CHARACTERS) + 1 if self.body else 0)
+            len(self.heading)
+            + 1
+            + (min(len(self.body), MIN_TEXT_CHARACTERS) + 1 if self.body else 0)
         )
 
 
@@ -115,11 +118,11 @@ def fit_pieces(
     """
     if (
         not max_characters
-        or len(opening) + 1 + sum(piece.length for piece in pieces) <= max_characters
+        or len(opening) + 1 + sum(piece.character_count for piece in pieces) <= max_characters
     ):
         texts = [opening]
         for piece in pieces:
-            texts += filter(None, (piece.head, piece.body))
+            texts += filter(None, (piece.heading, piece.body))
         return "\n".join(texts)
     is_kept = _choose_pieces(pieces, max_characters - len(opening) - 1)
     available_characters = max_characters
@@ -217,17 +220,17 @@ def cut_piece(piece: TextPiece, available_characters: int) -> str:
     body = piece.body
     if len(body) <= available_characters:
         return body
-    notice = f"{INDENT}… {format_count(len(body) + piece.cut_character_count, 'more character')}: {piece.command}"
+    notice = f"{INDENT}… {format_count(len(body) + piece.cut_character_count, 'more character')}: {piece.read_command}"
     text_characters = available_characters - len(notice) - 2
     if text_characters < len(INDENT) + 20:
-        return f"{INDENT}… {format_count(len(body) + piece.cut_character_count, 'character')}: {piece.command}"
+        return f"{INDENT}… {format_count(len(body) + piece.cut_character_count, 'character')}: {piece.read_command}"
     # A shortened call already ends with the command that the notice would contain.
-    if piece.is_spoken or body.endswith(f"{piece.command})"):
+    if piece.is_spoken or body.endswith(f"{piece.read_command})"):
         tail_characters = 0
     else:
         tail_characters = text_characters // TAIL_DIVISOR
     omitted_characters = len(body) - text_characters + piece.cut_character_count
-    notice = f"{INDENT}… {format_count(omitted_characters, 'more character')}: {piece.command}"
+    notice = f"{INDENT}… {format_count(omitted_characters, 'more character')}: {piece.read_command}"
     if tail_characters > len(INDENT):
         tail_text = f"{INDENT}{body[len(body) - tail_characters + len(INDENT) :].lstrip()}"
     else:
@@ -242,14 +245,14 @@ def cut_piece(piece: TextPiece, available_characters: int) -> str:
 def _choose_pieces(pieces: Sequence[TextPiece], available_characters: int) -> list[bool]:
     """Return for each piece whether it is kept.
 
-    If the minimum of every piece fits, all are kept. Otherwise as many as possible are kept: first
-    the messages, from the first message on, then the other pieces.
+    If the minimum size of every piece fits, all are kept. Otherwise as many as possible are kept:
+    first the messages, from the first message on, then the other pieces.
     """
     is_kept = [True] * len(pieces)
     if sum(piece.min_characters for piece in pieces) <= available_characters:
         return is_kept
     is_kept = [False] * len(pieces)
-    available_characters -= GAP_CHARACTERS
+    available_characters -= RESERVED_GAP_CHARACTERS
     for is_message in (True, False):
         for index, piece in enumerate(pieces):
             if piece.is_spoken is not is_message:
@@ -261,7 +264,9 @@ def _choose_pieces(pieces: Sequence[TextPiece], available_characters: int) -> li
                 and not is_kept[index + 1]
             )
             # The kept piece divides a gap into two gaps.
-            available_characters -= piece.min_characters + (GAP_CHARACTERS if splits else 0)
+            available_characters -= piece.min_characters + (
+                RESERVED_GAP_CHARACTERS if splits else 0
+            )
             if available_characters < 0:
                 return is_kept
             is_kept[index] = True
@@ -280,14 +285,14 @@ def _format_pieces(
     sizes, weights = [], []
     for piece, kept_flag in zip(pieces, is_kept, strict=True):
         if kept_flag:
-            available_characters -= len(piece.head) + 2
+            available_characters -= len(piece.heading) + 2
             sizes.append(len(piece.body))
             weights.append(MESSAGE_SPACE_WEIGHT if piece.is_spoken else 1)
     shares = iter(divide_characters(sizes, weights, available_characters))
     lines = []
     for index, piece in enumerate(pieces):
         if is_kept[index]:
-            lines += [piece.head, cut_piece(piece, next(shares))]
+            lines += [piece.heading, cut_piece(piece, next(shares))]
         elif index in gaps:
             lines.append(gaps[index])
     return [line for line in lines if line]

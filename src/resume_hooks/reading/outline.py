@@ -243,17 +243,17 @@ class Outline(NamedTuple):
 
 
 def make_outline(
-    session: SessionFile, last_bytes: int = 0, observers: Sequence[Observer] = ()
+    session: SessionFile, last_byte_count: int = 0, observers: Sequence[Observer] = ()
 ) -> Outline:
     """Return the outline of a session or a sub-agent.
 
-    Raises SessionNotFound if the file is unreadable. If ``last_bytes`` is given, the outline covers
-    only the complete lines in the last ``last_bytes`` bytes of the file, and numbers turns and
-    lines from there. ``observers`` are additional observers for the scan.
+    Raises SessionNotFound if the file is unreadable. If ``last_byte_count`` is given, the outline
+    covers only the complete lines in this number of bytes at the end of the file, and counts turns
+    and lines from there. ``observers`` are additional observers for the scan.
     """
     ends = HeadTail(session.path)
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
-    transcript = scan_transcript(session.path, last_bytes, observers=[observer, *observers])
+    transcript = scan_transcript(session.path, last_byte_count, observers=[observer, *observers])
     states = _find_turn_states(observer, transcript)
     turns = tuple(_make_turns(observer, states))
     live_lines = {node.line_number for node in transcript.chain} | _find_lines_before_compactions(
@@ -402,8 +402,8 @@ LINE_LIMITS = (
     LineLimits(60, 4, 2, 2),
     LineLimits(40, 3, 1, 0),
 )
-"""The possible limits for the lines, widest first. The first limits with which the outline fits are
-used."""
+"""The possible limits for the lines, widest first. The outline uses the first limits with which it
+fits."""
 
 
 def format_first_output_line(verb: str, about: str) -> str:
@@ -451,11 +451,11 @@ def format_outline(
     )
 
 
-def format_turn_range(first: int, last: int) -> str:
+def format_turn_range(first_turn: int, last_turn: int) -> str:
     """Format a range of turns for the option ``--turns``, for example ``3-7``."""
-    if first == last:
-        return str(first)
-    return f"{first}-{last}"
+    if first_turn == last_turn:
+        return str(first_turn)
+    return f"{first_turn}-{last_turn}"
 
 
 def _format_opening(outline: Outline, names: TranscriptNames) -> list[str]:

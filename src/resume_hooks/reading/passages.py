@@ -224,8 +224,9 @@ def _describe_speaker(
         speaker = f"system {get_string(record, 'subtype')}".rstrip()
     elif kind == records.RESULT or records.list_results(record):
         state = "failed result" if list_failed_call_ids(record) else "result"
-        if rendering.tool:
-            speaker = f"{state} of {rendering.tool} {collapse_line(rendering.target, MAX_TARGET_CHARACTERS)}".rstrip()
+        if rendering.tool_name:
+            shown_target = collapse_line(rendering.target, MAX_TARGET_CHARACTERS)
+            speaker = f"{state} of {rendering.tool_name} {shown_target}".rstrip()
         else:
             speaker = state
     elif kind == records.ASSISTANT and record.get("isApiErrorMessage"):
@@ -241,7 +242,7 @@ def _describe_speaker(
 
 
 def list_failed_call_ids(record: Record) -> list[str]:
-    """Return the ids of the calls whose error results a record contains.
+    """Return the ids of the calls that failed according to the results in a record.
 
     In a plain export, the id is ``""``.
     """
@@ -370,8 +371,8 @@ def read_passages_around(
 ) -> tuple[list[Passage], list[Passage]]:
     """Return up to ``max_before`` records before a line and up to ``max_after`` records after it.
 
-    Only records with content are returned. The numbers do not include records that the client
-    added, but these are returned too.
+    Only records with content are returned. Records that the client added are also returned, but do
+    not count towards these limits.
     """
     with open_transcript(entries.file) as stream:
         backwards = zip(read_lines_backwards(stream, entry.offset), count(entry.number - 1, -1))

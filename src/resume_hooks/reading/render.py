@@ -36,13 +36,13 @@ Usually only parallel calls and their results are between a call and its result.
 class Rendering(NamedTuple):
     """A record as text.
 
-    ``tool`` and ``target`` describe the record's calls, or the calls whose results it contains. If
+    ``tool_name`` and ``target`` describe the record's calls, or the calls whose results it contains. If
     the record contains neither calls nor results, they are ``""``.
     """
 
     kind: str
     role: str
-    tool: str
+    tool_name: str
     target: str
     text: str
 
@@ -89,7 +89,7 @@ def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
     return Rendering(
         kind=records.get_kind(record),
         role=get_string(records.get_message(record), "role"),
-        tool=", ".join(dict.fromkeys(plain_line(tool) for tool in tools)),
+        tool_name=", ".join(dict.fromkeys(plain_line(tool) for tool in tools)),
         target=plain_line(named_calls[0].target) if len(named_calls) == 1 else "",
         text=render_record_text(record, calls),
     )

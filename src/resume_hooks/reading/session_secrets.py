@@ -46,7 +46,7 @@ _MAX_OUTPUT_CHARACTERS = 2_000
 """The maximum number of characters of an output that are searched."""
 
 _MAX_PENDING_COMMANDS = 200
-"""The maximum number of commands for which the outputs can be pending at the same time."""
+"""The maximum number of commands whose outputs can be pending at the same time."""
 
 
 class PrintedOutputs:
@@ -158,7 +158,7 @@ def find_secrets_in_ends(*session_ends: HeadTail, spared_strings: Iterable[str] 
 
 
 def _list_accompanying_files(path: str) -> list[str]:
-    """Return the files with the large results and the sub-agents of a session."""
+    """Return the paths of a session's large results and of its sub-agents' transcripts."""
     folder = os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS_FOLDER_NAME)
     try:
         names = sorted(os.listdir(folder))

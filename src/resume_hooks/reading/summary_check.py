@@ -88,14 +88,14 @@ class Claim(NamedTuple):
     pattern: re.Pattern[bytes] | None = None
 
 
-def split_words(raw: bytes) -> list[bytes]:
+def split_encoded_text_into_words(encoded_text: bytes) -> list[bytes]:
     """Return the words of a text in UTF-8, in order."""
-    return raw.translate(_WORD_TRANSLATION_TABLE).split()
+    return encoded_text.translate(_WORD_TRANSLATION_TABLE).split()
 
 
 def split_text_into_words(text: str) -> list[bytes]:
     """Return the words of a text, in order."""
-    return split_words(text.encode("utf-8", "replace"))
+    return split_encoded_text_into_words(text.encode("utf-8", "replace"))
 
 
 def find_claims(sentence: str) -> list[Claim]:
@@ -209,7 +209,7 @@ def _make_part_claims(token: str) -> Iterator[Claim]:
 ABSENT_TEXT = "not in the transcript"
 # The maximum number of records between two records that are near each other, such as a call and its
 # result.
-NEAR_RECORD_DISTANCE = 2
+MAX_NEAR_RECORD_DISTANCE = 2
 # A word that occurs in this number of records is too frequent to locate a sentence.
 MIN_COMMON_WORD_RECORDS = 500
 # The maximum number of records that are compared for one sentence. The latest records are compared.
@@ -249,21 +249,21 @@ _SEARCHED_START_CHARACTERS = 300
 class CheckedSummary(NamedTuple):
     """A summary with its marks and references.
 
-    ``sentence_count`` is the number of all sentences. ``tied_count`` is the number of sentences
-    with a reference, and ``marked_count`` is the number of sentences with a mark.
+    ``sentence_count`` is the number of all sentences. ``tied_sentence_count`` is the number of sentences
+    with a reference, and ``marked_sentence_count`` is the number of sentences with a mark.
     """
 
     text: str
     sentence_count: int
-    tied_count: int
-    marked_count: int
+    tied_sentence_count: int
+    marked_sentence_count: int
 
     @property
     def description(self) -> str:
         """A line with the numbers of all sentences, of tied sentences and of marked sentences."""
         return (
-            f"of {format_count(self.sentence_count, 'sentence')} {self.tied_count} tied to records, "
-            f"{self.marked_count} {ABSENT_TEXT}"
+            f"of {format_count(self.sentence_count, 'sentence')} {self.tied_sentence_count} tied to records, "
+            f"{self.marked_sentence_count} {ABSENT_TEXT}"
         )
 
 
@@ -304,7 +304,10 @@ class _EvidenceIndex:
         record_number = len(self._records)
         self._records.append((reference, len(text)))
         lower_text = text.lower().encode("utf-8", "replace")
-        for word in (ANY_RECORD_WORD, *self._searched_words.intersection(split_words(lower_text))):
+        for word in (
+            ANY_RECORD_WORD,
+            *self._searched_words.intersection(split_encoded_text_into_words(lower_text)),
+        ):
             claims = self._claims_by_word.get(word, ())
             for pattern, places in claims:
                 if pattern is None or pattern.search(lower_text):
@@ -356,7 +359,7 @@ class _EvidenceIndex:
         return ""
 
 
-def read_record_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]]:
+def read_record_texts(file: str | SharedFile, session_id: str) -> Iterator[tuple[str, str]]:
     """Yield the reference and the text of each record with content.
 
     Summaries, including those that this plugin wrote, are skipped. If a text is the content of a
@@ -379,7 +382,7 @@ def read_record_texts(file: str | SharedFile, session: str) -> Iterator[tuple[st
             ):
                 is_command = records.is_prompt(record) and text.startswith("<command-")
                 yield (
-                    f"{session}:{line.number}",
+                    f"{session_id}:{line.number}",
                     f"{text}\n{records.prompt_text(record)}" if is_command else text,
                 )
                 if original_content := records.get_string(
@@ -421,7 +424,7 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
 
 
 def _join_names(names: Iterable[str]) -> str:
-    """Return a list of the first names, each once and shortened, without final full stops."""
+    """Join the names that come first into a list, each once and shortened, without final full stops."""
     short_names = []
     for name in dict.fromkeys(names):
         short_names.append(_EARLY_STOP_PATTERN.sub("", name[:MAX_CLAIM_CHARACTERS]))
@@ -463,10 +466,10 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _add_preceding_numbers(record_numbers: set[int]) -> set[int]:
-    """Return the record numbers and, for each of them, the ``NEAR_RECORD_DISTANCE`` numbers before it."""
+    """Return the record numbers and, for each, the ``MAX_NEAR_RECORD_DISTANCE`` numbers before it."""
     numbers: set[int] = set()
     for record_number in record_numbers:
-        numbers.update(range(record_number - NEAR_RECORD_DISTANCE, record_number + 1))
+        numbers.update(range(record_number - MAX_NEAR_RECORD_DISTANCE, record_number + 1))
     return numbers
 
 

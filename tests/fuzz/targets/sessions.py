@@ -161,7 +161,7 @@ def check_readings(home: ConfigHome) -> TryCase:
         except ResumeHooksError as error:
             assert_expected_error(error)
             return
-        assert all(passage.make_text_piece(names).head for passage in passages)
+        assert all(passage.make_text_piece(names).heading for passage in passages)
 
     return try_case
 

@@ -218,8 +218,8 @@ def test_omitted_messages_are_counted(max_characters: int) -> None:
     told = re.search(counted, shown.text)
     assert told is not None
     left, rest = (int(number.replace(",", "")) for number in told.groups())
-    assert (left, rest) == (shown.omitted_count, 1_198)
-    assert shown.message_count + shown.omitted_count == 1_200
+    assert (left, rest) == (shown.omitted_message_count, 1_198)
+    assert shown.message_count + shown.omitted_message_count == 1_200
     assert (
         sum(MESSAGE_HEAD.fullmatch(head) is not None for head in unindented_lines(shown.text))
         == shown.message_count
@@ -230,7 +230,7 @@ def test_every_message_is_shown_if_all_fit() -> None:
     """If all messages fit, each is shown once, and the heading mentions no omission."""
     digest = Digest(talk=prompts_with_answers(50))
     shown = format_opening(digest, MOST)
-    assert (shown.message_count, shown.omitted_count) == (100, 0)
+    assert (shown.message_count, shown.omitted_message_count) == (100, 0)
     assert "left out" not in shown.text
     assert all(shown.text.count(f"{INDENT}{message.text}\n") <= 1 for message in digest.talk)
     assert all(message.text in shown.text for message in digest.talk)
@@ -327,7 +327,7 @@ def test_a_listed_message_is_not_repeated_in_the_talk() -> None:
     assert shown.text.count(choice) == 1
     assert shown.text.count(rule) == 2
     assert "And call it pool." in shown.text
-    assert shown.omitted_count == 0
+    assert shown.omitted_message_count == 0
 
 
 def test_open_work_has_one_heading() -> None:
@@ -1104,7 +1104,7 @@ def test_an_opening_is_valid_for_any_digest(
         record_ref=f"{OTHER_SESSION_ID}:3",
     )
     assert len(shown.text) <= max_characters
-    assert shown.message_count + shown.omitted_count <= len(digest.talk)
+    assert shown.message_count + shown.omitted_message_count <= len(digest.talk)
     for text in (shown.text, format_whole_digest(digest)):
         assert all(row.strip() for row in text.split("\n"))
         assert all(is_opening_line(head) for head in unindented_lines(text)), [

@@ -150,7 +150,7 @@ def test_a_summary_replaces_omitted_messages(config_home: ConfigHome) -> None:
     assert "What came before." not in format_opening(few, 48_000).text
     assert "CLIENT'S SUMMARY :120\n" not in format_opening(few, 48_000).text
     shown = format_opening(many, 8_000)
-    assert shown.omitted_count > 0
+    assert shown.omitted_message_count > 0
     assert "What came before." in shown.text
 
 

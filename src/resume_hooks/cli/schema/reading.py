@@ -59,7 +59,7 @@ class PassageRow(StrictModel):
         lambda passage: passage.speaker, "the speaker, or the result's tool"
     )
     timestamp: str = passage_field(lambda passage: passage.timestamp)
-    tool: Tool = passage_field(lambda passage: passage.rendering.tool)
+    tool: Tool = passage_field(lambda passage: passage.rendering.tool_name)
     target: str = passage_field(
         lambda passage: passage.rendering.target, "what the call is about: a file, a command..."
     )

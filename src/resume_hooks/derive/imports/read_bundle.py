@@ -22,7 +22,7 @@ from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import TOOL_RESULTS_FOLDER_NAME, Where, is_session_id, make_private_folder
 from resume_hooks.reading.bundle import (
     BUNDLE_KEY,
-    BUNDLE_START,
+    BUNDLE_PREFIX,
     BUNDLE_VERSION,
     END_ROW,
     FILES_ROW,
@@ -88,7 +88,7 @@ def is_bundle(path: str) -> bool:
     """
     with open(path, "rb") as stream:
         head = stream.read(SIGNATURE_SEARCH_BYTES).removeprefix(BOM).lstrip()
-    if head.startswith(BUNDLE_START):
+    if head.startswith(BUNDLE_PREFIX):
         return True
     if b'"%s"' % BUNDLE_KEY.encode() in head and not head.startswith(b'{"type"'):
         raise ImportFailed(

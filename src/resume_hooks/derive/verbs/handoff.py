@@ -243,7 +243,7 @@ def _list_opening_facts(digest_opening: Opening) -> list[str]:
         if count:
             phrases.append(format_count(count, noun))
     facts = [f"contains {', '.join(phrases) or 'your prompts'}"]
-    if digest_opening.omitted_count:
-        omission_text = format_count(digest_opening.omitted_count, "message")
+    if digest_opening.omitted_message_count:
+        omission_text = format_count(digest_opening.omitted_message_count, "message")
         facts.append(f"leaves out {omission_text}; a larger size includes more")
     return facts

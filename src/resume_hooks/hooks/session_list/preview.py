@@ -46,7 +46,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     """Return one line for each turn, newest first, each followed by lines for its sub-agents."""
     is_complete = row.size <= MAX_COMPLETE_BYTES
     session_outline = make_outline(
-        readable_session(row.path, where), last_bytes=0 if is_complete else OUTLINE_END_BYTES
+        readable_session(row.path, where), last_byte_count=0 if is_complete else OUTLINE_END_BYTES
     )
     agents: dict[int | None, list[str]] = {}
     for agent in session_outline.subagents:

@@ -131,19 +131,19 @@ class SessionPaths:
         This folder is the root of the session's repository, or the home folder if the root is
         unknown. If ``folder`` is not inside that root, the result is ``folder`` itself.
         """
-        known_root = self._git.root or self.folder
+        known_root = self._git.root_folder or self.folder
         if f"{folder}/".startswith(f"{known_root}/"):
             return known_root
         return folder
 
     def is_in_repository(self, path: str) -> bool:
         """Check whether a relative path is in the repository whose current state is known."""
-        root = self._git.root
+        root = self._git.root_folder
         return bool(root) and f"{posixpath.join(self.folder, path)}/".startswith(f"{root}/")
 
     def is_dirty(self, path: str) -> bool:
         """Check whether a relative path has uncommitted changes."""
-        root, dirty = self._git.root, self._git.dirty_paths
+        root, dirty = self._git.root_folder, self._git.dirty_paths
         return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, path), root) in dirty
 
 

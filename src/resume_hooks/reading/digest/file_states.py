@@ -389,8 +389,8 @@ class FileStates:
             del self.stopped_merges[checkout]
         if merge is None:
             return
-        paths = tuple(self.make_entry_path(path, checkout) for path in merge.paths)
-        self.stopped_merges[checkout] = merge._replace(paths=paths)
+        paths = tuple(self.make_entry_path(path, checkout) for path in merge.conflicting_paths)
+        self.stopped_merges[checkout] = merge._replace(conflicting_paths=paths)
         for path in paths:
             if path in self.states:
                 self._states_before_merge[path] = self.states[path]
@@ -401,7 +401,7 @@ class FileStates:
 
         If the merge was aborted, each file gets the state that it had before the merge.
         """
-        for path in self.states.keys() & set(merge.paths):
+        for path in self.states.keys() & set(merge.conflicting_paths):
             former_state = self._states_before_merge.pop(path, None)
             if was_aborted and former_state is not None:
                 self.states[path] = former_state

@@ -125,7 +125,7 @@ def _list_repository_state(
 
     If git cannot run there, yield the state that the session's own commands show.
     """
-    if repository.root:
+    if repository.root_folder:
         yield DigestEntry(f"git: {plain_line(repository.description)}")
         if repository.dirty_paths:
             yield from _list_uncommitted_files(repository, paths)
@@ -170,9 +170,9 @@ def _list_session_branches(
 def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
     """Yield the merges that stopped with conflicts and have not ended, with the states of their files."""
     for merge in states.stopped_merges.values():
-        parts = [f"{plain_line(merge.command)} stopped with conflicts and did not end"]
+        parts = [f"{plain_line(merge.git_command)} stopped with conflicts and did not end"]
         names_by_state: dict[str, list[str]] = {}
-        for path in merge.paths:
+        for path in merge.conflicting_paths:
             state = states.states.get(path, FileState(CONFLICTING_STATE))
             names_by_state.setdefault(state.label, []).append(plain_line(path))
         for label, words in (
@@ -206,11 +206,11 @@ def _are_nested(home: str, folder: str) -> bool:
 
 
 def _list_open_pull_requests(
-    requests: PullRequests, git: RepositoryState, session_git: SessionGit
+    requests: PullRequests, repository: RepositoryState, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
     """Yield the open pull request of the current branch or, with several checkouts, of each branch."""
-    if git.branch or len(session_git.checkouts) < 2:
-        request = requests.find_open_request(git.branch or session_git.branch)
+    if repository.branch or len(session_git.checkouts) < 2:
+        request = requests.find_open_request(repository.branch or session_git.branch)
         if request is not None:
             yield make_entry(f"{PULL_REQUEST_LABEL}: {request.url}", request.position)
         return
@@ -610,13 +610,15 @@ def _list_uncommitted_files(
     if repository.conflicting_paths:
         conflicts: list[str] = []
         for name in sorted(repository.conflicting_paths):
-            path = posixpath.join(repository.root, name)
+            path = posixpath.join(repository.root_folder, name)
             conflicts.append(quote_name(plain_line(paths.make_relative_path(path))))
         row = f"{CONFLICTS_LABEL}: {_join_first_names(conflicts)}"
         yield make_entry(row, "", max_characters=MAX_ROW_CHARACTERS)
     names: dict[str, str] = {}
     for name in repository.dirty_paths - repository.conflicting_paths:
-        shown_name = plain_line(paths.make_relative_path(posixpath.join(repository.root, name)))
+        shown_name = plain_line(
+            paths.make_relative_path(posixpath.join(repository.root_folder, name))
+        )
         names[quote_name(shown_name)] = name
     staged = {shown_name for shown_name, name in names.items() if name in repository.staged_paths}
     untracked = {

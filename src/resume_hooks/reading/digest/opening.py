@@ -67,7 +67,7 @@ UNKNOWN_STATUS_MARK = "*"
 The section's heading explains the mark."""
 
 MAX_FIT_ATTEMPTS = 12  # The maximum number of attempts to fit the sections into their space.
-TALK_HEADING_CHARACTERS = 90  # The number of characters in the longest heading of the talk.
+MAX_TALK_HEADING_CHARACTERS = 90  # The number of characters in the longest heading of the talk.
 MIN_CALLS_CHARACTERS = 400  # If fewer characters are available, calls are not shown.
 CollectCalls = Callable[[int], Sequence[TalkMessage]]
 """A function that returns the latest calls, oldest first. Its argument is the approximate number of
@@ -97,13 +97,13 @@ _OPEN_CALL_HEADINGS = {
 class Opening(NamedTuple):
     """The ``text`` of an opening.
 
-    ``message_count`` is the number of messages from the talk in the text, and ``omitted_count`` is
+    ``message_count`` is the number of messages from the talk in the text, and ``omitted_message_count`` is
     the number of messages that did not fit.
     """
 
     text: str
     message_count: int = 0
-    omitted_count: int = 0
+    omitted_message_count: int = 0
 
 
 class _SessionNames(NamedTuple):
@@ -128,7 +128,7 @@ class _SessionNames(NamedTuple):
 
 
 def convert_tokens_to_characters(tokens: int) -> int:
-    """Convert a number of tokens to characters."""
+    """Convert a number of tokens to characters. One token counts as ``CHARACTERS_PER_TOKEN`` characters."""
     return tokens * CHARACTERS_PER_TOKEN
 
 
@@ -537,7 +537,7 @@ def _format_talk(
     ``first_current_index`` is the index of the first message after the last request.
     ``remark_count`` is the number of messages that the digest does not contain.
     """
-    available = max_characters - TALK_HEADING_CHARACTERS
+    available = max_characters - MAX_TALK_HEADING_CHARACTERS
 
     def format_rows(message: TalkMessage, text: str) -> list[str]:
         head = (

@@ -33,7 +33,7 @@ MAX_INSTRUCTIONS_CHARACTERS = 40_000
 MAX_RULES, MAX_COMMANDS = 12, 12
 MAX_RULE_CHARACTERS = 400  # The maximum number of characters in a rule.
 MAX_HEADINGS_CHARACTERS = 700  # The maximum number of characters in the row of headings.
-# The maximum number of prompts, the latest ones, whose words are compared with headings.
+# The number of latest prompts whose words are compared with headings.
 MAX_COMPARED_PROMPTS = 12
 MAX_PROMPT_CHARACTERS = 2_000  # The maximum number of characters that are read from each prompt.
 GAP_MARK = " …"  # The mark after a quoted list item if the next item is not quoted.

@@ -1,6 +1,7 @@
-"""Split and classify the sentences of a text: questions, offers, announcements and titles.
+"""Split a text into sentences, and find questions, offers, announcements and titles among them.
 
-The sentences are recognized by typical words in several languages, without understanding the text.
+The kinds of sentences are recognized by typical words in several languages, without understanding
+the text.
 """
 
 from __future__ import annotations

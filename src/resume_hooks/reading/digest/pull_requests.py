@@ -46,12 +46,12 @@ class PullRequest(NamedTuple):
 class PullRequests(NamedTuple):
     """The pull requests of a session, the latest last.
 
-    ``end_positions`` maps the number of a merged or closed pull request to the position of the
+    ``end_positions_by_number`` maps the number of a merged or closed pull request to the position of the
     command that shows its end.
     """
 
     requests: list[PullRequest]
-    end_positions: Mapping[str, RecordPosition]
+    end_positions_by_number: Mapping[str, RecordPosition]
     has_known_branch: bool
     """Whether a command in the session showed the current branch. If none did, no pull request's
     branch is known."""
@@ -60,7 +60,7 @@ class PullRequests(NamedTuple):
         """Return the last pull request of a branch that was neither merged nor closed, else None."""
         for request in reversed(self.requests):
             is_on_branch = request.branch == branch or not (request.branch or self.has_known_branch)
-            if is_on_branch and request.number not in self.end_positions:
+            if is_on_branch and request.number not in self.end_positions_by_number:
                 return request
         return None
 
@@ -73,7 +73,9 @@ class PullRequests(NamedTuple):
             return False
         numbers = [match[1] or match[2] for match in _PULL_REQUEST_REFERENCE_PATTERN.finditer(text)]
         end_orders = [
-            self.end_positions[number].order for number in numbers if number in self.end_positions
+            self.end_positions_by_number[number].order
+            for number in numbers
+            if number in self.end_positions_by_number
         ]
         return any(position.order < end for end in end_orders)
 

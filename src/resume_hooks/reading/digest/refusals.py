@@ -65,7 +65,7 @@ def _was_allowed_later(
 ) -> bool:
     """Check whether a later call did what was refused, or a prompt answered the refused question.
 
-    A later call did the same if it changed the same file, or if it ran the same commands.
+    A later call did what was refused if it changed the same file or ran the same commands.
     """
     call, order = refusal.call, refusal.quote.position.order
     if call.tool_name in WRITING_TOOLS:

@@ -53,7 +53,7 @@ class RepositoryState(NamedTuple):
     """The current state of a repository. ``description`` is one line for the reader.
 
     ``dirty_paths`` are the paths with uncommitted changes, including new files, relative to
-    ``root``. ``staged_paths``, ``untracked_paths`` and ``conflicting_paths`` are subsets of
+    ``root_folder``. ``staged_paths``, ``untracked_paths`` and ``conflicting_paths`` are subsets of
     ``dirty_paths``. ``branch`` is ``""`` if no branch is checked out. ``ahead_count`` and
     ``behind_count`` are the numbers of commits by which the branch is ahead of and behind its
     upstream, or 0 if there is no upstream. ``is_rewritten`` means that the tip of the upstream was
@@ -61,7 +61,7 @@ class RepositoryState(NamedTuple):
     """
 
     description: str
-    root: str = ""
+    root_folder: str = ""
     dirty_paths: frozenset[str] = frozenset()
     branch: str = ""
     ahead_count: int = 0
@@ -207,10 +207,10 @@ def _parse_status(status: bytes) -> _GitStatus:
     )
 
 
-def _was_branch_tip(reflog: str, commit: bytes) -> bool:
-    """Check whether a commit was once the tip of the branch whose reflog is at the path ``reflog``."""
+def _was_branch_tip(reflog_path: str, commit: bytes) -> bool:
+    """Check whether a commit was once the tip of the branch with this reflog."""
     try:
-        with open_regular(reflog) as stream:
+        with open_regular(reflog_path) as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - MAX_REFLOG_BYTES))
             lines = stream.read(MAX_REFLOG_BYTES).split(b"\n")
     except (OSError, ValueError):

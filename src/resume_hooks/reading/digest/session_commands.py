@@ -197,7 +197,7 @@ def _choose_commands(
             groups.setdefault(command.command_key, []).append(command)
     last_order = commands[-1].run.position.order or 1 if commands else 1
     passed_runs = _find_passed_runs(commands, edited_files)
-    certain_runs = _list_executed_part_keys(commands, edited_files)
+    executed_keys = _list_executed_part_keys(commands, edited_files)
     check_runs = [_make_check_run(command) for command in all_commands if command.program]
     check_passes = PassedChecks(check_runs)
     scored_runs = []
@@ -227,7 +227,7 @@ def _choose_commands(
                     _format_runs_note(
                         [
                             *_list_folder_notes(good_run, folder),
-                            *_list_count_notes(runs, certain_runs, edited_files),
+                            *_list_count_notes(runs, executed_keys, edited_files),
                         ],
                         runs[-1],
                         good_run,
@@ -607,13 +607,13 @@ def _list_executed_part_keys(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
 ) -> list[frozenset[_PartKey]]:
     """Return, for each command, the keys of the simple commands that certainly ran."""
-    certain_runs = []
+    executed_keys = []
     for command in commands:
         parts = _list_working_parts(command)
         if not command.may_have_worked and not _runs_all_parts(command):
             parts = parts[:1]
-        certain_runs.append(_make_part_keys(command, parts, edited_files))
-    return certain_runs
+        executed_keys.append(_make_part_keys(command, parts, edited_files))
+    return executed_keys
 
 
 def _list_working_parts(command: ShellCommand) -> list[SimpleCommand]:
@@ -665,7 +665,7 @@ def _list_folder_notes(command: ShellCommand, home: str) -> list[str]:
 
 def _list_count_notes(
     runs: Sequence[ShellCommand],
-    certain_runs: Sequence[frozenset[_PartKey]],
+    executed_keys: Sequence[frozenset[_PartKey]],
     edited_files: EditedFiles,
 ) -> list[str]:
     """Return a note such as "3 runs" if a command ran more than once.
@@ -674,7 +674,7 @@ def _list_count_notes(
     """
     last_run = runs[-1]
     part_keys = _make_part_keys(last_run, _list_working_parts(last_run), edited_files)
-    whole_count = sum(part_keys <= run_keys for run_keys in certain_runs) if part_keys else 0
+    whole_count = sum(part_keys <= run_keys for run_keys in executed_keys) if part_keys else 0
     run_count = max(len(runs), whole_count)
     if run_count > 1:
         return [f"{run_count} runs"]

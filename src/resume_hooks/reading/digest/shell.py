@@ -1,9 +1,9 @@
 """Parse shell commands into simple commands, and find the files that they change.
 
 The parser also computes keys by which runs of the same command are recognized. It is a lexer and
-not a shell: it recognizes quotes and operators but expands nothing. Only certain changes are
-returned. Paths with globs or variables are skipped, and so are files in git's output about commits
-by other people.
+not a shell: it recognizes quotes and operators but expands nothing. Only changes that are certain
+are returned. Paths with globs or variables are skipped, and so are files in git's output about
+commits by other people.
 """
 
 from __future__ import annotations
@@ -262,11 +262,13 @@ def _split_command(command: str) -> list[SimpleCommand]:
     return commands
 
 
-def _make_simple_command(words: list[str], targets: list[str]) -> SimpleCommand:
+def _make_simple_command(words: list[str], output_paths: list[str]) -> SimpleCommand:
     program_words = _strip_prefixes(words)
     return SimpleCommand(
         program_words,
-        () if program_words[:1] and program_words[0] in _CONDITION_PROGRAMS else tuple(targets),
+        ()
+        if program_words[:1] and program_words[0] in _CONDITION_PROGRAMS
+        else tuple(output_paths),
     )
 
 

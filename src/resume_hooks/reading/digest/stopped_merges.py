@@ -41,12 +41,12 @@ _REBASE_END_MESSAGE = "Successfully rebased"
 class StoppedMerge(NamedTuple):
     """A merge that stopped with conflicts.
 
-    ``command`` is the git command. ``paths`` are the conflicting files, relative to the root of the
-    checkout. ``position`` is the position of the output that reports the conflicts.
+    ``git_command`` is the command that stopped. ``conflicting_paths`` are relative to the root of
+    the checkout. ``position`` is the position of the output that reports the conflicts.
     """
 
-    command: str
-    paths: tuple[str, ...]
+    git_command: str
+    conflicting_paths: tuple[str, ...]
     position: RecordPosition
 
 
@@ -79,8 +79,8 @@ def update_stopped_merge(
         is_ended = words[0] == "status" and _shows_no_merge(run.output)
     if is_ended:
         return None
-    if "--diff-filter=U" in words and not (stopped.paths or has_failed):
-        return stopped._replace(paths=tuple(filter(None, run.output.split("\n"))))
+    if "--diff-filter=U" in words and not (stopped.conflicting_paths or has_failed):
+        return stopped._replace(conflicting_paths=tuple(filter(None, run.output.split("\n"))))
     return stopped
 
 
@@ -110,7 +110,7 @@ def _make_stopped_merge(
     for merged_path, other_path in _CONFLICT_ROW_PATTERN.findall(run.output):
         paths.append(merged_path.strip() or other_path)
     if former_stop is not None and _continues_merge(words):
-        command = former_stop.command
+        command = former_stop.git_command
     else:
         command = " ".join(["git", *(word for word in words if not word.startswith("-"))])
     return StoppedMerge(command, tuple(dict.fromkeys(paths)), run.result_position)

@@ -566,7 +566,7 @@ def keep_ending(text: str, max_characters: int) -> str:
 
 
 # The minimum and the maximum number of characters in the conclusion of a long message.
-CONCLUSION_CHARACTERS = (800, 1_600)
+CONCLUSION_CHARACTER_LIMITS = (800, 1_600)
 
 
 def find_conclusion(text: str) -> str:
@@ -574,7 +574,7 @@ def find_conclusion(text: str) -> str:
 
     As long as the result is short, the previous paragraph is added.
     """
-    min_characters, max_characters = CONCLUSION_CHARACTERS
+    min_characters, max_characters = CONCLUSION_CHARACTER_LIMITS
     rows = text.split("\n")
     first = len(rows)
     character_count = 0
