@@ -41,8 +41,8 @@ of the first and the last omitted piece."""
 class TextPiece(NamedTuple):
     """A text of the output: a ``heading`` without indentation, and an indented ``body``.
 
-    ``read_command`` is the command that prints the whole text. ``is_spoken`` means that the text is a
-    message of the user or the model. A message has priority over tool output.
+    ``read_command`` is the command that prints the whole text. ``is_spoken`` means that the text is
+    a message of the user or the model. A message has priority over tool output.
     ``cut_character_count`` is the number of characters that ``cut_middle`` removed from the body.
     """
 

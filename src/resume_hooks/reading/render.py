@@ -36,8 +36,8 @@ Usually only parallel calls and their results are between a call and its result.
 class Rendering(NamedTuple):
     """A record as text.
 
-    ``tool_name`` and ``target`` describe the record's calls, or the calls whose results it contains. If
-    the record contains neither calls nor results, they are ``""``.
+    ``tool_name`` and ``target`` describe the record's calls, or the calls whose results it
+    contains. If the record contains neither calls nor results, they are ``""``.
     """
 
     kind: str

@@ -249,8 +249,9 @@ _SEARCHED_START_CHARACTERS = 300
 class CheckedSummary(NamedTuple):
     """A summary with its marks and references.
 
-    ``sentence_count`` is the number of all sentences. ``tied_sentence_count`` is the number of sentences
-    with a reference, and ``marked_sentence_count`` is the number of sentences with a mark.
+    ``sentence_count`` is the number of all sentences. ``tied_sentence_count`` is the number of
+    sentences with a reference, and ``marked_sentence_count`` is the number of sentences with a
+    mark.
     """
 
     text: str

@@ -1115,6 +1115,7 @@ def _find_short_status_rows(output: str) -> list[tuple[str, str, str]]:
 def _make_path_prefixes(status_paths: Iterable[str]) -> tuple[str, ...]:
     """Return the paths that a status lists, each with a single slash at its end.
 
-    The results are used as prefixes, because a status may list a new folder instead of the files in it.
+    The results are used as prefixes, because a status may list a new folder instead of the files in
+    it.
     """
     return tuple(f"{path.rstrip('/')}/" for path in status_paths)

@@ -97,8 +97,8 @@ _OPEN_CALL_HEADINGS = {
 class Opening(NamedTuple):
     """The ``text`` of an opening.
 
-    ``message_count`` is the number of messages from the talk in the text, and ``omitted_message_count`` is
-    the number of messages that did not fit.
+    ``message_count`` is the number of messages from the talk in the text, and
+    ``omitted_message_count`` is the number of messages that did not fit.
     """
 
     text: str

@@ -46,8 +46,8 @@ class PullRequest(NamedTuple):
 class PullRequests(NamedTuple):
     """The pull requests of a session, the latest last.
 
-    ``end_positions_by_number`` maps the number of a merged or closed pull request to the position of the
-    command that shows its end.
+    ``end_positions_by_number`` maps the number of a merged or closed pull request to the position
+    of the command that shows its end.
     """
 
     requests: list[PullRequest]
