@@ -22,11 +22,11 @@ from resume_hooks.system.text import format_count
 TEXT_PIECES = st.lists(
     st.builds(
         TextPiece,
-        head=st.text("abc ·", min_size=1, max_size=60),
+        heading=st.text("abc ·", min_size=1, max_size=60),
         body=st.one_of(
             st.just(""), st.integers(1, 3_000).map(lambda size: indent_text("word " * size))
         ),
-        command=st.just("read 1a2b3c4d:1"),
+        read_command=st.just("read 1a2b3c4d:1"),
         is_spoken=st.booleans(),
     ),
     max_size=30,

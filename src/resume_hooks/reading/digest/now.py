@@ -208,7 +208,7 @@ def _are_nested(home: str, folder: str) -> bool:
 def _list_open_pull_requests(
     requests: PullRequests, repository: RepositoryState, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
-    """Yield the open pull request of the current branch or, with several checkouts, of each branch."""
+    """Yield the open pull request of the current branch or, if there are several checkouts, of each."""
     if repository.branch or len(session_git.checkouts) < 2:
         request = requests.find_open_request(repository.branch or session_git.branch)
         if request is not None:

@@ -230,7 +230,7 @@ def _format_rule_with_topic(rule: _Rule) -> str:
 
 
 def _select_and_count_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Rule], int]:
-    """Return the rules that concern the work in their original order, and the number of all rules."""
+    """Return the rules that concern the work, in their original order, and the number of all rules."""
     request_stems = _collect_request_stems(facts)
     changed_paths = {change.path for change in facts.changes}
     title = parts[0].headings[:1] if parts else ()

@@ -758,7 +758,7 @@ MIN_DISTINCT_NAME_CHARACTERS = 8
 
 
 def _find_error_line(run: ShellRun) -> str:
-    """Return the line in an output that reports a failure that the exit status hides, or ``""``.
+    """Return the output line that reports a failure although the exit status does not, or ``""``.
 
     For example, the exit status of a pipe does not report a failure in its first command.
     """
