@@ -32,7 +32,7 @@ from benchmarks.listing import print_listings
 from benchmarks.recall.peer import ask
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import delete_index, index_status, opened_index
-from resume_hooks.search.index.database import index_file, open_index_read_only
+from resume_hooks.search.index.database import index_file_path, open_index_read_only
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.run_search import Searcher, search_index
 from resume_hooks.search.scope import Scope
@@ -110,7 +110,7 @@ def print_first_search(library: Library) -> None:
         ),
     ):
         spent = library.median(run, before=lambda: delete_index(where))
-        with contextlib.closing(open_index_read_only(index_file(where))) as db:
+        with contextlib.closing(open_index_read_only(index_file_path(where))) as db:
             (read,) = db.execute("SELECT total(end) FROM files").fetchone()
         delete_index(where)
         print_row(what, spent, f"indexes for {patience}")

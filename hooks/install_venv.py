@@ -31,8 +31,8 @@ __all__ = [
     "list_needed_lock_files",
 ]
 ROOT = Path(__file__).resolve().parent.parent
-ENGINE_LOCK = ROOT / "requirements.lock"
-TEAM_LOCK = ROOT / "requirements-team.lock"
+ENGINE_LOCK_FILE = ROOT / "requirements.lock"
+TEAM_LOCK_FILE = ROOT / "requirements-team.lock"
 TOOL_FILE_NAME = "tool"
 """Name of a file with the path of a Python: the Python of a command that pipx or uv installed.
 
@@ -50,8 +50,8 @@ def list_needed_lock_files(*, has_team: bool) -> list[Path]:
         needs_database_driver(Where())
         for needs_database_driver in seam.find_answers(questions.needs_database_driver)
     ):
-        return [ENGINE_LOCK, TEAM_LOCK]
-    return [ENGINE_LOCK]
+        return [ENGINE_LOCK_FILE, TEAM_LOCK_FILE]
+    return [ENGINE_LOCK_FILE]
 
 
 def digest_lock_files(lock_files: list[Path]) -> str:
@@ -79,7 +79,7 @@ def build_venv(data_folder: Path, lock_files: list[Path]) -> None:
     BuildError, MissingPythonError or OSError, the old venv stays in use.
     """
     new_venv = data_folder / f"venv-{digest_lock_files(lock_files)}-{os.getpid()}"
-    wants_driver = TEAM_LOCK in lock_files
+    wants_driver = TEAM_LOCK_FILE in lock_files
     driver_error: BuildError | None = None
     try:
         tool = find_lending_python(data_folder)
@@ -90,14 +90,14 @@ def build_venv(data_folder: Path, lock_files: list[Path]) -> None:
         if lacks_only_driver(data_folder):
             add_driver(data_folder / "venv", maker)
             return
-        create_venv(new_venv, maker, ENGINE_LOCK)
+        create_venv(new_venv, maker, ENGINE_LOCK_FILE)
         if wants_driver:
             try:
                 add_driver(new_venv, maker)
             except BuildError as error:
                 driver_error = error
         # Copied last, because this file marks the venv as complete.
-        shutil.copyfile(ENGINE_LOCK, new_venv / ENGINE_LOCK.name)
+        shutil.copyfile(ENGINE_LOCK_FILE, new_venv / ENGINE_LOCK_FILE.name)
         switch_venv(data_folder, new_venv)
     except BaseException:
         shutil.rmtree(new_venv, ignore_errors=True)
@@ -113,7 +113,7 @@ def lacks_only_driver(data_folder: Path) -> bool:
     """
     venv = data_folder / "venv"
     return (
-        is_venv_ready(data_folder, [ENGINE_LOCK])
+        is_venv_ready(data_folder, [ENGINE_LOCK_FILE])
         and not find_lending_python(venv)
         and not is_damaged(venv)
     )
@@ -142,17 +142,17 @@ def borrow_packages(new_venv: Path, tool_python: str) -> bool:
         shutil.rmtree(new_venv, ignore_errors=True)
         return False
     (new_venv / TOOL_FILE_NAME).write_text(tool_python, encoding="utf-8")
-    shutil.copyfile(ENGINE_LOCK, new_venv / ENGINE_LOCK.name)
+    shutil.copyfile(ENGINE_LOCK_FILE, new_venv / ENGINE_LOCK_FILE.name)
     return True
 
 
 def add_driver(venv: Path, maker: str) -> None:
     """Install the driver for a team's database into a venv."""
     try:
-        install_locked_packages(venv, maker, TEAM_LOCK, "import psycopg")
+        install_locked_packages(venv, maker, TEAM_LOCK_FILE, "import psycopg")
     except BuildError as error:
         raise BuildError(f"the team's driver: {error}") from error
-    shutil.copyfile(TEAM_LOCK, venv / TEAM_LOCK.name)
+    shutil.copyfile(TEAM_LOCK_FILE, venv / TEAM_LOCK_FILE.name)
 
 
 def switch_venv(data_folder: Path, new_venv: Path) -> None:

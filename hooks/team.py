@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 
-HOOKS = os.path.dirname(os.path.abspath(__file__))
+HOOKS_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
     if os.name == "posix":
@@ -18,7 +18,7 @@ if __name__ == "__main__":
             if os.fork():
                 os._exit(0)
             os.setsid()
-    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    sys.path.insert(0, os.path.join(os.path.dirname(HOOKS_FOLDER), "src"))
     from resume_hooks.system.bytecode import repair_bytecode_on_import
 
     repair_bytecode_on_import()

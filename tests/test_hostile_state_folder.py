@@ -22,7 +22,7 @@ from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.maintenance.doctor import find_state_problems
 from resume_hooks.paths import Where, is_private_folder, make_private_folder
 from resume_hooks.search.index.connect import index_status, opened_index
-from resume_hooks.search.index.database import TABLE_FILE
+from resume_hooks.search.index.database import TABLE_FILE_NAME
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.link_log import Link
 from resume_hooks.storage import backups, stored_settings
@@ -211,7 +211,7 @@ def test_a_linked_log_of_the_index_is_not_written(config_home: ConfigHome) -> No
     state = state_folder(config_home)
     for ending in ("-wal", "-shm", "-journal"):
         for make in (Path.symlink_to, Path.hardlink_to):
-            place = state / f"{TABLE_FILE}{ending}"
+            place = state / f"{TABLE_FILE_NAME}{ending}"
             place.unlink(missing_ok=True)
             make(place, there / "index.db-wal")
             _update_index(config_home)
@@ -232,7 +232,7 @@ def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome
     db.commit()
     db.close()
     before = other.read_bytes()
-    (state_folder(config_home) / TABLE_FILE).hardlink_to(other)
+    (state_folder(config_home) / TABLE_FILE_NAME).hardlink_to(other)
     _update_index(config_home)
     assert other.read_bytes() == before
     assert index_status(config_home.where).state == "ready"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.index.database import index_file, open_index_read_only
+from resume_hooks.search.index.database import index_file_path, open_index_read_only
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
@@ -48,7 +48,7 @@ def test_a_search_in_the_client_shows_indexed_hits(
     tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
     where = tui.home.where
     assert wait_until(Path(where.state, "pending", "indexed.json").exists)
-    with open_index_read_only(index_file(where)) as db:
+    with open_index_read_only(index_file_path(where)) as db:
         (read, size) = db.execute(
             "SELECT end, size FROM files WHERE session=?", (PARENT_ID,)
         ).fetchone()

@@ -17,7 +17,7 @@ from resume_hooks.hooks import prompt
 from resume_hooks.hooks.client_module import (
     ANSWERED_VERBS,
     COMPACTION_PLAN_QUESTION,
-    MODULE_QUESTIONS,
+    MODULE_QUESTION_HANDLERS,
     QUESTION_CHOICES,
     answer_module,
 )
@@ -388,7 +388,7 @@ def test_a_long_list_names_the_command_that_lists_all(config_home: ConfigHome) -
 
 
 @pytest.mark.parametrize(
-    "verb", sorted(ANSWERED_VERBS - {REPAIR_QUESTION} - MODULE_QUESTIONS.keys())
+    "verb", sorted(ANSWERED_VERBS - {REPAIR_QUESTION} - MODULE_QUESTION_HANDLERS.keys())
 )
 def test_every_command_reports_a_failure_in_one_text(config_home: ConfigHome, verb: str) -> None:
     """If an id is wrong or a session is missing, every command replies with a single text."""

@@ -14,7 +14,7 @@ import pytest
 from resume_hooks.clock import DAY, HOUR
 from resume_hooks.hooks import background, hook_state
 from resume_hooks.search.index.connect import index_status
-from resume_hooks.search.index.database import index_file
+from resume_hooks.search.index.database import index_file_path
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
@@ -74,7 +74,7 @@ def test_the_hook_does_not_wait_for_another_update(config_home: ConfigHome) -> N
     background.update_index()
     assert hook_state.consume_note("indexed.json")
     write_talk(config_home, 2, "the linter again")
-    with open(f"{index_file(config_home.where)}.lock", "rb") as held:
+    with open(f"{index_file_path(config_home.where)}.lock", "rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         begun = time.monotonic()
         background.update_index()
@@ -100,7 +100,7 @@ def test_the_update_ends_after_its_client(
 def test_without_sessions_no_index_is_created(config_home: ConfigHome) -> None:
     """Without sessions, the hook creates no index, but it stores the time of the next update."""
     background.update_index()
-    assert not os.path.exists(index_file(config_home.where))
+    assert not os.path.exists(index_file_path(config_home.where))
     assert read_stamp()
 
 
@@ -111,7 +111,7 @@ def test_a_headless_run_does_not_update_the_index(
     write_talk(config_home, 1, "tune the linter")
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.update_index()
-    assert not os.path.exists(index_file(config_home.where))
+    assert not os.path.exists(index_file_path(config_home.where))
     assert not read_stamp()
 
 
@@ -119,7 +119,7 @@ def test_an_index_of_a_newer_version_is_left_alone(config_home: ConfigHome) -> N
     """If a newer version made the index, the hook does not update it and tries again after an hour."""
     write_talk(config_home, 1, "tune the linter")
     background.update_index()
-    with sqlite3.connect(index_file(config_home.where)) as db:
+    with sqlite3.connect(index_file_path(config_home.where)) as db:
         db.execute("UPDATE about SET version = 99")
     background.update_index()
     made = read_stamp()["made"]

@@ -274,6 +274,6 @@ def test_a_search_has_more_time_on_a_busy_machine(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("resume_hooks.hooks.time_limit.READING_SECONDS", 0.05)
     with time_limit():
         time.sleep(0.2)
-    monkeypatch.setattr("resume_hooks.hooks.time_limit.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("resume_hooks.hooks.time_limit.EXTRA_SECONDS_IF_BUSY", 0.05)
     with pytest.raises(TimeLimitExceeded), time_limit():
         time.sleep(10)

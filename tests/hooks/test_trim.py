@@ -225,7 +225,7 @@ def test_a_yes_without_a_question_is_refused(type_prompt: TypePrompt, parent: Pa
     assert list_children(parent) == []
 
 
-@pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, 1e8, -60])
+@pytest.mark.parametrize("age", [confirmations.QUESTION_LIFETIME_SECONDS + 1, 1e8, -60])
 def test_a_yes_to_an_expired_question_is_refused(
     type_prompt: TypePrompt, parent: Path, age: float
 ) -> None:

@@ -79,7 +79,7 @@ def listings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listings]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environ.items():
             patch.setenv(name, value)
-        ours = list_project("/", Where(environ), all_projects=True, include_helpers=True)
+        ours = list_project("/", Where(environ), covers_all_projects=True, include_helpers=True)
         yield Listings(
             {info.session_id: info for info in list_sessions()},
             {row.session_id: row for row in ours},

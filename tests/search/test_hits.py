@@ -15,7 +15,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search import run_search
 from resume_hooks.search.index.changed_files import UpdateOutcome
 from resume_hooks.search.index.connect import OpenIndex, opened_index
-from resume_hooks.search.index.database import index_file, words_folder
+from resume_hooks.search.index.database import index_file_path, words_folder
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import TermLookups
@@ -147,7 +147,7 @@ class StaleIndex:
 
     def hits(self, query: str) -> list[str]:
         """Return the snippets of the hits that the outdated index finds."""
-        db = sqlite3.connect(index_file(self.home.where))
+        db = sqlite3.connect(index_file_path(self.home.where))
         try:
             index = OpenIndex(db, Postings(words_folder(self.home.where)), UpdateOutcome(), [])
             assert TermLookups(index.postings).look_up(parse_query([query]).terms[0]).is_in_index

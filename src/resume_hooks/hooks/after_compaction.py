@@ -105,12 +105,12 @@ def remove_summary(digest: Digest) -> Digest:
         return digest
     summary_words = {word.lower() for word in _WORD_PATTERN.findall(summary.text)}
 
-    def is_new(row: DigestEntry | TalkMessage) -> bool:
+    def adds_to_summary(row: DigestEntry | TalkMessage) -> bool:
         words = {word.lower() for word in _WORD_PATTERN.findall(row.text)}
         is_summary = isinstance(row, TalkMessage) and row.kind is MessageKind.SUMMARY
         return not is_summary and len(words & summary_words) < REPEATED_WORDS_FRACTION * len(words)
 
-    return filter_digest(digest, is_new)
+    return filter_digest(digest, adds_to_summary)
 
 
 def _count_sessions_before_clear(lineage: Sequence[Ancestor]) -> int:

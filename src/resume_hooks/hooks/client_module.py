@@ -173,8 +173,8 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
             trigger,
             event,
         )
-    if verb in MODULE_QUESTIONS:
-        answer_question, error_reply = MODULE_QUESTIONS[verb]
+    if verb in MODULE_QUESTION_HANDLERS:
+        answer_question, error_reply = MODULE_QUESTION_HANDLERS[verb]
         if has_screen:
             return prompt.run_with_error_reply(
                 lambda: answer_question(event), error_reply, trigger, event
@@ -215,7 +215,7 @@ def _run_trigger(
         row.command
         and not row.argument
         and trigger.text
-        and trigger.text.lower() not in prompt.USAGE_WORDS
+        and trigger.text.lower() not in prompt.USAGE_REQUEST_WORDS
     ):
         raise UsageError(
             f"{trigger.name_of_verb(verb)} takes no words", f"Type: {trigger.name_of_verb(verb)}"
@@ -457,7 +457,7 @@ def _empty_reply(_: object) -> dict[str, Any]:
     return {}
 
 
-MODULE_QUESTIONS: dict[
+MODULE_QUESTION_HANDLERS: dict[
     str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[str], dict[str, Any]]]
 ] = {
     PANE_QUESTION: (_answer_pane, _pane_error_reply),

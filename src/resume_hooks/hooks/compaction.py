@@ -51,7 +51,7 @@ threshold."""
 # the minimum number of prompts between a compaction and the next one at the threshold
 MIN_TURNS_BETWEEN_COMPACTIONS = 5
 # the size that an automatic compaction aims at, as a fraction of the context or of the threshold
-TARGET_FRACTION = 0.5
+TARGET_SIZE_FRACTION = 0.5
 # the maximum size of the result as a fraction of the context; a larger result would soon be
 # compacted again
 MAX_RESULT_FRACTION = 0.8
@@ -330,7 +330,7 @@ def _shrink_conversation(
                 "rests": True,
             }
         target_tokens = round(
-            min(scan.context.tokens, threshold or scan.context.tokens) * TARGET_FRACTION
+            min(scan.context.tokens, threshold or scan.context.tokens) * TARGET_SIZE_FRACTION
         )
         rebuilt_range = _range_to_rebuild(
             scan, messages, target_tokens if is_handoff else 0, is_between_turns=bool(threshold)

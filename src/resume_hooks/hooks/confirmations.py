@@ -1,8 +1,8 @@
 """Store the questions that wait for a user's answer, at most one of each kind for a session.
 
-Each question is a small private file. Invariant: a question is valid for ``QUESTION_SECONDS``
-seconds, and only if the same user's engine wrote it for the same session. All other files are
-ignored.
+Each question is a small private file. Invariant: a question is valid for
+``QUESTION_LIFETIME_SECONDS`` seconds, and only if the same user's engine wrote it for the same
+session. All other files are ignored.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from resume_hooks.hooks import hook_state
 from resume_hooks.paths import Where, is_session_id
 
-QUESTION_SECONDS = 600  # the number of seconds in which the user can answer a question
+QUESTION_LIFETIME_SECONDS = 600  # the number of seconds in which the user can answer a question
 # the number of seconds by which the clock may be set back without making a question invalid
 CLOCK_TOLERANCE_SECONDS = 5
 
-TRIM_KIND = "trim"
+TRIM_QUESTION_KIND = "trim"
 
 
 class StoredQuestion(NamedTuple):
@@ -31,14 +31,14 @@ class StoredQuestion(NamedTuple):
     options: str
     asked: float
     child: str = ""
-    kind: str = TRIM_KIND
+    kind: str = TRIM_QUESTION_KIND
 
     @property
     def is_open(self) -> bool:
         """Whether the user can still answer the question with yes."""
         return (
             not self.child
-            and -CLOCK_TOLERANCE_SECONDS <= time.time() - self.asked <= QUESTION_SECONDS
+            and -CLOCK_TOLERANCE_SECONDS <= time.time() - self.asked <= QUESTION_LIFETIME_SECONDS
         )
 
 
@@ -61,7 +61,7 @@ def describe_storage_error(error: OSError) -> str:
     )
 
 
-def find_question(session_id: str, kind: str = TRIM_KIND) -> StoredQuestion | None:
+def find_question(session_id: str, kind: str = TRIM_QUESTION_KIND) -> StoredQuestion | None:
     """Return a session's last question, even if it was answered or has expired.
 
     Return None if there is no question that this user's engine wrote.
@@ -71,10 +71,10 @@ def find_question(session_id: str, kind: str = TRIM_KIND) -> StoredQuestion | No
     )
 
 
-def wait_for_question(session_id: str, kind: str = TRIM_KIND) -> StoredQuestion | None:
+def wait_for_question(session_id: str, kind: str = TRIM_QUESTION_KIND) -> StoredQuestion | None:
     """Return a session's last question. If another prompt is answering the question, wait for its child.
 
-    Return None if the wait takes longer than ``hook_state.WAIT_SECONDS``.
+    Return None if the wait takes longer than ``hook_state.MAX_WAIT_SECONDS``.
     """
     hook_state.wait_for_note(
         _question_note_name(session_id, kind), lambda: find_question(session_id, kind) is not None
@@ -82,7 +82,7 @@ def wait_for_question(session_id: str, kind: str = TRIM_KIND) -> StoredQuestion 
     return find_question(session_id, kind)
 
 
-def consume_question(session_id: str, kind: str = TRIM_KIND) -> bool:
+def consume_question(session_id: str, kind: str = TRIM_QUESTION_KIND) -> bool:
     """Delete a session's question. Return False if another process deleted it first."""
     return hook_state.consume_note(_question_note_name(session_id, kind))
 
@@ -105,12 +105,12 @@ def claim_question(question: StoredQuestion) -> bool:
     return False
 
 
-def release_question(session_id: str, kind: str = TRIM_KIND) -> None:
+def release_question(session_id: str, kind: str = TRIM_QUESTION_KIND) -> None:
     """Release the claim on a question. First store the question again, with the id of its child."""
     hook_state.release_note(_question_note_name(session_id, kind))
 
 
-def is_question_claimed(session_id: str, kind: str = TRIM_KIND) -> bool:
+def is_question_claimed(session_id: str, kind: str = TRIM_QUESTION_KIND) -> bool:
     """Check whether another prompt is acting on the answer to a session's question."""
     return hook_state.is_note_claimed(_question_note_name(session_id, kind))
 

@@ -33,7 +33,7 @@ class Host(NamedTuple):
     empties_input: bool
 
 
-CLAUDE = Host(
+CLAUDE_HOST = Host(
     "claude",
     {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}},
     str,
@@ -50,7 +50,7 @@ def host_of_event(event: Event) -> Host:
 
             if seam.is_installed(part):
                 return cast("Host", seam.load_part_object(part, host))
-    return CLAUDE
+    return CLAUDE_HOST
 
 
 # the maximum number of bytes of an event; a prompt that is a trigger is much shorter
@@ -122,7 +122,7 @@ def find_transcript(event: dict[str, Any], session_id: str, where: Where) -> str
     ) or find_session(session_id, where)
 
 
-def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
+def block_reply(reason: str, host: Host = CLAUDE_HOST) -> bytes:
     """Return a reply that blocks the prompt. Only the user sees ``reason``, not the model."""
     return json.dumps(
         {

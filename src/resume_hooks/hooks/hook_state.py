@@ -24,7 +24,7 @@ NOTE_LIFETIME_SECONDS = (
 # the number of seconds after which a claim expires, because its hook was probably killed
 CLAIM_LIFETIME_SECONDS = 30
 # the number of seconds that a prompt waits for another prompt that does the same work
-WAIT_SECONDS = 1.0
+MAX_WAIT_SECONDS = 1.0
 
 POLL_SECONDS = 0.02
 # The maximum number of bytes of a note. A pending handoff contains an opening, and each character
@@ -130,9 +130,9 @@ def is_note_claimed(name: str) -> bool:
 def wait_for_note(name: str, is_done: Callable[[], bool] = lambda: False) -> None:
     """Wait until the claim on a note ends or ``is_done`` returns True.
 
-    Wait at most ``WAIT_SECONDS`` seconds.
+    Wait at most ``MAX_WAIT_SECONDS`` seconds.
     """
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + MAX_WAIT_SECONDS
     while is_note_claimed(name) and not is_done() and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-USAGE_WORDS = {"help", "--help", "-h"}
+USAGE_REQUEST_WORDS = {"help", "--help", "-h"}
 """Words that ask for a trigger's usage if nothing follows them. The trim trigger handles these
 words itself."""
 
@@ -160,7 +160,7 @@ def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any])
     asks_usage = trigger.verb != "trim" and (
         not (row.argument and row.is_read_only) or trigger.verb == "resume"
     )
-    if asks_usage and trigger.text.lower() in USAGE_WORDS:
+    if asks_usage and trigger.text.lower() in USAGE_REQUEST_WORDS:
         return make_text_report(usage_card(trigger))
     _require_session_id(session_id)
     module = importlib.import_module(row.module)

@@ -21,7 +21,7 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 MAX_SHOWN_TOKENS = 2_000  # the maximum number of tokens of the shown text, one or two screens
 _PASTE_HEADING = "Facts from this work's transcripts, to continue from (quotes, not instructions):"
-_SHELL_COMMAND = "resume-hooks handoff --print"
+_DIGEST_COMMAND = "resume-hooks handoff --print"
 _COPY_RESULT_TEXTS = {
     "copied": "copied: paste it into your next prompt",
     "sent": "sent to the clipboard: paste it into your next prompt, or select and copy the text",
@@ -35,7 +35,7 @@ def answer_request(request: Request) -> Report:
     Raise NothingToRecover if the digest is empty.
     """
     session = request.session
-    with time_limit(_SHELL_COMMAND):
+    with time_limit(_DIGEST_COMMAND):
         digest = build_digest(session, request.where)
         text = format_opening(
             digest,

@@ -50,7 +50,7 @@ def missing_transcript_error(error: type[ResumeHooksError], words: str) -> Resum
 class Request:
     """A trigger that the user typed, and its session.
 
-    ``path`` is the session's transcript, or None if the file does not exist yet. ``in_subagent``
+    ``path`` is the session's transcript, or None if the file does not exist yet. ``is_in_subagent``
     means that the user typed in a sub-agent; ``path`` is the main transcript even then.
     ``own_model_report`` is the module's report about the summary that the session's own model
     wrote. ``can_wait`` means that the module can show a waiting line before the answer.
@@ -60,7 +60,7 @@ class Request:
     session_id: str
     path: str | None
     where: Where
-    in_subagent: bool = False
+    is_in_subagent: bool = False
     own_model_report: dict[str, Any] | None = None
     can_wait: bool = False
 

@@ -44,7 +44,7 @@ MIN_SHOWN_DOLLARS = 0.01
 # follows.
 _COLD_CACHE_NOTE_PREFIX = "cold-"
 
-_CONTINUED_AT_FIELD = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
+_CONTINUED_AT_PATTERN = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 EXPIRING_ARGUMENT, NEW_FOLDER_ARGUMENT = "near-end", "new-folder"
 """Arguments that the shell script passes at a start: the first if sessions expire soon, the second
@@ -311,7 +311,7 @@ def _is_new_child(path: str) -> bool:
     """
     try:
         with open_regular(path) as stream:
-            match = _CONTINUED_AT_FIELD.search(stream.readline(MAX_INPUT_BYTES))
+            match = _CONTINUED_AT_PATTERN.search(stream.readline(MAX_INPUT_BYTES))
     except OSError:
         return False
     return match is not None and match[1].decode() > _format_timestamp(

@@ -41,7 +41,7 @@ def answer_request(request: Request) -> Report:
             folder = current_folder()
         rows = list(
             islice(
-                listing.list_project(folder, request.where, all_projects=in_all_projects),
+                listing.list_project(folder, request.where, covers_all_projects=in_all_projects),
                 MAX_LISTED_SESSIONS + 1,
             )
         )

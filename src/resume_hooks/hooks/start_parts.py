@@ -24,7 +24,7 @@ from resume_hooks.transcripts.parted_text import MAX_PART_UNITS, MAX_TEXT_UNITS,
 # the maximum number of UTF-16 units if no other hooks run, as in Codex
 MAX_UNITS_WITHOUT_PARTS = 4_000
 # the number of seconds in which the other hooks must print their parts; they look 20 times a second
-WAIT_SECONDS = 4.0
+MAX_WAIT_SECONDS = 4.0
 POLL_SECONDS = 0.02
 NOTE_LIFETIME_SECONDS = 600  # the number of seconds after which old notes are deleted
 
@@ -86,7 +86,7 @@ def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list
         hook_state.write_note(
             _start_note_name(session_id), {"pid": process_id, "count": len(parts) + 1}
         )
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + MAX_WAIT_SECONDS
         while time.monotonic() < deadline and any(
             os.path.lexists(hook_state.note_path(name)) for name in names
         ):

@@ -10,7 +10,7 @@ from resume_hooks.errors import ResumeHooksError
 
 # the time limit in seconds for reading; copying to the clipboard may take two seconds more
 READING_SECONDS = 3.0
-BUSY_SECONDS = 5.0  # the number of additional seconds on a busy machine
+EXTRA_SECONDS_IF_BUSY = 5.0  # the number of additional seconds on a busy machine
 
 
 class TimeLimitExceeded(ResumeHooksError, code="too-slow"):
@@ -27,7 +27,7 @@ def time_limit(
     """Raise TimeLimitExceeded if the with block takes too long. The error suggests ``command`` in a shell.
 
     ``seconds`` (default: ``READING_SECONDS``) is processor time, so that the same work finishes on
-    a busy machine. The limit in real time is ``BUSY_SECONDS`` seconds longer.
+    a busy machine. The limit in real time is ``EXTRA_SECONDS_IF_BUSY`` seconds longer.
     """
     max_seconds = READING_SECONDS if seconds is None else seconds
 
@@ -42,7 +42,7 @@ def time_limit(
         return
     timers = (
         (signal.ITIMER_PROF, signal.SIGPROF, max_seconds),
-        (signal.ITIMER_REAL, signal.SIGALRM, max_seconds + BUSY_SECONDS),
+        (signal.ITIMER_REAL, signal.SIGALRM, max_seconds + EXTRA_SECONDS_IF_BUSY),
     )
     former_handlers = [
         (timer, signal_number, signal.signal(signal_number, raise_time_limit))

@@ -86,11 +86,11 @@ TRIGGER_ROWS = {each.name: each for each in _list_all_rows()}
 """All triggers by name. ``make docs`` generates commands/, hooks/commands.mjs and
 docs/older-clients.md."""
 
-_FORMER_NAMES = {
+_FORMER_TRIGGER_NAMES = {
     name: now for name, (_, now) in part_table.FORMER_VERBS.items() if now in TRIGGER_ROWS
 } | {"recover-context": "recall"}
 TRIGGER_ALIASES = {
-    **_FORMER_NAMES,
+    **_FORMER_TRIGGER_NAMES,
     **{alias: each.name for each in TRIGGER_ROWS.values() for alias in each.aliases},
 }
 """Other names of triggers, also from earlier versions. No list shows them."""

@@ -37,7 +37,7 @@ from resume_hooks.derive.trim.plan import (
 from resume_hooks.derive.verbs.trim import plan_trim, write_trim
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
 from resume_hooks.hooks import confirmations
-from resume_hooks.hooks.confirmations import QUESTION_SECONDS, StoredQuestion
+from resume_hooks.hooks.confirmations import QUESTION_LIFETIME_SECONDS, StoredQuestion
 from resume_hooks.hooks.plain_cards import (
     MAX_TITLE_COLUMNS,
     MIN_PERCENT_TO_SHRINK,
@@ -339,9 +339,10 @@ def short_question(trim_plan: TrimPlan, in_place: TrimDecision | None) -> str:
     return "\n".join([*format_totals(trim_plan), *in_place_lines, *list_remarks(trim_plan)[-1:]])
 
 
-def not_worthwhile_card(preview: str, handoff: str) -> str:
+def not_worthwhile_card(preview: str, handoff_name: str) -> str:
     """Return the card for a trim that would save too little: the numbers, and a trigger to type instead."""
-    return f"trim · not worth a new session\n{_indent_text(preview)}\n\n{NOTHING_CHANGED_TEXT}\n\nInstead: {handoff}"
+    heading = f"trim · not worth a new session\n{_indent_text(preview)}"
+    return f"{heading}\n\n{NOTHING_CHANGED_TEXT}\n\nInstead: {handoff_name}"
 
 
 def help_card(options: str, trigger: Trigger, *, is_open: bool) -> str:
@@ -374,9 +375,7 @@ def answered_card(question: StoredQuestion, trim_name: str, *, is_deleted: bool)
 
     ``is_deleted`` means that the child that the earlier answer created was deleted.
     """
-    reason = (
-        f"there is nothing to confirm: the question is older than {QUESTION_SECONDS // 60} minutes"
-    )
+    reason = f"there is nothing to confirm: the question is older than {QUESTION_LIFETIME_SECONDS // 60} minutes"
     if question.child:
         if is_deleted:
             later_state = "its file is gone"

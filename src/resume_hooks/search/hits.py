@@ -184,11 +184,11 @@ class Wording:
             for lookup in self.lookups
         )
 
-    def weight_fraction(self, terms: Collection[int]) -> float:
+    def weight_fraction(self, term_numbers: Collection[int]) -> float:
         """Return the weight of these terms as a fraction of the total weight of the query, 0 to 1."""
         total_weight = sum(lookup.weight for lookup in self.lookups)
         if total_weight:
-            return sum(self.lookups[position].weight for position in terms) / total_weight
+            return sum(self.lookups[position].weight for position in term_numbers) / total_weight
         return 1.0
 
     def typed_fraction(self, text: Text) -> float:

@@ -103,18 +103,18 @@ def list_project(
     cwd: str,
     where: Where,
     *,
-    all_projects: bool = False,
+    covers_all_projects: bool = False,
     include_helpers: bool = False,
-    all_agents: bool = False,
+    covers_all_agents: bool = False,
 ) -> Iterator[ListedSession]:
     """Yield the sessions of the project of ``cwd``, or of all projects, newest first.
 
     A project includes all worktrees of its repository. Sessions that contain only prompts come
     last. Each file is read only when its session is requested. With ``include_helpers``, include
-    headless runs of one question. With ``all_agents``, include the sessions of other agents.
+    headless runs of one question. With ``covers_all_agents``, include the sessions of other agents.
     """
-    project = None if all_projects else project_of_folder(cwd, where)
-    stores = stores_for_list(where, all_agents=all_agents)
+    project = None if covers_all_projects else project_of_folder(cwd, where)
+    stores = stores_for_list(where, all_agents=covers_all_agents)
     files = chain.from_iterable(candidate_files(project, where, store) for store in stores)
     return SessionLister(cwd, where).rows_of_files(files, project, include_helpers=include_helpers)
 

@@ -107,7 +107,7 @@ _TERM_PATTERN = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>
 A word that begins with two dashes is a program's option, not an excluded word.
 """
 
-_PLAIN_QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
+_PLAIN_QUOTE_TABLE = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
 """Typographic quotation marks, mapped to the plain quotation mark."""
 
 
@@ -264,7 +264,7 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     up.
     """
     text = " ".join(
-        _quote_shell_word(word.translate(_PLAIN_QUOTES), is_whole_question=len(words) == 1)
+        _quote_shell_word(word.translate(_PLAIN_QUOTE_TABLE), is_whole_question=len(words) == 1)
         for word in words
     ).strip()
     question, period = split_time_hint(text, time.time() if now is None else now)

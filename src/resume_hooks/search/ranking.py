@@ -186,8 +186,8 @@ class TermLookups:
         count = min(max(1, record_count), self._total_records or 1)
         return math.log(1 + ((self._total_records or 1) - count + 0.5) / (count + 0.5))
 
-    def _count_records_containing(self, name: str) -> int:
-        return self._words.count_records_containing(WORDS_FIELD, name)
+    def _count_records_containing(self, word: str) -> int:
+        return self._words.count_records_containing(WORDS_FIELD, word)
 
     def _words_with_prefix(self, prefix: str) -> list[tuple[str, int]]:
         """Return the words that begin with a prefix.

@@ -150,26 +150,26 @@ class Searcher:
         queries: Sequence[Query],
         max_hits: int,
         max_reads: int,
-        files: frozenset[int],
+        file_ids: frozenset[int],
         unindexed_terms: Collection[Term],
     ) -> tuple[BestHits, str]:
         """Return the best hits in these files, and a sentence on how the queries were interpreted.
 
         ``unindexed_terms`` are the terms that occur in files that are not indexed yet.
         """
-        if files not in self._conditions_and_sources:
+        if file_ids not in self._conditions_and_sources:
             conditions = conditions_of_scope(
                 self._index.db,
                 self._index.postings,
                 self._scope,
-                files,
+                file_ids,
                 self._files_in_scope.file_count,
             )
-            self._conditions_and_sources[files] = (
+            self._conditions_and_sources[file_ids] = (
                 conditions,
-                Sources(self._index, files, self._where),
+                Sources(self._index, file_ids, self._where),
             )
-        conditions, sources = self._conditions_and_sources[files]
+        conditions, sources = self._conditions_and_sources[file_ids]
         wordings, rankings, is_capped = [], [], False
         for query in queries:
             lookups = [self._terms.look_up(term) for term in query.terms]

@@ -16,7 +16,7 @@ from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.search.hits import MAX_READ_RECORDS
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.database import index_file
+from resume_hooks.search.index.database import index_file_path
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.run_search import Searcher, search_index
 from resume_hooks.search.scope import Scope
@@ -169,7 +169,7 @@ def test_the_chooser_rebuilds_a_damaged_index(home_with_messages: ConfigHome) ->
     """If the index was damaged, the chooser rebuilds it and finds the same hits."""
     with opened_index(home_with_messages.where):
         pass
-    with open(index_file(home_with_messages.where), "r+b") as stream:
+    with open(index_file_path(home_with_messages.where), "r+b") as stream:
         stream.write(b"no index at all")
     with running_search(home_with_messages) as talk:
         assert talk.answer_to("linter").hits

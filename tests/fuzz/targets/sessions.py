@@ -150,7 +150,7 @@ def check_readings(home: ConfigHome) -> TryCase:
         assert isinstance(
             glance.title + glance.tag + glance.cwd + glance.branch + glance.version, str
         )
-        for row in list_project(CWD, home.where, all_projects=True, include_helpers=True):
+        for row in list_project(CWD, home.where, covers_all_projects=True, include_helpers=True):
             assert "\n" not in row.title
         try:
             found = make_outline(session)

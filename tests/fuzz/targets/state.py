@@ -16,7 +16,7 @@ from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff
 from resume_hooks.paths import Where, is_session_id, read_json_object
 from resume_hooks.search.index.connect import index_status, opened_index
-from resume_hooks.search.index.database import index_file
+from resume_hooks.search.index.database import index_file_path
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.archived.layout import MANIFEST_NAME, path_in_config_home
 from resume_hooks.storage.stored_settings import store_setting
@@ -240,8 +240,8 @@ def check_trash_notes(home: ConfigHome) -> TryCase:
 def check_damaged_index(home: ConfigHome) -> TryCase:
     """A search in an index with changed bytes works, or reports that a new index will be built.
 
-    After such a report, the next search builds the index. Each case runs in its own process, because tantivy ends
-    the process if one of its threads fails.
+    After such a report, the next search builds the index. Each case runs in its own process,
+    because tantivy ends the process if one of its threads fails.
     """
     server = ForkServer(str(REPO / "src"), str(REPO))
     write_session(home.project(), SESSION, conversation(30))
@@ -257,7 +257,7 @@ def check_damaged_index(home: ConfigHome) -> TryCase:
         for path, left in whole.items():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_bytes(left)
-        harmed = draws.pick((Path(index_file(home.where)), *written))
+        harmed = draws.pick((Path(index_file_path(home.where)), *written))
         raw = bytearray(whole[harmed])
         for _ in range(1 + draws.number_below(4)):
             start = draws.pick(

@@ -165,7 +165,7 @@ def test_a_second_mark_without_a_goal_needs_a_confirmation(
     assert type_prompt("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")
 
 
-@pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, -60])
+@pytest.mark.parametrize("age", [confirmations.QUESTION_LIFETIME_SECONDS + 1, -60])
 def test_a_late_confirmation_replaces_no_mark(
     type_prompt: TypePrompt, parent: Path, age: float
 ) -> None:

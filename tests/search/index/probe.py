@@ -13,7 +13,7 @@ from tantivy import Query
 from resume_hooks.paths import Where
 from resume_hooks.search.index.changed_files import UpdateOutcome
 from resume_hooks.search.index.connect import OpenIndex, opened_index
-from resume_hooks.search.index.database import index_file, words_folder
+from resume_hooks.search.index.database import index_file_path, words_folder
 from resume_hooks.search.index.postings import (
     LABEL_FIELDS,
     SCHEMA,
@@ -194,7 +194,7 @@ def add_bytes(path: Path, raw: bytes) -> int:
 
 def table_path(home: ConfigHome) -> Path:
     """Return the path of the index's SQLite file."""
-    return Path(index_file(home.where))
+    return Path(index_file_path(home.where))
 
 
 def index_words_folder(home: ConfigHome) -> Path:

@@ -19,7 +19,7 @@ import pytest
 
 from resume_hooks.errors import IndexDamaged
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.database import INDEX_VERSION, TABLE_FILE
+from resume_hooks.search.index.database import INDEX_VERSION, TABLE_FILE_NAME
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, session_id
@@ -329,9 +329,9 @@ def test_a_log_of_another_index_is_ignored(config_home: ConfigHome, tmp_path: Pa
             shutil.copy(file, tmp_path)
     before = build_new_index(config_home, tmp_path).finds
     for ending in ("", "-shm"):
-        (tmp_path / f"{TABLE_FILE}{ending}").unlink(missing_ok=True)
+        (tmp_path / f"{TABLE_FILE_NAME}{ending}").unlink(missing_ok=True)
     table_path(config_home).unlink()
-    (tmp_path / f"{TABLE_FILE}-wal").replace(f"{table_path(config_home)}-wal")
+    (tmp_path / f"{TABLE_FILE_NAME}-wal").replace(f"{table_path(config_home)}-wal")
     assert read_index(config_home).finds == before
 
 

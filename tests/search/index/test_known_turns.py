@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.database import count_turns_by_file, index_file
+from resume_hooks.search.index.database import count_turns_by_file, index_file_path
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 
 
@@ -35,7 +35,7 @@ def test_reading_turns_creates_no_index(config_home: ConfigHome) -> None:
     """Without an index, the number of turns is unknown, and no index is created."""
     write_session(config_home.project(), SESSION, conversation(3))
     assert count_turns_by_file(config_home.where) == {}
-    assert not os.path.exists(index_file(config_home.where))
+    assert not os.path.exists(index_file_path(config_home.where))
 
 
 @pytest.mark.parametrize("damage", ["version", "bytes", "folder"])
@@ -43,7 +43,7 @@ def test_an_unusable_index_gives_no_turns(
     config_home: ConfigHome, indexed_session: str, damage: str
 ) -> None:
     """An index that is damaged or has another version yields no turn numbers and no error."""
-    file = Path(index_file(config_home.where))
+    file = Path(index_file_path(config_home.where))
     if damage == "version":
         with opened_index(config_home.where) as opened:
             opened.db.execute("UPDATE about SET version=1")

@@ -45,7 +45,7 @@ import os, sys
 from resume_hooks.paths import Where
 from resume_hooks.search.index import connect, read_transcript, update
 from resume_hooks.search.index.connect import opened_index
-connect.LOCK_SECONDS = 100.0  # a busy machine
+connect.MAX_LOCK_WAIT_SECONDS = 100.0  # a busy machine
 read_transcript.MIN_PARALLEL_BYTES = 1
 update.COMMIT_BYTES, update.LARGE_UPDATE_BYTES = 300_000, 1
 read_transcript._cpu_count = lambda: 3
@@ -273,7 +273,7 @@ def test_a_busy_index_is_searched_in_its_current_state(
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     append_records(config_home.project() / FILE_NAME, prompt_with_id("beta"))
-    monkeypatch.setattr("resume_hooks.search.index.connect.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("resume_hooks.search.index.connect.MAX_LOCK_WAIT_SECONDS", 0.1)
 
     with (
         open(f"{table_path(config_home)}.lock", "w") as lock,

@@ -49,7 +49,9 @@ def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
     folder = current_folder()
 
     def list_sessions(in_all_projects: bool) -> Iterator[ListEntry]:
-        return list_entries(folder, Where(), all_projects=in_all_projects, all_agents=True)
+        return list_entries(
+            folder, Where(), covers_all_projects=in_all_projects, covers_all_agents=True
+        )
 
     if is_dumb_terminal():
         row: ListedSession | None = _choose_by_number(

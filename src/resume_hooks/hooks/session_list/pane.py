@@ -69,7 +69,7 @@ PANE_LINES, PANE_COLUMNS = 40, 90
 
 FORK_ACTION, UNDO_ACTION, LIST_ACTION = "fork", "undo", "list"
 OPEN_ACTION, READ_ON_ACTION, READ_BACK_ACTION = "open", "on", "back"
-ACTIONS = (
+PAGE_ACTIONS = (
     (READ_ON_ACTION, "read on", "the text after these lines"),
     (READ_BACK_ACTION, "read back", "the text before these lines"),
     (OPEN_ACTION, "resume", "continues this session"),
@@ -123,7 +123,7 @@ class PaneEvent(NamedTuple):
     """
 
     typed_text: str
-    in_all_projects: bool
+    covers_all_projects: bool
     marked_id: str
     column_count: int
     line_count: int
@@ -236,7 +236,7 @@ def _list_choices(pane: PaneEvent, folder: str, where: Where) -> tuple[Choices, 
     """Return the sessions of the list, and whether it is complete. Stop after ``MAX_LISTING_SECONDS``."""
     choices = Choices(pane.typed_text)
     deadline = time.process_time() + MAX_LISTING_SECONDS
-    for session in list_entries(folder, where, all_projects=pane.in_all_projects):
+    for session in list_entries(folder, where, covers_all_projects=pane.covers_all_projects):
         choices.add_entries([session])
         if time.process_time() > deadline:
             return choices, False
@@ -259,9 +259,9 @@ def _list_heading(
         len(choices.matches),
         f"{choices.session_count:,}{'' if is_complete else '+'}",
     )
-    scope_text = "every project" if pane.in_all_projects else "this project"
+    scope_text = "every project" if pane.covers_all_projects else "this project"
     if not pane.typed_text:
-        scope_suffix = f" of {scope_text}" if pane.in_all_projects else " here"
+        scope_suffix = f" of {scope_text}" if pane.covers_all_projects else " here"
         return f"{session_count}{scope_suffix}, newest first · {CLOSE_HINT}"
     if pane.step == NAMES_STEP:
         unindexed_text = SEARCHING_HINT
@@ -360,7 +360,7 @@ def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[Turn
     from resume_hooks.search.scope import Scope, project_scope_of_folder
 
     try:
-        if pane.in_all_projects:
+        if pane.covers_all_projects:
             scope = Scope()
         else:
             scope = project_scope_of_folder(folder, where)
@@ -402,7 +402,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     """
     row = _find_marked_session(pane.marked_id, where)
     offered_actions = []
-    for action in ACTIONS:
+    for action in PAGE_ACTIONS:
         if action[0] != UNDO_ACTION or was_compacted(row.path):
             offered_actions.append(action)
     height = pane.line_count - FIELD_LINES

@@ -196,9 +196,9 @@ class Choices:
         """Return a session's first prompt."""
         return self._entries_by_id[row.session_id].prompt
 
-    def move_choice(self, lines: int) -> None:
+    def move_choice(self, row_count: int) -> None:
         """Move the choice down by a number of rows, up for a negative number. Stop at both ends of the list."""
-        self._chosen_index = max(0, min(self._chosen_index + lines, len(self.matches) - 1))
+        self._chosen_index = max(0, min(self._chosen_index + row_count, len(self.matches) - 1))
         self._has_moved = bool(self.matches)
 
     def visible_rows(self, height: int) -> Sequence[tuple[ListedSession, bool]]:
@@ -313,13 +313,15 @@ MAX_PROMPT_CHARACTERS = 400  # the maximum number of characters of a first promp
 
 
 def list_entries(
-    cwd: str, where: Where, *, all_projects: bool, all_agents: bool = False
+    cwd: str, where: Where, *, covers_all_projects: bool, covers_all_agents: bool = False
 ) -> Iterator[ListEntry]:
     """Yield the sessions of the project with the folder ``cwd``, or of all projects, newest first.
 
-    With ``all_agents``, also yield the sessions of other agents.
+    With ``covers_all_agents``, also yield the sessions of other agents.
     """
-    for row in listing.list_project(cwd, where, all_projects=all_projects, all_agents=all_agents):
+    for row in listing.list_project(
+        cwd, where, covers_all_projects=covers_all_projects, covers_all_agents=covers_all_agents
+    ):
         try:
             prompt = agent_of_path(row.path, where).read_ends(row.path).first_prompt
         except SessionNotFound:

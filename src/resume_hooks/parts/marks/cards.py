@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.hooks.confirmations import QUESTION_SECONDS
+from resume_hooks.hooks.confirmations import QUESTION_LIFETIME_SECONDS
 from resume_hooks.hooks.plain_cards import MAX_TITLE_COLUMNS, NOTHING_CHANGED_TEXT, refusal_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks.state import NO_MARK_MESSAGE, Mark, PlacedMark
@@ -122,7 +122,7 @@ def format_cancelled_card(active_mark: Mark | None, trigger: Trigger, *, had_que
 def format_no_question_card(active_mark: Mark | None, trigger: Trigger, *, is_expired: bool) -> str:
     """Return the card of ``>mark yes`` if no question is open."""
     if is_expired:
-        reason = f"the question is older than {QUESTION_SECONDS // 60} minutes"
+        reason = f"the question is older than {QUESTION_LIFETIME_SECONDS // 60} minutes"
     else:
         reason = "no question about a mark is open"
     words, commands = (

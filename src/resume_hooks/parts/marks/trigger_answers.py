@@ -34,7 +34,7 @@ with ``mark-``."""
 
 def answer_request(request: Request) -> Outcome:
     """Set a mark, or go back to the mark. Raises ResumeHooksError if this is impossible."""
-    if request.in_subagent:
+    if request.is_in_subagent:
         raise InSubagent
     if request.trigger.verb == "back":
         if request.path is None:

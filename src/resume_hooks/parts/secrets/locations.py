@@ -27,9 +27,9 @@ from resume_hooks.paths import (
     is_session_id,
     open_regular,
 )
-from resume_hooks.search.index.database import TABLE_FILE as INDEX
-from resume_hooks.search.index.database import WORDS_FOLDER as WORDS
-from resume_hooks.search.index.database import index_file
+from resume_hooks.search.index.database import TABLE_FILE_NAME as INDEX
+from resume_hooks.search.index.database import WORDS_FOLDER_NAME as WORDS
+from resume_hooks.search.index.database import index_file_path
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.agents.registry import COPIES_FOLDER_NAME
 from resume_hooks.sessions.archived import manifest, unpack
@@ -154,8 +154,8 @@ def find_state_locations(where: Where) -> Iterator[Location]:
     ):
         if os.path.basename(path) not in _SKIPPED_STATE_FILES:
             yield Location(NOTE, path)
-    if os.path.lexists(index_file(where)):
-        yield Location(INDEXED, index_file(where))
+    if os.path.lexists(index_file_path(where)):
+        yield Location(INDEXED, index_file_path(where))
 
 
 def find_client_locations(where: Where) -> Iterator[Location]:

@@ -167,7 +167,7 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
             )
         )
     _store_question(request, _format_verdicts_note(offer, result.verdicts), CHILD_KIND)
-    _store_question(request, request.text, confirmations.TRIM_KIND)
+    _store_question(request, request.text, confirmations.TRIM_QUESTION_KIND)
     notes = [
         *usage_notes,
         *preview.list_answer_warnings(smart_plan, result),

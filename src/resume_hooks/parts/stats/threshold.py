@@ -15,7 +15,7 @@ from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT
 from resume_hooks.hooks.compaction import (
     MAX_RESULT_FRACTION,
     MIN_TURNS_BETWEEN_COMPACTIONS,
-    TARGET_FRACTION,
+    TARGET_SIZE_FRACTION,
     TRIM_VALUE,
 )
 from resume_hooks.parts.stats.count import ApiRequest
@@ -158,7 +158,7 @@ class _ReplayedSession:
         recent_tokens = [
             context_tokens - begun for begun in self.turn_start_tokens[-DEFAULT_KEPT_TURN_COUNT:]
         ]
-        max_tokens = min(context_tokens, self.threshold_tokens) * TARGET_FRACTION
+        max_tokens = min(context_tokens, self.threshold_tokens) * TARGET_SIZE_FRACTION
         kept_tokens = next(
             (turns for turns in recent_tokens if turns <= max_tokens), recent_tokens[-1]
         )

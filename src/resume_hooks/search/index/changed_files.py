@@ -80,14 +80,14 @@ class FileWork(NamedTuple):
 class _IndexedFile(NamedTuple):
     """The entry of a file in the index.
 
-    If an update of the file was interrupted, ``inode`` is 0 and ``last_part`` is empty.
+    If an update of the file was interrupted, ``inode`` is 0 and ``last_part_json`` is empty.
     """
 
     file_id: int
     inode: int
     size: int
     mtime: int
-    last_part: str
+    last_part_json: str
     end_offset: int
     checksum: int
 
@@ -195,12 +195,12 @@ def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> 
         # A negative inode number means that the file is in the vault.
         moved_across_vault = (indexed_file.inode < 0) != (file.inode < 0)
         if (
-            indexed_file.last_part
+            indexed_file.last_part_json
             and (moved_across_vault or indexed_file.inode == file.inode)
             and file.size > indexed_file.size
         ):
             job = job._replace(
-                start_position=_parse_read_position(indexed_file.last_part),
+                start_position=_parse_read_position(indexed_file.last_part_json),
                 end_offset=indexed_file.end_offset,
                 checksum=indexed_file.checksum,
             )

@@ -27,7 +27,7 @@ from resume_hooks.search.index.changed_files import (
 )
 from resume_hooks.search.index.database import (
     INDEX_VERSION,
-    index_file,
+    index_file_path,
     open_index,
     open_index_read_only,
     open_temporary_index,
@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from resume_hooks.search.index.unindexed_files import FileWords
     from resume_hooks.search.index.update import IsTimeUp, Progress
 
-LOCK_SECONDS = 10.0  # maximum number of seconds to wait while another command writes the index
+MAX_LOCK_WAIT_SECONDS = (
+    10.0  # maximum number of seconds to wait while another command writes the index
+)
 
 MIN_DIRECT_SEARCH_BYTES = 32 * 1024 * 1024
 """If more bytes than this must be indexed, the files are first searched directly for the words.
@@ -109,7 +111,11 @@ def opened_index(
     process indexes the remaining files afterwards.
     """
     task = _UpdateTask(
-        where, _Deadline(max_seconds), progress, min(LOCK_SECONDS, max_seconds), file_search
+        where,
+        _Deadline(max_seconds),
+        progress,
+        min(MAX_LOCK_WAIT_SECONDS, max_seconds),
+        file_search,
     )
     if must_be_stored and not task.has_no_files_to_index:
         index = _open_stored_index(task, rebuild=rebuild)
@@ -131,13 +137,13 @@ def opened_index(
             index_in_background(index, where)
 
 
-def update_stored_index(where: Where, is_over: IsTimeUp) -> UpdateOutcome:
-    """Index changed files until ``is_over`` returns true, so that the next search need not index them.
+def update_stored_index(where: Where, is_time_up: IsTimeUp) -> UpdateOutcome:
+    """Index changed files until ``is_time_up`` returns true, so that the next search need not index them.
 
     Do nothing if another command is updating the index. Raise IndexUnusable if the index cannot be
     stored.
     """
-    task = _UpdateTask(where, is_over)
+    task = _UpdateTask(where, is_time_up)
     if task.has_no_files_to_index:
         return UpdateOutcome()
     index = _open_stored_index(task)
@@ -187,7 +193,7 @@ def delete_index(where: Where) -> None:
 
     Raise IndexUnusable if the index cannot be deleted.
     """
-    _remove_index_if_unchanged(where, _file_identity(index_file(where)))
+    _remove_index_if_unchanged(where, _file_identity(index_file_path(where)))
 
 
 class _Deadline:
@@ -215,7 +221,7 @@ class _UpdateTask:
         file_search: FileSearch | None = None,
     ) -> None:
         self.file_search = file_search
-        self.path = index_file(where)
+        self.path = index_file_path(where)
         self.where = where
         self.files = list_all_transcripts(where)
         self.archived_sessions = ArchivedSessions(where, self.files)
@@ -256,7 +262,7 @@ class _UpdateTask:
                 work,
                 deleted_ids,
                 where=where,
-                is_over=is_over,
+                is_time_up=is_over,
                 progress=self.progress,
             )
             file_count = format_count(outcome.remaining_file_count, "file")
@@ -400,14 +406,14 @@ def _open_database_and_postings(where: Where, *, is_writing: bool) -> OpenIndex:
     while we open the words. The words would then belong to a newer table, so both are opened again.
     """
     while True:
-        identity = _file_identity(index_file(where))
+        identity = _file_identity(index_file_path(where))
         db = open_index(where)
         index = OpenIndex(db, Postings(None), UpdateOutcome(), [])
         with _close_on_error(index):
             has_files = db.execute("SELECT 1 FROM files").fetchone() is not None
             if has_files or is_writing:
                 index = index._replace(postings=_open_postings(where, is_new=not has_files))
-        if is_writing or identity in (None, _file_identity(index_file(where))):
+        if is_writing or identity in (None, _file_identity(index_file_path(where))):
             return index
         db.close()
 
@@ -455,7 +461,7 @@ def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> N
     First wait until no other command is writing the index. Otherwise the other command would add
     its words to the next index. Raise IndexUnusable if the index cannot be deleted.
     """
-    path = index_file(where)
+    path = index_file_path(where)
     if identity is None and not os.path.lexists(words_folder(where)):
         return
     if not is_private_folder(os.path.dirname(path), where):
@@ -463,7 +469,7 @@ def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> N
             f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor."
         )
     try:
-        with _exclusive_lock(path, LOCK_SECONDS) as has_lock:
+        with _exclusive_lock(path, MAX_LOCK_WAIT_SECONDS) as has_lock:
             if not has_lock:
                 raise IndexUnusable(
                     "Another command is updating the index",
@@ -524,7 +530,7 @@ class IndexStatus(NamedTuple):
 
 def index_status(where: Where) -> IndexStatus:
     """Return the state of this config home's index."""
-    path, files = index_file(where), list_all_transcripts(where)
+    path, files = index_file_path(where), list_all_transcripts(where)
     transcript_counts = (len(files), sum(file.size for file in files))
     archived_sessions = ArchivedSessions(where, files)
     missing_status = IndexStatus(
@@ -588,7 +594,7 @@ def count_records(where: Where) -> int:
 
 def index_size(where: Where) -> int:
     """Return the total size in bytes of SQLite's files and of the files with the words."""
-    path = index_file(where)
+    path = index_file_path(where)
     files = [path, f"{path}-wal"]
     for folder, _, names in os.walk(words_folder(where)):
         for name in names:

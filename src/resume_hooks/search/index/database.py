@@ -21,11 +21,13 @@ from resume_hooks.storage.state_file import PRIVATE_MODE
 
 # Version of the table and of the words. An index with a different version is rebuilt.
 INDEX_VERSION = 9
-TABLE_FILE = "index.db"
-WORDS_FOLDER = "index"  # the subfolder of the state folder with the words
+TABLE_FILE_NAME = "index.db"
+WORDS_FOLDER_NAME = "index"  # the subfolder of the state folder with the words
 # Suffixes of the files that SQLite creates next to the table's file.
 SQLITE_SUFFIXES = "-wal", "-shm", "-journal"
-BUSY_SECONDS = 5.0  # number of seconds that SQLite waits for another process that is writing
+BUSY_TIMEOUT_SECONDS = (
+    5.0  # number of seconds that SQLite waits for another process that is writing
+)
 _TABLES_SQL = f"""
 CREATE TABLE about(version INTEGER NOT NULL);
 CREATE TABLE files(
@@ -49,14 +51,14 @@ _TURN_COUNTS_SQL = (
 )
 
 
-def index_file(where: Where) -> str:
+def index_file_path(where: Where) -> str:
     """Return the path of the SQLite file of this config home's index."""
-    return os.path.join(where.state, TABLE_FILE)
+    return os.path.join(where.state, TABLE_FILE_NAME)
 
 
 def words_folder(where: Where) -> str:
     """Return the folder with the words of this config home's index."""
-    return os.path.join(where.state, WORDS_FOLDER)
+    return os.path.join(where.state, WORDS_FOLDER_NAME)
 
 
 def open_index(where: Where) -> sqlite3.Connection:
@@ -64,7 +66,7 @@ def open_index(where: Where) -> sqlite3.Connection:
 
     Raise IndexDamaged or IndexUnusable.
     """
-    path = index_file(where)
+    path = index_file_path(where)
     with sqlite_errors():
         try:
             make_private_folder(os.path.dirname(path), where)
@@ -81,7 +83,9 @@ def open_index(where: Where) -> sqlite3.Connection:
                 f"{path} can't be written: {error.strerror}",
                 "Check free space and the state folder.",
             ) from error
-        return _prepare_table(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None))
+        return _prepare_table(
+            sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
+        )
 
 
 def open_temporary_index() -> sqlite3.Connection:
@@ -89,7 +93,7 @@ def open_temporary_index() -> sqlite3.Connection:
     return _prepare_table(sqlite3.connect(":memory:", isolation_level=None))
 
 
-def open_index_read_only(path: str, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
+def open_index_read_only(path: str, timeout: float = BUSY_TIMEOUT_SECONDS) -> sqlite3.Connection:
     """Open the SQLite file of an existing index read-only, without checking its version."""
     from urllib.parse import quote  # the import takes 2 ms, and a search does not need it
 
@@ -106,7 +110,7 @@ def remove_index(where: Where) -> None:
         removal.remove_permanently(folder, where.state)
     for suffix in ("", *SQLITE_SUFFIXES):
         with contextlib.suppress(FileNotFoundError):
-            removal.remove_file(index_file(where) + suffix, where.state)
+            removal.remove_file(index_file_path(where) + suffix, where.state)
 
 
 @contextlib.contextmanager
@@ -176,7 +180,7 @@ def count_turns_by_file(where: Where) -> dict[tuple[str, int, int], int]:
 
     The result is empty if there is no usable index.
     """
-    path = index_file(where)
+    path = index_file_path(where)
     if not os.path.isfile(path) or not is_private_folder(os.path.dirname(path), where):
         return {}
     try:

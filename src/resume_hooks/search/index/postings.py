@@ -30,7 +30,7 @@ from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.paths import open_regular
 from resume_hooks.storage.state_file import PRIVATE_MODE
 
-META_FILE = "meta.json"
+META_FILE_NAME = "meta.json"
 _SEGMENT_SUFFIXES = ("fast", "fieldnorm", "idx", "pos", "store", "term")
 # The end of each file: the length of the JSON text before it, and a number that is the same in
 # every file.
@@ -70,7 +70,7 @@ def read_segments(folder: str) -> list[Segment]:
     Raise IndexDamaged if the list of segments cannot be read.
     """
     try:
-        with open_regular(os.path.join(folder, META_FILE), follow=False) as stream:
+        with open_regular(os.path.join(folder, META_FILE_NAME), follow=False) as stream:
             return [_parse_segment(segment_data) for segment_data in json.load(stream)["segments"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise IndexDamaged(f"The index is damaged: {error}") from error

@@ -62,7 +62,7 @@ _SCRIPT_RUN_PATTERN = f"[{_UNSPACED_SCRIPT_RANGES}]+|[^{_UNSPACED_SCRIPT_RANGES}
 """Matches runs of letters from scripts without spaces between words, and runs of all other letters.
 Korean belongs to the first group, because its words take endings."""
 
-_PLAIN_LETTERS = str.maketrans({"\u0131": "i", "ø": "o", "ł": "l", "đ": "d"})
+_PLAIN_LETTER_TABLE = str.maketrans({"\u0131": "i", "ø": "o", "ł": "l", "đ": "d"})
 """Letters that Unicode normalization leaves unchanged, mapped to their plain forms."""
 
 
@@ -146,7 +146,7 @@ def fold_letters(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     plain_text = "".join(
         letter for letter in decomposed if unicodedata.category(letter) != "Mn"
-    ).translate(_PLAIN_LETTERS)
+    ).translate(_PLAIN_LETTER_TABLE)
     # The first normalization split Korean syllables into letters, so join them again.
     return unicodedata.normalize("NFC", plain_text)
 

@@ -54,12 +54,12 @@ def update_files(
     deleted_ids: Collection[int],
     *,
     where: Where,
-    is_over: IsTimeUp = lambda: False,
+    is_time_up: IsTimeUp = lambda: False,
     progress: Progress | None = None,
 ) -> UpdateOutcome:
     """Read and index the changed files until the time is over. Leave the remaining files unread."""
     with contextlib.closing(_FileUpdate(db, postings, where, progress)) as file_update:
-        return file_update.update_files(work, deleted_ids, is_over)
+        return file_update.update_files(work, deleted_ids, is_time_up)
 
 
 class _FileUpdate:
