@@ -176,17 +176,17 @@ def find_corrected_sentences(
 ) -> Iterator[tuple[int, int]]:
     """Find the assistant's ``sentences`` that a later statement by the user explicitly revokes.
 
-    Sentences and statements come with their times and are ordered oldest first. Yield the index of
-    each revoked sentence and the index of the statement that revokes it.
+    Each sentence and each statement comes with the index of its message, and the oldest are first.
+    Yield the index of each revoked sentence and the index of the statement that revokes it.
     """
     changes = [
-        (index, moment, _parse_statement(text))
-        for index, (moment, text) in enumerate(statements)
+        (index, message_index, _parse_statement(text))
+        for index, (message_index, text) in enumerate(statements)
         if announces_change(text)
     ]
     change_words = {word for _, _, words in changes for word in words.subject_words}
     weights = _weigh_words(words for _, _, words in changes)
-    for sentence_index, (moment, sentence) in enumerate(sentences):
+    for sentence_index, (message_index, sentence) in enumerate(sentences):
         # Most sentences share no words with a change. Checking this first is much faster than
         # collecting all words in each sentence.
         if len(
@@ -196,9 +196,9 @@ def find_corrected_sentences(
         old_words, old_values = _parse_statement(sentence)
         if len(old_words & change_words) < MIN_SHARED_WORDS:
             continue
-        for index, change_moment, (new_words, new_values) in reversed(changes):
+        for index, change_message_index, (new_words, new_values) in reversed(changes):
             is_related = (
-                change_moment > moment
+                change_message_index > message_index
                 and _measure_similarity(old_words, new_words, weights)
                 >= MIN_SIMILAR_SUBJECT_FRACTION
             )
