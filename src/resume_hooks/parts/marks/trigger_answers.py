@@ -97,7 +97,7 @@ def _cancel_mark(session: SessionFile, request: Request) -> Report:
 
 
 def _replace_mark(session: SessionFile, request: Request) -> Report:
-    """Replace the session's mark with a mark at its current end, after the user typed ``>mark yes``.
+    """Replace the mark with one at the current end of the session, after the user typed ``>mark yes``.
 
     The new mark has the goal that the question showed. If no question is open, the mark stays, and
     the report says so.

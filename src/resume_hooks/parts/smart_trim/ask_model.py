@@ -41,7 +41,8 @@ MAX_ENDING_CHARACTERS = 1_500
 # Maximum number of characters of a compaction's summary, which replaces the turns before the
 # compaction.
 MAX_SUMMARY_CHARACTERS = 3_000
-MAX_MESSAGE_CHARACTERS = 200  # Maximum number of characters of each other message.
+# Maximum number of characters of a message that is not a compaction's summary.
+MAX_MESSAGE_CHARACTERS = 200
 # Maximum number of characters in the target of a call, for example a path or a command.
 MAX_TARGET_CHARACTERS = 160
 MAX_PRECEDING_MESSAGES = 3  # Maximum number of messages that are shown before each offered content.

@@ -45,13 +45,13 @@ applies, because the user may want to keep them.
 """
 
 MODEL_RULE_NAME = "smart"  # The name of the rule for contents that the model chose.
-# Minimum number of characters of an offered content. A placeholder with a description can have 300
-# characters.
+# Minimum number of characters of an offered content. Its placeholder, which contains a description,
+# can have 300 characters.
 MIN_CONTENT_CHARACTERS = 400
 # Maximum number of contents to offer, largest first. This number of contents needs four calls,
 # which fit into the usual time. Sessions of the corpus have up to 110 contents.
 MAX_CANDIDATES = 240
-# Numbers of characters from the start and the end of a content that the model sees.
+# The model sees these numbers of characters from the start and from the end of a content.
 HEAD_CHARACTERS, TAIL_CHARACTERS = (
     400,
     200,
@@ -110,7 +110,7 @@ def build_smart_options(keep_recent: int | None, rules: Iterable[str]) -> Option
 
 
 def select_rules(instructions: str) -> tuple[str, ...]:
-    """Return the rules that apply with these instructions from the user, which may be empty."""
+    """Return the rules for a trim with these instructions from the user, which may be empty."""
     if instructions.strip():
         return RULES_WITH_INSTRUCTIONS
     return RULES_WITHOUT_INSTRUCTIONS
@@ -164,7 +164,7 @@ def build_offer(
 
 
 def build_content_key(piece: Piece) -> ContentKey:
-    """Return the key of a content, which is unique in its session."""
+    """Return the key that identifies the content of a piece in its session."""
     return piece.line_number, piece.address
 
 
@@ -213,7 +213,7 @@ def _select_offerable_pieces(
 def _build_candidates(
     trimmable: TrimmableSession, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
-    # Rules that do not apply to this trim become notes for the model.
+    # The results of rules that are not applied in this trim become notes for the model.
     hints = (RULES_BY_NAME[name] for name in RULES_WITHOUT_INSTRUCTIONS if name not in options.only)
     outcome_notes = {}
     for rule in hints:
