@@ -35,7 +35,7 @@ from resume_hooks.transcripts.records import MESSAGE_KINDS, Record
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextSize
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
-from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
+from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus_folder, corpus_sessions
 
@@ -181,7 +181,7 @@ def count_sent_characters(home: ClientHome, path: Path) -> int | None:
     Return None if it sends no request.
     """
     with MockApi() as api:
-        run_print(find_client(NEWEST), home, api, PROMPT, resume=path.stem)
+        run_print(find_client(NEWEST_VERSION), home, api, PROMPT, resume=path.stem)
         if not api.main_requests():
             return None
         messages: list[Any] = api.main_requests()[-1]["messages"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import NEWEST, ClientHome, find_client
+from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, find_client
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import build_plugin
@@ -100,7 +100,7 @@ class EvalSuite:
         Returns the output and the score of each case.
         """
         fixed = ["--trust-plugin", "--no-publish", "--runs", "1", "--ablation", "none", "-j", "2"]
-        command = [*find_client(NEWEST).command, "plugin", "eval", str(self.plugin), *fixed]
+        command = [*find_client(NEWEST_VERSION).command, "plugin", "eval", str(self.plugin), *fixed]
         with MockApi(model_with_reply(reply)) as api:
             done = subprocess.run(
                 [

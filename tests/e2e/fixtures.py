@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness.client import (
-    NEWEST,
-    OLDEST,
-    PREVIOUS,
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    PREVIOUS_VERSION,
     VERSIONS,
     ClientHome,
     ClientVersion,
@@ -96,7 +96,7 @@ def plugin(tmp_path: Path) -> Path:
 @pytest.fixture
 def client() -> ClientVersion:
     """Return the newest client."""
-    return find_client(NEWEST)
+    return find_client(NEWEST_VERSION)
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             versions: tuple[str, ...] = VERSIONS
         else:
             versions = (
-                (OLDEST, NEWEST)
+                (OLDEST_VERSION, NEWEST_VERSION)
                 if metafunc.function.__name__ in TESTS_ON_OLDEST_CLIENT
-                else (NEWEST,)
+                else (NEWEST_VERSION,)
             )
         metafunc.parametrize("every_client", versions, indirect=True)
 
@@ -130,7 +130,7 @@ def tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Tui]:
         yield terminal
 
 
-@pytest.fixture(params=[pytest.param(PREVIOUS, marks=pytest.mark.wide), NEWEST])
+@pytest.fixture(params=[pytest.param(PREVIOUS_VERSION, marks=pytest.mark.wide), NEWEST_VERSION])
 def modern_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """Return a terminal for a client that can run the plugin's module.
 

@@ -23,7 +23,7 @@ from tests.e2e.test_in_place import (
     request_contents,
     send_next_prompt,
 )
-from tests.e2e.test_inside import RUN_ENGINE_NORMALLY, engine_environment, open_real_session
+from tests.e2e.test_inside import RUN_ENGINE_STATEMENT, engine_environment, open_real_session
 from tests.needs import one_in
 
 USAGE_OF_FULL_CONTEXT, USAGE_BELOW_COMPACTION = (
@@ -33,22 +33,23 @@ USAGE_OF_FULL_CONTEXT, USAGE_BELOW_COMPACTION = (
 FACTS_HEADING = "Facts about this session from before it was compacted:"
 TOO_LONG_ERROR = Refusal(400, "prompt is too long: 205000 tokens > 200000 maximum")
 SIGNED_THINKING = {"thinking": "Let me read.", "signature": "c2lnbmVk" * 40}
-ENGINE_READING_COMMAND = (
+ENGINE_SCRIPT_READING_COMMAND = (
     "import json\nraw = sys.stdin.buffer.read()\nheld = os.memfd_create('x')\nos.write(held, raw)\n"
     "os.lseek(held, 0, 0)\nos.dup2(held, 0)\ncommand = json.loads(raw)['command']\n"
 )
 """The first lines of a fake engine. They read the name of the command that the module sends."""
 
-ENGINE_EXCEPT_FOR_PLAN = (
-    ENGINE_READING_COMMAND + f"if command != 'plan':\n    {RUN_ENGINE_NORMALLY}\n"
+ENGINE_SCRIPT_WITHOUT_PLAN = (
+    ENGINE_SCRIPT_READING_COMMAND + f"if command != 'plan':\n    {RUN_ENGINE_STATEMENT}\n"
 )
 """The first lines of a fake engine that fails only if the module sends the command ``plan``.
 
 This command asks for the plan for a compaction.
 """
 
-ENGINE_WITH_SLOW_BAND = (
-    ENGINE_READING_COMMAND + f"if command == 'band':\n    time.sleep(5)\n{RUN_ENGINE_NORMALLY}"
+ENGINE_SCRIPT_WITH_SLOW_BAND = (
+    ENGINE_SCRIPT_READING_COMMAND
+    + f"if command == 'band':\n    time.sleep(5)\n{RUN_ENGINE_STATEMENT}"
 )
 """A fake engine that needs five seconds to report how full the session is, as on a busy machine."""
 
@@ -151,7 +152,7 @@ def test_the_client_compacts_if_the_engine_fails(
     open_real_session(
         tui,
         plugin,
-        engine_environment(tmp_path, ENGINE_EXCEPT_FOR_PLAN + broken)
+        engine_environment(tmp_path, ENGINE_SCRIPT_WITHOUT_PLAN + broken)
         | {"RESUME_HOOKS_COMPACTION": "trim"},
     )
     tui.submit("/trim here")
@@ -187,7 +188,7 @@ def test_the_compaction_hint_appears_once(
     The hint takes no keys: a prompt that the user types while the hint is shown is sent completely.
     The engine is asked when the session starts but answers only after the turn.
     """
-    open_real_session(tui, plugin, engine_environment(tmp_path, ENGINE_WITH_SLOW_BAND) | env)
+    open_real_session(tui, plugin, engine_environment(tmp_path, ENGINE_SCRIPT_WITH_SLOW_BAND) | env)
     tui.api.usage = used
     tui.submit("hello")
     tui.wait_for("Mock reply 1")

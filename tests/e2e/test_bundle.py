@@ -26,7 +26,7 @@ from resume_hooks.reading.bundle import BundleRedactor, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import LineageFinder
-from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client
+from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, ClientVersion, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import text_of_request
 from tests.e2e.test_trim_corpus import resume_request
@@ -38,8 +38,8 @@ SAMPLE_SESSIONS = (
 )
 IMPORT_REMARK = "The conversation below took place elsewhere and was imported from "
 IGNORED_TEXT_BEGINNINGS = (IMPORT_REMARK, "<task-notification>")
-"""Beginnings of texts that comparisons ignore: the import's remark and the client's notification.
-"""
+"""Beginnings of texts that comparisons ignore: the remark that an import adds, and the client's
+notification."""
 
 _REMINDER_PATTERN = re.compile(r"[<\u2039]system-reminder>.*?[<\u2039]/system-reminder>", re.DOTALL)
 """A reminder that the client adds to messages and tool results.
@@ -140,7 +140,7 @@ def test_an_imported_conversation_is_sent_with_a_remark(
     """The request of an imported session contains the same conversation and one remark about its origin."""
     root = home.install_session(corpus() / SAMPLE_SESSIONS[0], str(uuid.uuid4()), set_cwd=True)
     bundle = pack_sessions([root], home)
-    before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
+    before = request_blocks(resume_request(find_client(NEWEST_VERSION), home, api, root.stem))
     (came,) = import_bundle(bundle, other_machine, whole=False)
     request = resume_request(every_client, other_machine, api, came.session_id)
     assert text_of_request(request).count(IMPORT_REMARK) == 1

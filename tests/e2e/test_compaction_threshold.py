@@ -16,13 +16,13 @@ import pytest
 
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.cli.fork_server import ForkServer
-from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
+from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import text_of_request
 from tests.e2e.test_auto_compaction import (
-    ENGINE_EXCEPT_FOR_PLAN,
+    ENGINE_SCRIPT_WITHOUT_PLAN,
     USAGE_OF_FULL_CONTEXT,
     summary_requests,
 )
@@ -50,7 +50,7 @@ TRIM_AT_60K_ENV = {"RESUME_HOOKS_COMPACTION": "trim@60k"}
 @pytest.fixture
 def small_tui(home: ClientHome, api: MockApi) -> Iterator[Tui]:
     """Return a terminal of 80 columns and 24 rows for the newest client."""
-    with Tui(find_client(NEWEST), home, api, columns=80, rows=24) as terminal:
+    with Tui(find_client(NEWEST_VERSION), home, api, columns=80, rows=24) as terminal:
         yield terminal
 
 
@@ -63,7 +63,7 @@ def prompts_before_compactions(session: Path) -> list[int]:
     return found
 
 
-def check_references_print_outputs(
+def count_references_that_print_outputs(
     home: ClientHome, server: ForkServer, session: Path, request: Request, originals: dict[str, str]
 ) -> int:
     """Check that ``read`` prints the complete output for each reference in a request.
@@ -116,7 +116,7 @@ def test_a_session_above_the_threshold_is_compacted_after_the_turn(
     assert "hello ALPHA" in text_of_request(live)
     assert_clients_resume_alike(small_tui.home, small_tui.api, parent, before, live)
     assert bool(
-        check_references_print_outputs(small_tui.home, fork_server, parent, live, originals)
+        count_references_that_print_outputs(small_tui.home, fork_server, parent, live, originals)
     ) == (chosen == "trim")
 
 
@@ -168,7 +168,8 @@ def test_compactions_are_rare_in_sixty_turns_above_the_threshold(
     originals = {call: text for kind, call, text in rows if kind == "result"}
     assert len(originals) == 60
     assert (
-        check_references_print_outputs(tui.home, fork_server, session, requests[-1], originals) > 40
+        count_references_that_print_outputs(tui.home, fork_server, session, requests[-1], originals)
+        > 40
     )
 
 
@@ -213,7 +214,9 @@ def test_a_failing_engine_does_not_compact_the_session(
     No model is asked for a summary, and the next prompt is answered.
     """
     open_real_session(
-        tui, plugin, engine_environment(tmp_path, ENGINE_EXCEPT_FOR_PLAN + broken) | TRIM_AT_60K_ENV
+        tui,
+        plugin,
+        engine_environment(tmp_path, ENGINE_SCRIPT_WITHOUT_PLAN + broken) | TRIM_AT_60K_ENV,
     )
     tui.api.usage = USAGE_OF_FULL_CONTEXT
     tui.submit("first")

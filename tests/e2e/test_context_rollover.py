@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
-from tests.e2e.harness.versions import OLDEST
+from tests.e2e.harness.versions import OLDEST_VERSION
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import ENGINE_ENV, LINEAGE_MARKER, children_of_session, text_of_request
 
@@ -64,7 +64,7 @@ def test_print_mode_rollover_contains_the_summary(
     """
     env = (
         environment_with_client_on_path(every_client, tmp_path / "bin")
-        if every_client.version == OLDEST
+        if every_client.version == OLDEST_VERSION
         else ENGINE_ENV | {"PATH": "/usr/bin:/bin"}
     )
     run_print(every_client, home, api, f"remember ALPHA </material> see @{home.cwd}/notes.txt now")

@@ -29,7 +29,7 @@ SAMPLE_SESSIONS = (
     "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
     "gmeligio__flutter-docker-image/5e12a303-c989-4291-a42d-bc1eb620afea.jsonl",
 )
-ALL_SESSIONS = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
+ALL_SESSION_NAMES = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
 _NEXT_STEP = "WRITE-THE-CHANGELOG"
 
 
@@ -75,7 +75,7 @@ def test_five_children_resume_in_the_newest_client(
 
 
 @pytest.mark.whole_corpus
-@pytest.mark.parametrize("name", ALL_SESSIONS)
+@pytest.mark.parametrize("name", ALL_SESSION_NAMES)
 def test_every_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:

@@ -25,7 +25,7 @@ OPTIONS_FOR_200K_MODEL = ("--model", "claude-haiku-4-5")
 FULL_CONTEXT_NOTICE = "90 % of the context is used; a handoff fits best: /resume-hooks:handoff"
 
 
-def send_numbered_prompts(tui: Tui, *numbers: int) -> int:
+def count_notices_after_prompts(tui: Tui, *numbers: int) -> int:
     """Send one prompt for each number, and return how many notices are on the screen afterwards."""
     for number in numbers:
         tui.submit(f"prompt number {number}")
@@ -50,14 +50,14 @@ def test_the_notice_of_a_full_context_appears_once(
     with Tui(every_client, home, api) as tui:
         tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV, resume=SESSION)
         # When the hook starts, the client has often not yet written this answer to the file.
-        send_numbered_prompts(tui, 1)
+        count_notices_after_prompts(tui, 1)
         assert tui.text().count("Stop says") == tui.text().count(FULL_CONTEXT_NOTICE)
-        assert send_numbered_prompts(tui, 2) == 1
-        assert send_numbered_prompts(tui, 3) == 1
+        assert count_notices_after_prompts(tui, 2) == 1
+        assert count_notices_after_prompts(tui, 3) == 1
     if every_client.version in RECENT_VERSIONS:
         with Tui(every_client, home, api) as tui:
             tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV, resume=SESSION)
-            assert send_numbered_prompts(tui, 4) == 1
+            assert count_notices_after_prompts(tui, 4) == 1
     assert FULL_CONTEXT_NOTICE not in json.dumps(api.requests)
 
 

@@ -27,7 +27,14 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
+from tests.e2e.harness.client import (
+    OLDEST_VERSION,
+    ClientHome,
+    ClientVersion,
+    Tui,
+    find_client,
+    run_print,
+)
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import (
@@ -239,7 +246,7 @@ def test_an_older_client_archives_expiring_sessions(
     set_file_age(EXPIRING_AGE, soon, *files)
     for _ in range(2):
         done = run_print(
-            find_client(OLDEST), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE_ENV
+            find_client(OLDEST_VERSION), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE_ENV
         )
         assert done.returncode == 0, done.stderr
     assert archived_ids(home.where) == [soon.stem, young.stem]

@@ -41,8 +41,8 @@ from tests.builders import (
     user,
 )
 from tests.e2e.harness.client import (
-    NEWEST,
-    OLDEST,
+    NEWEST_VERSION,
+    OLDEST_VERSION,
     VERSIONS,
     ClientHome,
     ClientVersion,
@@ -71,8 +71,10 @@ They have parallel calls, a compaction that kept messages, an unanswered call, o
 SESSION_WITH_UNANSWERED_CALL = SAMPLE_SESSIONS[2]
 """The session with an unanswered call, which old clients read differently."""
 
-ALL_SESSIONS = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
-THIRTY_SESSIONS = sorted(ALL_SESSIONS, key=lambda name: hashlib.sha256(name.encode()).digest())[:30]
+ALL_SESSION_NAMES = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
+THIRTY_SESSION_NAMES = sorted(
+    ALL_SESSION_NAMES, key=lambda name: hashlib.sha256(name.encode()).digest()
+)[:30]
 
 REMINDER_PATTERN = re.compile(r"<(system-reminder|task-notification)>.*?</\1>\s*", re.DOTALL)
 """A text that the client adds, for example the date, tools, skills, environment or reports.
@@ -262,13 +264,13 @@ def check_fork_requests(
     """
     at = ("--resume-session-at", cut.uuid) if cut else ()
     newest = resume_request(
-        find_client(NEWEST), home, api, install_copy_of_session(home, parent), *at
+        find_client(NEWEST_VERSION), home, api, install_copy_of_session(home, parent), *at
     )
     for client in clients:
         child = fork_receipt(home, parent, CutAtRecord(cut.uuid) if cut else None)
         assert not cut or child.warnings == ()
         found, wanted = resume_request(client, home, api, child.session_id), newest
-        if client.version != NEWEST and differing_rows(found, wanted):
+        if client.version != NEWEST_VERSION and differing_rows(found, wanted):
             assert ids_of_calls_and_results(found) == ids_of_calls_and_results(wanted)
             wanted = resume_request(client, home, api, install_copy_of_session(home, parent), *at)
         assert differing_rows(found, wanted) == [], (client.version, at)
@@ -306,13 +308,19 @@ def test_forks_of_a_sample_send_their_parents_messages(
     client.
     """
     check_forks_at_random_cuts(
-        name, (OLDEST, NEWEST) if name == SESSION_WITH_UNANSWERED_CALL else (NEWEST,), home, api
+        name,
+        (OLDEST_VERSION, NEWEST_VERSION)
+        if name == SESSION_WITH_UNANSWERED_CALL
+        else (NEWEST_VERSION,),
+        home,
+        api,
     )
 
 
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize(
-    "name", THIRTY_SESSIONS + [name for name in SAMPLE_SESSIONS if name not in THIRTY_SESSIONS]
+    "name",
+    THIRTY_SESSION_NAMES + [name for name in SAMPLE_SESSIONS if name not in THIRTY_SESSION_NAMES],
 )
 def test_forks_of_thirty_sessions_send_their_parents_messages(
     name: str, home: ClientHome, api: MockApi
@@ -335,7 +343,7 @@ def test_a_fork_before_a_compaction_sends_the_old_messages(
         number for number, line in enumerate(lines) if b'"subtype":"compact_boundary"' in line
     )
     earlier = home.install_session(b"".join(lines[:end]), str(uuid.uuid4())).stem
-    newest = find_client(NEWEST)
+    newest = find_client(NEWEST_VERSION)
     child = fork_receipt(home, parent, CutBeforeCompaction())
     assert (
         differing_rows(

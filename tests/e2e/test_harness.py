@@ -17,7 +17,7 @@ import pytest
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, conversation_of_request
-from tests.e2e.harness.processes import pids_with_setting, wait_until
+from tests.e2e.harness.processes import pids_with_environment_setting, wait_until
 from tests.needs import REPO, corpus
 
 # Small sessions from two client versions. Every supported client can resume both.
@@ -38,7 +38,7 @@ def last_assistant_words(session: Path) -> str:
     return str(texts[-1][:40])
 
 
-def test_a_client_gets_only_path_from_the_environment(
+def test_a_client_inherits_only_the_variable_path(
     home: ClientHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client's environment contains PATH and none of the other inherited variables."""
@@ -92,7 +92,7 @@ def test_a_closed_tui_leaves_no_process(
     ):
         screen.wait_for("never on the screen", timeout=0.2)
     home.end_processes()
-    assert pids_with_setting(f"HOME={home.root}") == []
+    assert pids_with_environment_setting(f"HOME={home.root}") == []
 
 
 def test_the_mock_answers_requests_that_are_not_turns(api: MockApi) -> None:

@@ -24,18 +24,25 @@ from resume_hooks.search.index.read_transcript import read_parts
 from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan_transcript
-from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
+from tests.e2e.harness.client import (
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    ClientHome,
+    Tui,
+    find_client,
+    run_print,
+)
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import PARENT_ID
 from tests.e2e.test_cost_card import USAGE_BELOW_LIMIT
 from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV, open_real_session
-from tests.e2e.test_trim_corpus import ALL_SESSIONS
+from tests.e2e.test_trim_corpus import ALL_SESSION_NAMES
 from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import corpus
 
 NEXT_PROMPT = "now go on BETA"
-RESUMING_VERSIONS = (NEWEST, OLDEST)
+RESUMING_VERSIONS = (NEWEST_VERSION, OLDEST_VERSION)
 INSERTED_BEGINNINGS = (
     "<system-reminder>",
     "No response requested",
@@ -298,7 +305,7 @@ def assert_copies_are_not_counted(session: Path, before: bytes, where: Where) ->
 
 
 @pytest.mark.whole_corpus
-@pytest.mark.parametrize("name", ALL_SESSIONS)
+@pytest.mark.parametrize("name", ALL_SESSION_NAMES)
 def test_real_sessions_are_trimmed_in_place_or_refused(tui: Tui, plugin: Path, name: str) -> None:
     """Each real session is either trimmed in place, or the trim is refused with a reason.
 

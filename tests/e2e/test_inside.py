@@ -35,12 +35,12 @@ from tests.e2e.test_context_rollover import (
     is_headless_request,
     model_that_summarises,
 )
-from tests.e2e.test_trim_trigger import assert_trimmed
+from tests.e2e.test_trim_trigger import assert_outputs_are_replaced
 from tests.needs import one_in
 
 QUIET_ENV = ENGINE_ENV | {"RESUME_HOOKS_CLIPBOARD": "none"}
 UNKNOWN_ID = "99999999-9999-4999-8999-999999999999"
-RUN_ENGINE_NORMALLY = "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+RUN_ENGINE_STATEMENT = "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 HAND_TYPED_PROMPT = "typed by hand ZULU"
 ASK_FIRST_OPTIONS = ("--permission-mode", "default")
 
@@ -53,7 +53,7 @@ MODULE_EVENTS = [
     "classic.SessionStart", "tool.call{tool=mcp__resume-hooks__handoff}", "turn.complete",
     "classic.Stop", "classic.StopFailure",
 ]  # fmt: skip
-EVENTS_WITHOUT_CATCH = (
+EVENTS_WITHOUT_CATCH_HANDLER = (
     "session.start", "ui.render", "prompt.edit", "prompt.change", "turn.start", "session.measure",
     "turn.complete", "tool.call",
 )  # fmt: skip
@@ -69,7 +69,7 @@ CLIENT_CALLS = [
     "$.session.model", "$.session.surfaces", "$.session.usage", "$.tool.register", "$.turn.abort", "$.ui.ask",
     "$.ui.close", "$.ui.invalidate", "$.ui.log", "$.ui.open", "$.ui.panes", "$.ui.resolve", "$.ui.status",
 ]  # fmt: skip
-"""Every call that the module makes to the client, as listed by the client."""
+"""Every call that the module makes to the client, in the form in which the client lists it."""
 
 
 def model_that_summarises_slowly(request: Request) -> Reply | None:
@@ -93,7 +93,7 @@ def engine_environment(tmp_path: Path, module: str) -> dict[str, str]:
     path = tmp_path / "python"
     path.write_text(
         f"#!{sys.executable}\nimport os, sys, time\n"
-        f"if not any(word.endswith('start_module.py') for word in sys.argv):\n    {RUN_ENGINE_NORMALLY}\n"
+        f"if not any(word.endswith('start_module.py') for word in sys.argv):\n    {RUN_ENGINE_STATEMENT}\n"
         f"{module}\n"
     )
     path.chmod(0o755)
@@ -171,7 +171,7 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     the user typed after the command is not sent to the old session.
     """
     open_real_session(
-        tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_ENGINE_NORMALLY}")
+        tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_ENGINE_STATEMENT}")
     )
     tui.submit("/handoff step one")
     tui.type("a draft of mine")
@@ -243,7 +243,7 @@ def test_trim_untrim_and_reading_commands_answer_directly(
     said = text_of_request(modern_tui.api.main_requests()[-1])
     assert "now go on BETA" in said
     assert not [shown for shown in ("Cancelled.", "lineage, oldest first") if shown in said]
-    assert_trimmed(said, parent, trimmed)
+    assert_outputs_are_replaced(said, parent, trimmed)
     modern_tui.wait_until_idle()
     modern_tui.submit("/untrim")
     whole = wait_for_child(modern_tui.home, trimmed)
@@ -292,7 +292,7 @@ def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, par
 
 
 @pytest.mark.wide
-def test_a_rollover_whose_summary_fails_is_marked(
+def test_a_failed_summary_of_a_rollover_is_reported(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
     """If the model fails, ``/rollover`` reports the failure and opens one child without a summary."""
@@ -307,7 +307,7 @@ def test_a_rollover_whose_summary_fails_is_marked(
 def test_back_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Path) -> None:
     """``/back`` opens a child that contains the report but not the turns after the mark.
 
-    If the goal contains Markdown characters, it is shown as the user typed it.
+    If the goal in ``/mark`` contains Markdown characters, it is shown as the user typed it.
     """
     # This setting prevents the question about archived copies.
     archives = {"RESUME_HOOKS_VAULT": "20G"}
@@ -513,6 +513,6 @@ def test_the_module_uses_only_the_pinned_events_and_calls(
     assert hooks.split(", ") == MODULE_EVENTS
     assert re.findall(r"\$\.[\w.]+", calls) == CLIENT_CALLS
     assert done.stdout.count("gating hook with .catch") == sum(
-        not heard.startswith(EVENTS_WITHOUT_CATCH) for heard in MODULE_EVENTS
+        not heard.startswith(EVENTS_WITHOUT_CATCH_HANDLER) for heard in MODULE_EVENTS
     )
     assert done.stdout.count("gating hook without .catch") == 1, "the tool's"

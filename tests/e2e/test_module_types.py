@@ -1,4 +1,4 @@
-"""Tests that the module's calls of the client match the type declarations of the newest client."""
+"""Tests that the module's calls to the client match the type declarations of the newest client."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.e2e.harness.versions import clients_folder
 from tests.e2e.plugin import ENGINE_ENV
 from tests.needs import require_for_test
 
-CLIENT_PARAMETER = re.compile(r"(function \w+\(|= (?:async )?\(|= async )\$(?=[,)]| =>)")
-"""Functions of the module that have a parameter for the client's interface.
+CLIENT_PARAMETER_PATTERN = re.compile(r"(function \w+\(|= (?:async )?\(|= async )\$(?=[,)]| =>)")
+"""Matches the beginning of functions that have a parameter for the client's interface.
 
 The test adds the parameter's type, because the module itself has no types.
 """
@@ -38,7 +38,7 @@ def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
     assert wait_until(lambda: len(list(types.glob("*/index.d.ts"))) == 3)
     tui.close()
     for path in (plugin / "hooks").glob("*.mjs"):
-        typed, count = CLIENT_PARAMETER.subn(
+        typed, count = CLIENT_PARAMETER_PATTERN.subn(
             rf"\1{TYPED_PARAMETER}", re.sub(r"async \$ =>", "async ($) =>", path.read_text())
         )
         assert count or path.name in {"commands.mjs", "shared_values.mjs"}, (

@@ -20,7 +20,7 @@ from resume_hooks.reading.outline import make_outline
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
-from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client, run_print
+from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import build_plugin, open_session_path
@@ -63,7 +63,7 @@ class PlayedSession:
 
     def start_client(self, resume: str | None = None) -> Tui:
         """Start a client and return it. ``resume`` is the id of the session to resume."""
-        tui = Tui(find_client(NEWEST), self.home, self.api, columns=120, rows=200)
+        tui = Tui(find_client(NEWEST_VERSION), self.home, self.api, columns=120, rows=200)
         tui.start(
             (*ASK_FIRST_OPTIONS, "--allowed-tools", "Bash(seq:*)"),
             plugin_dir=self.plugin,
@@ -183,7 +183,7 @@ def test_each_typed_turn_counts_once_after_any_steps(
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(session))), where)
     whole = session.stem if decided.is_pointless else write_child(decided, where).session_id
     api.clear_requests()
-    done = run_print(find_client(NEWEST), home, api, "now go on", resume=whole)
+    done = run_print(find_client(NEWEST_VERSION), home, api, "now go on", resume=whole)
     assert done.returncode == 0, done.stderr
     (request,) = api.main_requests()
     assert_request_is_valid(request)

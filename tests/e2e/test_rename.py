@@ -30,15 +30,25 @@ def trash_entry(locator: str, home: ClientHome) -> ArchivedSession:
 
 
 def write_session_with_word(
-    home: ClientHome, number: str, word: str, version: ClientVersion
+    home: ClientHome, session_id: str, word: str, version: ClientVersion
 ) -> locate.SessionFile:
     """Write a session of this project with messages from yesterday that contain ``word``."""
-    extra: dict[str, Any] = {"session_id": number, "cwd": str(home.cwd), "version": version.version}
-    records = [user(f"remember {word}", uuid=f"{number[:8]}-u", **extra)]
+    extra: dict[str, Any] = {
+        "session_id": session_id,
+        "cwd": str(home.cwd),
+        "version": version.version,
+    }
+    records = [user(f"remember {word}", uuid=f"{session_id[:8]}-u", **extra)]
     records += [
-        assistant(f"I keep {word}", uuid=f"{number[:8]}-a", parent=f"{number[:8]}-u", ts=1, **extra)
+        assistant(
+            f"I keep {word}",
+            uuid=f"{session_id[:8]}-a",
+            parent=f"{session_id[:8]}-u",
+            ts=1,
+            **extra,
+        )
     ]
-    path = home.install_session(session_bytes(records), number)
+    path = home.install_session(session_bytes(records), session_id)
     os.utime(path, (DAY_AGO, DAY_AGO))
     return locate.session_file(str(path))
 
@@ -59,16 +69,16 @@ def picker_text(tui: Tui) -> str:
 
 
 def resumed_messages(
-    version: ClientVersion, home: ClientHome, api: MockApi, number: str
+    version: ClientVersion, home: ClientHome, api: MockApi, session_id: str
 ) -> list[Any]:
     """Resume a session and return the messages of the client's request.
 
-    What the client wrote to the session's file is undone afterwards.
+    Afterwards, the session's file has its earlier content again.
     """
-    path = home.project_folder / f"{number}.jsonl"
+    path = home.project_folder / f"{session_id}.jsonl"
     before = path.read_bytes()
     api.clear_requests()
-    run_print(version, home, api, "go on", resume=number)
+    run_print(version, home, api, "go on", resume=session_id)
     path.write_bytes(before)
     os.utime(path, (DAY_AGO, DAY_AGO))
     return list(api.main_requests()[-1]["messages"])
@@ -193,7 +203,7 @@ def test_a_restored_old_session_survives_the_client_s_cleanup(
 ) -> None:
     """The client's next cleanup does not delete a restored session, although the session is old.
 
-    The same cleanup deletes another session of this age.
+    The same cleanup deletes another session of the same age.
     """
     session, expired = (
         write_session_with_word(home, number, word, client)

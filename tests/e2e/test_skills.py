@@ -91,9 +91,9 @@ def reading_calls(plugin: Path, session: str) -> list[dict[str, Any]]:
     return [bash_call(f"{engine} {each}") for each in words]
 
 
-def check_reading_answers(said: list[str]) -> None:
+def check_reading_answers(answers: list[str]) -> None:
     """Check the engine's answers to ``reading_calls``."""
-    search, outline, read, lineage = said
+    search, outline, read, lineage = answers
     assert search.startswith(
         "resume-hooks search: (1) retry queue gone (2) why no backoff (3) it gave up · "
     )

@@ -24,7 +24,7 @@ from tests.builders import (
     store_settings,
     summary,
 )
-from tests.e2e.harness.client import NEWEST, PREVIOUS, ClientHome, Tui, find_client
+from tests.e2e.harness.client import NEWEST_VERSION, PREVIOUS_VERSION, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Usage, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
@@ -33,11 +33,11 @@ from tests.e2e.test_cost_card import (
     OPTIONS_FOR_200K_MODEL,
     USAGE_ABOVE_LIMIT,
     USAGE_BELOW_LIMIT,
-    send_numbered_prompts,
+    count_notices_after_prompts,
 )
 from tests.e2e.test_inside import (
     QUIET_ENV,
-    RUN_ENGINE_NORMALLY,
+    RUN_ENGINE_STATEMENT,
     engine_environment,
     open_real_session,
 )
@@ -57,9 +57,9 @@ HANDOFF_TOOL = "mcp__resume-hooks__handoff"
 
 @pytest.fixture(
     params=[
-        pytest.param((PREVIOUS, SMALL_SCREEN), marks=pytest.mark.wide),
-        (NEWEST, SMALL_SCREEN),
-        pytest.param((NEWEST, LARGE_SCREEN), marks=pytest.mark.wide),
+        pytest.param((PREVIOUS_VERSION, SMALL_SCREEN), marks=pytest.mark.wide),
+        (NEWEST_VERSION, SMALL_SCREEN),
+        pytest.param((NEWEST_VERSION, LARGE_SCREEN), marks=pytest.mark.wide),
     ]
 )
 def sized_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
@@ -234,9 +234,9 @@ def test_a_hit_opens_at_its_line_and_scrolls(
         custom_title("Paint the hall", own),
     ]
     home.install_session(session_bytes(rows), own, set_cwd=True)
-    with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
+    with Tui(find_client(NEWEST_VERSION), home, api, columns=size[0], rows=size[1]) as tui:
         open_real_session(
-            tui, plugin, engine_environment(tmp_path, f"time.sleep(0.7); {RUN_ENGINE_NORMALLY}")
+            tui, plugin, engine_environment(tmp_path, f"time.sleep(0.7); {RUN_ENGINE_STATEMENT}")
         )
         before = set(home.sessions())
         type_command(tui, "/search")
@@ -295,7 +295,7 @@ def test_a_small_pane_shows_one_session_on_each_line(
         home.install_session(
             titled_session(number, f"Task {number}"), session_id(number), set_cwd=True
         )
-    with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
+    with Tui(find_client(NEWEST_VERSION), home, api, columns=size[0], rows=size[1]) as tui:
         open_real_session(tui, plugin)
         type_command(tui, "/full")
         tui.wait_for("Enter: table")
@@ -309,9 +309,9 @@ def test_a_small_pane_shows_one_session_on_each_line(
         assert len(re.findall(r"│ [> ] Task \d", tui.text())) == count, tui.text()
 
 
-ENGINE_WITH_SLOW_SEARCH = (
+ENGINE_SCRIPT_WITH_SLOW_SEARCH = (
     "raw = sys.stdin.buffer.read(); time.sleep(8 * (b'\"said\"' in raw)); "
-    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_ENGINE_NORMALLY}"
+    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_ENGINE_STATEMENT}"
 )
 """A fake engine that lists titles immediately, but takes eight seconds to search the messages."""
 
@@ -339,8 +339,8 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
     it says that the session no longer exists. Enter opens the marked session even while a search is
     running.
     """
-    with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
-        open_real_session(tui, plugin, engine_environment(tmp_path, ENGINE_WITH_SLOW_SEARCH))
+    with Tui(find_client(NEWEST_VERSION), home, api, columns=size[0], rows=size[1]) as tui:
+        open_real_session(tui, plugin, engine_environment(tmp_path, ENGINE_SCRIPT_WITH_SLOW_SEARCH))
         type_command(tui, "/sessions")
         for letter in "docs":
             tui.type(letter)
@@ -378,12 +378,12 @@ def forks_of_session(tui: Tui, session: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("size", "engine_line"),
     [
-        (SMALL_SCREEN, f"time.sleep(0.7); {RUN_ENGINE_NORMALLY}"),
+        (SMALL_SCREEN, f"time.sleep(0.7); {RUN_ENGINE_STATEMENT}"),
         pytest.param(SMALL_SCREEN, "", marks=pytest.mark.wide),
         pytest.param(MIDDLE_SCREEN, "", marks=pytest.mark.wide),
         pytest.param(LARGE_SCREEN, "", marks=pytest.mark.wide),
         pytest.param(
-            LARGE_SCREEN, f"time.sleep(0.7); {RUN_ENGINE_NORMALLY}", marks=pytest.mark.wide
+            LARGE_SCREEN, f"time.sleep(0.7); {RUN_ENGINE_STATEMENT}", marks=pytest.mark.wide
         ),
     ],
     ids=["small-slow", "small", "middle", "large", "large-slow"],
@@ -412,7 +412,7 @@ def test_fast_keys_do_not_leave_the_list(
         )
         os.utime(path, (time.time() - 60 * number,) * 2)
     columns, rows = size
-    with Tui(find_client(NEWEST), home, api, columns=columns, rows=rows) as tui:
+    with Tui(find_client(NEWEST_VERSION), home, api, columns=columns, rows=rows) as tui:
         open_real_session(
             tui, plugin, engine_environment(tmp_path, engine_line) if engine_line else {}
         )
@@ -481,9 +481,9 @@ def test_a_key_shows_the_card_s_table(sized_tui: Tui, plugin: Path) -> None:
         plugin_dir=plugin,
         extra_env=QUIET_ENV | {"RESUME_HOOKS_COMPACTION": "client"},
     )
-    send_numbered_prompts(tui, 1)
+    count_notices_after_prompts(tui, 1)
     tui.api.usage = USAGE_ABOVE_LIMIT
-    send_numbered_prompts(tui, 2)
+    count_notices_after_prompts(tui, 2)
     type_command(tui, "/full")
     tui.wait_for(r"90 % of 180,000\. /handoff leaves [\d,]+ tokens; /handoff fits best:")
     tui.wait_for("Enter: table +Esc closes")
@@ -510,7 +510,7 @@ def test_a_key_shows_the_card_s_table(sized_tui: Tui, plugin: Path) -> None:
     tui.wait_for("try it")
     tui.key("C-u")
     tui.wait_until_gone("try it")
-    send_numbered_prompts(tui, 3)
+    count_notices_after_prompts(tui, 3)
     tui.wait_until_gone("Esc closes")
     tui.submit("/resume-hooks:resume")
     tui.wait_for(
@@ -600,7 +600,7 @@ def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, pl
     full = home.install_session(session_bytes(records), SESSION, set_cwd=True)
     columns, rows = SMALL_SCREEN
     for number, shown in ((1, False), (2, True)):
-        with Tui(find_client(NEWEST), home, api, columns=columns, rows=rows) as tui:
+        with Tui(find_client(NEWEST_VERSION), home, api, columns=columns, rows=rows) as tui:
             tui.start(
                 plugin_dir=plugin,
                 extra_env=QUIET_ENV | {"RESUME_HOOKS_COMPACTION": "client"},
@@ -616,10 +616,10 @@ def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, pl
                 assert tui.text().count("your next prompt") == 1
             assert ("of 180,000" in tui.text()) is shown
             api.usage = USAGE_ABOVE_LIMIT
-            send_numbered_prompts(tui, 2 * number - 1)
+            count_notices_after_prompts(tui, 2 * number - 1)
             tui.wait_for(r"90 % of 180,000 · /handoff")
             tui.wait_for("90% context used")  # The client itself shows this number.
-            send_numbered_prompts(tui, 2 * number)
+            count_notices_after_prompts(tui, 2 * number)
             assert tui.text().count("of 180,000") == 1
             assert "Stop says" not in tui.text()
             if shown:
@@ -645,7 +645,7 @@ def test_the_module_reports_an_expired_cache(home: ClientHome, api: MockApi, plu
     other = home.install_session(
         session_bytes(conversation(1, session_id=SESSION)), SESSION, set_cwd=True
     )
-    with Tui(find_client(NEWEST), home, api) as tui:
+    with Tui(find_client(NEWEST_VERSION), home, api) as tui:
         tui.start(plugin_dir=plugin, extra_env=QUIET_ENV, resume=source.stem)
         tui.wait_for(r"prompt\s+cache\s+expired", 20)
         assert "SessionStart:resume says" not in tui.text()
@@ -715,7 +715,7 @@ def test_a_next_step_is_sent_if_the_user_chose_it(
     """
     store_settings(modern_tui.home.config, handoff_sends="on")
     open_real_session(
-        modern_tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_ENGINE_NORMALLY}")
+        modern_tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_ENGINE_STATEMENT}")
     )
     modern_tui.submit(f"/handoff {NEXT_STEP}")
     modern_tui.type("a draft of mine")

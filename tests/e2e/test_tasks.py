@@ -56,7 +56,7 @@ def make_child(home: ClientHome, verb: str) -> Path:
 def test_a_child_continues_the_task_list(
     client: ClientVersion, home: ClientHome, api: MockApi, verb: str
 ) -> None:
-    """A child's client lists the parent's tasks and gives new tasks the next numbers.
+    """In a child, the client lists the parent's tasks and gives new tasks the next numbers.
 
     The parent's own list does not change.
     """

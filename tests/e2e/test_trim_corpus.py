@@ -28,7 +28,13 @@ from resume_hooks.transcripts.records import get_message
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE
 from tests.derive.trim.sessions import chain_rewrite
-from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
+from tests.e2e.harness.client import (
+    NEWEST_VERSION,
+    ClientHome,
+    ClientVersion,
+    find_client,
+    run_print,
+)
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE_MARKER, text_of_request
 from tests.needs import corpus, corpus_folder, corpus_sessions, one_in
@@ -50,7 +56,7 @@ SAMPLE_SESSIONS = (
     "obra__episodic-memory/long-conversation.jsonl",
     "teslamint__entirecontext/d29c2adb-9a9e-45ac-b435-bce63d920d59.jsonl",
 )
-ALL_SESSIONS = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
+ALL_SESSION_NAMES = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
 
 
 def compare_trimmed_children(
@@ -73,7 +79,7 @@ def compare_trimmed_children(
         return
     # Without the copy, the client would change the session that it resumes.
     twin = home.install_session(source, str(uuid.uuid4()))
-    whole = resume_request(find_client(NEWEST), home, api, twin.stem)
+    whole = resume_request(find_client(NEWEST_VERSION), home, api, twin.stem)
     known = signed_thinking(
         [
             get_message(reading.transcript.read_record(n)).get("content")
@@ -125,21 +131,21 @@ def signed_thinking(contents: list[Any]) -> Counter[tuple[str, str]]:
     )
 
 
-def check_dropped_texts_are_not_sent(decided: TrimPlan, request: dict[str, Any]) -> None:
+def check_dropped_texts_are_not_sent(plan: TrimPlan, request: dict[str, Any]) -> None:
     """Check that the request contains no dropped text, unless the same text also occurs elsewhere."""
     said = json.dumps(request["messages"], ensure_ascii=False)
-    kept = Path(decided.draft.path).read_text(encoding="utf-8", errors="replace")
-    assert any(choice.placeholder in said for choice in decided.choices)
-    for text in dropped_texts(decided):
+    kept = Path(plan.draft.path).read_text(encoding="utf-8", errors="replace")
+    assert any(choice.placeholder in said for choice in plan.choices)
+    for text in dropped_texts(plan):
         encoded = json.dumps(text, ensure_ascii=False)[1:-1]
         assert encoded not in said or encoded in kept
 
 
-def dropped_texts(decided: TrimPlan) -> Iterator[str]:
+def dropped_texts(plan: TrimPlan) -> Iterator[str]:
     """Yield the texts that a plan drops completely."""
-    transcript = scan_transcript(chain_rewrite(decided).source_path)
+    transcript = scan_transcript(chain_rewrite(plan).source_path)
     nodes = {node.line_number: node for node in transcript.chain}
-    for choice in decided.choices:
+    for choice in plan.choices:
         value: Any = transcript.read_record(nodes[choice.piece.line_number])
         for key in choice.piece.address:
             value = value[key]
@@ -170,7 +176,7 @@ def test_ten_trimmed_children_resume_in_the_newest_client(
 
 
 @pytest.mark.whole_corpus
-@pytest.mark.parametrize("name", ALL_SESSIONS)
+@pytest.mark.parametrize("name", ALL_SESSION_NAMES)
 def test_every_trimmed_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:

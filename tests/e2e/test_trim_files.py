@@ -106,7 +106,9 @@ def trim_everything(parent: Path, home: ClientHome) -> str:
     return write_child(decided, home.where).session_id
 
 
-def check_files_rewind(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:
+def check_rewind_restores_files(
+    client: ClientVersion, home: ClientHome, api: MockApi, parent: Path
+) -> None:
     """Check that after the parent was deleted, a child's files can be rewound to both prompts."""
     child = trim_everything(parent, home)
     transcript = scan_transcript(str(parent))
@@ -131,7 +133,7 @@ def test_the_client_rewinds_files_of_a_trimmed_child(
 
     The parent and its snapshots are deleted before the test rewinds the files.
     """
-    check_files_rewind(every_client, home, api, edit_twice(every_client, home, api))
+    check_rewind_restores_files(every_client, home, api, edit_twice(every_client, home, api))
 
 
 @pytest.mark.wide

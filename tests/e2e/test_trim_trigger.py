@@ -40,17 +40,19 @@ def outputs_by_call(session: Path) -> dict[str, str]:
     }
 
 
-def assert_trimmed(said: str, parent: Path, child: Path) -> None:
+def assert_outputs_are_replaced(request_text: str, parent: Path, child: Path) -> None:
     """Check that the request contains every placeholder, every kept output, and no replaced output."""
     before, after = outputs_by_call(parent), outputs_by_call(child)
     gone = {call: text for call, text in before.items() if after[call] != text}
     # A trim keeps the last copy of a repeated output.
     once = [text for text in gone.values() if text not in after.values()]
     assert len(once) > 5
-    assert [after[call] for call in gone if after[call] not in said] == []
-    assert [text[:80] for text in once if text in said] == []
+    assert [after[call] for call in gone if after[call] not in request_text] == []
+    assert [text[:80] for text in once if text in request_text] == []
     assert [
-        text[:80] for call, text in before.items() if call not in gone and text.strip() not in said
+        text[:80]
+        for call, text in before.items()
+        if call not in gone and text.strip() not in request_text
     ] == []
 
 
@@ -80,7 +82,7 @@ def test_print_mode_previews_and_makes_the_child(
     )
     assert done.returncode == 0, done.stderr
     assert done.session_id == child.stem
-    assert_trimmed(text_of_request(api.main_requests()[-1]), parent, child)
+    assert_outputs_are_replaced(text_of_request(api.main_requests()[-1]), parent, child)
 
 
 @pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
@@ -123,5 +125,5 @@ def test_previewing_confirming_and_pasting_opens_the_child(
     tui.wait_for("Mock reply 1")
     said = text_of_request(tui.api.main_requests()[-1])
     assert "now go on BETA" in said
-    assert_trimmed(said, parent, child)
+    assert_outputs_are_replaced(said, parent, child)
     assert child.stat().st_size > size, "the client writes on in the child"

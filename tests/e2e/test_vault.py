@@ -17,7 +17,13 @@ from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.sessions import locate
-from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
+from tests.e2e.harness.client import (
+    NEWEST_VERSION,
+    ClientHome,
+    ClientVersion,
+    find_client,
+    run_print,
+)
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_fork import NEW_PROMPT, install_corpus_session, rows_of_request
 from tests.e2e.test_rename import FIRST_ID, resumed_messages, write_session_with_word
@@ -83,7 +89,7 @@ def test_forks_of_a_session_and_its_archived_copy_send_the_same(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
     """A fork of an archived session sends the same bytes as a fork of the original session."""
-    client = find_client(NEWEST)
+    client = find_client(NEWEST_VERSION)
     parent = install_corpus_session(home, name)
     before = write_child(fork.plan_fork(locate.session_file(str(parent)), home.where), home.where)
     wanted = messages_of_resumed_child(client, home, api, before)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.builders import SESSION, session_bytes
-from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
+from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Usage
 from tests.e2e.plugin import data_of_verb
 from tests.e2e.test_cost_card import OPTIONS_FOR_200K_MODEL
-from tests.e2e.test_inside import QUIET_ENV, RUN_ENGINE_NORMALLY, engine_environment
+from tests.e2e.test_inside import QUIET_ENV, RUN_ENGINE_STATEMENT, engine_environment
 from tests.hooks.test_trim import turns_with_large_files
 
 LARGE_MODEL, SMALL_MODEL = "claude-opus-5-5", OPTIONS_FOR_200K_MODEL[1]
@@ -23,9 +23,9 @@ REPORTING_ENV = QUIET_ENV | {
     "RESUME_HOOKS_COMPACTION": "client",
     "DISABLE_AUTO_COMPACT": "1",
 }
-ENGINE_WITHOUT_BAND = (
+ENGINE_SCRIPT_WITHOUT_BAND = (
     "raw = sys.stdin.buffer.read(); b'\"band\"' in raw and sys.exit(1); "
-    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_ENGINE_NORMALLY}"
+    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_ENGINE_STATEMENT}"
 )
 """A fake engine that gives no answer for the band, so that the hook prints a line instead."""
 
@@ -78,8 +78,10 @@ def test_all_reports_use_one_context_window(
         if used < room // 2
         else rf"{share} {room:,}\."
     )
-    with Tui(find_client(NEWEST), home, api) as tui:
-        env = REPORTING_ENV | (engine_environment(tmp_path, ENGINE_WITHOUT_BAND) if by_hook else {})
+    with Tui(find_client(NEWEST_VERSION), home, api) as tui:
+        env = REPORTING_ENV | (
+            engine_environment(tmp_path, ENGINE_SCRIPT_WITHOUT_BAND) if by_hook else {}
+        )
         tui.start(("--model", now), plugin_dir=plugin, extra_env=env, resume=SESSION)
         tui.wait_until_idle()
         if not by_hook:

@@ -82,11 +82,11 @@ class PluginCopy:
         return self.run_command_of_event("SessionStart", 1, stdin, **env)
 
     def run_command_of_event(
-        self, event: str, number: int, stdin: bytes, *shell: str, **env: str
+        self, event: str, hook_index: int, stdin: bytes, *shell: str, **env: str
     ) -> subprocess.CompletedProcess[bytes]:
         """Run the command with this number for an event in hooks.json."""
         hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
-        command = hooks[event][0]["hooks"][number]["command"]
+        command = hooks[event][0]["hooks"][hook_index]["command"]
         return subprocess.run(
             [*(shell or ("/bin/sh",)), "-c", command],
             input=stdin, env=self.env | env, cwd=self.folder, capture_output=True, timeout=60, check=False,

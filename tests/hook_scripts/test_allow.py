@@ -251,7 +251,7 @@ word_pieces = st.sampled_from(
 )
 
 
-def launched_words(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]:
+def arguments_of_launcher(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]:
     """Run a command in an empty folder with a fake launcher, and return the launcher's arguments."""
     launcher = plugin.root / "hooks" / "engine"
     launcher.write_text('#!/bin/sh\nprintf "%s\\0" engine "$@"\n')
@@ -278,7 +278,7 @@ def test_an_allowed_command_runs_only_the_launcher(
     empty = tmp_path / "empty"
     empty.mkdir(exist_ok=True)
     for shell in ("/bin/sh", "/bin/bash"):
-        assert launched_words(reader, command, shell, empty) == expected, command
+        assert arguments_of_launcher(reader, command, shell, empty) == expected, command
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
@@ -307,13 +307,13 @@ def test_the_command_resume_hooks_runs_the_launcher(reader: PluginCopy, shell: l
         ), why
 
 
-quoted_texts = st.text(
+WORD_STRATEGY = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\\"), max_size=20
 )
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(quoted_texts, max_size=4))
+@given(st.lists(WORD_STRATEGY, max_size=4))
 def test_any_quoted_words_are_allowed(reader: PluginCopy, words: list[str]) -> None:
     """Inside quotes, all words are allowed if they contain no backslashes or line breaks."""
     assert is_call_allowed(

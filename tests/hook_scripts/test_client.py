@@ -11,10 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import NEWEST, OLDEST, VERSIONS, ClientHome, find_client, run_print
+from tests.e2e.harness.client import (
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    VERSIONS,
+    ClientHome,
+    find_client,
+    run_print,
+)
 from tests.e2e.harness.mock_api import MockApi
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_session import WAITING_INSTALLER, end_installer, file_appears
+from tests.hook_scripts.test_session import WAITING_INSTALLER, end_installer, wait_for_file
 from tests.needs import require_for_test
 
 SLOW_INSTALLER = f"""
@@ -69,7 +76,7 @@ def test_an_ordinary_prompt_costs_two_processes(
     require_for_test(
         "strace", shutil.which("strace") is not None, "install the system package strace"
     )
-    client, trace = find_client(NEWEST), tmp_path / "trace"
+    client, trace = find_client(NEWEST_VERSION), tmp_path / "trace"
     strace = ("strace", "-f", "-qq", "-s", "300", "-e", "trace=process", "-o", str(trace))
     prompt = 'fix "prompt":">resume" > please'
     traced = replace(client, command=(*strace, *client.command))
@@ -83,7 +90,9 @@ def test_an_ordinary_prompt_costs_two_processes(
 @pytest.mark.parametrize(
     "version",
     [
-        pytest.param(each, marks=[] if each in {OLDEST, NEWEST} else pytest.mark.wide)
+        pytest.param(
+            each, marks=[] if each in {OLDEST_VERSION, NEWEST_VERSION} else pytest.mark.wide
+        )
         for each in VERSIONS
     ],
 )
@@ -106,4 +115,4 @@ def test_an_installation_continues_after_the_client(
     installed = home.config / "plugins" / "data" / "resume-hooks-inline" / "installed"
     assert not installed.exists()
     end_installer(loaded_plugin)
-    assert file_appears(installed)
+    assert wait_for_file(installed)

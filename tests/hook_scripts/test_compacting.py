@@ -56,7 +56,7 @@ The engine answers each attempt to compact with ``plan``.
     ],
 )
 def test_a_refused_compaction_is_tried_again_later(plan: dict[str, Any], tries: int) -> None:
-    """If a compaction is refused because of too few turns, it is tried again five turns later.
+    """If a compaction is refused because there are too few turns, it is tried again five turns later.
 
     If it is refused because it would save too little, it is tried again when the session has grown.
     """

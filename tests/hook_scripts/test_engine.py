@@ -23,10 +23,10 @@ PYTHON_PATHS = installed_pythons() or [Path(sys.base_prefix, "bin", "python3")]
 PROMPT_EVENT = b'{"prompt":">resume"}'
 
 
-def write_fake_python(path: Path, says: str, status: int = 0) -> None:
-    """Write an executable that prints ``says`` and its arguments, in place of Python."""
+def write_fake_python(path: Path, output: str, status: int = 0) -> None:
+    """Write an executable that prints ``output`` and its arguments, in place of Python."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'#!/bin/sh\necho "{says} $*"\nexit {status}\n')
+    path.write_text(f'#!/bin/sh\necho "{output} $*"\nexit {status}\n')
     path.chmod(0o755)
 
 
@@ -68,11 +68,11 @@ def test_a_launcher_on_path_is_tried_once(plugin: PluginCopy, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_the_data_folder_is_found_without_its_variable(plugin: PluginCopy, known: bool) -> None:
+def test_the_data_folder_is_found_without_the_variable(plugin: PluginCopy, known: bool) -> None:
     """The launcher finds the data folder even without CLAUDE_PLUGIN_DATA, as in the model's Bash tool.
 
-    It is a folder that the installer has written. If there are several, it is the one with the
-    current lock file.
+    It searches for a folder that the installer has written. If there are several, it takes the one
+    with the current lock file.
     """
     older = plugin.data.parent / "resume-hooks-a-market"
     for data in (plugin.data, older):

@@ -22,7 +22,7 @@ SHELLS = [
     ["ksh"],
     ["zsh", "--emulate", "sh"],
 ]
-ENCODERS: dict[str, Callable[[object], str]] = {
+JSON_ENCODERS_BY_NAME: dict[str, Callable[[object], str]] = {
     "compact": partial(json.dumps, separators=(",", ":"), ensure_ascii=False),
     "ascii": partial(json.dumps, separators=(",", ":")),
     "default": json.dumps,
@@ -131,7 +131,7 @@ random_prompts = st.builds(
 @given(
     random_prompts,
     random_prompts,
-    st.sampled_from(sorted(ENCODERS)),
+    st.sampled_from(sorted(JSON_ENCODERS_BY_NAME)),
     st.permutations(["cwd", "prompt", "session_title"]),
 )
 @example(">\ud800 half a character", "", "ascii", ["cwd", "prompt", "session_title"])
@@ -144,7 +144,9 @@ def test_only_triggers_reach_python(
     The encoding of the event and the order of its keys make no difference.
     """
     texts = {"cwd": other, "prompt": prompt, "session_title": other + prompt}
-    body = ENCODERS[encoder]({key: texts[key] for key in order}).encode("utf-8", "surrogatepass")
+    body = JSON_ENCODERS_BY_NAME[encoder]({key: texts[key] for key in order}).encode(
+        "utf-8", "surrogatepass"
+    )
     shared_plugin.delete_engine_calls()
     done = shared_plugin.run_hook("UserPromptSubmit", body)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from typing import NamedTuple
 
 import pytest
 
@@ -55,10 +56,16 @@ def started_programs(trace: str) -> list[str]:
     return found
 
 
-def trace_hook(
-    plugin: PluginCopy, event: str, body: bytes, **env: str
-) -> tuple[bytes, list[str], int]:
-    """Run an event's hook; return its output, the programs it starts, and the number of processes."""
+class HookTrace(NamedTuple):
+    """What ``strace`` recorded about a hook: its output, the started programs, the process count."""
+
+    output: bytes
+    programs: list[str]
+    process_count: int
+
+
+def trace_hook(plugin: PluginCopy, event: str, body: bytes, **env: str) -> HookTrace:
+    """Run the hook of an event under ``strace``."""
     require_for_test(
         "strace", shutil.which("strace") is not None, "install the system package strace"
     )
@@ -69,7 +76,7 @@ def trace_hook(
     )
     assert (done.returncode, done.stderr) == (0, b"")
     trace = log.read_text()
-    return (
+    return HookTrace(
         done.stdout,
         started_programs(trace),
         len({line.split()[0] for line in trace.splitlines()}),

@@ -134,7 +134,7 @@ class Machine(NamedTuple):
             timeout=120,
             check=False,
         )
-        assert wait_until(lambda: not self._background_processes()), "something still runs"
+        assert wait_until(lambda: not self._background_pids()), "something still runs"
         return done
 
     def run_hooks(self, event: str, stdin: bytes) -> None:
@@ -148,7 +148,7 @@ class Machine(NamedTuple):
         """Return the names of the traps that have run."""
         return sorted(set(self.trap_log.read_text().splitlines())) if self.trap_log.exists() else []
 
-    def _background_processes(self) -> list[str]:
+    def _background_pids(self) -> list[str]:
         home = f"HOME={self.env['HOME']}".encode()
         found = []
         for path in Path("/proc").glob("[0-9]*/environ"):
@@ -310,7 +310,7 @@ def extra_programs(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def machine(extra_programs: str, tmp_path: Path) -> Machine:
-    """Return a machine with these programs, on which the session's folder is in the hostile repository."""
+    """Return a machine with these programs. The session's folder on it is in the hostile repository."""
     return make_machine(extra_programs, tmp_path, GIT_SETTINGS_BY_FORM["all"])
 
 
@@ -495,13 +495,13 @@ def test_variables_lose_paths_to_code_in_the_project(tmp_path: Path) -> None:
         "/proc/self/environ",
     ],
 )
-def test_no_program_loads_files_through_its_own_folder(
+def test_variables_with_a_path_through_proc_self_are_removed(
     tmp_path: Path, name: str, path: str
 ) -> None:
-    """Variables with a path through ``/proc/self`` are removed.
+    """Variables that contain a path through ``/proc/self`` are removed.
 
-    Such a path is different for each process, so the check would see a different folder from the
-    one that the program uses.
+    Such a path leads each process to a different folder, so the check would not see the folder that
+    the program uses.
     """
     machine = make_machine("neither", tmp_path, "")
     (machine.folder / "lib").mkdir()
@@ -514,12 +514,12 @@ def test_no_program_loads_files_through_its_own_folder(
 
 
 @pytest.mark.parametrize(
-    "where", ["/proc/self/cwd", "/proc/thread-self/cwd/", "{folder}/../{name}"]
+    "pwd_value", ["/proc/self/cwd", "/proc/thread-self/cwd/", "{folder}/../{name}"]
 )
-def test_the_working_folder_does_not_come_from_a_variable(tmp_path: Path, where: str) -> None:
-    """If ``PWD`` is wrong, relative folders on PATH are still recognized and removed.
+def test_a_wrong_pwd_does_not_keep_relative_folders_on_path(tmp_path: Path, pwd_value: str) -> None:
+    """If ``PWD`` has a wrong value, folders on PATH that depend on the working folder are still removed.
 
-    The project may set ``PWD``.
+    The project could set ``PWD`` to such a value.
     """
     machine = make_machine("neither", tmp_path, "")
     folder = machine.folder
@@ -527,7 +527,7 @@ def test_the_working_folder_does_not_come_from_a_variable(tmp_path: Path, where:
     programs.mkdir(exist_ok=True)
     script = f'. "{machine.plugin}/hooks/programs"; printf %s "$PATH"; pwd -P'
     env = machine.env | {
-        "PWD": where.format(folder=folder, name=folder.name),
+        "PWD": pwd_value.format(folder=folder, name=folder.name),
         "PATH": "/usr:/proc/self/cwd/bin:bin:/usr/bin:/bin",
         "LOCPATH": f"/workspace:{folder}",
     }
@@ -653,15 +653,18 @@ def test_no_shell_function_replaces_a_command(tmp_path: Path) -> None:
     assert machine.traps_that_ran() == []
 
 
-@pytest.mark.parametrize("is_users", [True, False])
-def test_the_installer_reads_no_settings_of_the_project(tmp_path: Path, is_users: bool) -> None:
+@pytest.mark.parametrize("is_home_of_user", [True, False])
+def test_the_installer_reads_no_settings_of_the_project(
+    tmp_path: Path, is_home_of_user: bool
+) -> None:
     """The installer runs programs with the user's HOME and without PIP_CONFIG_FILE.
 
-    If HOME were in a project, a pip.conf in it could name the Python that pip runs.
+    If HOME is inside the project, it is replaced, because a pip.conf in it could name the Python
+    that pip runs.
     """
     user = pwd.getpwuid(os.getuid())
     env = {
-        "HOME": str(tmp_path if is_users else tmp_path / "repo" / "x"),
+        "HOME": str(tmp_path if is_home_of_user else tmp_path / "repo" / "x"),
         "USER": user.pw_name,
         "PATH": "/usr/bin:/bin",
     }
@@ -673,7 +676,7 @@ def test_the_installer_reads_no_settings_of_the_project(tmp_path: Path, is_users
     )
     *rows, folder = done.stdout.decode().splitlines()
     assert sorted(rows) == [
-        f"HOME={tmp_path if is_users else os.path.realpath(user.pw_dir)}",
+        f"HOME={tmp_path if is_home_of_user else os.path.realpath(user.pw_dir)}",
         "PATH=/usr/bin:/bin",
         "PIP_INDEX_URL=https://host/",
         f"USER={user.pw_name}",

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_session import STARTUP_EVENT, file_appears
+from tests.hook_scripts.test_session import STARTUP_EVENT, wait_for_file
 from tests.needs import REPO, one_in, python39_path, require_for_test
 
 # These steps replace the installer's steps that use the network. All other code is the real code.
@@ -90,7 +90,7 @@ def read_install_state(plugin: PluginCopy) -> dict[str, Any]:
     return content
 
 
-def count_attempts(plugin: PluginCopy) -> int:
+def count_build_attempts(plugin: PluginCopy) -> int:
     """Return how often the installer has tried to build a venv."""
     count = plugin.data / "count"
     return len(count.read_text()) if count.exists() else 0
@@ -111,7 +111,7 @@ def test_a_ready_engine_is_not_built_again(quick_plugin: PluginCopy) -> None:
     lock = (quick_plugin.data / "venv" / "requirements.lock").read_bytes()
     assert lock == (quick_plugin.root / "requirements.lock").read_bytes()
     assert run_installer(quick_plugin) == 0
-    assert count_attempts(quick_plugin) == 1
+    assert count_build_attempts(quick_plugin) == 1
     assert {path.stat().st_mode & 0o077 for path in quick_plugin.data.glob("install.*")} == {0}
 
 
@@ -135,7 +135,7 @@ def test_parallel_installers_build_one_venv(quick_plugin: PluginCopy) -> None:
         start_installer(quick_plugin, SECONDS="2"),
         start_installer(quick_plugin, SECONDS="2"),
     )
-    assert (first.wait(30), second.wait(30), count_attempts(quick_plugin)) == (0, 0, 1)
+    assert (first.wait(30), second.wait(30), count_build_attempts(quick_plugin)) == (0, 0, 1)
     assert read_install_state(quick_plugin)["state"] == "ready"
 
 
@@ -149,7 +149,7 @@ def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
     run = start_installer(quick_plugin, SECONDS="30")
     end = time.monotonic() + 20
-    while count_attempts(quick_plugin) < 2 and time.monotonic() < end:
+    while count_build_attempts(quick_plugin) < 2 and time.monotonic() < end:
         time.sleep(0.05)
     assert read_install_state(quick_plugin)["state"] == "installing"
     run.kill()
@@ -158,7 +158,10 @@ def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None
     assert (quick_plugin.data / "venv" / "bin" / "python").exists()
     assert len(venv_folders(quick_plugin)) == 2
     assert run_installer(quick_plugin) == 0
-    assert (count_attempts(quick_plugin), read_install_state(quick_plugin)["state"]) == (3, "ready")
+    assert (count_build_attempts(quick_plugin), read_install_state(quick_plugin)["state"]) == (
+        3,
+        "ready",
+    )
     assert venv_folders(quick_plugin) == sorted([before, os.readlink(quick_plugin.data / "venv")])
 
 
@@ -173,12 +176,12 @@ def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> Non
     assert 3590 <= failed["retry_after"] - time.time() <= 3600
     assert venv_folders(quick_plugin) == []
     assert run_installer(quick_plugin) == 0
-    assert count_attempts(quick_plugin) == 1
+    assert count_build_attempts(quick_plugin) == 1
     (quick_plugin.data / "install.json").write_text(
         json.dumps(failed | {"retry_after": int(time.time())})
     )
     assert run_installer(quick_plugin, FAIL="again") == 1
-    assert count_attempts(quick_plugin) == 2
+    assert count_build_attempts(quick_plugin) == 2
     assert run_installer(quick_plugin, "--now") == 0
     assert read_install_state(quick_plugin)["state"] == "ready"
 
@@ -249,7 +252,7 @@ def test_the_installer_names_missing_requirements(quick_plugin: PluginCopy, tmp_
             start_installer(quick_plugin, python=str(old), PATH=str(tmp_path / "bin")).wait(30) == 1
         )
         failed = read_install_state(quick_plugin)
-        assert (failed["state"], failed["retry_after"], count_attempts(quick_plugin)) == (
+        assert (failed["state"], failed["retry_after"], count_build_attempts(quick_plugin)) == (
             "failed",
             0,
             0,
@@ -317,10 +320,10 @@ def test_install_rebuilds_a_broken_venv(quick_plugin: PluginCopy) -> None:
     """
     assert run_installer(quick_plugin) == 0
     assert run_installer(quick_plugin, DAMAGED="1") == 0
-    assert count_attempts(quick_plugin) == 1
+    assert count_build_attempts(quick_plugin) == 1
     instruct_installer(quick_plugin, DAMAGED="1")
     assert quick_plugin.run_engine("--install").stderr == "resume-hooks: the engine is ready\n"
-    assert count_attempts(quick_plugin) == 2
+    assert count_build_attempts(quick_plugin) == 2
 
 
 def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCopy) -> None:
@@ -330,10 +333,10 @@ def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCo
     """
     instruct_installer(quick_plugin, SECONDS="2")
     quick_plugin.run_hook("SessionStart", STARTUP_EVENT)
-    assert file_appears(quick_plugin.data / "count")
+    assert wait_for_file(quick_plugin.data / "count")
     pid = read_install_state(quick_plugin)["pid"]
     assert (os.getsid(pid), os.getpgid(pid)) == (pid, pid)
-    assert file_appears(quick_plugin.data / "venv" / "requirements.lock")
+    assert wait_for_file(quick_plugin.data / "venv" / "requirements.lock")
     assert (quick_plugin.data / "install.log").exists()
 
 

@@ -56,7 +56,7 @@ def write_stamp(plugin: PluginCopy, name: str, look: float = 3_600, made: float 
     return path
 
 
-def reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
+def start_calls_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
     """Check whether a session's start calls the engine because a check is due."""
     plugin.delete_engine_calls()
     done = plugin.run_hook("SessionStart", start_event(plugin, source), **env)
@@ -65,20 +65,22 @@ def reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> b
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
-def test_a_start_checks_at_the_time_of_the_stamp(plugin: PluginCopy, source: str) -> None:
+def test_a_missing_or_due_stamp_makes_a_start_call_the_engine(
+    plugin: PluginCopy, source: str
+) -> None:
     """A start calls the engine if the project's stamp is missing, due, or dated in the future.
 
-    A stamp of another project is ignored. If there is no engine, there is no check.
+    A stamp of another project is ignored. If no Python is found, the engine is not called.
     """
-    assert reaches_engine(plugin, source)
+    assert start_calls_engine(plugin, source)
     write_stamp(plugin, "due--other.json")
-    assert reaches_engine(plugin, source)
+    assert start_calls_engine(plugin, source)
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
-    assert not reaches_engine(plugin, source)
+    assert not start_calls_engine(plugin, source)
     for wrong in ({"look": -1}, {"look": 90_000, "made": 3_600}):
         write_stamp(plugin, f"due-{PROJECT_NAME}.json", **wrong)
-        assert reaches_engine(plugin, source)
-        assert not reaches_engine(plugin, source, RESUME_HOOKS_PYTHON="")
+        assert start_calls_engine(plugin, source)
+        assert not start_calls_engine(plugin, source, RESUME_HOOKS_PYTHON="")
 
 
 @pytest.mark.parametrize(
@@ -88,14 +90,14 @@ def test_a_start_checks_at_the_time_of_the_stamp(plugin: PluginCopy, source: str
 def test_a_damaged_stamp_counts_as_missing(plugin: PluginCopy, damage: str) -> None:
     """A damaged stamp is treated as missing, and the hook prints no error."""
     write_stamp(plugin, f"due-{PROJECT_NAME}.json").write_text(damage)
-    assert reaches_engine(plugin)
+    assert start_calls_engine(plugin)
 
 
 def test_a_stamp_that_is_a_link_counts_as_missing(plugin: PluginCopy, tmp_path: Path) -> None:
     """A stamp that is a link is treated as missing, because the link could lead to any file."""
     write_stamp(plugin, f"due-{PROJECT_NAME}.json").rename(tmp_path / "stamp")
     (stamps_folder(plugin) / f"due-{PROJECT_NAME}.json").symlink_to(tmp_path / "stamp")
-    assert reaches_engine(plugin)
+    assert start_calls_engine(plugin)
 
 
 @pytest.mark.parametrize("level", ["user", "project", "local", "ours"])
@@ -117,27 +119,27 @@ def test_newer_settings_make_a_check_due(plugin: PluginCopy, tmp_path: Path, lev
     env = {"CLAUDE_PROJECT_DIR": str(own.parent)}
     os.utime(file, (time.time() - 600,) * 2)
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
-    assert not reaches_engine(plugin, **env)
+    assert not start_calls_engine(plugin, **env)
     os.utime(file)
-    assert reaches_engine(plugin, **env)
+    assert start_calls_engine(plugin, **env)
 
 
 @pytest.mark.parametrize("config", ['a "b" c', "a\\b", 'x.jsonl"y', "x\\"])
-def test_a_config_folder_name_may_need_escapes(
+def test_a_stamp_is_found_despite_escapes_in_the_path(
     plugin: PluginCopy, tmp_path: Path, config: str
 ) -> None:
-    """A stamp is found even if the path in the event has JSON escapes before the project's name."""
+    """A stamp is found even if the config folder's path in the event contains JSON escapes."""
     plugin.env["CLAUDE_CONFIG_DIR"] = str(tmp_path / config)
-    assert reaches_engine(plugin)
+    assert start_calls_engine(plugin)
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
-    assert not reaches_engine(plugin)
+    assert not start_calls_engine(plugin)
 
 
 def test_without_a_home_no_check_runs(plugin: PluginCopy) -> None:
     """If there is no home folder, no hook calls the engine, because the owner of the sessions is unknown."""
     nobody = {"CLAUDE_CONFIG_DIR": "", "HOME": ""}
-    assert not reaches_engine(plugin, **nobody)
-    assert not background_reaches_engine(plugin, **nobody)
+    assert not start_calls_engine(plugin, **nobody)
+    assert not background_hook_calls_engine(plugin, **nobody)
     for event, said in {
         "UserPromptSubmit": b'{"prompt":">resume"}', "SessionEnd": b'{"reason":"clear"}', "Stop": b"{}",
     }.items():  # fmt: skip
@@ -163,10 +165,10 @@ def test_archived_sessions_are_announced_by_the_next_start(plugin: PluginCopy) -
     write_stamp(plugin, f"later-{PROJECT_NAME}.json")
     state = stamps_folder(plugin).parent
     (state / "vault").mkdir()
-    assert not reaches_engine(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
-    assert reaches_engine(plugin)
+    assert not start_calls_engine(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    assert start_calls_engine(plugin)
     (state / "vault-told").touch()
-    assert not reaches_engine(plugin)
+    assert not start_calls_engine(plugin)
 
 
 def test_an_unusable_state_folder_prevents_checks(plugin: PluginCopy) -> None:
@@ -176,13 +178,13 @@ def test_an_unusable_state_folder_prevents_checks(plugin: PluginCopy) -> None:
     stamps_folder(plugin).rmdir()
     state.rmdir()
     state.write_text("in the way")
-    assert not reaches_engine(plugin)
-    assert not background_reaches_engine(plugin)
+    assert not start_calls_engine(plugin)
+    assert not background_hook_calls_engine(plugin)
 
 
 def test_no_check_runs_in_the_plugins_headless_run(plugin: PluginCopy) -> None:
     """If a verb starts a headless run to ask the model, no check runs in it."""
-    assert not reaches_engine(plugin, RESUME_HOOKS_CHILD="1")
+    assert not start_calls_engine(plugin, RESUME_HOOKS_CHILD="1")
     assert plugin.run_background_hook(start_event(plugin), RESUME_HOOKS_CHILD="1").stdout == b""
     assert plugin.engine_calls == b""
 
@@ -195,7 +197,7 @@ def skip_wait_for_first_hook(plugin: PluginCopy, tmp_path: Path) -> None:
     stub.chmod(0o755)
 
 
-def background_reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
+def background_hook_calls_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
     """Check whether the background hook calls the engine."""
     plugin.delete_engine_calls()
     done = plugin.run_background_hook(start_event(plugin, source), **env)
@@ -214,14 +216,14 @@ def test_the_background_hook_calls_the_engine_if_necessary(plugin: PluginCopy) -
     for missing in names:
         for name in names:
             write_stamp(plugin, name)
-        assert not background_reaches_engine(plugin)
+        assert not background_hook_calls_engine(plugin)
         (stamps_folder(plugin) / missing).unlink()
-        assert background_reaches_engine(plugin), missing
-        assert not background_reaches_engine(plugin, "compact")
+        assert background_hook_calls_engine(plugin), missing
+        assert not background_hook_calls_engine(plugin, "compact")
     for name in names:
         write_stamp(plugin, name)
     (stamps_folder(plugin) / f"keep-{START_SESSION_ID}").touch()
-    assert background_reaches_engine(plugin, "clear")
+    assert background_hook_calls_engine(plugin, "clear")
 
 
 @pytest.mark.usefixtures("skip_wait_for_first_hook")
@@ -243,20 +245,20 @@ def test_new_messages_are_indexed(plugin: PluginCopy) -> None:
     session.touch()
     for path in (session, session.parent, session.parent.parent):
         os.utime(path, (time.time() - 600,) * 2)
-    assert not background_reaches_engine(plugin)
+    assert not background_hook_calls_engine(plugin)
     for path in (session, session.parent, session.parent.parent):
         os.utime(path)
-        assert background_reaches_engine(plugin)
+        assert background_hook_calls_engine(plugin)
         os.utime(path, (time.time() - 600,) * 2)
-    assert not background_reaches_engine(plugin)
+    assert not background_hook_calls_engine(plugin)
     os.utime(session)
-    assert not background_reaches_engine(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    assert not background_hook_calls_engine(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
     said = indexed.read_text().replace("}", ', "wait": true}')
     indexed.write_text(said)
     os.utime(session, (time.time() + 600,) * 2)
-    assert not background_reaches_engine(plugin)
+    assert not background_hook_calls_engine(plugin)
     write_stamp(plugin, "indexed.json", look=-1)
-    assert background_reaches_engine(plugin)
+    assert background_hook_calls_engine(plugin)
 
 
 def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
@@ -293,7 +295,7 @@ def test_a_headless_start_archives_the_rest_in_the_background(plugin: PluginCopy
     assert engine_calls_of_headless_start(plugin, 20) == [b"later"]
 
 
-def test_a_headless_runs_background_process_leaves_the_clients_group(
+def test_a_background_process_of_a_headless_run_has_its_own_group(
     plugin: PluginCopy,
 ) -> None:
     """The background process of a headless run is in a separate process group.
@@ -321,5 +323,5 @@ def test_the_background_hook_runs_after_the_first(plugin: PluginCopy) -> None:
     write_stamp(plugin, "indexed.json")
     first = threading.Timer(0.4, write_stamp, (plugin, f"due-{PROJECT_NAME}.json"))
     first.start()
-    assert not background_reaches_engine(plugin)
+    assert not background_hook_calls_engine(plugin)
     first.join()

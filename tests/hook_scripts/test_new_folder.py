@@ -62,7 +62,8 @@ def test_a_repository_is_read_and_noted_once(
 ) -> None:
     """A start writes one note about the folder's repository and reads the repository only once.
 
-    The note does not contain the password. It equals what Python reads from the folder.
+    The note does not contain the password. Its content is the same as that of a note that Python
+    makes for the folder.
     """
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     assert engine_arguments_at_start(plugin, tmp_path) == []

@@ -50,8 +50,8 @@ def write_transcript(
     return path
 
 
-def write_note(plugin: PluginCopy, look: object) -> Path:
-    """Write the note that contains the token count for the next call of Python, and return its path."""
+def write_note(plugin: PluginCopy, token_count: object) -> Path:
+    """Write a note with the token count at which Python is called next, and return its path."""
     note = (
         Path(plugin.env["CLAUDE_CONFIG_DIR"])
         / "resume-hooks"
@@ -59,7 +59,7 @@ def write_note(plugin: PluginCopy, look: object) -> Path:
         / f"notice-{SESSION}.json"
     )
     note.parent.mkdir(parents=True, exist_ok=True)
-    note.write_text(json.dumps({"version": 1, "look": look, "told": 0}))
+    note.write_text(json.dumps({"version": 1, "look": token_count, "told": 0}))
     return note
 
 
@@ -76,8 +76,8 @@ def stop_event(path: object, **more: object) -> bytes:
     ).encode()
 
 
-def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
-    """Check whether the script calls Python and passes it the whole event."""
+def stop_hook_calls_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
+    """Return whether the Stop hook calls Python, and check that it passes Python the whole event."""
     plugin.delete_engine_calls()
     done = plugin.run_hook("Stop", body, *shell, **env)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -99,7 +99,7 @@ def test_python_starts_at_the_token_count_in_the_note(plugin: PluginCopy, shell:
             plugin, [*conversation(2), answer_with_usage({**INPUT_USAGE, "output_tokens": 100})]
         )
     )
-    assert reaches_python(plugin, body, *shell)
+    assert stop_hook_calls_python(plugin, body, *shell)
     for look, reached in (
         (99_999, True),
         (100_000, True),
@@ -108,14 +108,14 @@ def test_python_starts_at_the_token_count_in_the_note(plugin: PluginCopy, shell:
         (10**12, False),
     ):
         write_note(plugin, look)
-        assert reaches_python(plugin, body, *shell) is reached, look
+        assert stop_hook_calls_python(plugin, body, *shell) is reached, look
     write_transcript(plugin, conversation(2))
     write_note(plugin, 1_301)
-    assert not reaches_python(plugin, body, *shell)
+    assert not stop_hook_calls_python(plugin, body, *shell)
     write_note(plugin, 1_300)
-    assert reaches_python(plugin, body, *shell)
+    assert stop_hook_calls_python(plugin, body, *shell)
     write_note(plugin, 1).unlink()
-    assert not reaches_python(plugin, body, *shell)
+    assert not stop_hook_calls_python(plugin, body, *shell)
 
 
 RECORDS_BY_CASE: dict[str, Record | Sequence[Record | bytes]] = {
@@ -180,9 +180,9 @@ def test_the_tokens_of_the_last_answer_are_compared(plugin: PluginCopy, name: st
     rows = [answer_with_usage(records)] if isinstance(records, dict) else records
     body = stop_event(write_transcript(plugin, [*conversation(1), *rows]))
     write_note(plugin, 100_000)
-    assert reaches_python(plugin, body)
+    assert stop_hook_calls_python(plugin, body)
     write_note(plugin, 100_001)
-    assert not reaches_python(plugin, body)
+    assert not stop_hook_calls_python(plugin, body)
 
 
 def test_an_answer_before_much_output_is_not_counted(plugin: PluginCopy) -> None:
@@ -196,16 +196,16 @@ def test_an_answer_before_much_output_is_not_counted(plugin: PluginCopy) -> None
             ],
         )
     )
-    assert not reaches_python(plugin, body)
+    assert not stop_hook_calls_python(plugin, body)
 
 
 def test_the_transcript_is_found_by_the_session_id(plugin: PluginCopy, tmp_path: Path) -> None:
     """If the path in the event is escaped or missing, the script finds the transcript by the session's id."""
     write_transcript(plugin, [answer_with_usage(INPUT_USAGE)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
-        assert reaches_python(plugin, stop_event(path))
+        assert stop_hook_calls_python(plugin, stop_event(path))
     shutil.rmtree(Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects")
-    assert not reaches_python(plugin, stop_event(tmp_path / "gone.jsonl"))
+    assert not stop_hook_calls_python(plugin, stop_event(tmp_path / "gone.jsonl"))
 
 
 def test_newer_settings_start_python(plugin: PluginCopy) -> None:
@@ -215,17 +215,17 @@ def test_newer_settings_start_python(plugin: PluginCopy) -> None:
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
     settings.write_text("{}")
     os.utime(settings, (1, 1))
-    assert not reaches_python(plugin, body)
+    assert not stop_hook_calls_python(plugin, body)
     os.utime(note, (0, 0))
-    assert reaches_python(plugin, body)
+    assert stop_hook_calls_python(plugin, body)
 
 
 def test_headless_runs_do_not_start_python(plugin: PluginCopy) -> None:
     """In headless runs, the script does not call Python, because no user could react to its message."""
     body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
-    assert not reaches_python(plugin, body, RESUME_HOOKS_CHILD="1")
+    assert not stop_hook_calls_python(plugin, body, RESUME_HOOKS_CHILD="1")
     for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
-        assert reaches_python(plugin, body, CLAUDE_CODE_ENTRYPOINT=entry) is reached
+        assert stop_hook_calls_python(plugin, body, CLAUDE_CODE_ENTRYPOINT=entry) is reached
 
 
 HOSTILE_EVENTS = {
@@ -244,7 +244,7 @@ HOSTILE_EVENTS = {
 def test_hostile_events_are_ignored(plugin: PluginCopy, name: str) -> None:
     """If the event is hostile, the script reads no file and does not call Python."""
     write_transcript(plugin, [answer_with_usage(INPUT_USAGE)])
-    assert not reaches_python(plugin, HOSTILE_EVENTS[name])
+    assert not stop_hook_calls_python(plugin, HOSTILE_EVENTS[name])
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_damaged_note_is_replaced(plugin: PluginCopy, said: str) -> None:
     """
     body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     write_note(plugin, 0).write_text(said)
-    assert reaches_python(plugin, body) is ("999" not in said)
+    assert stop_hook_calls_python(plugin, body) is ("999" not in said)
 
 
 def test_a_long_event_is_read_completely(plugin: PluginCopy) -> None:
@@ -269,7 +269,7 @@ def test_a_long_event_is_read_completely(plugin: PluginCopy) -> None:
         write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]),
         last_assistant_message="語" * 500_000,
     )
-    assert reaches_python(plugin, body)
+    assert stop_hook_calls_python(plugin, body)
 
 
 def links_folder(plugin: PluginCopy) -> Path:
@@ -298,10 +298,10 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
     """
     path = write_transcript(plugin, conversation(1))
     own, body = path.with_suffix(""), stop_event(path)
-    assert not reaches_python(plugin, body, *shell)
+    assert not stop_hook_calls_python(plugin, body, *shell)
     assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
     links_folder(plugin)
-    assert not reaches_python(plugin, body, *shell, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    assert not stop_hook_calls_python(plugin, body, *shell, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
     assert list_links(plugin) == {f"-work/{SESSION}.jsonl": 2}
     for name in (
         "subagents/agent-1.jsonl",
@@ -313,7 +313,7 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
         (own / name).write_text("x")
         for folder in links_folder(plugin).rglob("*/"):
             os.utime(folder, (1, 1))  # Some shells compare file times only in whole seconds.
-        assert not reaches_python(plugin, body, *shell)
+        assert not stop_hook_calls_python(plugin, body, *shell)
         assert list_links(plugin)[f"-work/{SESSION}/{name}"] == 2
     assert len(list_links(plugin)) == 5
     assert {
@@ -329,25 +329,25 @@ def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
         output = path.with_suffix("") / "tool-results" / f"{number}.txt"
         output.parent.mkdir(parents=True, exist_ok=True)
         output.touch()
-    reaches_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, stop_event(path))
     assert len(list_links(plugin)) == 101
 
 
-def test_a_turns_end_restores_a_removed_link(plugin: PluginCopy) -> None:
+def test_the_end_of_a_turn_restores_a_removed_link(plugin: PluginCopy) -> None:
     """After a turn, the script makes a removed link again, and removes the link of a rewritten session.
 
     If another program has replaced the session's file, the old link stays until the next check.
     """
     path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
-    reaches_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, stop_event(path))
     link = links_folder(plugin) / "-work" / path.name
     link.unlink()
-    reaches_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, stop_event(path))
     assert link.samefile(path)
     path.unlink()
     write_transcript(plugin, conversation(2))
-    reaches_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, stop_event(path))
     assert not link.samefile(path)
 
 
@@ -363,20 +363,20 @@ def test_a_turns_end_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> 
     (outside / f"{SESSION}.jsonl").write_text("x")
     (outside / "secret").write_text("x")
     for place in (outside, "/a/../-work/..", path.parent / ".." / "-wo*rk"):
-        reaches_python(plugin, stop_event(f"{place}/{SESSION}.jsonl"))
+        stop_hook_calls_python(plugin, stop_event(f"{place}/{SESSION}.jsonl"))
     assert set(list_links(plugin)) <= {f"-work/{SESSION}.jsonl"}
     path.with_suffix("").mkdir()
     (path.with_suffix("") / "one").symlink_to(outside / "secret")
     (path.with_suffix("") / "all").symlink_to(outside)
-    reaches_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, stop_event(path))
     assert set(list_links(plugin)) == {f"-work/{SESSION}.jsonl"}
     shutil.rmtree(links_folder(plugin))
     links_folder(plugin).rmdir()
     (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held").symlink_to(outside)
-    reaches_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, stop_event(path))
     (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held").unlink()
     (links_folder(plugin) / "-work").symlink_to(outside)
-    reaches_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, stop_event(path))
     assert sorted(each.name for each in outside.iterdir()) == [f"{SESSION}.jsonl", "secret"]
     assert {each.stat().st_nlink for each in outside.iterdir()} == {1}
 

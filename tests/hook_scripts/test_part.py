@@ -32,8 +32,8 @@ OLD_ID, CHILD_ID, NEW_ID = session_id(1), session_id(2), session_id(3)
 START_HOOKS = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"][
     "SessionStart"
 ]
-FIRST_COMMAND = START_HOOKS[0]["hooks"][0]["command"]
-OTHER_COMMANDS = [hook["command"] for hook in START_HOOKS[1]["hooks"]]
+FIRST_HOOK_COMMAND = START_HOOKS[0]["hooks"][0]["command"]
+OTHER_HOOK_COMMANDS = [hook["command"] for hook in START_HOOKS[1]["hooks"]]
 SHELL = ("/bin/sh",)
 
 OPENING = "\n".join(
@@ -140,11 +140,11 @@ def remaining_parts(home: ConfigHome) -> list[str]:
 
 def test_there_is_a_hook_for_each_part() -> None:
     """There is one hook for each part of an opening. These hooks run only after /clear and a compaction."""
-    assert len(OTHER_COMMANDS) + 1 == parted_text.MAX_PARTS
-    assert f"others={len(OTHER_COMMANDS)};" in FIRST_COMMAND
-    assert [f"part={number};" in command for number, command in enumerate(OTHER_COMMANDS, 1)] == [
-        True
-    ] * len(OTHER_COMMANDS)
+    assert len(OTHER_HOOK_COMMANDS) + 1 == parted_text.MAX_PARTS
+    assert f"others={len(OTHER_HOOK_COMMANDS)};" in FIRST_HOOK_COMMAND
+    assert [
+        f"part={number};" in command for number, command in enumerate(OTHER_HOOK_COMMANDS, 1)
+    ] == [True] * len(OTHER_HOOK_COMMANDS)
     assert [group.get("matcher") for group in START_HOOKS] == [None, "clear|compact"]
     assert MAX_OPENING_CHARACTERS + 300 <= parted_text.MAX_TEXT_UNITS, (
         "our own words before an opening have room"
@@ -162,7 +162,7 @@ def test_a_long_handoff_is_complete(
     folder = write_pending_handoff(config_home)
     hooks = start_hooks(
         running_hooks,
-        [FIRST_COMMAND, *OTHER_COMMANDS],
+        [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
         hook_environment,
         start_event("clear", NEW_ID, folder),
         shell,
@@ -189,7 +189,7 @@ def test_only_the_first_hook_prints_a_short_handoff(
     first, *others = added_texts(
         start_hooks(
             running_hooks,
-            [FIRST_COMMAND, *OTHER_COMMANDS],
+            [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
             hook_environment,
             start_event("clear", NEW_ID, folder),
         )
@@ -202,7 +202,7 @@ def test_only_the_first_hook_prints_a_short_handoff(
             added_texts(
                 start_hooks(
                     running_hooks,
-                    [FIRST_COMMAND, *OTHER_COMMANDS],
+                    [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
                     hook_environment,
                     start_event(source, NEW_ID, folder),
                 )
@@ -219,15 +219,15 @@ def test_no_parts_are_printed_at_other_starts(
     running_hooks: list[RunningHook],
     source: str,
 ) -> None:
-    """At other starts, and after /clear without a handoff, the hooks for the parts print no text.
+    """At a start that is no ``/clear``, the hooks for the parts print no text and write no notes.
 
-    They also write no notes.
+    The same is true after ``/clear`` if there is no handoff.
     """
     if source != "clear":
         write_pending_handoff(config_home)
     assert (
         added_texts(
-            start_hooks(running_hooks, OTHER_COMMANDS, hook_environment, start_event(source))
+            start_hooks(running_hooks, OTHER_HOOK_COMMANDS, hook_environment, start_event(source))
         )
         == [""] * 3
     )
@@ -244,7 +244,10 @@ def test_a_late_hook_prints_nothing(
     folder = write_pending_handoff(config_home)
     added_texts(
         start_hooks(
-            running_hooks, [FIRST_COMMAND], hook_environment, start_event("clear", NEW_ID, folder)
+            running_hooks,
+            [FIRST_HOOK_COMMAND],
+            hook_environment,
+            start_event("clear", NEW_ID, folder),
         )
     )
     (note,) = (config_home.config / "resume-hooks" / "pending").glob("parts-*")
@@ -253,7 +256,7 @@ def test_a_late_hook_prints_nothing(
         added_texts(
             start_hooks(
                 running_hooks,
-                OTHER_COMMANDS,
+                OTHER_HOOK_COMMANDS,
                 hook_environment,
                 start_event("clear", NEW_ID, folder),
             )
@@ -263,7 +266,10 @@ def test_a_late_hook_prints_nothing(
     os.utime(note, (1, 1))
     added_texts(
         start_hooks(
-            running_hooks, [FIRST_COMMAND], hook_environment, start_event("clear", session_id(5))
+            running_hooks,
+            [FIRST_HOOK_COMMAND],
+            hook_environment,
+            start_event("clear", session_id(5)),
         )
     )
     assert not note.exists()
@@ -278,13 +284,13 @@ def test_two_parallel_clients_get_their_own_handoffs(
     folder = write_pending_handoff(config_home, 4712, 12, theirs)
     one = start_hooks(
         running_hooks,
-        [FIRST_COMMAND, *OTHER_COMMANDS],
+        [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
         hook_environment,
         start_event("clear", NEW_ID, folder),
     )
     other = start_hooks(
         running_hooks,
-        [FIRST_COMMAND, *OTHER_COMMANDS],
+        [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
         {**hook_environment, "CLAUDE_PID": "4712"},
         start_event("clear", session_id(13), folder),
     )
@@ -303,7 +309,10 @@ def test_the_first_hook_prints_alone_if_the_others_never_start(
     folder = write_pending_handoff(config_home)
     (alone,) = added_texts(
         start_hooks(
-            running_hooks, [FIRST_COMMAND], hook_environment, start_event("clear", NEW_ID, folder)
+            running_hooks,
+            [FIRST_HOOK_COMMAND],
+            hook_environment,
+            start_event("clear", NEW_ID, folder),
         )
     )
     assert utf16_length(alone) < 10_000
@@ -316,7 +325,7 @@ def test_the_first_hook_prints_alone_if_the_others_never_start(
     last, *_ = added_texts(
         start_hooks(
             running_hooks,
-            [FIRST_COMMAND, OTHER_COMMANDS[0], OTHER_COMMANDS[2]],
+            [FIRST_HOOK_COMMAND, OTHER_HOOK_COMMANDS[0], OTHER_HOOK_COMMANDS[2]],
             hook_environment,
             start_event("clear", session_id(4), folder),
         )
@@ -354,9 +363,9 @@ def test_the_other_hooks_print_nothing_without_the_first(
     engine.write_text(f"#!/bin/sh\ntouch '{tmp_path}/hangs'\nsleep 60\n")
     engine.chmod(0o755)
     hung = hook_environment | {"RESUME_HOOKS_PYTHON": str(engine)}
-    (first,) = start_hooks(running_hooks, [FIRST_COMMAND], hung, start_event("compact"))
+    (first,) = start_hooks(running_hooks, [FIRST_HOOK_COMMAND], hung, start_event("compact"))
     others = (
-        start_hooks(running_hooks, OTHER_COMMANDS, hook_environment, start_event("compact"))
+        start_hooks(running_hooks, OTHER_HOOK_COMMANDS, hook_environment, start_event("compact"))
         if begun == "before"
         else []
     )
@@ -373,7 +382,7 @@ def test_the_other_hooks_print_nothing_without_the_first(
         for number in (1, 2):
             (pending / f"parts-{NEW_ID}-{number}").write_text('{"stale": "part"}\n')
         others = start_hooks(
-            running_hooks, OTHER_COMMANDS, hook_environment, start_event("compact")
+            running_hooks, OTHER_HOOK_COMMANDS, hook_environment, start_event("compact")
         )
     assert added_texts(others) == [""] * 3
     assert claim.exists()
@@ -381,7 +390,7 @@ def test_the_other_hooks_print_nothing_without_the_first(
         added_texts(
             start_hooks(
                 running_hooks,
-                [FIRST_COMMAND, *OTHER_COMMANDS],
+                [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
                 hook_environment,
                 start_event("compact"),
             )
@@ -406,14 +415,16 @@ def test_a_damaged_claim_is_ignored(
     (config_home.config / "resume-hooks" / "pending" / f"parts-{NEW_ID}.json").write_text(note)
     assert (
         added_texts(
-            start_hooks(running_hooks, OTHER_COMMANDS, hook_environment, start_event("compact"))
+            start_hooks(
+                running_hooks, OTHER_HOOK_COMMANDS, hook_environment, start_event("compact")
+            )
         )
         == [""] * 3
     )
     first, *_ = added_texts(
         start_hooks(
             running_hooks,
-            [FIRST_COMMAND, *OTHER_COMMANDS],
+            [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
             hook_environment,
             start_event("clear", NEW_ID, folder),
         )
@@ -443,7 +454,9 @@ def test_state_behind_a_link_is_ignored(
         state.parent.mkdir(parents=True, exist_ok=True)
         (state / place).parent.mkdir(parents=True, exist_ok=True)
         (state / place if place else state).symlink_to(pending if place else elsewhere)
-    hooks = start_hooks(running_hooks, OTHER_COMMANDS[:1], hook_environment, start_event("compact"))
+    hooks = start_hooks(
+        running_hooks, OTHER_HOOK_COMMANDS[:1], hook_environment, start_event("compact")
+    )
     assert hooks[0].communicate(timeout=60)[0] == b""
 
 
@@ -459,7 +472,7 @@ def test_no_parts_are_printed_for_an_invalid_id(
         added_texts(
             start_hooks(
                 running_hooks,
-                [FIRST_COMMAND, *OTHER_COMMANDS],
+                [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
                 hook_environment,
                 start_event("compact", number),
             )
@@ -492,7 +505,7 @@ def test_no_parts_are_printed_without_a_writable_state_folder(
     assert len(split_into_parts(said)) == 1
 
 
-def test_a_text_beyond_all_parts_loses_its_middle() -> None:
+def test_a_text_too_long_for_all_parts_loses_its_middle() -> None:
     """If a text is too long for all parts together, lines in its middle are left out.
 
     If the text is a single line, characters in its middle are left out.

@@ -108,7 +108,7 @@ def test_an_unrequested_question_has_a_harmless_default(called: bool, first: str
 
 
 def test_words_typed_into_a_question_return_to_the_box() -> None:
-    """Words that the user types into a question that nobody requested return to the input box."""
+    """If a question appears that the user did not ask for, words typed into it return to the input box."""
     done = run_question(("tests now", 4000), called=False)
     assert (done["told"], done["filled"]) == (["", "no"], "tests now")
 

@@ -57,8 +57,8 @@ def fake_installer(plugin: PluginCopy) -> Path:
     return done
 
 
-def file_appears(file: Path, seconds: float = 20) -> bool:
-    """Wait until the file exists, and return whether it exists after at most ``seconds``."""
+def wait_for_file(file: Path, seconds: float = 20) -> bool:
+    """Wait at most ``seconds`` for the file, and return whether it exists."""
     end = time.monotonic() + seconds
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -68,7 +68,7 @@ def file_appears(file: Path, seconds: float = 20) -> bool:
 CHILD_ID = "5e12a303-0000-4000-8000-000000000001"
 
 
-def reaches_engine(plugin: PluginCopy, event: str, fields: Mapping[str, object]) -> bool:
+def hook_calls_engine(plugin: PluginCopy, event: str, fields: Mapping[str, object]) -> bool:
     """Check whether an event reaches the engine. The event is sent with and without spaces in its JSON.
 
     Raises AssertionError if the hook fails or if the engine does not get the whole event.
@@ -105,7 +105,7 @@ def test_only_a_resume_of_a_large_uncached_session_starts_python(
 
     Only such a session is expensive to continue.
     """
-    assert reaches_engine(plugin, "SessionStart", {**COLD_RESUME, **other}) is due
+    assert hook_calls_engine(plugin, "SessionStart", {**COLD_RESUME, **other}) is due
 
 
 @pytest.mark.parametrize(("size", "due"), [(100_000_001, True), (99_000_000, False)])
@@ -115,16 +115,18 @@ def test_a_resume_of_a_giant_file_starts_python(
     """When a file larger than 100 MB is resumed, Python starts and reports the file's size."""
     path = tmp_path / "no project" / "a giant.jsonl"
     path.parent.mkdir()
-    assert not reaches_engine(
+    assert not hook_calls_engine(
         plugin, "SessionStart", {"source": "resume", "transcript_path": str(path)}
     )
     with path.open("wb") as file:
         file.truncate(size)
     assert (
-        reaches_engine(plugin, "SessionStart", {"source": "resume", "transcript_path": str(path)})
+        hook_calls_engine(
+            plugin, "SessionStart", {"source": "resume", "transcript_path": str(path)}
+        )
         is due
     )
-    assert not reaches_engine(
+    assert not hook_calls_engine(
         plugin, "SessionStart", {"source": "startup", "transcript_path": str(path)}
     )
 
@@ -132,10 +134,10 @@ def test_a_resume_of_a_giant_file_starts_python(
 def test_only_a_clear_reaches_the_engine_at_a_sessions_end(plugin: PluginCopy) -> None:
     """When a session ends, the engine is called only after ``/clear``, whatever other fields contain."""
     for reason in ("logout", "prompt_input_exit", "other", "resume"):
-        assert not reaches_engine(
+        assert not hook_calls_engine(
             plugin, "SessionEnd", {"reason": reason, "title": '"reason":"clear"'}
         ), reason
-    assert reaches_engine(plugin, "SessionEnd", {"reason": "clear"})
+    assert hook_calls_engine(plugin, "SessionEnd", {"reason": "clear"})
 
 
 def test_only_starts_after_clear_or_compaction_reach_the_engine(plugin: PluginCopy) -> None:
@@ -144,11 +146,11 @@ def test_only_starts_after_clear_or_compaction_reach_the_engine(plugin: PluginCo
     It then records a link or restores facts. In this test, there is no other work for it.
     """
     for source in ("startup", "resume", "fork"):
-        assert not reaches_engine(
+        assert not hook_calls_engine(
             plugin, "SessionStart", {"source": source, "title": '"source":"clear"'}
         ), source
-    assert reaches_engine(plugin, "SessionStart", {"source": "clear"})
-    assert reaches_engine(plugin, "SessionStart", {"source": "compact"})
+    assert hook_calls_engine(plugin, "SessionStart", {"source": "clear"})
+    assert hook_calls_engine(plugin, "SessionStart", {"source": "compact"})
 
 
 def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCopy) -> None:
@@ -158,10 +160,10 @@ def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCo
     """
     (stamps_folder(plugin) / "trim-x.json").touch()
     (stamps_folder(plugin) / f"handoff-4711-{CHILD_ID}.told").touch()
-    assert not reaches_engine(plugin, "SessionStart", {"source": "startup"})
+    assert not hook_calls_engine(plugin, "SessionStart", {"source": "startup"})
     (stamps_folder(plugin) / f"handoff-4712-{CHILD_ID}.json").touch()
-    assert reaches_engine(plugin, "SessionStart", {"source": "startup"})
-    assert not reaches_engine(plugin, "SessionStart", {"source": "fork"})
+    assert hook_calls_engine(plugin, "SessionStart", {"source": "startup"})
+    assert not hook_calls_engine(plugin, "SessionStart", {"source": "fork"})
 
 
 @pytest.mark.parametrize("ending", ["json", "told"])
@@ -171,10 +173,10 @@ def test_a_resume_of_the_child_reads_its_pending_handoff(plugin: PluginCopy, end
     If another session is resumed, the engine is not called.
     """
     (stamps_folder(plugin) / f"handoff-4711-{CHILD_ID}.{ending}").touch()
-    assert not reaches_engine(
+    assert not hook_calls_engine(
         plugin, "SessionStart", {"source": "resume", "session_id": CHILD_ID.replace("5", "6")}
     )
-    assert reaches_engine(plugin, "SessionStart", {"source": "resume", "session_id": CHILD_ID})
+    assert hook_calls_engine(plugin, "SessionStart", {"source": "resume", "session_id": CHILD_ID})
 
 
 def test_the_engines_reply_to_a_start_is_printed(plugin: PluginCopy) -> None:
@@ -190,7 +192,7 @@ def test_a_start_with_a_ready_engine_begins_no_installation(plugin: PluginCopy) 
     end_installer(plugin)
     done = plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert not file_appears(installed, 1)
+    assert not wait_for_file(installed, 1)
 
 
 @pytest.mark.parametrize("is_ready", [True, False])
@@ -263,7 +265,7 @@ def test_an_outdated_engine_starts_the_installation(plugin: PluginCopy, change: 
     assert (done.returncode, done.stderr) == (0, b"")
     assert not installed.exists()
     end_installer(plugin)
-    assert file_appears(installed)
+    assert wait_for_file(installed)
     assert installed.read_text() == str(plugin.data)
 
 
@@ -279,7 +281,7 @@ def test_a_users_own_python_prevents_the_installation(plugin: PluginCopy, own: s
         plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="")
     else:
         plugin.run_hook("SessionStart", STARTUP_EVENT)
-    assert not file_appears(installed, 1)
+    assert not wait_for_file(installed, 1)
 
 
 def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Path) -> None:
@@ -287,7 +289,7 @@ def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Pat
     installed = fake_installer(plugin)
     end_installer(plugin)
     plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")
-    assert file_appears(installed)
+    assert wait_for_file(installed)
     assert installed.read_text() == str(
         tmp_path / "config" / "plugins" / "data" / "resume-hooks-resume-hooks"
     )

@@ -146,7 +146,10 @@ def test_the_restored_text_is_short(config_home: ConfigHome) -> None:
 def test_early_messages_are_read_if_there_is_space(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hook reads only the end of the file; it reads the whole file only if the text has space left."""
+    """The hook reads the whole file only if the restored text has space left after the first read.
+
+    It first reads only the end of the file.
+    """
     monkeypatch.setattr(after_compaction, "FIRST_READ_BYTES", 80_000)
     monkeypatch.setattr(build, "SESSION_START_BYTES", 100)
     rules = [
@@ -165,11 +168,11 @@ def test_early_messages_are_read_if_there_is_space(
     write_session(config_home.project(), ONE, said)
     reaches: list[int | None] = []
 
-    def record_read_limit(*given: Any, max_read_bytes: int | None) -> Digest:
+    def build_digest_and_record_limit(*given: Any, max_read_bytes: int | None) -> Digest:
         reaches.append(max_read_bytes)
         return build_digest(*given, max_read_bytes=max_read_bytes)
 
-    monkeypatch.setattr(after_compaction, "build_digest", record_read_limit)
+    monkeypatch.setattr(after_compaction, "build_digest", build_digest_and_record_limit)
     assert "the file 99" in restored_text(config_home, 1, 4_000)
     assert reaches == [80_000]
     write_session(
@@ -267,7 +270,7 @@ def test_successful_commands_are_restored(config_home: ConfigHome) -> None:
 def test_the_restored_title_contains_no_secret(config_home: ConfigHome) -> None:
     """The restored text hides a password that is part of a title in the lineage.
 
-    Only a message of the session shows that this part of the title is a password.
+    The title alone does not show that it contains a password; only a message of the session does.
     """
     write_session(config_home.project(), ONE, session_with_constraint(1))
     said = user("password: xho9ypjaxtbw", uuid="p", parent=None, session_id=TWO)

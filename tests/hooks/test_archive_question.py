@@ -50,7 +50,7 @@ def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
     return config_home
 
 
-def run_start_hooks(home: ConfigHome) -> int:
+def count_copies_at_start(home: ConfigHome) -> int:
     """Run the hooks that run at a client's start and return the number of sessions they copied."""
     project = os.path.basename(home.project())
     done = archive_sessions_before_expiry(
@@ -85,14 +85,14 @@ def test_no_session_is_copied_before_an_answer(client_that_can_ask: ConfigHome) 
         was[each.session_id] = {
             str(path.relative_to(client_that_can_ask.config)): path.read_bytes() for path in files
         }
-    assert run_start_hooks(client_that_can_ask) == 0
+    assert count_copies_at_start(client_that_can_ask) == 0
     os.utime(gone.path, (time.time() - OVERDUE_DAYS * DAY,) * 2)
     os.unlink(gone.path)
     shutil.rmtree(gone.path.removesuffix(".jsonl"))
-    assert run_start_hooks(client_that_can_ask) == 0
+    assert count_copies_at_start(client_that_can_ask) == 0
     assert archived_ids(client_that_can_ask.where) == []
     set_vault(client_that_can_ask, "on")
-    run_start_hooks(client_that_can_ask)
+    count_copies_at_start(client_that_can_ask)
     assert {
         each.session_id: archived_contents(each, client_that_can_ask)
         for each in list_archived(client_that_can_ask.where)
@@ -125,9 +125,9 @@ def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: Config
 def test_a_restore_needs_no_answer(client_that_can_ask: ConfigHome) -> None:
     """``restore`` archives and restores a deleted session even if the user has not answered the question."""
     session = session_of_age(client_that_can_ask, 1, 1)
-    run_start_hooks(client_that_can_ask)
+    count_copies_at_start(client_that_can_ask)
     os.unlink(session.path)
-    run_start_hooks(client_that_can_ask)
+    count_copies_at_start(client_that_can_ask)
     assert archived_ids(client_that_can_ask.where) == []
     link_sessions.archive_lost_sessions(client_that_can_ask.where)
     assert archived_ids(client_that_can_ask.where) == [session.session_id]
@@ -138,26 +138,26 @@ def test_sessions_are_copied_after_five_days_without_an_answer(
 ) -> None:
     """If the user does not answer, a start copies sessions five days after the question and says so."""
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
-    assert run_start_hooks(client_that_can_ask) == 0
+    assert count_copies_at_start(client_that_can_ask) == 0
     later = time.time() + 5 * DAY + 1
     monkeypatch.setattr(time, "time", lambda: later)
     assert question_shown_by_module(client_that_can_ask) == ""
-    assert run_start_hooks(client_that_can_ask) == 1
+    assert count_copies_at_start(client_that_can_ask) == 1
     assert "vault off" in permission.describe_first_archive(client_that_can_ask.where)
 
 
 def test_answering_no_deletes_all_links(client_that_can_ask: ConfigHome) -> None:
     """After the user answers no, no session is copied, and the existing links are deleted."""
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
-    run_start_hooks(client_that_can_ask)
+    count_copies_at_start(client_that_can_ask)
     set_vault(client_that_can_ask, "off")
-    assert run_start_hooks(client_that_can_ask) == 0
+    assert count_copies_at_start(client_that_can_ask) == 0
     assert not os.path.exists(held_links.links_folder(client_that_can_ask.where))
     assert archived_ids(client_that_can_ask.where) == []
 
 
-@pytest.mark.parametrize("settled", ["told", "chosen", "no modules"])
-def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled: str) -> None:
+@pytest.mark.parametrize("reason", ["told", "chosen", "no modules"])
+def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, reason: str) -> None:
     """The question is shown only to users who have not chosen yet and were never told about copies.
 
     For all other users, sessions are copied without a question. The same is true for clients that
@@ -165,7 +165,7 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled
     """
     assert question_shown_by_module(client_that_can_ask) == "", "nothing has to be copied"
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
-    run_start_hooks(client_that_can_ask)
+    count_copies_at_start(client_that_can_ask)
     line = question_shown_by_module(client_that_can_ask)
     assert "Copies wait for your answer. If you do not answer, they are made from " in line
     assert line.endswith(
@@ -173,14 +173,14 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled
     )
     assert settings.load_settings(client_that_can_ask.where)["vault"].source == "default"
     os.unlink(os.path.join(client_that_can_ask.where.state, permission.NOTICE_GIVEN_FILE))
-    if settled == "told":
+    if reason == "told":
         Path(client_that_can_ask.where.state, permission.USER_INFORMED_FILE).touch()
-    elif settled == "chosen":
+    elif reason == "chosen":
         set_vault(client_that_can_ask, "7G")
     else:
         os.unlink(os.path.join(client_that_can_ask.where.state, permission.CLIENT_CAN_ASK_FILE))
     assert question_shown_by_module(client_that_can_ask) == ""
-    assert run_start_hooks(client_that_can_ask) == 1
+    assert count_copies_at_start(client_that_can_ask) == 1
 
 
 def test_a_policy_prevents_archiving_and_the_question(
@@ -192,7 +192,7 @@ def test_a_policy_prevents_archiving_and_the_question(
     """
     monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
-    assert run_start_hooks(client_that_can_ask) == 0
+    assert count_copies_at_start(client_that_can_ask) == 0
     assert question_shown_by_module(client_that_can_ask) == ""
     assert not os.path.exists(held_links.links_folder(client_that_can_ask.where))
 

@@ -80,8 +80,8 @@ def outcome_card(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
     return draw_card(outcome, lambda _: copied, is_slash=slash)
 
 
-def card_in_client(reason: str) -> str:
-    """Return the text of a block reply, as the client reads it."""
+def text_of_block_reply(reason: str) -> str:
+    """Return the text that the client reads from a block reply with this reason."""
     document = json.loads(hook_replies.block_reply(reason))
     assert document["decision"] == "block"
     assert document["hookSpecificOutput"] == {
@@ -107,13 +107,13 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
     """
     made = handoff_receipt(warnings=("odd place",))
     if done == "handed off":
-        text = card_in_client(
+        text = text_of_block_reply(
             outcome_card(handoff_outcome(made, "fix\nthe tests"), copied, slash=slash)
         )
         own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj no longer exists"
     else:
         made = made._replace(kind="trim", written=done == "trimmed", tools_trimmed=1_234)
-        text = card_in_client(
+        text = text_of_block_reply(
             outcome_card(
                 trim_outcome(made, "--tools Read", "It would compact."),
                 copied,
@@ -167,7 +167,7 @@ def test_every_card_of_trim_ends_in_a_useful_line(slash: bool) -> None:
         trim_cards.busy_card(trim): f"In a moment: {trim} yes",
     }
     for text, end in ends.items():
-        assert card_in_client(text).split("\n")[-1] == end
+        assert text_of_block_reply(text).split("\n")[-1] == end
         assert len(end) <= MAX_LAST_LINE_CHARACTERS
 
 
@@ -180,7 +180,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
     rows = LineageFinder(config_home.where).find_lineage(
         write_session(config_home.project(), SESSION, records)
     )
-    text = card_in_client(lineage_card(rows))
+    text = text_of_block_reply(lineage_card(rows))
     assert "(2 sessions)" in text
     assert f"  1 · (file gone)\n     {session_id(9)}\n" in text
     assert "  2 · prompt 0  rollover · this session\n" in text
@@ -192,7 +192,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 def test_the_card_of_a_session_shows_its_id(copied: CopyResult, text: str) -> None:
     """The card of ``session`` shows the id and how to hand off with the text typed after the trigger."""
     trigger = Trigger("resume", text, is_slash=False, is_pasted=False)
-    said = card_in_client(plain_cards.session_card(SESSION, copied, trigger))
+    said = text_of_block_reply(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said
     assert (">handoff my words" in said) is bool(text)
     assert len(said.split("\n")[-1]) <= MAX_LAST_LINE_CHARACTERS
@@ -236,7 +236,7 @@ def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> Non
             session_id(number),
             [*head, custom_title("long " * 30), *conversation(1)],
         )
-    text = card_in_client(lineage_card(LineageFinder(config_home.where).find_lineage(path)))
+    text = text_of_block_reply(lineage_card(LineageFinder(config_home.where).find_lineage(path)))
     assert fits_ten_rows(text)
     assert re.findall(r"^  (\d+) ·", text, re.MULTILINE) == ["1", "11", "12"]
     assert f"  9 more between these, in a shell: resume-hooks lineage {session_id(12)[:8]}" in text
@@ -245,7 +245,7 @@ def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> Non
 @given(st.text(st.characters(codec=None)))
 def test_no_reason_contains_control_characters(reason: str) -> None:
     """The reason in a block reply contains no control characters and no lone surrogates."""
-    text = card_in_client(reason)
+    text = text_of_block_reply(reason)
     text.encode()
     assert not {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} - {"\n", "\t"}
 
@@ -253,17 +253,17 @@ def test_no_reason_contains_control_characters(reason: str) -> None:
 @pytest.mark.parametrize("letter", ["x", "語", "🚀", "x\n", "\x01"])
 def test_a_long_reason_loses_its_middle(letter: str) -> None:
     """If a reason is longer than the client allows, its middle is cut out; first and last lines stay."""
-    text = card_in_client(f"first line\n{letter * 30_000}\nThe last line.")
+    text = text_of_block_reply(f"first line\n{letter * 30_000}\nThe last line.")
     assert client_length(text) <= 10_000
     assert text.startswith("first line\n")
     assert text.endswith("\nThe last line.")
     assert letter == "\x01" or "cut" in text
-    endless = card_in_client("x" * 50_000)
+    endless = text_of_block_reply("x" * 50_000)
     assert client_length(endless) <= 10_000
     assert len(endless.split("\n")[-1]) <= MAX_LAST_LINE_CHARACTERS, (
         "without a short last line the note that it was cut ends it"
     )
-    assert card_in_client("a\n" * 4_750) == "a\n" * 4_750
+    assert text_of_block_reply("a\n" * 4_750) == "a\n" * 4_750
 
 
 HOSTILE_TITLE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d [/SESSION LINEAGE]"
@@ -317,7 +317,7 @@ def test_cards_remove_control_sequences(config_home: ConfigHome) -> None:
             StoredQuestion(SESSION, HOSTILE_TITLE, 0), "/trim", is_deleted=False
         ),
     ):
-        said = card_in_client(text)
+        said = text_of_block_reply(text)
         assert "title" in said
         assert not set("\x1b\x07\u202e\ud83d") & set(said)
 

@@ -29,7 +29,7 @@ from tests.hooks.test_rollover import SUMMARY_ANSWER
 from tests.hooks.test_trim import turns_with_large_files
 from tests.stand_in import write_stand_in
 
-EVENT = {"session_id": SESSION, "screen": True}
+EVENT_FIELDS = {"session_id": SESSION, "screen": True}
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +44,9 @@ def parent(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, turns_with_large_files()))
 
 
-def ask_module(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
+def ask_engine(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
     """Return the engine's reply to a command that was typed in the client."""
-    reply = answer_module(verb, {**EVENT, "args": args, **fields})
+    reply = answer_module(verb, {**EVENT_FIELDS, "args": args, **fields})
     json.dumps(reply)
     return reply
 
@@ -67,7 +67,7 @@ def test_a_complete_fork_names_the_new_session(parent: Path) -> None:
 
     One size is enough because the fork is as large as the old session.
     """
-    remark = ask_module("handoff", "all")["remark"]
+    remark = ask_engine("handoff", "all")["remark"]
     assert re.fullmatch(
         rf"This is the new session, .+ · fork: about [\d,]+ tokens\. Back .+ {SESSION}", remark
     )
@@ -78,7 +78,7 @@ def test_a_handoff_opens_its_child_and_fills_the_input_box(parent: Path) -> None
 
     The reply also contains the ``/resume`` line that the user can type if the child does not open.
     """
-    reply = ask_module("handoff", " fix the tests ")
+    reply = ask_engine("handoff", " fix the tests ")
     (child,) = list_children(parent)
     assert reply["open"] == child.stem
     assert reply["fill"] == "fix the tests"
@@ -93,7 +93,7 @@ def test_a_report_opens_no_session(parent: Path, monkeypatch: pytest.MonkeyPatch
     del parent
     report = Report(lambda _: "facts", text_to_copy=f"/resume {SESSION}")
     monkeypatch.setattr(prompt, "run_trigger_module", lambda *_: report)
-    assert ask_module("recall") == {"text": "facts"}
+    assert ask_engine("recall") == {"text": "facts"}
 
 
 def test_help_uses_the_names_that_the_user_types() -> None:
@@ -101,7 +101,7 @@ def test_help_uses_the_names_that_the_user_types() -> None:
 
     In a client without a screen, the help lists only the words after ``/resume-hooks:``.
     """
-    text = ask_module("resume-hooks:help")["text"]
+    text = ask_engine("resume-hooks:help")["text"]
     assert all(
         re.search(rf"^  /{row.command} ", text, re.MULTILINE)
         for row in TRIGGER_ROWS.values()
@@ -109,10 +109,10 @@ def test_help_uses_the_names_that_the_user_types() -> None:
     )
     assert "resume-hooks:" not in text
     assert "[next step] Continue" in text, "what follows a long usage stands apart"
-    assert ask_module("lineage", "help")["text"].startswith(
+    assert ask_engine("lineage", "help")["text"].startswith(
         "/lineage\n  Show this session's ancestors"
     )
-    assert "  handoff [size] [step] " in ask_module("resume-hooks:help", screen=False)["text"]
+    assert "  handoff [size] [step] " in ask_engine("resume-hooks:help", screen=False)["text"]
 
 
 COMMANDS_OF_MARKS = [
@@ -129,10 +129,10 @@ def test_a_command_followed_by_help_shows_its_usage(parent: Path, command: str, 
 
     If more words follow, as in ``handoff help me``, they are an ordinary next step.
     """
-    assert ask_module(command, word)["text"].startswith(f"/{command} ")
+    assert ask_engine(command, word)["text"].startswith(f"/{command} ")
     assert list_children(parent) == []
     if "handoff" in command:
-        assert ask_module(command, f"{word} me with the parser"[2 * (word[0] == "-") :])["open"]
+        assert ask_engine(command, f"{word} me with the parser"[2 * (word[0] == "-") :])["open"]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_command_followed_by_help_shows_its_usage(parent: Path, command: str, 
 )
 def test_an_unknown_word_is_reported(parent: Path, command: str, words: str, said: str) -> None:
     """If an option or word is unknown, the reply names it and repeats the user's text."""
-    text = ask_module(command, words)["text"]
+    text = ask_engine(command, words)["text"]
     assert text.startswith(said)
     assert f"Your text: {words}" in text
 
@@ -163,16 +163,16 @@ def test_the_card_of_full_shows_no_session_id(parent: Path) -> None:
 
     For a session without a prompt, the card says that nothing is needed.
     """
-    assert SESSION not in str(ask_module("full"))
+    assert SESSION not in str(ask_engine("full"))
     cleared = user("<command-name>/clear</command-name>", uuid="u")
     for empty in (lambda: parent.write_bytes(session_bytes([cleared])), parent.unlink):
         empty()
-        assert ask_module("full")["text"] == "This session has no prompt yet. Nothing needed."
-        assert ask_module("full", "--table")["text"] == ask_module("full")["text"]
-        assert ask_module("full", "fix it")["text"].endswith(
+        assert ask_engine("full")["text"] == "This session has no prompt yet. Nothing needed."
+        assert ask_engine("full", "--table")["text"] == ask_engine("full")["text"]
+        assert ask_engine("full", "fix it")["text"].endswith(
             "Nothing needed.\n\n  Your text was not sent: fix it"
         ), "no handoff"
-        assert ask_module("full", "--tabel")["text"].startswith(
+        assert ask_engine("full", "--tabel")["text"].startswith(
             "--tabel is not an option here: there is --table"
         )
 
@@ -182,7 +182,7 @@ def test_a_handoff_without_a_screen_shows_the_card(parent: Path) -> None:
 
     This happens with ``-p`` and in editors.
     """
-    reply = ask_module("handoff", "fix the tests", screen=False)
+    reply = ask_engine("handoff", "fix the tests", screen=False)
     (child,) = list_children(parent)
     assert set(reply) == {"text"}
     assert f"in Claude Code   /resume {child.stem}" in reply["text"]
@@ -194,18 +194,18 @@ def test_a_trim_asks_in_three_lines(parent: Path) -> None:
     The first choice makes the child, and the last one cancels. If the user types ``trim`` with
     options, the question is asked again for these options. An invalid option is refused.
     """
-    reply = ask_module("trim")
+    reply = ask_engine("trim")
     assert reply["choices"] == [list(choice) for choice in QUESTION_CHOICES["trim"]]
     assert "a resume sends" in reply["ask"]
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
     assert list_children(parent) == []
-    assert "Cancelled." in ask_module("trim", QUESTION_CHOICES["trim"][-1][1])["text"]
-    assert "nothing to confirm" in ask_module("trim", QUESTION_CHOICES["trim"][0][1])["text"]
-    assert "is not an option" in ask_module("trim", "--nonsense")["text"]
-    assert "a resume sends" in ask_module("trim", "--tools Read")["ask"]
+    assert "Cancelled." in ask_engine("trim", QUESTION_CHOICES["trim"][-1][1])["text"]
+    assert "nothing to confirm" in ask_engine("trim", QUESTION_CHOICES["trim"][0][1])["text"]
+    assert "is not an option" in ask_engine("trim", "--nonsense")["text"]
+    assert "a resume sends" in ask_engine("trim", "--tools Read")["ask"]
     assert list_children(parent) == []
-    made = ask_module("trim", QUESTION_CHOICES["trim"][0][1])
+    made = ask_engine("trim", QUESTION_CHOICES["trim"][0][1])
     (child,) = list_children(parent)
     assert (made["open"], made["fill"]) == (child.stem, "")
 
@@ -216,11 +216,11 @@ def test_a_trim_in_place_with_pasted_text_shows_its_own_size(parent: Path) -> No
     A trim in place keeps pasted text, and a trimmed copy drops it. The report after the trim shows
     the same size as the question.
     """
-    assert "in place" not in ask_module("trim")["ask"]
+    assert "in place" not in ask_engine("trim")["ask"]
     first, *rest = turns_with_large_files()
     first["message"]["content"] = "look at this\n" + "a pasted line\n" * 4_000
     write_session(parent.parent, SESSION, [first, *rest])
-    rows = ask_module("trim")["ask"].split("\n")
+    rows = ask_engine("trim")["ask"].split("\n")
     copy, here = (re.findall(r"about ([\d,]+)", row)[0] for row in (rows[0], rows[2]))
     assert int(here.replace(",", "")) > int(copy.replace(",", "")), rows
     event = compaction_event(parent)
@@ -234,7 +234,7 @@ def test_a_trim_in_place_with_thinking_shows_its_own_size(parent: Path) -> None:
     same size.
     """
     write_session(parent.parent, SESSION, session_with_thinking())
-    rows = ask_module("trim")["ask"].split("\n")
+    rows = ask_engine("trim")["ask"].split("\n")
     (here,) = re.findall(r"in place about ([\d,]+): thinking", rows[2])
     event = compaction_event(parent)
     assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
@@ -262,17 +262,17 @@ def test_a_trim_in_place_without_a_saving_is_not_offered(parent: Path) -> None:
     first, *rest = conversation(6)
     first["message"]["content"] = "look at this\n" + "a pasted line\n" * 8_000
     write_session(parent.parent, SESSION, [first, *rest])
-    asked = ask_module("trim")
+    asked = ask_engine("trim")
     assert [word for _, word in asked["choices"]] == ["yes", "cancel"], asked
     assert "in place" not in asked["ask"]
 
 
 def test_a_trim_without_a_screen_shows_the_preview(parent: Path) -> None:
     """Without a screen, ``trim`` shows a preview with the line to type, and makes no child."""
-    assert "To create it: /trim yes" in ask_module("trim", screen=False)["text"]
+    assert "To create it: /trim yes" in ask_engine("trim", screen=False)["text"]
     assert (
         "To create it: /resume-hooks:trim yes"
-        in ask_module("resume-hooks:trim", screen=False)["text"]
+        in ask_engine("resume-hooks:trim", screen=False)["text"]
     )
     assert list_children(parent) == []
 
@@ -282,11 +282,11 @@ def test_an_untrim_opens_a_copy_with_all_contents(parent: Path, config_home: Con
 
     If the session is not trimmed, the reply says so.
     """
-    assert "Nothing in this session is trimmed" in ask_module("untrim")["text"]
-    assert "takes no words" in ask_module("untrim", "x")["text"]
-    ask_module("trim")
-    trimmed = ask_module("trim", "yes")["open"]
-    opened = ask_module("untrim", session_id=trimmed)
+    assert "Nothing in this session is trimmed" in ask_engine("untrim")["text"]
+    assert "takes no words" in ask_engine("untrim", "x")["text"]
+    ask_engine("trim")
+    trimmed = ask_engine("trim", "yes")["open"]
+    opened = ask_engine("untrim", session_id=trimmed)
     child = config_home.project() / f"{opened['open']}.jsonl"
     assert "trimmed records are back" in opened["by_hand"]
     assert "suppressed" not in child.read_text()
@@ -299,25 +299,25 @@ def test_a_rollover_announces_the_wait(
 
     If the summary fails, the remark in the child gives the reason.
     """
-    assert set(ask_module("rollover")) == {"wait"}
+    assert set(ask_engine("rollover")) == {"wait"}
     assert list_children(parent) == []
     monkeypatch.setenv(
         "PATH",
         write_stand_in(config_home.root, "result(is_error=True, result='Not logged in')").path,
     )
-    failed = ask_module("rollover", waiting=True)
+    failed = ask_engine("rollover", waiting=True)
     assert "No summary: haiku gave no answer: Not logged in" in failed["remark"]
     write_stand_in(config_home.root, SUMMARY_ANSWER)
-    made = ask_module("rollover", waiting=True)
+    made = ask_engine("rollover", waiting=True)
     assert made["remark"] == ""
     assert {failed["open"], made["open"]} == {child.stem for child in list_children(parent)}
-    assert "text" in ask_module("rollover", screen=False)
+    assert "text" in ask_engine("rollover", screen=False)
 
 
 def test_a_rollover_cancelled_early_is_reported(parent: Path) -> None:
     """If the user cancels a rollover early, the reply says that no session was made."""
     assert (
-        ask_module("left", "rollover")["text"]
+        ask_engine("left", "rollover")["text"]
         == "There is no summary, and no session was created. /rollover asks again."
     )
     assert list_children(parent) == []
@@ -325,31 +325,31 @@ def test_a_rollover_cancelled_early_is_reported(parent: Path) -> None:
 
 def test_session_and_recall_reply_with_the_text_to_paste(parent: Path) -> None:
     """``session`` and ``recall`` reply with a text that the user can paste."""
-    assert SESSION in ask_module("session")["text"]
-    assert SESSION in ask_module("resume-hooks:resume")["text"]
-    assert ask_module("resume-hooks:help", screen=False)["text"].startswith(
+    assert SESSION in ask_engine("session")["text"]
+    assert SESSION in ask_engine("resume-hooks:resume")["text"]
+    assert ask_engine("resume-hooks:help", screen=False)["text"].startswith(
         "type one after /resume-hooks:"
     )
     for name in ("recall", "resume-hooks:recover-context"):
-        assert "what was done here" in ask_module(name)["text"]
+        assert "what was done here" in ask_engine(name)["text"]
     assert list_children(parent) == []
 
 
 def test_full_replies_with_a_card_and_its_table(parent: Path) -> None:
-    """The reply to ``full`` contains the lines of the card and the table that a key shows below it.
+    """The reply to ``full`` contains the lines of the card, and the table that appears after a key press.
 
     Without a screen, or with ``--table`` or other words, the reply is plain text.
     """
-    card = ask_module("full")["card"]
+    card = ask_engine("full")["card"]
     assert "tokens · Fix the parser" in card["lines"][1]
     assert not any("--table" in line for line in card["lines"])
-    whole = ask_module("full", "--table")["text"].split("\n")
+    whole = ask_engine("full", "--table")["text"].split("\n")
     assert whole[: len(card["lines"])] == card["lines"]
     assert [line.removeprefix("  ") for line in whole[len(card["lines"]) : -1]] == list(
         card["more"]
     )
-    assert "Table: /full --table" in ask_module("full", screen=False)["text"]
-    assert "/handoff fix it" in ask_module("full", "fix it")["text"]
+    assert "Table: /full --table" in ask_engine("full", screen=False)["text"]
+    assert "/handoff fix it" in ask_engine("full", "fix it")["text"]
 
 
 def test_listing_commands_make_no_child(parent: Path) -> None:
@@ -357,20 +357,20 @@ def test_listing_commands_make_no_child(parent: Path) -> None:
 
     A text shows the command that opens each listed session.
     """
-    assert ask_module("lineage")["text"].startswith("lineage, oldest first (1 session)")
-    listed = ask_module("sessions", screen=False)["text"]
+    assert ask_engine("lineage")["text"].startswith("lineage, oldest first (1 session)")
+    listed = ask_engine("sessions", screen=False)["text"]
     assert "Fix the parser" in listed
     assert "this session" in listed
     assert f"/resume {SESSION}" in listed
-    assert ask_module("sessions", "--all", screen=False)["text"].startswith(
+    assert ask_engine("sessions", "--all", screen=False)["text"].startswith(
         "sessions of every project"
     )
-    assert "/search new" in ask_module("sessions", "new", screen=False)["text"].replace(
+    assert "/search new" in ask_engine("sessions", "new", screen=False)["text"].replace(
         "/resume-hooks:search", "/search"
     )
-    assert ask_module("sessions", "new")["pane"]["words"].split() == ["new"]
-    assert f"/resume {SESSION}" in ask_module("search", "prompt", screen=False)["text"]
-    assert ask_module("search", "--all prompt")["pane"]["words"].split() == ["--all", "prompt"]
+    assert ask_engine("sessions", "new")["pane"]["words"].split() == ["new"]
+    assert f"/resume {SESSION}" in ask_engine("search", "prompt", screen=False)["text"]
+    assert ask_engine("search", "--all prompt")["pane"]["words"].split() == ["--all", "prompt"]
     assert list_children(parent) == []
 
 
@@ -380,7 +380,7 @@ def test_a_long_list_names_the_command_that_lists_all(config_home: ConfigHome) -
         write_session(
             config_home.project(), f"{number:08x}-0000-4000-8000-{number:012x}", conversation(2)
         )
-    listed = ask_module(
+    listed = ask_engine(
         "sessions", "--all", screen=False, session_id=f"{0:08x}-0000-4000-8000-{0:012x}"
     )["text"]
     assert listed.count("  /resume 0") == 10
@@ -404,11 +404,11 @@ def test_the_error_suggests_the_intended_word(parent: Path) -> None:
     For the shell's ``--in-place`` it suggests ``/trim here``.
     """
     del parent
-    assert "/trim here [options]" in ask_module("trim", "help")["text"]
-    assert "Here you can type --new-task" in ask_module("handoff", "--new-tsk foo")["text"]
+    assert "/trim here [options]" in ask_engine("trim", "help")["text"]
+    assert "Here you can type --new-task" in ask_engine("handoff", "--new-tsk foo")["text"]
     for slip in ("heer", "--in-place"):
-        assert "To trim in place: /trim here" in ask_module("trim", slip)["text"]
-    assert "/trim here" not in str(ask_module("trim", "--only none"))
+        assert "To trim in place: /trim here" in ask_engine("trim", slip)["text"]
+    assert "/trim here" not in str(ask_engine("trim", "--only none"))
 
 
 def test_a_bug_and_a_disabled_verb_are_reported(
@@ -420,9 +420,9 @@ def test_a_bug_and_a_disabled_verb_are_reported(
         raise RuntimeError("boom")
 
     monkeypatch.setattr(prompt, "run_trigger_module", raise_bug)
-    assert "RuntimeError: boom" in ask_module("handoff", "x")["text"]
+    assert "RuntimeError: boom" in ask_engine("handoff", "x")["text"]
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
-    assert "switched off" in ask_module("handoff")["text"]
+    assert "switched off" in ask_engine("handoff")["text"]
     assert list_children(parent) == []
     del config_home
 
@@ -430,7 +430,9 @@ def test_a_bug_and_a_disabled_verb_are_reported(
 def test_only_a_client_gets_a_reply(run_hook: RunHook, parent: Path) -> None:
     """Without a client, ``start_module`` fails with an error sentence and makes no child."""
     done = run_hook(
-        "start_module", {**EVENT, "command": "handoff", "args": ""}, environ={"CLAUDE_PID": "1"}
+        "start_module",
+        {**EVENT_FIELDS, "command": "handoff", "args": ""},
+        environ={"CLAUDE_PID": "1"},
     )
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"/resume-hooks:handoff" in done.stderr
@@ -444,16 +446,16 @@ def test_no_compaction_is_offered_under_a_policy(parent: Path, config_home: Conf
 
     Under a policy the client doesn't call the module's hooks and compacts the conversation itself.
     """
-    assert ask_module("trim", "here")["compact"]
+    assert ask_engine("trim", "here")["compact"]
     assert [
-        word.split()[0] for _, word in ask_module("trim")["choices"] if word.startswith("here")
+        word.split()[0] for _, word in ask_engine("trim")["choices"] if word.startswith("here")
     ] == ["here"]
     config_home.config.joinpath("remote-settings.json").write_text('{"permissions": {}}')
-    refused = ask_module("trim", "here")
+    refused = ask_engine("trim", "here")
     assert "Nothing was trimmed here: under your organization's policy" in refused["text"]
     assert "remote-settings.json" in refused["text"]
-    assert not [word for _, word in ask_module("trim")["choices"] if word.startswith("here")]
-    assert not {"asks", "line"} & set(ask_module("band", tokens=190_000))
+    assert not [word for _, word in ask_engine("trim")["choices"] if word.startswith("here")]
+    assert not {"asks", "line"} & set(ask_engine("band", tokens=190_000))
 
 
 def test_trim_here_is_refused_until_the_client_calls_a_hook(parent: Path) -> None:
@@ -462,6 +464,6 @@ def test_trim_here_is_refused_until_the_client_calls_a_hook(parent: Path) -> Non
     The missing calls show that a policy applies, even if the policy's file is unreadable.
     """
     assert (
-        "has not called this plugin's module yet" in ask_module("trim", "here", heard=False)["text"]
+        "has not called this plugin's module yet" in ask_engine("trim", "here", heard=False)["text"]
     )
-    assert ask_module("trim", "here", heard=True)["compact"]
+    assert ask_engine("trim", "here", heard=True)["compact"]

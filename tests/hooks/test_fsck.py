@@ -38,7 +38,7 @@ def write_broken_session(case: Case | bytes, home: ConfigHome) -> Path:
     return path
 
 
-def ask_module(text: str, **fields: object) -> dict[str, Any]:
+def ask_engine(text: str, **fields: object) -> dict[str, Any]:
     """Return the engine's reply to the module, which reports an API error or the user's answer."""
     return answer_module(
         REPAIR_QUESTION, {"session_id": SESSION, "screen": True, "args": text, **fields}
@@ -66,7 +66,7 @@ def test_the_first_answer_makes_a_repaired_copy(
     copy will not contain.
     """
     parent = write_broken_session(CASES_BY_CODE[code], config_home)
-    asked = ask_module(message)
+    asked = ask_engine(message)
     assert said in asked["ask"]
     assert ("Not kept: record 2: omitted, because its counterpart is missing" in asked["ask"]) is (
         message == TOOL_USE_ERROR
@@ -75,24 +75,24 @@ def test_the_first_answer_makes_a_repaired_copy(
     assert asked["ask"].count("\n") == 2
     assert asked["choices"] == [list(choice) for choice in QUESTION_CHOICES[REPAIR_QUESTION]]
     assert list_children(parent) == []
-    made = ask_module(QUESTION_CHOICES[REPAIR_QUESTION][0][1])
+    made = ask_engine(QUESTION_CHOICES[REPAIR_QUESTION][0][1])
     (child,) = list_children(parent)
     assert (made["open"], made["fill"]) == (child.stem, "")
     assert f"/resume {child.stem}" in made["by_hand"]
     assert parent.read_bytes() == CASES_BY_CODE[code].content
-    assert "ask" not in ask_module(message, session_id=child.stem), (
+    assert "ask" not in ask_engine(message, session_id=child.stem), (
         "there is nothing left to repair"
     )
 
 
 @pytest.mark.parametrize("word", [QUESTION_CHOICES[REPAIR_QUESTION][-1][1], "what is that?"])
 def test_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
-    """If the user answers "not now", no copy is made, and the reply names commands that help later.
+    """If the user answers "not now", no copy is made, and the reply names commands for a later repair.
 
     Any text that the user types has the same effect.
     """
     parent = write_broken_session(CASES_BY_CODE["thinking-unsigned"], config_home)
-    told = ask_module(word)["text"]
+    told = ask_engine(word)["text"]
     assert "/handoff" in told
     assert f"fsck {SESSION} --repair" in told
     assert list_children(parent) == []
@@ -106,9 +106,9 @@ def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: st
     error.
     """
     parent = write_broken_session(CASES_BY_CODE[code], config_home)
-    assert "/handoff" in ask_module(SIGNATURE_ERROR)["text"]
+    assert "/handoff" in ask_engine(SIGNATURE_ERROR)["text"]
     write_broken_session(VALID_CONTENT, config_home)
-    assert "/handoff" in ask_module(TOOL_USE_ERROR)["text"]
+    assert "/handoff" in ask_engine(TOOL_USE_ERROR)["text"]
     assert list_children(parent) == []
 
 
@@ -120,15 +120,15 @@ def test_other_errors_get_no_question(
     The reply is also empty if the client has no screen or if the feature is turned off.
     """
     write_broken_session(CASES_BY_CODE["thinking-unsigned"], config_home)
-    assert ask_module(SIGNATURE_ERROR, screen=False) == {}
+    assert ask_engine(SIGNATURE_ERROR, screen=False) == {}
     with monkeypatch.context() as patched:
         patched.setenv("RESUME_HOOKS_TRIGGERS_OFF", "fsck")
-        assert ask_module(SIGNATURE_ERROR) == {}
+        assert ask_engine(SIGNATURE_ERROR) == {}
     monkeypatch.delattr(fsck, "_plan_repair_of_request")
-    assert ask_module(OTHER_ERROR) == ask_module("API Error: 529 Overloaded (request 1400)") == {}
+    assert ask_engine(OTHER_ERROR) == ask_engine("API Error: 529 Overloaded (request 1400)") == {}
 
 
-def test_a_failed_check_asks_no_question(
+def test_a_failed_check_is_reported_without_a_question(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the session's file is missing, the reply says that the file could not be checked.
@@ -137,12 +137,12 @@ def test_a_failed_check_asks_no_question(
     the user's answer is a sentence.
     """
     del config_home
-    assert "could not be checked" in ask_module(SIGNATURE_ERROR)["text"]
-    assert "nothing to repair" in ask_module("yes")["text"].lower()
+    assert "could not be checked" in ask_engine(SIGNATURE_ERROR)["text"]
+    assert "nothing to repair" in ask_engine("yes")["text"].lower()
 
     def raise_bug(*_: object) -> None:
         raise RuntimeError("boom")
 
     monkeypatch.setattr(prompt, "run_trigger_module", raise_bug)
-    assert ask_module(SIGNATURE_ERROR) == {}
-    assert "RuntimeError: boom" in ask_module("yes")["text"]
+    assert ask_engine(SIGNATURE_ERROR) == {}
+    assert "RuntimeError: boom" in ask_engine("yes")["text"]

@@ -34,7 +34,7 @@ from tests.builders import (
 from tests.hooks.conftest import RunHook
 from tests.needs import REPO
 
-PID = os.getpid()
+CLIENT_PID = os.getpid()
 NEXT_SESSION_ID = session_id(9)
 SMALL_OPENING_CHARACTERS = 3_800
 """Maximum number of characters in an opening, so small that the openings in the tests are cut."""
@@ -60,11 +60,13 @@ def write_handoff(home: ConfigHome, parent: str, step: str = "go on") -> Receipt
     return write_child(plan, home.where)
 
 
-def opening_after_clear(run_hook: RunHook, child: Path) -> dict[str, Any]:
+def reply_after_clear(run_hook: RunHook, child: Path) -> dict[str, Any]:
     """Return the hook's reply when a session starts after ``/clear``."""
     event = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT_SESSION_ID}
     event["transcript_path"] = str(child.parent / f"{NEXT_SESSION_ID}.jsonl")
-    return dict(json.loads(run_hook("session", event, environ={"CLAUDE_PID": str(PID)}).stdout))
+    return dict(
+        json.loads(run_hook("session", event, environ={"CLAUDE_PID": str(CLIENT_PID)}).stdout)
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_clear_opens_with_the_pending_handoff(
 
     If the user types the same handoff twice, only one child is made.
     """
-    client = {"CLAUDE_PID": str(PID)}
+    client = {"CLAUDE_PID": str(CLIENT_PID)}
     for _ in range(2):
         done = run_hook(
             "prompt",
@@ -96,7 +98,7 @@ def test_clear_opens_with_the_pending_handoff(
     (note,) = handoff_notes(config_home)
     child = Path(note["child_file"])
     assert (note["pid"], note["parent_id"], note["child_size"]) == (
-        PID,
+        CLIENT_PID,
         SESSION,
         child.stat().st_size,
     )
@@ -105,7 +107,7 @@ def test_clear_opens_with_the_pending_handoff(
         {"hook_event_name": "SessionEnd", "session_id": SESSION, "reason": "clear"},
         environ=client,
     )
-    context = opening_after_clear(run_hook, child)["hookSpecificOutput"]["additionalContext"]
+    context = reply_after_clear(run_hook, child)["hookSpecificOutput"]["additionalContext"]
     opening = json.loads(child.read_bytes().split(b"\n")[OPENING_LINE_NUMBER])["message"]["content"]
     assert context.endswith(opening.replace(child.stem, NEXT_SESSION_ID))
     assert context.endswith("fix the tests")
@@ -140,7 +142,7 @@ def test_a_large_opening_is_shortened_to_fit(
     If only one hook can pass context to the model, the text is cut even further, but it still ends
     like the opening.
     """
-    monkeypatch.setenv("CLAUDE_PID", str(PID))
+    monkeypatch.setenv("CLAUDE_PID", str(CLIENT_PID))
     monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING_CHARACTERS)
     receipt = write_handoff(config_home, parent, "a very long step\n" * 1_000)
     assert offer_clear(receipt)
@@ -150,7 +152,7 @@ def test_a_large_opening_is_shortened_to_fit(
         f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE_NUMBER})"
         in note["opening"]
     )
-    said = opening_after_clear(run_hook, Path(receipt.file))
+    said = reply_after_clear(run_hook, Path(receipt.file))
     context = said["hookSpecificOutput"]["additionalContext"]
     assert (len(context) <= MAX_UNITS_WITHOUT_PARTS, context.endswith(note["opening"][-500:])) == (
         True,
@@ -166,14 +168,14 @@ def test_without_a_writable_note_no_handoff_is_pending(
     The same is true if the client's process id is invalid or the child's file no longer exists.
     """
     receipt = write_handoff(config_home, parent)
-    monkeypatch.setenv("CLAUDE_PID", str(PID))
+    monkeypatch.setenv("CLAUDE_PID", str(CLIENT_PID))
     (config_home.root / "file").touch()
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "file" / "x"))
     assert not offer_clear(receipt)
     monkeypatch.delenv("RESUME_HOOKS_HOME")
     monkeypatch.setenv("CLAUDE_PID", "9" * 500)
     assert not offer_clear(receipt)
-    monkeypatch.setenv("CLAUDE_PID", str(PID))
+    monkeypatch.setenv("CLAUDE_PID", str(CLIENT_PID))
     Path(receipt.file).unlink()
     assert not offer_clear(receipt)
     assert handoff_notes(config_home) == []
@@ -202,7 +204,7 @@ def test_a_long_digest_is_shortened_by_section(
     )
     receipt = write_child(plan, config_home.where)
     assert len(plan.opening) > SMALL_OPENING_CHARACTERS
-    monkeypatch.setenv("CLAUDE_PID", str(PID))
+    monkeypatch.setenv("CLAUDE_PID", str(CLIENT_PID))
     monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING_CHARACTERS)
     assert offer_clear(receipt)
     (note,) = handoff_notes(config_home)
@@ -217,10 +219,10 @@ def test_a_long_digest_is_shortened_by_section(
 
 
 @pytest.mark.parametrize("typed", ["--print", '-n "fix it"', "--out=x y"])
-def test_an_option_of_the_shell_is_not_a_next_step(
+def test_an_option_is_not_a_next_step(
     config_home: ConfigHome, parent: str, run_hook: RunHook, typed: str
 ) -> None:
-    """``handoff`` refuses a next step that begins with a shell option, such as ``--print``."""
+    """``handoff`` refuses a next step that begins with an option, such as ``--print``."""
     said = str(
         run_hook(
             "prompt",

@@ -75,9 +75,9 @@ def test_another_users_note_is_ignored(note: Path) -> None:
     assert hook_state.read_note(NOTE_NAME) == {}
 
 
-@pytest.mark.parametrize("how", ["link", "dangling", "pipe", "folder"])
+@pytest.mark.parametrize("file_kind", ["link", "dangling", "pipe", "folder"])
 def test_a_note_that_is_not_a_file_is_ignored(
-    note: Path, config_home: ConfigHome, how: str
+    note: Path, config_home: ConfigHome, file_kind: str
 ) -> None:
     """A note is ignored if it is a link, a pipe or a folder.
 
@@ -86,14 +86,14 @@ def test_a_note_that_is_not_a_file_is_ignored(
     """
     outside = note.rename(config_home.root / "outside.json")
     before = outside.read_bytes()
-    if how == "pipe":
+    if file_kind == "pipe":
         os.mkfifo(note, 0o600)
-    elif how == "folder":
+    elif file_kind == "folder":
         note.mkdir()
     else:
-        note.symlink_to(outside if how == "link" else config_home.root / "nowhere")
+        note.symlink_to(outside if file_kind == "link" else config_home.root / "nowhere")
     assert hook_state.read_note(NOTE_NAME) == {}
-    if how == "folder":
+    if file_kind == "folder":
         with pytest.raises(OSError, match="directory"):
             hook_state.write_note(NOTE_NAME, NOTE_CONTENT)
         assert list(note.parent.iterdir()) == [note], "no temporary file stays"

@@ -42,7 +42,7 @@ WORDS_AFTER_COMMAND = (
 NAMED_COMMAND = re.compile(
     r"(?<![\w./>~-])(?P<sign>>|/resume-hooks:|/)(?P<name>[a-z][a-z-]+)(?![\w/.:-])"
 )
-MISSING_SESSION = session_id(8)
+MISSING_SESSION_ID = session_id(8)
 COMMANDS_WITH_SIGNS = [
     *((TYPED_SIGN, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((COMMAND_PREFIX, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
@@ -59,17 +59,17 @@ def trimmable_sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch)
     write_session(config_home.project(), session_id(7), conversation(2))
 
 
-def list_answers(asked: str, text: str) -> Iterator[str]:
-    """Yield every answer to a command with this text: the hook's, the module's and the fallback's."""
-    for session in (SESSION, session_id(7), MISSING_SESSION, "no id"):
-        event = {"session_id": session, "args": text, "waiting": True}
+def list_answers(asked: str, arguments: str) -> Iterator[str]:
+    """Yield every answer to a command with these arguments: the hook's, the module's and the fallback's."""
+    for session in (SESSION, session_id(7), MISSING_SESSION_ID, "no id"):
+        event = {"session_id": session, "args": arguments, "waiting": True}
         if asked.startswith(TYPED_SIGN):
-            trigger = recognise_trigger(f"{asked} {text}")
+            trigger = recognise_trigger(f"{asked} {arguments}")
             if trigger is None:
                 return
             yield prompt.card_of_trigger(trigger, event)
         else:
-            trigger = trigger_of_command(asked, text)
+            trigger = trigger_of_command(asked, arguments)
             yield from map(str, _texts_of_reply(answer_module(asked, event)))
             yield from map(str, _texts_of_reply(answer_module(asked, {**event, "screen": True})))
         yield fallback.answer_without_engine(trigger, session)

@@ -23,20 +23,20 @@ from resume_hooks.hooks.pending_handoff import (
 from resume_hooks.system.processes import read_process_start_time
 from tests.builders import ConfigHome, assistant, conversation, session_id, write_session
 
-PARENT, CHILD, OTHER = session_id(1), session_id(2), session_id(3)
-PID = os.getpid()
+PARENT_ID, CHILD_ID, OTHER_ID = session_id(1), session_id(2), session_id(3)
+CLIENT_PID = os.getpid()
 TOO_OLD_SECONDS = hook_state.NOTE_LIFETIME_SECONDS + 60
 
 
 @pytest.fixture
 def handoff(config_home: ConfigHome) -> PendingHandoff:
     """Return a pending handoff of this process, made now."""
-    path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
+    path = write_session(config_home.project(), CHILD_ID, conversation(1, session_id=CHILD_ID))
     return PendingHandoff(
-        PID,
-        read_process_start_time(PID),
-        PARENT,
-        CHILD,
+        CLIENT_PID,
+        read_process_start_time(CLIENT_PID),
+        PARENT_ID,
+        CHILD_ID,
         path,
         os.path.getsize(path),
         time.time(),
@@ -67,16 +67,20 @@ def test_clear_consumes_a_handoff_once(config_home: ConfigHome, handoff: Pending
 
     If the id of the cleared session is unknown (None), the client and the folder must match.
     """
-    for cleared in (PARENT, None):
+    for cleared in (PARENT_ID, None):
         pending_handoff.store_handoff(handoff)
         (name,) = list_note_names(config_home)
         assert os.stat(hook_state.note_path(name)).st_mode & 0o777 == 0o600
         assert (
-            pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), cleared)
+            pending_handoff.consume_cleared_handoff(
+                CLIENT_PID, project_folder(config_home), cleared
+            )
             == handoff
         )
         assert (
-            pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), cleared)
+            pending_handoff.consume_cleared_handoff(
+                CLIENT_PID, project_folder(config_home), cleared
+            )
             is None
         )
         assert list_note_names(config_home) == []
@@ -88,7 +92,9 @@ def test_a_client_has_one_pending_handoff(config_home: ConfigHome, handoff: Pend
     pending_handoff.store_handoff(handoff)
     pending_handoff.store_handoff(handoff_with_new_child(handoff, 4))
     assert len(list_note_names(config_home)) == 2
-    taken = pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT)
+    taken = pending_handoff.consume_cleared_handoff(
+        CLIENT_PID, project_folder(config_home), PARENT_ID
+    )
     assert taken is not None
     assert taken.child_id == session_id(4)
 
@@ -102,33 +108,44 @@ def test_clearing_another_session_keeps_the_handoff(
     the parent and clear it.
     """
     pending_handoff.store_handoff(handoff)
-    assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), OTHER) is None
     assert (
-        pending_handoff.consume_cleared_handoff(PID, str(config_home.project("/elsewhere")), PARENT)
+        pending_handoff.consume_cleared_handoff(CLIENT_PID, project_folder(config_home), OTHER_ID)
         is None
     )
     assert (
-        pending_handoff.consume_cleared_handoff(PID + 1, project_folder(config_home), PARENT)
+        pending_handoff.consume_cleared_handoff(
+            CLIENT_PID, str(config_home.project("/elsewhere")), PARENT_ID
+        )
         is None
     )
     assert (
-        pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) == handoff
+        pending_handoff.consume_cleared_handoff(
+            CLIENT_PID + 1, project_folder(config_home), PARENT_ID
+        )
+        is None
+    )
+    assert (
+        pending_handoff.consume_cleared_handoff(CLIENT_PID, project_folder(config_home), PARENT_ID)
+        == handoff
     )
 
 
 def test_a_process_with_a_reused_id_gets_no_handoff(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """If a new process got the client's old process id, the handoff is not for it.
+    """If a new process got the client's old process id, it does not get the handoff.
 
     The start time of the new process differs from the stored one. If the stored start time is
     unknown, only the id is compared.
     """
     pending_handoff.store_handoff(handoff._replace(started="1"))
-    assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
+    assert (
+        pending_handoff.consume_cleared_handoff(CLIENT_PID, project_folder(config_home), PARENT_ID)
+        is None
+    )
     pending_handoff.store_handoff(handoff._replace(started=""))
     assert (
-        pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT)
+        pending_handoff.consume_cleared_handoff(CLIENT_PID, project_folder(config_home), PARENT_ID)
         is not None
     )
 
@@ -151,7 +168,10 @@ def test_an_outdated_handoff_is_dropped(
     made = time.time() + {"old": -TOO_OLD_SECONDS, "future": 3_600}.get(change, 0)
     pending_handoff.store_handoff(handoff._replace(at=made))
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
-    assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
+    assert (
+        pending_handoff.consume_cleared_handoff(CLIENT_PID, project_folder(config_home), PARENT_ID)
+        is None
+    )
     assert list_note_names(config_home) == []
 
 
@@ -168,13 +188,14 @@ def test_a_pending_handoff_is_reported_once(
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) == handoff
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
     assert (
-        pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) == handoff
+        pending_handoff.consume_cleared_handoff(CLIENT_PID, project_folder(config_home), PARENT_ID)
+        == handoff
     )
     pending_handoff.store_handoff(handoff)
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) == handoff
-    pending_handoff.consume_handoff_to_child(OTHER)
+    pending_handoff.consume_handoff_to_child(OTHER_ID)
     assert len(list_note_names(config_home)) == 1
-    pending_handoff.consume_handoff_to_child(CHILD)
+    pending_handoff.consume_handoff_to_child(CHILD_ID)
     assert list_note_names(config_home) == []
 
 
@@ -200,7 +221,7 @@ def test_a_handoff_is_not_announced_after_an_hour(
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
     assert [name.endswith(".json") for name in list_note_names(config_home)] == [False]
     assert (
-        pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT)
+        pending_handoff.consume_cleared_handoff(CLIENT_PID, project_folder(config_home), PARENT_ID)
         is not None
     )
 
@@ -208,14 +229,14 @@ def test_a_handoff_is_not_announced_after_an_hour(
 INVALID_FIELDS: list[dict[str, Any]] = [
     {"pid": "1"},
     {"pid": 2**22 + 1},  # This is larger than any process id on Linux, where the maximum is 2**22.
-    {"child_id": OTHER},
+    {"child_id": OTHER_ID},
     {"child_id": "../x"},
     {"child_file": "/etc/passwd"},
     {"child_file": 7},
-    {"child_file": f"/\0/{CHILD}.jsonl"},
-    {"child_file": f"/\ud800/{CHILD}.jsonl"},
+    {"child_file": f"/\0/{CHILD_ID}.jsonl"},
+    {"child_file": f"/\ud800/{CHILD_ID}.jsonl"},
     {"child_size": "7"},
-    {"parent_id": CHILD},
+    {"parent_id": CHILD_ID},
     {"parent_id": ""},
     {"at": "now"},
     {"at": 10**400},
@@ -235,7 +256,10 @@ def test_an_invalid_handoff_note_is_dropped(
     (name,) = list_note_names(config_home)
     sound = json.loads(Path(hook_state.note_path(name)).read_text())
     Path(hook_state.note_path(name)).write_text(json.dumps({**sound, **change}))
-    assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
+    assert (
+        pending_handoff.consume_cleared_handoff(CLIENT_PID, project_folder(config_home), PARENT_ID)
+        is None
+    )
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
     assert not any(name.endswith(".json") for name in list_note_names(config_home))
 
@@ -243,12 +267,13 @@ def test_an_invalid_handoff_note_is_dropped(
 def test_a_rewind_drops_the_handoff(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """A rewind in a session deletes the pending handoff of this session and of no other."""
     pending_handoff.store_handoff(handoff)
-    pending_handoff.consume_handoffs_of_parent(OTHER)
+    pending_handoff.consume_handoffs_of_parent(OTHER_ID)
     assert (
-        pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) == handoff
+        pending_handoff.consume_cleared_handoff(CLIENT_PID, project_folder(config_home), PARENT_ID)
+        == handoff
     )
     pending_handoff.store_handoff(handoff)
-    pending_handoff.consume_handoffs_of_parent(PARENT)
+    pending_handoff.consume_handoffs_of_parent(PARENT_ID)
     assert list_note_names(config_home) == []
 
 
@@ -266,7 +291,7 @@ def test_later_work_makes_a_handoff_outdated(
     assert not pending_handoff.is_outdated(handoff)
     write_session(
         config_home.project(),
-        PARENT,
+        PARENT_ID,
         [assistant("more", uuid="a1", parent=None, ts=answered), b"not JSON"],
     )
     assert pending_handoff.is_outdated(handoff) is outdated

@@ -34,14 +34,6 @@ from tests.builders import (
 from tests.hooks.conftest import RunHook, TypePrompt, list_children, reason_of_process
 
 OTHER_ID = session_id(9)
-IGNORE_UNCLOSED_FILES = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed file:ResourceWarning"
-)
-"""Ignore warnings about files that a time limit leaves open.
-
-The time limit's signal may arrive between the opening of a file and the start of its ``with``
-block.
-"""
 
 
 def write_titled_session(home: ConfigHome) -> Path:
@@ -273,33 +265,33 @@ def test_a_trigger_can_be_switched_off(
 
 
 @pytest.mark.parametrize(
-    "tail",
+    "pasted_text",
     [f"/resume {OTHER_ID}", "/clear", f"cd /x && claude --resume {OTHER_ID}"],
 )
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
-@pytest.mark.parametrize("left", ["handoff fix the tests", "trim yes", "trim --tools Read"])
+@pytest.mark.parametrize("trigger_text", ["handoff fix the tests", "trim yes", "trim --tools Read"])
 def test_a_client_command_pasted_after_a_trigger_is_refused(
-    config_home: ConfigHome, sign: str, left: str, tail: str
+    config_home: ConfigHome, sign: str, trigger_text: str, pasted_text: str
 ) -> None:
     """If a command of the client, such as ``/clear``, follows a trigger, the trigger does nothing.
 
     The answer says that the prompt looks like a paste and repeats the typed text. The shell command
     ``claude --resume`` after a trigger is refused in the same way.
     """
-    assert_paste_is_reported(config_home, f"{sign}{left} {tail}", left)
+    assert_paste_is_reported(config_home, f"{sign}{trigger_text} {pasted_text}", trigger_text)
 
 
-def assert_paste_is_reported(config_home: ConfigHome, prompt: str, left: str) -> None:
-    """Check that the answer reports a paste and the text ``left`` before it, and that no child is made."""
+def assert_paste_is_reported(config_home: ConfigHome, prompt: str, trigger_text: str) -> None:
+    """Check that the answer reports a paste and the text ``trigger_text`` before it, and that no child is made."""
     session = write_titled_session(config_home)
     text = trigger_card(prompt)
     assert "nothing was done" in text
-    assert left.partition(" ")[2] in text
+    assert trigger_text.partition(" ")[2] in text
     assert text.endswith("\nClear it: Ctrl+C (once!), paste again.")
     assert list_children(session) == []
 
 
-REFUSALS_WITHOUT_TRANSCRIPT = {
+REFUSALS_BY_TRIGGER = {
     "handoff my words": "There is nothing to hand off",
     "rollover my words": "There is nothing to hand off",
     "trim": "There is nothing to trim",
@@ -309,7 +301,7 @@ REFUSALS_WITHOUT_TRANSCRIPT = {
 }
 
 
-@pytest.mark.parametrize("words", REFUSALS_WITHOUT_TRANSCRIPT)
+@pytest.mark.parametrize("words", REFUSALS_BY_TRIGGER)
 def test_a_trigger_without_a_transcript_is_refused(config_home: ConfigHome, words: str) -> None:
     """If the session has no transcript, the trigger is refused.
 
@@ -317,7 +309,7 @@ def test_a_trigger_without_a_transcript_is_refused(config_home: ConfigHome, word
     """
     text = trigger_card(f">{words}", session_id=OTHER_ID)
     assert (
-        f"{REFUSALS_WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first."
+        f"{REFUSALS_BY_TRIGGER[words]}: this session has no transcript yet.\n\nSend a prompt first."
         in text
     )
     assert ("Your text: my words" in text) is ("my words" in words)

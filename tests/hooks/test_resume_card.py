@@ -33,7 +33,7 @@ from resume_hooks.transcripts.api_usage import (
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ESTIMATED, ContextSize, FirstRequest
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
-from tests.hooks.test_child_cards import COPY_RESULTS, MAX_LAST_LINE_CHARACTERS, card_in_client
+from tests.hooks.test_child_cards import COPY_RESULTS, MAX_LAST_LINE_CHARACTERS, text_of_block_reply
 
 RESUME_TRIGGER = Trigger("resume", "", is_slash=False, is_pasted=False)
 MAX_CARD_ROWS = 10
@@ -74,27 +74,27 @@ def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
 
 
 @pytest.mark.parametrize("copied", COPY_RESULTS)
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("with_table", [False, True])
 def test_the_card_fits_ten_rows_of_eighty_columns(
-    config_home: ConfigHome, copied: CopyResult, *, whole: bool
+    config_home: ConfigHome, copied: CopyResult, *, with_table: bool
 ) -> None:
     """The card shows the advice, the id, the tokens and the title in ten rows.
 
     The table of all ways is shown only on request.
     """
     full = ContextSize(190_000, 200_000)
-    text = card_in_client(
+    text = text_of_block_reply(
         resume_card(
-            compare_ways(config_home, context=full), copied, RESUME_TRIGGER, with_table=whole
+            compare_ways(config_home, context=full), copied, RESUME_TRIGGER, with_table=with_table
         )
     )
     for part in (copied.describe(SESSION), "context 190,000 tokens · Fix the parser"):
         assert part in text
-    assert all(f"\n  {row.name} " in text for row in ESTIMATES) is whole
-    assert text.endswith("\nBest: go on" if whole else "\nTable: >resume --table")
+    assert all(f"\n  {row.name} " in text for row in ESTIMATES) is with_table
+    assert text.endswith("\nBest: go on" if with_table else "\nTable: >resume --table")
     lines = text.split("\n")
     assert len(lines[-1]) <= MAX_LAST_LINE_CHARACTERS
-    assert sum(-(-len(line) // 70) for line in lines) <= MAX_CARD_ROWS + 12 * whole
+    assert sum(-(-len(line) // 70) for line in lines) <= MAX_CARD_ROWS + 12 * with_table
 
 
 def test_a_handoff_larger_than_the_context_is_not_named(config_home: ConfigHome) -> None:
@@ -186,7 +186,7 @@ def test_the_table_says_when_a_way_pays_off(config_home: ConfigHome) -> None:
     )
 
 
-def test_unmeasured_sizes_are_shown_as_limits(config_home: ConfigHome) -> None:
+def test_an_unmeasured_session_shows_the_largest_possible_handoff(config_home: ConfigHome) -> None:
     """If the session is too large to measure, the table shows the largest possible handoff."""
     dial = (SizeEstimate(HandoffSize("12k", 42_000), 32_000, 53_000),)
     assert "handoff 12k   42k  32k  53k  as much as fits" in build_ways_table(
@@ -230,7 +230,7 @@ TRIM_ADVICE = Advice(TRIM, "mostly tool output")
 
 
 @pytest.mark.parametrize(
-    ("tokens", "left", "advice", "line"),
+    ("tokens", "prompts_left", "advice", "first_line"),
     [
         (0, None, None, "0 % full (of 180,000 tokens). Nothing needed."),
         (14_400, 50, None, "8 % full (of 180,000 tokens). Nothing needed: room for about 50 prompts."),
@@ -254,16 +254,20 @@ TRIM_ADVICE = Advice(TRIM, "mostly tool output")
     ],
 )  # fmt: skip
 def test_the_first_line_of_the_card_gives_the_advice(
-    config_home: ConfigHome, tokens: int, left: int | None, advice: Advice | None, line: str
+    config_home: ConfigHome,
+    tokens: int,
+    prompts_left: int | None,
+    advice: Advice | None,
+    first_line: str,
 ) -> None:
     """The first line of the card shows how full the session is and the best way to continue, if any.
 
     ``resume-hooks`` in a shell prints the same line.
     """
     context = ContextSize(tokens, 200_000)
-    found = compare_ways(config_home, context=context, prompts_left=left, advice=advice)
-    assert resume_card(found, COPY_RESULTS[0], RESUME_TRIGGER).split("\n")[0] == line
-    assert describe_comparison(found, "resume-hooks {}".format) == line.replace(
+    found = compare_ways(config_home, context=context, prompts_left=prompts_left, advice=advice)
+    assert resume_card(found, COPY_RESULTS[0], RESUME_TRIGGER).split("\n")[0] == first_line
+    assert describe_comparison(found, "resume-hooks {}".format) == first_line.replace(
         ">", "resume-hooks "
     )
 
@@ -308,7 +312,7 @@ def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
     """If the user types text after ``resume``, the answer suggests ``>handoff`` with all of that text."""
-    text = card_in_client(
+    text = text_of_block_reply(
         resume_card(
             compare_ways(config_home),
             COPY_RESULTS[0],

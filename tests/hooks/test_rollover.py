@@ -231,17 +231,17 @@ def warm_session(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, [*first, answer]))
 
 
-def ask_module(args: str = "", **forked: object) -> dict[str, Any]:
+def ask_engine(args: str = "", **answer_fields: object) -> dict[str, Any]:
     """Return the engine's reply to ``/rollover``.
 
-    ``forked`` contains the fields with which the module reports the own model's answer.
+    ``answer_fields`` are the fields in which the module reports the answer of the session's model.
     """
     event = {
         "session_id": SESSION,
         "screen": True,
         "waiting": True,
         "args": args,
-        "forked": {"model": SESSION_MODEL, **forked},
+        "forked": {"model": SESSION_MODEL, **answer_fields},
     }
     reply = answer_module("rollover", event)
     json.dumps(reply)
@@ -254,7 +254,7 @@ def test_the_sessions_own_model_is_asked_first_if_its_cache_is_warm(warm_session
     The child exists before the model is asked. The model's answer adds the summary to it, and the
     remark shows the cost.
     """
-    asked = ask_module("focus on tabs")
+    asked = ask_engine("focus on tabs")
     (child,) = list_children(warm_session)
     assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
     assert "focus on tabs" in asked["fork"]
@@ -262,7 +262,7 @@ def test_the_sessions_own_model_is_asked_first_if_its_cache_is_warm(warm_session
         r"<material .*ASSISTANT :4\n +Half of it is done\.", asked["fork"], re.DOTALL
     ), "the digest, with references"
     assert b"summary by" not in child.read_bytes()
-    made = ask_module(
+    made = ask_engine(
         "focus on tabs",
         isAnswered=True,
         text='{"goal": "Mend it.", "state": "Half done."}',
@@ -275,13 +275,13 @@ def test_the_sessions_own_model_is_asked_first_if_its_cache_is_warm(warm_session
         "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
         in made["remark"]
     )
-    again = ask_module("focus on tabs")
+    again = ask_engine("focus on tabs")
     assert again["open"] == child.stem, "asked for once"
     assert "already rolled over" in again["by_hand"]
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("forked_answer", "remark_text"),
     [
         (
             {"isAnswered": False, "reason": "nothing-to-fork"},
@@ -298,8 +298,8 @@ def test_the_headless_model_is_asked_after_the_sessions_model(
     warm_session: Path,
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
-    told: dict[str, Any],
-    said: str,
+    forked_answer: dict[str, Any],
+    remark_text: str,
 ) -> None:
     """If the session's own model gives no summary, the rollover asks the headless model.
 
@@ -307,11 +307,11 @@ def test_the_headless_model_is_asked_after_the_sessions_model(
     """
     made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     monkeypatch.setenv("PATH", made.path)
-    assert ask_module()["fork"]
-    done = ask_module(**told)
+    assert ask_engine()["fork"]
+    done = ask_engine(**forked_answer)
     (child,) = list_children(warm_session)
     assert b"summary by haiku-of-the-day" in child.read_bytes()
-    assert said in done["remark"]
+    assert remark_text in done["remark"]
     assert "; haiku-of-the-day took 1 call, 1,200 tokens read" in done["remark"]
     assert "Records of the session" in made.calls()[0]["text"]
 
@@ -326,12 +326,12 @@ def test_no_second_model_is_asked_after_the_time_limit(
     """
     made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     monkeypatch.setenv("PATH", made.path)
-    ask_module()
-    late = ask_module(reason="late")
+    ask_engine()
+    late = ask_engine(reason="late")
     (child,) = list_children(warm_session)
     assert "No summary: claude-opus-4-5 did not answer within 120 s" in late["remark"]
     assert (late["open"], made.calls()) == (child.stem, [])
-    assert ask_module()["fork"]
+    assert ask_engine()["fork"]
     assert list_children(warm_session) == [child]
 
 
@@ -346,7 +346,7 @@ def test_the_sessions_model_is_not_asked_if_it_costs_more(
     if why == "cold":
         monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
     model = {"another": "claude-sonnet-4-5", "no module": None}.get(why, SESSION_MODEL)
-    made = ask_module(model=model)
+    made = ask_engine(model=model)
     assert made["remark"] == ""
     (child,) = list_children(warm_session)
     assert b"summary by haiku-of-the-day" in child.read_bytes()
@@ -359,26 +359,26 @@ def test_the_child_is_named_while_the_sessions_model_is_asked(
 
     After Esc, or if the answer takes too long, the second rollover asks the model again.
     """
-    ask_module()
+    ask_engine()
     (child,) = list_children(warm_session)
-    assert "The summary is still being written" in ask_module()["by_hand"]
+    assert "The summary is still being written" in ask_engine()["by_hand"]
     gone = answer_module("left", {"session_id": SESSION, "screen": True, "args": "rollover"})
     assert f"/resume {child.stem} opens the new session" in gone["text"]
-    assert ask_module()["fork"]
+    assert ask_engine()["fork"]
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 300)
-    assert ask_module()["fork"]
+    assert ask_engine()["fork"]
     assert list_children(warm_session) == [child]
 
 
 def test_an_answer_for_a_continued_child_makes_a_new_one(warm_session: Path) -> None:
     """If the user has continued the child before the summary arrives, the summary goes into a new child."""
-    ask_module()
+    ask_engine()
     (first,) = list_children(warm_session)
     with first.open("ab") as stream:
         stream.write(line(user("hello", uuid="x", ts="2099-01-01T00:00:00.000Z")) + b"\n")
     before = first.read_bytes()
-    ask_module(isAnswered=True, text='{"goal": "Mend it.", "state": "Half done."}')
+    ask_engine(isAnswered=True, text='{"goal": "Mend it.", "state": "Half done."}')
     assert first.read_bytes() == before
     (second,) = (path for path in list_children(warm_session) if path != first)
     assert b"summary by claude-opus-4-5" in second.read_bytes()

@@ -32,11 +32,11 @@ def card_lines(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Card
     """
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
-    def lines_of_card(typed: str, number: int = 1) -> list[str]:
+    def lines_of_card(typed: str, session_number: int = 1) -> list[str]:
         trigger = recognise_trigger(typed)
         assert trigger is not None
         lines = prompt.card_of_trigger(
-            trigger, {"session_id": session_id(number), "prompt": typed}
+            trigger, {"session_id": session_id(session_number), "prompt": typed}
         ).split("\n")
         assert len(lines[-1]) <= 40
         return lines

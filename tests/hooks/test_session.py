@@ -36,7 +36,7 @@ from tests.needs import REPO, python39_path
 from tests.test_state_failures import failing_writes
 
 OLD_ID, NEW_ID, CHILD_ID = session_id(1), session_id(2), session_id(1_000)
-Send = Callable[..., None]
+SendEvent = Callable[..., None]
 SendAndReply = Callable[..., dict[str, Any]]
 
 
@@ -85,13 +85,13 @@ def reply_to_event(
 
 
 @pytest.fixture
-def send_event(reply_to_event: SendAndReply) -> Send:
+def send_event(reply_to_event: SendAndReply) -> SendEvent:
     """Return a function that sends an event and checks that the hook does not reply."""
 
-    def send(event: object, pid: int | str = 4711, **environ: str) -> None:
+    def send_without_reply(event: object, pid: int | str = 4711, **environ: str) -> None:
         assert reply_to_event(event, pid, **environ) == {}
 
-    return send
+    return send_without_reply
 
 
 def end_event(number: str = OLD_ID, reason: object = "clear") -> dict[str, Any]:
@@ -122,7 +122,7 @@ def notes_folder(home: ConfigHome) -> Path:
 
 
 @ON_BOTH_PYTHONS
-def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> None:
+def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: SendEvent) -> None:
     """After ``/clear``, one link names the cleared session as the parent of the next session.
 
     The next session is the one that starts in the same client. The note about ``/clear`` is
@@ -140,7 +140,9 @@ def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> N
     assert clear_notes(config_home) == []
 
 
-def test_repeated_clears_write_a_chain_of_links(config_home: ConfigHome, send_event: Send) -> None:
+def test_repeated_clears_write_a_chain_of_links(
+    config_home: ConfigHome, send_event: SendEvent
+) -> None:
     """Each of several ``/clear`` commands links the new session to the one before it.
 
     A session is never linked to itself.
@@ -174,7 +176,9 @@ def test_an_older_client_is_found_among_the_ancestors(
     assert linked_pairs(config_home) == [(OLD_ID, NEW_ID)]
 
 
-def test_parallel_clears_get_their_own_links(config_home: ConfigHome, send_event: Send) -> None:
+def test_parallel_clears_get_their_own_links(
+    config_home: ConfigHome, send_event: SendEvent
+) -> None:
     """If two clients run ``/clear`` at the same time, each new session is linked to its client's old one.
 
     A session that starts in another client gets no link.
@@ -195,7 +199,7 @@ def test_parallel_clears_get_their_own_links(config_home: ConfigHome, send_event
     [end_event(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)],
 )
 def test_other_session_ends_leave_no_note(
-    config_home: ConfigHome, send_event: Send, event: dict[str, Any]
+    config_home: ConfigHome, send_event: SendEvent, event: dict[str, Any]
 ) -> None:
     """If a session ends for a reason other than ``/clear``, the hook leaves no note."""
     send_event(event)
@@ -204,7 +208,7 @@ def test_other_session_ends_leave_no_note(
 
 @pytest.mark.parametrize("source", ["startup", "resume", "compact", "fork", None, ["clear"]])
 def test_other_starts_consume_no_note(
-    config_home: ConfigHome, send_event: Send, source: object
+    config_home: ConfigHome, send_event: SendEvent, source: object
 ) -> None:
     """If a session starts for a reason other than ``/clear``, the note stays and no link is recorded."""
     send_event(end_event())
@@ -217,7 +221,7 @@ def test_other_starts_consume_no_note(
 @ON_BOTH_PYTHONS
 @pytest.mark.parametrize("seconds", [-3_600, 3_600])
 def test_an_outdated_note_of_clear_writes_no_link(
-    config_home: ConfigHome, send_event: Send, seconds: int
+    config_home: ConfigHome, send_event: SendEvent, seconds: int
 ) -> None:
     """If the note of a ``/clear`` is too old or has a future time, no link is recorded.
 
@@ -237,7 +241,7 @@ def test_an_outdated_note_of_clear_writes_no_link(
     [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000],
 )
 def test_a_damaged_note_of_clear_writes_no_link(
-    config_home: ConfigHome, send_event: Send, damage: bytes
+    config_home: ConfigHome, send_event: SendEvent, damage: bytes
 ) -> None:
     """If the note of a ``/clear`` is damaged, it is deleted and no link is recorded.
 
@@ -274,7 +278,7 @@ def test_a_damaged_note_of_clear_writes_no_link(
     ],
 )
 def test_malformed_events_are_ignored(
-    config_home: ConfigHome, send_event: Send, event: object
+    config_home: ConfigHome, send_event: SendEvent, event: object
 ) -> None:
     """A malformed event causes no output and no file."""
     send_event(event)
@@ -284,7 +288,7 @@ def test_malformed_events_are_ignored(
 @ON_BOTH_PYTHONS
 @pytest.mark.parametrize("pid", ["", "x", "-1", "²", "9" * 500, "../7"])
 def test_an_invalid_client_pid_is_harmless(
-    config_home: ConfigHome, send_event: Send, pid: str
+    config_home: ConfigHome, send_event: SendEvent, pid: str
 ) -> None:
     """If CLAUDE_PID is invalid, no error occurs, and no file is written outside the plugin's folder."""
     send_event(end_event(), pid)
@@ -326,7 +330,7 @@ def test_a_full_disk_is_reported_after_clear(
 
 
 @ON_BOTH_PYTHONS
-def test_the_note_of_clear_is_private(config_home: ConfigHome, send_event: Send) -> None:
+def test_the_note_of_clear_is_private(config_home: ConfigHome, send_event: SendEvent) -> None:
     """The note of ``/clear`` has mode 0600, and its folder has mode 0700."""
     send_event(end_event())
     state = config_home.config / "resume-hooks"

@@ -228,7 +228,7 @@ TRIGGER_START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
     )
 )
 def test_no_other_text_is_a_trigger(prompt: str) -> None:
-    """Text is a trigger only if its first character is a sign that a verb follows directly.
+    """Text is a trigger only if it begins with a sign and, directly after it, a verb.
 
     Other text is not a trigger and raises no error.
     """

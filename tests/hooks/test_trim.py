@@ -493,7 +493,7 @@ def test_a_failed_trim_keeps_the_question_open(
 def test_a_trim_beyond_the_time_limit_is_refused(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trim that takes too long is stopped, and the message names the shell's command.
+    """A trim that takes too long is stopped, and the message names the command to use in a shell.
 
     The question stays open.
     """

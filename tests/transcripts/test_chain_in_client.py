@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import SESSION, session_bytes
-from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
+from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import one_in
 from tests.transcripts.chain_cases import CASES, Case
@@ -42,7 +42,7 @@ def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
 @pytest.mark.parametrize("case", one_in(3, CASES), ids=lambda case: case.name)
 def test_the_client_sends_the_chain_of_each_case(case: Case, tmp_path: Path) -> None:
     """The newest client sends the expected messages when it resumes the transcript of each case."""
-    client = find_client(NEWEST)
+    client = find_client(NEWEST_VERSION)
     home = ClientHome(tmp_path / "home")
     home.install_session(session_bytes(case.records), SESSION)
     with MockApi() as api:

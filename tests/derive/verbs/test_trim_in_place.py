@@ -58,7 +58,14 @@ from tests.crashes import (
     limit_file_size,
     without_root_rights,
 )
-from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
+from tests.e2e.harness.client import (
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    ClientHome,
+    Tui,
+    find_client,
+    run_print,
+)
 from tests.e2e.harness.mock_api import MockApi
 
 __all__ = ["cli", "document"]
@@ -646,7 +653,7 @@ def test_contradictory_options_of_a_trim_in_place_are_refused(
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("version", [OLDEST_VERSION, NEWEST_VERSION])
 def test_clients_resume_a_session_trimmed_in_place(version: str, tmp_path: Path) -> None:
     """A client that resumes a session trimmed in place sends no trimmed content.
 
@@ -676,7 +683,7 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
     path = home.install_session(session_bytes(turns_with_reads(6)), SESSION, set_cwd=True)
     environ = {"CLAUDE_CONFIG_DIR": str(home.config)}
     with MockApi() as api:
-        tui = Tui(find_client(NEWEST), home, api)
+        tui = Tui(find_client(NEWEST_VERSION), home, api)
         try:
             tui.start(resume=SESSION)
             tui.submit("the first prompt")

@@ -8,9 +8,9 @@ from tests.e2e.harness.terminal import Terminal
 from tests.e2e.harness.tmux import TmuxTui
 from tests.e2e.harness.tui import Tui
 from tests.e2e.harness.versions import (
-    NEWEST,
-    OLDEST,
-    PREVIOUS,
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    PREVIOUS_VERSION,
     RECENT_VERSIONS,
     VERSIONS,
     ClientVersion,
@@ -19,9 +19,9 @@ from tests.e2e.harness.versions import (
 )
 
 __all__ = [
-    "NEWEST",
-    "OLDEST",
-    "PREVIOUS",
+    "NEWEST_VERSION",
+    "OLDEST_VERSION",
+    "PREVIOUS_VERSION",
     "RECENT_VERSIONS",
     "VERSIONS",
     "ClientHome",

@@ -14,12 +14,14 @@ import pyte
 # pyte prints the ends of these sequences as text. They are private control sequences without "?"
 # (XTVERSION, kitty keys), queries with an intermediate byte, and strings (DCS, APC, OSC).
 _STRING_SEQUENCE = rb"\x1b[P_^X\]][^\x07\x1b]*(?:\x07|\x1b\\)"
-_UNPARSED_SEQUENCE = re.compile(
+_UNPARSED_SEQUENCE_PATTERN = re.compile(
     rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b\[\??[0-9;:]*[ -/]+[@-~]|\x1b\[\?[0-9;]*[mu]|"
     + _STRING_SEQUENCE
 )
-_UNFINISHED_SEQUENCE = re.compile(rb"\x1b(?:\[[<=>?]?[0-9;:]*[ -/]*|[P_^X\]][^\x07\x1b]*\x1b?)?\Z")
-_OSC_52 = re.compile(rb"\x1b\]52;[a-z0-9]*;([A-Za-z0-9+/=]*)(?:\x07|\x1b\\)")
+_UNFINISHED_SEQUENCE_PATTERN = re.compile(
+    rb"\x1b(?:\[[<=>?]?[0-9;:]*[ -/]*|[P_^X\]][^\x07\x1b]*\x1b?)?\Z"
+)
+_OSC_52_PATTERN = re.compile(rb"\x1b\]52;[a-z0-9]*;([A-Za-z0-9+/=]*)(?:\x07|\x1b\\)")
 
 
 class _Screen(pyte.Screen):
@@ -53,8 +55,8 @@ class Emulator:
         A sequence that is incomplete at the end of ``data`` is kept for the next call.
         """
         self.raw += data
-        data = _UNPARSED_SEQUENCE.sub(b"", self._pending + data)
-        cut = _UNFINISHED_SEQUENCE.search(data)
+        data = _UNPARSED_SEQUENCE_PATTERN.sub(b"", self._pending + data)
+        cut = _UNFINISHED_SEQUENCE_PATTERN.search(data)
         end = cut.start() if cut else len(data)
         self._pending = data[end:]
         self._stream.feed(data[:end])
@@ -76,4 +78,4 @@ class Emulator:
 
     def clipboard_writes(self) -> list[str]:
         """Return the texts that the client copied to the clipboard with OSC 52 sequences, oldest first."""
-        return [b64decode(found).decode() for found in _OSC_52.findall(bytes(self.raw))]
+        return [b64decode(found).decode() for found in _OSC_52_PATTERN.findall(bytes(self.raw))]

@@ -66,11 +66,11 @@ def end_process(pid: int) -> None:
 
 def end_processes_with_setting(setting: str) -> None:
     """End this user's processes whose environment contains ``setting`` ("NAME=value"), except this one."""
-    for pid in pids_with_setting(setting):
+    for pid in pids_with_environment_setting(setting):
         end_process(pid)
 
 
-def pids_with_setting(setting: str) -> list[int]:
+def pids_with_environment_setting(setting: str) -> list[int]:
     """Return the ids of running processes that were started with ``setting`` in their environment.
 
     This works only on Linux.

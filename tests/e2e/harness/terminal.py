@@ -166,26 +166,28 @@ class Terminal(ABC):
         self.wait_until_idle()
 
     def wait_until_idle(
-        self, quiet: float = _IDLE_SECONDS, timeout: float = MAX_WAIT_SECONDS
+        self, idle_seconds: float = _IDLE_SECONDS, timeout: float = MAX_WAIT_SECONDS
     ) -> None:
-        """Wait until the screen has not changed for ``quiet`` seconds.
+        """Wait until the screen has not changed for ``idle_seconds`` seconds.
 
-        The spinner of a working client changes the screen all the time. With the default ``quiet``,
+        The spinner of a working client changes the screen all the time. With the default ``idle_seconds``,
         the wait ends earlier if the client's process is sleeping too.
         """
         last, since = self.text(), time.monotonic()
-        worked = since if quiet == _IDLE_SECONDS else math.inf
+        worked = since if idle_seconds == _IDLE_SECONDS else math.inf
 
-        def is_still() -> bool:
+        def is_screen_idle() -> bool:
             nonlocal last, since, worked
             now, at = self.text(), time.monotonic()
             if now != last:
                 last, since = now, at
             if worked < math.inf and not is_process_asleep(self.pid):
                 worked = at
-            return at - since >= quiet or at - max(since, worked) >= _IDLE_SECONDS_ASLEEP
+            return at - since >= idle_seconds or at - max(since, worked) >= _IDLE_SECONDS_ASLEEP
 
-        self._fail_unless(wait_until(is_still, timeout), f"the screen never rested for {quiet} s")
+        self._fail_unless(
+            wait_until(is_screen_idle, timeout), f"the screen never rested for {idle_seconds} s"
+        )
 
     def input_text(self) -> str:
         """Return the text in the input box, lines joined by newlines, or "" if the box is empty."""

@@ -13,18 +13,19 @@ from pathlib import Path
 
 from tests.needs import REPO, require_for_test
 
-OLDEST = "2.1.112"
+OLDEST_VERSION = "2.1.112"
 """The oldest supported client. It runs on node. It does not support modules, so it has no
 ``/handoff``."""
 
-PREVIOUS = "2.1.329"
-"""A recent client that supports modules. Some tests compare records with those that it wrote."""
+PREVIOUS_VERSION = "2.1.329"
+"""A recent client that supports modules. Some tests compare the plugin's records with its records.
+"""
 
-NEWEST = "2.1.332"
+NEWEST_VERSION = "2.1.332"
 """The client in the wheel of ``claude-agent-sdk``, whose version pyproject.toml pins."""
 
-VERSIONS = (OLDEST, PREVIOUS, NEWEST)
-RECENT_VERSIONS = frozenset({PREVIOUS, NEWEST})
+VERSIONS = (OLDEST_VERSION, PREVIOUS_VERSION, NEWEST_VERSION)
+RECENT_VERSIONS = frozenset({PREVIOUS_VERSION, NEWEST_VERSION})
 """Versions that can do more than older ones. For example, they print why a hook blocked a ``-p``
 prompt."""
 
@@ -56,7 +57,7 @@ def find_client(version: str) -> ClientVersion:
     If the client or the node that runs it is missing, the test is skipped. With REQUIRE_ALL=1 the
     test fails instead.
     """
-    if version == NEWEST:
+    if version == NEWEST_VERSION:
         found = bundled_client()
         require_for_test(
             f"Claude Code {version}",

@@ -124,7 +124,7 @@ def test_a_hit_shows_its_speaker_and_opens_at_its_message(project: Path) -> None
     assert [-90 < end["page"] < 90 and end["lines_read"] != [] for end in ends] == [True, True]
 
 
-def test_a_pane_of_few_lines_shows_one_line_per_row(project: Path) -> None:
+def test_a_short_pane_shows_one_line_per_row(project: Path) -> None:
     """In a pane with few lines, each row is one line, and the marked row's text is shown beside the list.
 
     That text starts with the speaker and the turn.
@@ -206,8 +206,8 @@ def test_the_actions_wrap_in_a_narrow_pane(project: Path, columns: int, rows: in
     assert len(shown["lines_read"]) == 9 - FIELD_LINES - rows
 
 
-def test_the_page_of_a_deleted_session_says_so(project: Path) -> None:
-    """The page of a hit whose session was deleted says so, instead of raising an error."""
+def test_the_page_of_a_deleted_session_reports_the_deletion(project: Path) -> None:
+    """The page of a hit whose session was deleted reports the deletion instead of raising an error."""
     _, _, _, hit = ask_pane(project, "answer 2", HITS_STEP)["rows"][0]
     for number in TITLES:
         (project / f"{session_id(number)}.jsonl").unlink()

@@ -70,10 +70,10 @@ def test_a_narrow_row_drops_columns() -> None:
 
 @given(st.text(max_size=60), st.text(max_size=300), st.integers(0, 300), st.integers(10, 160))
 def test_a_row_of_a_message_fills_its_columns(
-    title: str, snippet: str, place: int, columns: int
+    title: str, snippet: str, match_start: int, columns: int
 ) -> None:
     """The row of a matching message is exactly as wide as the list, like every other row."""
-    said = TurnHit(("x",), "strong", "prompt", snippet, place)
+    said = TurnHit(("x",), "strong", "prompt", snippet, match_start)
     assert (
         text_width(hit_line(make_listed_session(title=title), said, columns, is_chosen=True))
         == columns

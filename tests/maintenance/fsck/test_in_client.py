@@ -14,7 +14,13 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION
-from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, find_client, run_print
+from tests.e2e.harness.client import (
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    ClientHome,
+    find_client,
+    run_print,
+)
 from tests.e2e.harness.mock_api import MockApi
 from tests.maintenance.fsck.cases import CASES, Case
 
@@ -23,11 +29,11 @@ INSERTED_BEGINNINGS = ("<system-reminder>", "No response requested", OPENING_MAR
 REPAIRED_CASES = [case for case in CASES if case.repaired_outline]
 CASES_AND_VERSIONS = [
     *(
-        pytest.param(case, NEWEST, marks=[pytest.mark.wide] if at % 3 else [])
+        pytest.param(case, NEWEST_VERSION, marks=[pytest.mark.wide] if at % 3 else [])
         for at, case in enumerate(REPAIRED_CASES)
     ),
     *(
-        pytest.param(case, OLDEST, marks=pytest.mark.wide)
+        pytest.param(case, OLDEST_VERSION, marks=pytest.mark.wide)
         for case in REPAIRED_CASES
         if case.severity == "error"
     ),

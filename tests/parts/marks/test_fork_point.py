@@ -37,7 +37,7 @@ from tests.cli.conftest import Cli, Document
 from tests.crashes import kill_before_each_change
 from tests.derive.trim.test_crash import run_command_line
 from tests.hooks.conftest import RunHook, list_children, reason_of_process
-from tests.hooks.test_client_module import ask_module
+from tests.hooks.test_client_module import ask_engine
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
 SECRET = "ghp_" + "Ab3dE5gH9" * 4
@@ -334,15 +334,15 @@ def test_the_client_command_back_opens_one_child(
     fork = fork_session_file(document, SESSION)
     # The times are in the past, because a fork that is continued later would get a second child.
     continue_session(fork, at=-20)
-    back = ask_module("back", session_id=fork.stem)
+    back = ask_engine("back", session_id=fork.stem)
     assert back["fill"] == ""
     assert live_texts(fork.with_name(f"{back['open']}.jsonl"))[:4] == live_texts(parent)
-    assert ask_module("back", session_id=fork.stem)["open"] == back["open"]
-    told = ask_module("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"]
+    assert ask_engine("back", session_id=fork.stem)["open"] == back["open"]
+    told = ask_engine("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"]
     assert told != back["open"]
     assert "the ZEBRA" in fork.with_name(f"{told}.jsonl").read_text()
-    assert ask_module("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"] == told
-    assert "No active mark" in ask_module("back")["text"]
+    assert ask_engine("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"] == told
+    assert "No active mark" in ask_engine("back")["text"]
 
 
 def test_a_killed_rewind_of_a_fork_leaves_a_complete_child_or_none(config_home: ConfigHome) -> None:

@@ -19,9 +19,9 @@ from resume_hooks.parts.team.team_file import Team
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_install import count_attempts, read_install_state, run_installer
-from tests.hook_scripts.test_notice import reaches_python, stop_event, write_transcript
-from tests.hook_scripts.test_session import STARTUP_EVENT, file_appears, write_ready_venv
+from tests.hook_scripts.test_install import count_build_attempts, read_install_state, run_installer
+from tests.hook_scripts.test_notice import stop_event, stop_hook_calls_python, write_transcript
+from tests.hook_scripts.test_session import STARTUP_EVENT, wait_for_file, write_ready_venv
 from tests.hooks.conftest import RunHook
 from tests.test_import_budget import HEAVY_MODULES, add_packages, loaded_modules
 
@@ -34,7 +34,7 @@ def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) ->
     """
     body = stop_event(write_transcript(plugin, conversation(2)))
     mark = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team" / "push"
-    assert not reaches_python(plugin, body)
+    assert not stop_hook_calls_python(plugin, body)
     mark.parent.mkdir(parents=True)
     mark.touch()
     plugin.delete_engine_calls()
@@ -79,7 +79,7 @@ def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> N
     driver = join_team(quick_plugin)
     before = os.readlink(quick_plugin.data / "venv")
     quick_plugin.run_hook("SessionStart", STARTUP_EVENT)
-    assert file_appears(driver)
+    assert wait_for_file(driver)
     assert os.readlink(quick_plugin.data / "venv") == before, "the venv was not rebuilt"
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
     assert run_installer(quick_plugin) == 0
@@ -97,7 +97,7 @@ def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> N
     assert (quick_plugin.data / "venv" / "requirements.lock").read_text() == "# newest\n"
     assert not driver.exists()
     assert run_installer(quick_plugin) == 0
-    assert count_attempts(quick_plugin) == 6, "it is tried again after an hour"
+    assert count_build_attempts(quick_plugin) == 6, "it is tried again after an hour"
     assert quick_plugin.run_engine("--install").stderr == "resume-hooks: the engine is ready\n"
     assert driver.exists()
 

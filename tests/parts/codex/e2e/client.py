@@ -19,8 +19,8 @@ from tests.e2e.harness.versions import clients_folder
 from tests.needs import require_for_test
 from tests.parts.codex.e2e.responses import Item, MockResponses
 
-NEWEST, OLDEST = "0.171.0", "0.104.0"
-VERSIONS = (OLDEST, "0.125.0", "0.144.6", "0.156.1", "0.169.0", NEWEST)
+NEWEST, OLDEST_VERSION = "0.171.0", "0.104.0"
+VERSIONS = (OLDEST_VERSION, "0.125.0", "0.144.6", "0.156.1", "0.169.0", NEWEST)
 PROVIDER = "mock"
 PROBE_PROMPT = "PROBE: go on"
 COMPACTION_REQUEST_START = "CONTEXT CHECKPOINT COMPACTION"

@@ -12,7 +12,7 @@ from resume_hooks.maintenance.fsck.repair import plan_any_repair
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex import rollouts
-from tests.parts.codex.e2e.client import NEWEST, OLDEST, PROVIDER, CodexHome
+from tests.parts.codex.e2e.client import NEWEST, OLDEST_VERSION, PROVIDER, CodexHome
 from tests.parts.codex.e2e.responses import join_input_texts
 
 TALK_LINES = [
@@ -46,7 +46,7 @@ BROKEN_THREADS: dict[str, tuple[str, list[Any]]] = {
         ),
     ),
     "utf8-bad": (
-        OLDEST,
+        OLDEST_VERSION,
         [
             rollouts.meta_line(model_provider=PROVIDER),
             b'{"timestamp":"x","type":"event_msg","payload":{"x":"\xff"}}',

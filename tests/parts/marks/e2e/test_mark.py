@@ -26,7 +26,7 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import ENGINE_ENV, LINEAGE_MARKER, children_of_session, text_of_request
-from tests.e2e.test_trim_corpus import ALL_SESSIONS, SAMPLE_SESSIONS
+from tests.e2e.test_trim_corpus import ALL_SESSION_NAMES, SAMPLE_SESSIONS
 from tests.needs import corpus, one_in
 
 GOAL, REPORT = "try the other parser", "the other one is slower, so we stay"
@@ -299,7 +299,7 @@ def test_rewinds_of_a_few_real_sessions_match_the_client(
 
 
 @pytest.mark.whole_corpus
-@pytest.mark.parametrize("name", ALL_SESSIONS)
+@pytest.mark.parametrize("name", ALL_SESSION_NAMES)
 def test_rewinds_of_every_real_session_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:

@@ -24,8 +24,8 @@ from resume_hooks.sessions import locate
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import (
-    NEWEST,
-    OLDEST,
+    NEWEST_VERSION,
+    OLDEST_VERSION,
     ClientHome,
     ClientVersion,
     Tui,
@@ -109,7 +109,7 @@ def test_a_session_of_a_moved_project_can_be_rehomed(
     The newest client lists it in the new folder.
     """
     title = assert_rewinds_after_a_move(every_client, home, api)
-    if every_client.version == NEWEST:
+    if every_client.version == NEWEST_VERSION:
         with Tui(every_client, home, api) as tui:
             tui.start(["--resume"], ready=False)
             tui.wait_for(re.escape(title))
@@ -139,7 +139,7 @@ def test_work_in_a_fork_keeps_the_parents_backups(home: ClientHome, api: MockApi
     Old clients overwrite a backup file that has the name of the next version. Old clients also find
     no session of another folder.
     """
-    oldest = find_client(OLDEST)
+    oldest = find_client(OLDEST_VERSION)
     parent = edit_twice(oldest, home, api)
     history = home.config / "file-history" / parent.stem
     kept = {path.name: path.read_bytes() for path in history.iterdir()}

@@ -19,7 +19,14 @@ import pytest
 from resume_hooks.parts.share.verbs.import_ import import_file
 from tests import strangers
 from tests.builders import session_bytes
-from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print
+from tests.e2e.harness.client import (
+    NEWEST_VERSION,
+    ClientHome,
+    ClientVersion,
+    Tui,
+    find_client,
+    run_print,
+)
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import text_of_request
 from tests.e2e.test_bundle import IMPORT_REMARK, request_blocks
@@ -66,7 +73,7 @@ def test_an_imported_session_sends_its_conversation(
     twin = home.install_session(source, str(uuid.uuid4()))
     # Older clients lose parallel calls of the original, so the newest client's request is expected.
     assert request_blocks(found) == request_blocks(
-        resume_request(find_client(NEWEST), home, api, twin.stem)
+        resume_request(find_client(NEWEST_VERSION), home, api, twin.stem)
     )
 
 
@@ -134,7 +141,7 @@ def test_a_shared_page_can_be_imported_on_another_machine(
     root = home.install_session(corpus() / SAMPLE_TRANSCRIPTS[0], str(uuid.uuid4()), set_cwd=True)
     page = other_machine.root / "talk.html"
     output_of_command(home, "share", root.stem, "--yes", "-o", str(page))
-    before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
+    before = request_blocks(resume_request(find_client(NEWEST_VERSION), home, api, root.stem))
     shutil.rmtree(home.config / "projects")
     made = json.loads(output_of_command(other_machine, "import", str(page), "--json"))["data"]
     request = resume_request(client, other_machine, api, made["session_id"])

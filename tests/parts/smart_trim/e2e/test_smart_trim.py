@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.harness.api_requests import Request, last_user_text
-from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client
+from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, ClientVersion, find_client
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import children_of_session, text_of_request
 from tests.e2e.test_trim_corpus import resume_request
@@ -97,7 +97,7 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     # Client 2.1.42 drops parallel results of the parent, but sends those of the child, which are in
     # one line. So the newest client's request for the parent is compared.
     whole, cut = (
-        resume_request(find_client(NEWEST), home, api, twin.stem),
+        resume_request(find_client(NEWEST_VERSION), home, api, twin.stem),
         resume_request(client, home, api, child.stem),
     )
     outputs = ("tool_result", "tool_use_id", "content")
