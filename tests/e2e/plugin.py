@@ -99,10 +99,10 @@ def reply_after_removal(*paths: Path) -> Callable[[Request], None]:
     The client's cleanup runs about five seconds after the client's start.
     """
 
-    def reply(_: Request) -> None:
+    def wait_for_removal(_: Request) -> None:
         wait_until(lambda: not any(path.exists() for path in paths))
 
-    return reply
+    return wait_for_removal
 
 
 def remove_module(plugin: Path) -> Path:

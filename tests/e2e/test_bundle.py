@@ -65,7 +65,7 @@ def request_blocks(request: dict[str, Any]) -> list[tuple[str, str]]:
 def _comparable_blocks(message: dict[str, Any]) -> Iterator[Any]:
     content = message["content"]
     for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        bare = _without_reminders(
+        bare = _remove_reminders(
             {key: value for key, value in block.items() if key != "cache_control"}
         )
         thought = bare["type"] in {"thinking", "redacted_thinking"}
@@ -77,16 +77,16 @@ def _comparable_blocks(message: dict[str, Any]) -> Iterator[Any]:
             yield bare
 
 
-def _without_reminders(value: Any) -> Any:
+def _remove_reminders(value: Any) -> Any:
     if isinstance(value, str):
         return _REMINDER_PATTERN.sub("", value).strip()
     if isinstance(value, dict):
-        return {key: _without_reminders(inner) for key, inner in value.items()}
+        return {key: _remove_reminders(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [
             bare
             for inner in value
-            if (bare := _without_reminders(inner)) != {"type": "text", "text": ""}
+            if (bare := _remove_reminders(inner)) != {"type": "text", "text": ""}
         ]
     return value
 

@@ -26,7 +26,7 @@ def edition(tmp_path: Path) -> Path:
     return tmp_path / "edition"
 
 
-def test_the_command_in_its_readme_installs_the_edition(
+def test_the_command_in_the_readme_installs_the_edition(
     client: ClientVersion, home: ClientHome, api: MockApi, edition: Path
 ) -> None:
     """The command in the edition's README installs it.

@@ -335,7 +335,7 @@ def test_forks_of_thirty_sessions_send_their_parents_messages(
 def test_a_fork_before_a_compaction_sends_the_old_messages(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
-    """A fork from before the last compaction sends the same as a file that was cut there."""
+    """A fork from before the last compaction sends the same messages as a copy cut at the compaction."""
     parent = install_corpus_session(home, name)
     before = parent.read_bytes()
     lines = before.splitlines(keepends=True)

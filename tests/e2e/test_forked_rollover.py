@@ -78,8 +78,8 @@ def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
 def added_prompt(last: Request, again: Request) -> Any:
     """Return the prompt that the request ``again`` adds to the request ``last``.
 
-    Check that ``again`` repeats ``last`` and that the prompt follows the answer to ``last``, which
-    has a cache mark.
+    Check that ``again`` repeats ``last``, that the answer to ``last`` follows and has a cache mark,
+    and that the prompt follows the answer.
     """
     assert {name for name in again if again[name] != last.get(name)} == {"messages"}
     sent, kept = again["messages"], last["messages"]

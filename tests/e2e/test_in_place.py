@@ -229,9 +229,9 @@ def test_a_trim_in_place_sends_no_request(modern_tui: Tui, plugin: Path, parent:
     ]
 
 
-def run_steps(tui: Tui, *steps: int) -> None:
+def run_turns_with_long_outputs(tui: Tui, *step_numbers: int) -> None:
     """Run one turn for each step. Each turn has a call whose output is long enough to be trimmed."""
-    for step in steps:
+    for step in step_numbers:
         tui.api.script = [
             {"name": "Bash", "input": {"command": f"seq {step}0000 {step}3500"}},
             f"Step {step} is done.",
@@ -252,14 +252,14 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
         plugin_dir=plugin,
         extra_env=QUIET_ENV,
     )
-    run_steps(tui, 1)
+    run_turns_with_long_outputs(tui, 1)
     tui.api.script = ["<summary>The first step went well.</summary>"]
     tui.submit("/compact")
     tui.wait_for("Compacted")
     tui.wait_until_idle()
     steps = 1
     for more in (4, 3):
-        run_steps(tui, *range(steps + 1, steps + 1 + more))
+        run_turns_with_long_outputs(tui, *range(steps + 1, steps + 1 + more))
         steps += more
         tui.submit("/trim here")
         tui.wait_for(rf"Step {steps} is done(.*\n)*.*tokens before, about")

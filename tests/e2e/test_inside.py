@@ -85,8 +85,8 @@ def open_real_session(tui: Tui, plugin: Path, env: dict[str, str] | None = None)
     )
 
 
-def engine_environment(tmp_path: Path, module: str) -> dict[str, str]:
-    """Return an environment in which the module's calls run the Python line ``module`` as the engine.
+def engine_environment(tmp_path: Path, script: str) -> dict[str, str]:
+    """Return an environment in which the module's calls run the Python code ``script`` as the engine.
 
     All other calls of the engine work normally.
     """
@@ -94,13 +94,15 @@ def engine_environment(tmp_path: Path, module: str) -> dict[str, str]:
     path.write_text(
         f"#!{sys.executable}\nimport os, sys, time\n"
         f"if not any(word.endswith('start_module.py') for word in sys.argv):\n    {RUN_ENGINE_STATEMENT}\n"
-        f"{module}\n"
+        f"{script}\n"
     )
     path.chmod(0o755)
     return {"RESUME_HOOKS_PYTHON": str(path)}
 
 
-def test_one_typed_line_hands_off(modern_tui: Tui, plugin: Path, parent: Path) -> None:
+def test_one_typed_line_makes_and_opens_a_handoff(
+    modern_tui: Tui, plugin: Path, parent: Path
+) -> None:
     """``/handoff`` opens the child without a request, with the next step in the input box.
 
     The input box does not contain the size that was typed before the step. If the user types
@@ -464,14 +466,14 @@ def test_print_mode_makes_the_child_without_a_question(
     assert not api.requests
 
 
-@pytest.mark.parametrize("off", one_in(2, ["--safe-mode", "disableAllHooks"]))
+@pytest.mark.parametrize("setting", one_in(2, ["--safe-mode", "disableAllHooks"]))
 def test_no_plugin_code_runs_if_hooks_are_disabled(
-    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, off: str
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, setting: str
 ) -> None:
     """If hooks are turned off, a prompt is answered as usual, and no child is made."""
-    if off == "disableAllHooks":
+    if setting == "disableAllHooks":
         home.write_settings({"disableAllHooks": True})
-    args = [off] if off.startswith("-") else []
+    args = [setting] if setting.startswith("-") else []
     done = run_print(
         client, home, api, "hello", resume=PARENT_ID, plugin_dir=plugin, extra_env=QUIET_ENV, extra_args=args
     )  # fmt: skip

@@ -30,8 +30,8 @@ from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV
 from tests.needs import one_in
 
 POSSIBLE_STEPS = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff", "resume")
-STEPS_PER_SEQUENCE = 6
-PROMPTS_BEFORE_SEQUENCE = 3
+STEP_COUNT_PER_SEQUENCE = 6
+PROMPT_COUNT_BEFORE_SEQUENCE = 3
 """Number of prompts before each sequence. They are needed because a trim skips the newest turns."""
 
 SEEDS = (3, *range(3), *range(4, 10))
@@ -45,7 +45,7 @@ def steps_of_seed(seed: int) -> list[str]:
     """Return a random sequence that contains a trim and never repeats the same step immediately."""
     chance = random.Random(seed)
     steps = ["prompt"]
-    while len(steps) < STEPS_PER_SEQUENCE:
+    while len(steps) < STEP_COUNT_PER_SEQUENCE:
         steps.append(chance.choice([step for step in POSSIBLE_STEPS if step != steps[-1]]))
     if not {"trim", "trim here"} & set(steps):
         steps[chance.randrange(2, len(steps))] = chance.choice(["trim", "trim here"])
@@ -164,7 +164,7 @@ def test_each_typed_turn_counts_once_after_any_steps(
     """
     steps = steps_of_seed(seed)
     played = PlayedSession(home, api, build_plugin(tmp_path / "plugin"))
-    for step in ["prompt"] * PROMPTS_BEFORE_SEQUENCE + steps:
+    for step in ["prompt"] * PROMPT_COUNT_BEFORE_SEQUENCE + steps:
         played.play(step)
     session, typed = played.session, played.typed
     played.tui.close()

@@ -47,7 +47,7 @@ def plugin(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def child(home: ClientHome) -> Path:
-    """Return a handoff of a session that contains the answer and a long, hostile tool output."""
+    """Return a handoff of a session that contains the reason in question and a long, hostile tool output."""
     records = [
         user("Why is the retry queue gone?", uuid="u1", session_id=PARENT_ID, cwd=str(home.cwd)),
         tool_use(

@@ -91,7 +91,7 @@ def test_a_long_opening_is_sent_whole(
 ) -> None:
     """A text of 36,000 characters is sent completely after ``/clear``, a compaction and a resume.
 
-    The engine reads its parts as one text, and the session has the title of its handoff.
+    The engine reads the text's parts as one text, and the session has the title of its handoff.
     """
     with Tui(every_client, home, api) as tui:
         parent = start_session(tui, plugin)

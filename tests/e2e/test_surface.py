@@ -52,7 +52,7 @@ SMALL_SCREEN, MIDDLE_SCREEN, SCREEN_WITH_PANE_BESIDE, LARGE_SCREEN = (
 NEXT_STEP = "fix the flaky test"
 MENU_PATTERN = rf"^ *{PROMPT_SIGN} /(full|search|sessions) +(Show|Find|List) "
 MAX_TRIES = 4
-HANDOFF_TOOL = "mcp__resume-hooks__handoff"
+HANDOFF_TOOL_NAME = "mcp__resume-hooks__handoff"
 
 
 @pytest.fixture(
@@ -670,7 +670,7 @@ def prompt_until_tool_is_offered(tui: Tui) -> None:
         tui.submit("are you there?")
         assert wait_until(lambda: len(tui.api.main_requests()) > asked)
         tui.wait_until_idle()
-        return HANDOFF_TOOL in json.dumps(tui.api.main_requests()[-1])
+        return HANDOFF_TOOL_NAME in json.dumps(tui.api.main_requests()[-1])
 
     assert wait_until(is_offered)
 
@@ -687,7 +687,7 @@ def test_the_model_may_ask_for_a_handoff_if_allowed(tui: Tui, plugin: Path, pare
     for key, told in (("Enter", "The user said no"), ("2", "The user agreed")):
         tui.api.clear_requests()
         tui.api.script = [
-            {"name": HANDOFF_TOOL, "input": {"next_step": NEXT_STEP}},
+            {"name": HANDOFF_TOOL_NAME, "input": {"next_step": NEXT_STEP}},
             "Then I end my turn.",
         ]
         tui.submit(f"go on {key}")
@@ -725,5 +725,5 @@ def test_a_next_step_is_sent_if_the_user_chose_it(
     assert last_user_text(request).endswith(NEXT_STEP)
     assert "plugin sent a message" not in text_of_request(request)
     assert LINEAGE_MARKER in text_of_request(request)
-    assert HANDOFF_TOOL not in json.dumps(request)
+    assert HANDOFF_TOOL_NAME not in json.dumps(request)
     assert modern_tui.input_text() == "a draft of mine"

@@ -26,13 +26,15 @@ OPENING_COMMANDS = [
 """Commands, each with two times in seconds: from Enter to the next key, and between keys."""
 
 
-def type_after_command(tui: Tui, command: str, delay: float, pace: float, words: str) -> None:
-    """Type a command and Enter, wait ``delay`` seconds, then type ``words`` and Enter."""
+def type_after_command(
+    tui: Tui, command: str, delay_seconds: float, key_interval: float, words: str
+) -> None:
+    """Type a command and Enter, wait ``delay_seconds`` seconds, then type ``words`` and Enter."""
     tui.submit(command)
-    time.sleep(delay)
+    time.sleep(delay_seconds)
     for letter in words:
         tui.type(letter)
-        time.sleep(pace)
+        time.sleep(key_interval)
     tui.key("Enter")
 
 

@@ -29,14 +29,14 @@ def start():
         print(sys.stdin.read())
 """
 
-FAKE_HOOKS = {
+FAKE_MODULES_BY_RECORDED_NAME = {
     "prompt": "prompt",
     "notice": "context_notice",
     "session": "session",
     "later": "background",
     "fallback": "fallback",
 }
-"""The modules that the hooks load from ``resume_hooks.hooks``.
+"""The modules of ``resume_hooks.hooks`` that the tests replace by fake ones.
 
 The keys are the names that the fake modules record.
 """
@@ -53,7 +53,7 @@ class PluginCopy:
     """A plugin's folder, its data folder, and the environment that a client gives to hooks."""
 
     root: Path
-    data: Path
+    data_folder: Path
     env: dict[str, str]
 
     @property
@@ -141,7 +141,7 @@ def make_plugin(folder: Path) -> PluginCopy:
     for path in _answering_modules(questions.push_session_after_turn, engine):
         path.write_text(FAKE_HOOK_SOURCE.replace("NAME", FAKE_PART_CALL))
     (engine / "__main__.py").write_text(FAKE_MAIN_SOURCE)
-    for name, module in FAKE_HOOKS.items():
+    for name, module in FAKE_MODULES_BY_RECORDED_NAME.items():
         (engine / "hooks" / f"{module}.py").write_text(FAKE_HOOK_SOURCE.replace("NAME", name))
     data.mkdir(parents=True)
     env = {

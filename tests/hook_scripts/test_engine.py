@@ -37,8 +37,8 @@ def test_the_launcher_looks_up_pythons_in_order(plugin: PluginCopy, tmp_path: Pa
     """
     places = {
         "named": tmp_path / "named" / "python",
-        "data": plugin.data / "venv" / "bin" / "python",
-        "windows": plugin.data / "venv" / "Scripts" / "python.exe",
+        "data": plugin.data_folder / "venv" / "bin" / "python",
+        "windows": plugin.data_folder / "venv" / "Scripts" / "python.exe",
         "checkout": plugin.root / ".venv" / "bin" / "python",
         "path": tmp_path / "bin" / "resume-hooks",
     }
@@ -74,20 +74,20 @@ def test_the_data_folder_is_found_without_the_variable(plugin: PluginCopy, known
     It searches for a folder that the installer has written. If there are several, it takes the one
     with the current lock file.
     """
-    older = plugin.data.parent / "resume-hooks-a-market"
-    for data in (plugin.data, older):
+    older = plugin.data_folder.parent / "resume-hooks-a-market"
+    for data in (plugin.data_folder, older):
         write_fake_python(data / "venv" / "bin" / "python", data.name)
         (data / "install.json").write_text("{}")
     if known:
-        shutil.copy(plugin.root / "requirements.lock", plugin.data / "venv")
+        shutil.copy(plugin.root / "requirements.lock", plugin.data_folder / "venv")
     else:
         shutil.rmtree(older)
     write_fake_python(
-        plugin.data.parent / "resume-hooks-zzz" / "venv" / "bin" / "python", "not ours"
+        plugin.data_folder.parent / "resume-hooks-zzz" / "venv" / "bin" / "python", "not ours"
     )
     assert plugin.run_engine(
         "info", RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA=""
-    ).stdout.startswith(plugin.data.name)
+    ).stdout.startswith(plugin.data_folder.name)
 
 
 def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_the_user_may_write(plugin: PluginCopy) -> None:
     os.close(theirs)
 
 
-def link_tools(folder: Path, *tools: str) -> str:
+def path_with_only_tools(folder: Path, *tools: str) -> str:
     """Create a folder that contains only links to these programs, and return it as a PATH."""
     folder.mkdir()
     for tool in tools:
@@ -190,7 +190,7 @@ def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Pa
 
     If Python and uv are missing too, the line first says to install one of these.
     """
-    bare = link_tools(tmp_path / "bare", "sh", "cmp")
+    bare = path_with_only_tools(tmp_path / "bare", "sh", "cmp")
     done = plugin.run_engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     install = f"run: sh '{plugin.root}/hooks/engine' --install\n"
@@ -204,24 +204,24 @@ def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Pa
 
 def test_a_failed_installation_is_reported(plugin: PluginCopy) -> None:
     """If an installation has failed, a verb prints the reason, the command that repeats it, and the log."""
-    plugin.data.mkdir(parents=True, exist_ok=True)
+    plugin.data_folder.mkdir(parents=True, exist_ok=True)
     error = "No space left on device: 'x'"
     note = {"state": "failed", "started": 1, "error": error, "tool": ""}
-    (plugin.data / "install.json").write_text(json.dumps(note) + "\n")
+    (plugin.data_folder / "install.json").write_text(json.dumps(note) + "\n")
     done = plugin.run_engine("doctor", RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout) == (1, "")
     reason, remedy = done.stderr.splitlines()
     assert reason == f"resume-hooks: the engine is not installed: the last attempt failed: {error}"
     install = f"sh '{plugin.root}/hooks/engine' --install"
-    assert remedy == f"  Fix the cause, then run: {install} (log: {plugin.data}/install.log)"
-    (plugin.data / "install.json").write_text(json.dumps({**note, "state": "ready"}) + "\n")
+    assert remedy == f"  Fix the cause, then run: {install} (log: {plugin.data_folder}/install.log)"
+    (plugin.data_folder / "install.json").write_text(json.dumps({**note, "state": "ready"}) + "\n")
     assert "not installed yet" in plugin.run_engine("doctor", RESUME_HOOKS_PYTHON="").stderr
 
 
 @pytest.fixture
 def fake_installation(plugin: PluginCopy) -> Path:
     """Replace the installer with a fake one, and return the file in which the fake records its target."""
-    told = plugin.data / "asked"
+    told = plugin.data_folder / "asked"
     (plugin.root / "hooks" / "install.py").write_text(
         f"import sys\nopen({str(told)!r}, 'w').write(sys.argv[-1])\n"
     )
@@ -238,7 +238,9 @@ def test_the_first_trigger_starts_the_installation(
     done = plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of fallback\n", b"")
     assert wait_until(
-        lambda: fake_installation.exists() and fake_installation.read_text() == str(plugin.data)
+        lambda: (
+            fake_installation.exists() and fake_installation.read_text() == str(plugin.data_folder)
+        )
     )
 
 
@@ -284,7 +286,7 @@ def test_the_fallback_runs_on_any_python_from_3_9(
     plugin: PluginCopy, tmp_path: Path, python: Path
 ) -> None:
     """The fallback runs with any python3 on PATH from version 3.9 on, and skips older ones."""
-    path = link_tools(tmp_path / "bare", "sh", "cat", "cmp", str(python))
+    path = path_with_only_tools(tmp_path / "bare", "sh", "cat", "cmp", str(python))
     done = plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
     said = subprocess.run(
         [python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, check=True
@@ -323,7 +325,10 @@ def test_an_unknown_hook_is_silent(plugin: PluginCopy) -> None:
 def plugin_without_python(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
     """Return the plugin on a machine that has no uv and whose Python is too old."""
     plugin.env.update(
-        {"PATH": link_tools(tmp_path / "tools", "sh", "sed", "cat"), "RESUME_HOOKS_PYTHON": ""}
+        {
+            "PATH": path_with_only_tools(tmp_path / "tools", "sh", "sed", "cat"),
+            "RESUME_HOOKS_PYTHON": "",
+        }
     )
     write_fake_python(tmp_path / "tools" / "python3", "too old", status=1)
     return plugin
@@ -369,7 +374,7 @@ def remove_plugin_from_list(plugin: PluginCopy) -> dict[str, str]:
 
     Return the environment of a client that is still running.
     """
-    plugins = plugin.data.parent.parent
+    plugins = plugin.data_folder.parent.parent
     (plugins / "installed_plugins.json").write_text('{"version": 2, "plugins": {"x@y": []}}')
     return {
         "CLAUDE_PLUGIN_DATA": str(plugins / "data" / "resume-hooks-resume-hooks"),

@@ -69,7 +69,7 @@ def trace_hook(plugin: PluginCopy, event: str, body: bytes, **env: str) -> HookT
     require_for_test(
         "strace", shutil.which("strace") is not None, "install the system package strace"
     )
-    log = plugin.data / "trace"
+    log = plugin.data_folder / "trace"
     calls = ("-e", "trace=execve,fork,vfork,clone,clone3")
     done = plugin.run_hook(
         event, body, "strace", "-f", "-qq", *calls, "-o", str(log), "/bin/sh", **env

@@ -88,18 +88,18 @@ SHELL_PROGRAMS = (
 )
 """The programs on a machine that has neither Python nor uv."""
 
-GIT_FILTER = '[filter "x"]\n\tclean = {trap}\n\tprocess = {trap}\n'
+GIT_FILTER_SETTINGS = '[filter "x"]\n\tclean = {trap}\n\tprocess = {trap}\n'
 GIT_SETTINGS_BY_FORM = {
     "one line": '[core][filter "x"] clean = {trap}\n[core]\n\tfsmonitor = {trap}\n',
     "a byte order mark": '\ufeff[filter "x"]\n\tclean = {trap}\n',
     "a carriage return": '[core]\r[filter "x"]\n\tclean = {trap}\n',
-    "comments": "# comment\n" * 200_000 + GIT_FILTER,
-    "all": GIT_FILTER
+    "comments": "# comment\n" * 200_000 + GIT_FILTER_SETTINGS,
+    "all": GIT_FILTER_SETTINGS
     + "[core]\n\tfsmonitor = {trap}\n\tpager = {trap}\n\thooksPath = {trap}.hooks\n\tsshCommand = {trap}\n"
     "[alias]\n\tstatus = !{trap}\n[diff]\n\texternal = {trap}\n[include]\n\tpath = more\n",
 }
 
-FAKE_UV = """
+FAKE_UV_SCRIPT = """
 place=$PWD
 case " $* " in *" --no-config "*) ;; *)
     while [ -n "$place" ]; do [ ! -e "$place/uv.toml" ] || echo "uv.toml" >>"MARKS"; place=${place%/*}; done ;; esac
@@ -217,7 +217,7 @@ def write_hostile_repository(root: Path, trap_log: Path, git_settings: str) -> N
         "require.js": f"require('fs').appendFileSync({json.dumps(str(trap_log))}, 'node\\n')\n",
         ".tmux.conf": f"run-shell {trap}\n",
         ".gitattributes": "* filter=x diff=x\n",
-        ".git/more": GIT_FILTER.format(trap=trap),
+        ".git/more": GIT_FILTER_SETTINGS.format(trap=trap),
     }
     for name, text in texts.items():
         (root / name).write_text(text)
@@ -331,7 +331,7 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
     if kind == "real uv":
         (tools / "uv").symlink_to(str(shutil.which("uv")))
     if kind in {"uv", "both"}:
-        write_script(tools / "uv", FAKE_UV.replace("MARKS", str(trap_log)))
+        write_script(tools / "uv", FAKE_UV_SCRIPT.replace("MARKS", str(trap_log)))
     if kind in {"python3.9", "both"}:
         write_script(tools / "python3", f'exec "{python39_path()}" "$@"')
     if kind == "engine":

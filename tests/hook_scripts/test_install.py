@@ -54,7 +54,7 @@ def is_damaged(venv): return "DAMAGED" in os.environ
 def quick_plugin(plugin: PluginCopy) -> PluginCopy:
     """Return a plugin whose installer creates an empty venv and counts its attempts in a file."""
     (plugin.root / "hooks" / "venv_commands.py").write_text(FAKE_STEPS)
-    plugin.env.update(COUNT=str(plugin.data / "count"), RESUME_HOOKS_PYTHON="")
+    plugin.env.update(COUNT=str(plugin.data_folder / "count"), RESUME_HOOKS_PYTHON="")
     instruct_installer(plugin)
     return plugin
 
@@ -75,7 +75,7 @@ def start_installer(
     """Start the installer as the launcher does."""
     script = str(plugin.root / "hooks" / "install.py")
     return subprocess.Popen(
-        [python, "-I", script, *options, str(plugin.data)], env=plugin.env | env
+        [python, "-I", script, *options, str(plugin.data_folder)], env=plugin.env | env
     )
 
 
@@ -86,19 +86,19 @@ def run_installer(plugin: PluginCopy, *options: str, **env: str) -> int:
 
 def read_install_state(plugin: PluginCopy) -> dict[str, Any]:
     """Return the content of install.json."""
-    content: dict[str, Any] = json.loads((plugin.data / "install.json").read_text())
+    content: dict[str, Any] = json.loads((plugin.data_folder / "install.json").read_text())
     return content
 
 
 def count_build_attempts(plugin: PluginCopy) -> int:
     """Return how often the installer has tried to build a venv."""
-    count = plugin.data / "count"
+    count = plugin.data_folder / "count"
     return len(count.read_text()) if count.exists() else 0
 
 
 def venv_folders(plugin: PluginCopy) -> list[str]:
     """Return the names of all venv folders, complete or not."""
-    return sorted(path.name for path in plugin.data.glob("venv-*"))
+    return sorted(path.name for path in plugin.data_folder.glob("venv-*"))
 
 
 def test_a_ready_engine_is_not_built_again(quick_plugin: PluginCopy) -> None:
@@ -107,12 +107,14 @@ def test_a_ready_engine_is_not_built_again(quick_plugin: PluginCopy) -> None:
     ready = read_install_state(quick_plugin)
     assert (ready["state"], ready["error"], ready["retry_after"]) == ("ready", "", 0)
     assert ready["started"] <= ready["ended"]
-    assert (quick_plugin.data / "venv").is_symlink()
-    lock = (quick_plugin.data / "venv" / "requirements.lock").read_bytes()
+    assert (quick_plugin.data_folder / "venv").is_symlink()
+    lock = (quick_plugin.data_folder / "venv" / "requirements.lock").read_bytes()
     assert lock == (quick_plugin.root / "requirements.lock").read_bytes()
     assert run_installer(quick_plugin) == 0
     assert count_build_attempts(quick_plugin) == 1
-    assert {path.stat().st_mode & 0o077 for path in quick_plugin.data.glob("install.*")} == {0}
+    assert {path.stat().st_mode & 0o077 for path in quick_plugin.data_folder.glob("install.*")} == {
+        0
+    }
 
 
 @pytest.mark.parametrize("folder", [".", "hooks"])
@@ -145,7 +147,7 @@ def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None
     The next installer repeats the update.
     """
     run_installer(quick_plugin)
-    before = os.readlink(quick_plugin.data / "venv")
+    before = os.readlink(quick_plugin.data_folder / "venv")
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
     run = start_installer(quick_plugin, SECONDS="30")
     end = time.monotonic() + 20
@@ -154,15 +156,17 @@ def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None
     assert read_install_state(quick_plugin)["state"] == "installing"
     run.kill()
     run.wait()
-    assert os.readlink(quick_plugin.data / "venv") == before
-    assert (quick_plugin.data / "venv" / "bin" / "python").exists()
+    assert os.readlink(quick_plugin.data_folder / "venv") == before
+    assert (quick_plugin.data_folder / "venv" / "bin" / "python").exists()
     assert len(venv_folders(quick_plugin)) == 2
     assert run_installer(quick_plugin) == 0
     assert (count_build_attempts(quick_plugin), read_install_state(quick_plugin)["state"]) == (
         3,
         "ready",
     )
-    assert venv_folders(quick_plugin) == sorted([before, os.readlink(quick_plugin.data / "venv")])
+    assert venv_folders(quick_plugin) == sorted(
+        [before, os.readlink(quick_plugin.data_folder / "venv")]
+    )
 
 
 def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> None:
@@ -177,7 +181,7 @@ def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> Non
     assert venv_folders(quick_plugin) == []
     assert run_installer(quick_plugin) == 0
     assert count_build_attempts(quick_plugin) == 1
-    (quick_plugin.data / "install.json").write_text(
+    (quick_plugin.data_folder / "install.json").write_text(
         json.dumps(failed | {"retry_after": int(time.time())})
     )
     assert run_installer(quick_plugin, FAIL="again") == 1
@@ -207,12 +211,12 @@ def test_a_damaged_state_file_does_not_prevent_an_installation(
 
     Neither does the lock of a process that has ended, or a venv to which no link leads.
     """
-    (quick_plugin.data / "install.json").write_text(content)
-    (quick_plugin.data / "install.lock").write_text("999999\n")
-    (quick_plugin.data / "venv" / "bin").mkdir(parents=True)
+    (quick_plugin.data_folder / "install.json").write_text(content)
+    (quick_plugin.data_folder / "install.lock").write_text("999999\n")
+    (quick_plugin.data_folder / "venv" / "bin").mkdir(parents=True)
     assert run_installer(quick_plugin) == 0
     assert read_install_state(quick_plugin)["state"] == "ready"
-    assert (quick_plugin.data / "venv").is_symlink()
+    assert (quick_plugin.data_folder / "venv").is_symlink()
 
 
 def test_a_failure_in_the_future_is_ignored(quick_plugin: PluginCopy) -> None:
@@ -222,7 +226,7 @@ def test_a_failure_in_the_future_is_ignored(quick_plugin: PluginCopy) -> None:
     """
     run_installer(quick_plugin, FAIL="x")
     later = int(time.time()) + 10**6
-    (quick_plugin.data / "install.json").write_text(
+    (quick_plugin.data_folder / "install.json").write_text(
         json.dumps(
             read_install_state(quick_plugin) | {"started": later, "retry_after": later + 3600}
         )
@@ -240,7 +244,7 @@ def test_only_the_current_and_the_previous_venv_are_kept(quick_plugin: PluginCop
     for turn in range(4):
         (quick_plugin.root / "requirements.lock").write_text(f"# {turn}\n")
         run_installer(quick_plugin)
-        used.append(os.readlink(quick_plugin.data / "venv"))
+        used.append(os.readlink(quick_plugin.data_folder / "venv"))
     assert venv_folders(quick_plugin) == sorted(used[-2:])
 
 
@@ -333,11 +337,11 @@ def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCo
     """
     instruct_installer(quick_plugin, SECONDS="2")
     quick_plugin.run_hook("SessionStart", STARTUP_EVENT)
-    assert wait_for_file(quick_plugin.data / "count")
+    assert wait_for_file(quick_plugin.data_folder / "count")
     pid = read_install_state(quick_plugin)["pid"]
     assert (os.getsid(pid), os.getpgid(pid)) == (pid, pid)
-    assert wait_for_file(quick_plugin.data / "venv" / "requirements.lock")
-    assert (quick_plugin.data / "install.log").exists()
+    assert wait_for_file(quick_plugin.data_folder / "venv" / "requirements.lock")
+    assert (quick_plugin.data_folder / "install.log").exists()
 
 
 def test_the_lock_names_hashes_and_no_host() -> None:
@@ -360,18 +364,19 @@ def test_the_lock_names_hashes_and_no_host() -> None:
 
 
 def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: Path) -> None:
-    """If a tool contains the engine, the venv uses the tool's packages, and nothing is downloaded.
+    """If pipx or uv installed the command ``resume-hooks``, the venv uses its packages.
 
-    If the tool was removed and a hook has marked the venv as broken, all packages are installed.
+    Nothing is downloaded. If the command was removed and a hook has marked the venv as broken, all
+    packages are installed.
     """
     tool = tmp_path / "tool"
     tool.symlink_to(sys.executable)
     assert start_installer(quick_plugin, "--now", "--tool", python=str(tool)).wait(60) == 0
-    count = quick_plugin.data / "count"
+    count = quick_plugin.data_folder / "count"
     assert (count.read_text(), read_install_state(quick_plugin)["tool"]) == ("b", str(tool))
     assert run_installer(quick_plugin) == 0
     assert count.read_text() == "b", "it is ready"
-    lock = quick_plugin.data / "venv" / "requirements.lock"
+    lock = quick_plugin.data_folder / "venv" / "requirements.lock"
     lock.unlink()  # The fallback marks the venv as broken by removing its lock file.
     assert run_installer(quick_plugin) == 0
     assert count.read_text() == "bb", "the tool is there, and mends it"
@@ -383,10 +388,10 @@ def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: 
 
 
 def test_a_team_driver_is_installed_in_the_plugins_venv(quick_plugin: PluginCopy) -> None:
-    """The driver for a team is installed in the plugin's venv, because the tool belongs to the user."""
+    """The driver for a team is installed in the plugin's venv, not next to the user's own command."""
     assert start_installer(quick_plugin, "--now", "--tool").wait(60) == 0
     assert run_installer(quick_plugin, "--now", "--team") == 0
-    assert (quick_plugin.data / "count").read_text() == "b.+"
+    assert (quick_plugin.data_folder / "count").read_text() == "b.+"
     assert read_install_state(quick_plugin)["tool"] == ""
 
 

@@ -23,7 +23,7 @@ MODULE_FILES = sorted(
 CODE_BY_FILE_NAME = {
     path.name: re.sub(r"(^|\s)//.*", "", path.read_text(encoding="utf-8")) for path in MODULE_FILES
 }
-REGISTER_CODE = CODE_BY_FILE_NAME["register.mjs"]
+CODE_OF_REGISTER_FILE = CODE_BY_FILE_NAME["register.mjs"]
 MAX_LINES = 820
 
 
@@ -46,7 +46,7 @@ def test_no_prompt_waits_for_the_module() -> None:
 
     Prompts wait only while another session is being opened.
     """
-    heard = re.findall(r"\bon\('([A-Za-z.]+)'(?:, \{ \w+: (\S+) \})?", REGISTER_CODE)
+    heard = re.findall(r"\bon\('([A-Za-z.]+)'(?:, \{ \w+: (\S+) \})?", CODE_OF_REGISTER_FILE)
     assert heard == [
         ("session.start", ""),
         ("command.run", "name"),

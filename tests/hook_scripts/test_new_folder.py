@@ -138,44 +138,47 @@ def test_a_start_in_a_known_folder_costs_three_processes(
     assert (sorted(found), processes) == (["cat", "date", "sh"], 3)
 
 
-def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
+def test_the_module_asks_the_engine_about_a_new_folder_once(
+    plugin: PluginCopy, repository: Path, tmp_path: Path
+) -> None:
     """The module asks the engine about a new folder once, so that the hook does not have to ask.
 
     If the event contains hostile names, they are not used in a path.
     """
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
 
-    def module_reply(transcript: str, by: str = "cli", **env: str) -> str:
+    def offer_of_module(transcript: str, entrypoint: str = "cli", **env: str) -> str:
         done = subprocess.run(
             ["sh", str(plugin.root / "hooks" / "offered"), "--module", transcript],
             input="{}", capture_output=True, encoding="utf-8", check=False, timeout=60,
-            env=plugin.env | {"CLAUDE_PROJECT_DIR": str(repository), "CLAUDE_CODE_ENTRYPOINT": by} | env,
+            env=plugin.env | {"CLAUDE_PROJECT_DIR": str(repository), "CLAUDE_CODE_ENTRYPOINT": entrypoint} | env,
         )  # fmt: skip
         assert done.stderr == ""
         return done.stdout
 
     for hostile in ("", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/$(touch x)/x.jsonl"):
-        assert module_reply(hostile) == "{}\n"
-    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
-    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n'
-    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
+        assert offer_of_module(hostile) == "{}\n"
+    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
+    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n'
+    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
     assert engine_arguments_at_start(plugin, repository) == []
     assert not os.path.lexists(tmp_path / "x")
     can_ask = stamps_folder(plugin) / "can-ask"
     os.utime(can_ask, (1, 1))
-    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
-    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n', (
-        "a start looked since"
-    )
-    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
+    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
+    assert (
+        offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n'
+    ), "a start looked since"
+    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
     os.utime(can_ask, (1, 1))
     tool = {"RESUME_HOOKS_HANDOFF_TOOL": "on"}
     assert (
-        module_reply(f"/projects/{PROJECT_NAME}/x.jsonl", **tool) == '{"look":true,"offer":true}\n'
+        offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl", **tool)
+        == '{"look":true,"offer":true}\n'
     ), "then the engine itself"
     os.utime(can_ask, (1, 1))
     (stamps_folder(plugin).parent / "vault-told").touch()
-    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
+    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
 
 
 def test_the_note_of_a_linked_worktree_names_its_repository(

@@ -185,7 +185,7 @@ def test_the_tokens_of_the_last_answer_are_compared(plugin: PluginCopy, name: st
     assert not stop_hook_calls_python(plugin, body)
 
 
-def test_an_answer_before_much_output_is_not_counted(plugin: PluginCopy) -> None:
+def test_an_answer_followed_by_a_megabyte_is_not_counted(plugin: PluginCopy) -> None:
     """If a megabyte of output follows the last answer, the script does not call Python after this turn."""
     body = stop_event(
         write_transcript(
@@ -290,7 +290,7 @@ def list_links(plugin: PluginCopy) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
-def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> None:
+def test_the_end_of_a_turn_links_the_session(plugin: PluginCopy, shell: list[str]) -> None:
     """After a turn, the script links the session's file and the files in the session's folder.
 
     Files that are added later are linked too, even in headless runs. If the folder for links does
@@ -321,7 +321,7 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
     } == {0o700}
 
 
-def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
+def test_the_end_of_a_turn_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
     """After a turn, the script links at most a hundred files of a folder, so that it causes no long delay."""
     path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
@@ -351,7 +351,7 @@ def test_the_end_of_a_turn_restores_a_removed_link(plugin: PluginCopy) -> None:
     assert not link.samefile(path)
 
 
-def test_a_turns_end_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> None:
+def test_the_end_of_a_turn_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> None:
     """After a turn, the script makes no links to symbolic links or files outside the projects' folders.
 
     It makes no links in a folder that is a symbolic link.
@@ -385,9 +385,9 @@ def test_a_turns_end_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> 
     "call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"]
 )
 def test_killing_the_script_loses_no_file(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
-    """If the script is killed at any of the system calls ``call``, the next check makes the missing links.
+    """If the script is killed at a system call ``call``, the next check makes the missing links.
 
-    No file of the session is changed.
+    The test kills the script at each of these calls. No file of the session is changed.
     """
     require_for_test(
         "strace", shutil.which("strace") is not None, "install the system package strace"
@@ -424,7 +424,7 @@ def test_killing_the_script_loses_no_file(plugin: PluginCopy, tmp_path: Path, ca
     assert min(counts) < len(was) == counts[-1]
 
 
-def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Path) -> None:
+def test_the_end_of_a_turn_costs_three_small_programs(plugin: PluginCopy, tmp_path: Path) -> None:
     """If no check is due after a turn, only the client's shell, ``cat``, ``tail`` and ``awk`` run.
 
     If the event contains no session, only the shell and ``cat`` run.

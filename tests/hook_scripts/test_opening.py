@@ -30,7 +30,7 @@ console.log(JSON.stringify(sent))
 
 
 def test_a_prompt_after_a_failed_switch_is_sent() -> None:
-    """If a switch has failed, the next prompt is sent.
+    """If a switch to another session has failed, the next prompt is sent.
 
     The text that the module stored during the switch does not block the prompt.
     """

@@ -109,11 +109,13 @@ def added_texts(hooks: Sequence[RunningHook]) -> list[str]:
     return found
 
 
-def start_event(source: str, number: str = NEW_ID, folder: Path | None = None) -> dict[str, Any]:
+def start_event(
+    source: str, started_id: str = NEW_ID, folder: Path | None = None
+) -> dict[str, Any]:
     """Return the event of a session's start."""
-    path = str(folder / f"{number}.jsonl") if folder else ""
+    path = str(folder / f"{started_id}.jsonl") if folder else ""
     return {
-        "session_id": number,
+        "session_id": started_id,
         "transcript_path": path,
         "hook_event_name": "SessionStart",
         "source": source,
@@ -121,10 +123,10 @@ def start_event(source: str, number: str = NEW_ID, folder: Path | None = None) -
 
 
 def write_pending_handoff(
-    home: ConfigHome, pid: int = 4711, number: int = 2, opening: str = OPENING
+    home: ConfigHome, pid: int = 4711, child_number: int = 2, opening: str = OPENING
 ) -> Path:
     """Write a handoff that waits for the client's ``/clear``, and return the project's folder."""
-    child = session_id(number)
+    child = session_id(child_number)
     path = write_session(home.project(), child, conversation(1, session_id=child))
     store_handoff(
         PendingHandoff(pid, "", OLD_ID, child, path, os.path.getsize(path), time.time(), opening)
@@ -334,7 +336,7 @@ def test_the_first_hook_prints_alone_if_the_others_never_start(
     assert remaining_parts(config_home) == []
 
 
-def test_a_client_without_the_other_hooks_gets_one_part(
+def test_codex_gets_one_part_that_ends_with_the_next_step(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
     """Codex, which has no hooks for the parts, gets a shorter text that ends with the next step."""

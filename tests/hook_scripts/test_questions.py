@@ -62,14 +62,16 @@ The user also types ``typed`` letters into the input box, one every 150 ms.
 """
 
 
-def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dict[str, Any]:
+def run_question(
+    *answers: tuple[str, int], is_requested: bool, typed_count: int = 0
+) -> dict[str, Any]:
     """Run a question.
 
     Return the engine's inputs, the number of times the question was shown, and the time in ms.
     """
     fields = {
         "asking": json.dumps((REPO / "hooks" / "asking.mjs").as_uri()),
-        "given": json.dumps({"answers": answers, "called": called, "typed": typed}),
+        "given": json.dumps({"answers": answers, "called": is_requested, "typed": typed_count}),
         "choices": json.dumps(CHOICES),
     }
     found = run_node(QUESTION_SCRIPT % fields)
@@ -83,39 +85,39 @@ def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dic
 )
 def test_a_key_pressed_as_a_question_opens_is_ignored(called: bool, early: str) -> None:
     """A key that is pressed just when a question opens is ignored, and the question is shown again."""
-    done = run_question((early, 300), ("Open", 4000), called=called)
+    done = run_question((early, 300), ("Open", 4000), is_requested=called)
     assert (done["told"], done["shown"]) == (["", "yes"], 2)
 
 
 @pytest.mark.parametrize("called", [True, False])
 def test_a_later_answer_counts_immediately(called: bool) -> None:
     """After four seconds, Esc counts as the last choice, and the question is not shown again."""
-    done = run_question(("", 4000), called=called)
+    done = run_question(("", 4000), is_requested=called)
     assert (done["told"], done["shown"]) == (["", "no"], 1)
 
 
 @pytest.mark.parametrize("called", [True, False])
 def test_a_question_that_the_client_refuses_ends(called: bool) -> None:
     """If the client refuses to show a question three times, the last choice counts as the answer."""
-    done = run_question(*[("", 0)] * 3, called=called)
+    done = run_question(*[("", 0)] * 3, is_requested=called)
     assert (done["told"], done["shown"]) == (["", "no"], 3)
 
 
 @pytest.mark.parametrize(("called", "first"), [(True, "Open"), (False, "Not now")])
 def test_an_unrequested_question_has_a_harmless_default(called: bool, first: str) -> None:
     """If the user did not request a question, its first choice changes nothing."""
-    assert run_question(("Not now", 4000), called=called)["first"] == [first]
+    assert run_question(("Not now", 4000), is_requested=called)["first"] == [first]
 
 
 def test_words_typed_into_a_question_return_to_the_box() -> None:
     """If a question appears that the user did not ask for, words typed into it return to the input box."""
-    done = run_question(("tests now", 4000), called=False)
+    done = run_question(("tests now", 4000), is_requested=False)
     assert (done["told"], done["filled"]) == (["", "no"], "tests now")
 
 
 def test_a_question_after_a_command_waits_for_typing() -> None:
     """A question after a command opens immediately, but not while the user is typing."""
-    assert run_question(("Open", 4000), called=True)["now"] == 4000
-    typing = run_question(("Open", 4000), called=True, typed=20)
+    assert run_question(("Open", 4000), is_requested=True)["now"] == 4000
+    typing = run_question(("Open", 4000), is_requested=True, typed_count=20)
     assert typing["told"] == ["", "yes"]
     assert typing["now"] > 20 * 150 + 4000

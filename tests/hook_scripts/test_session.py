@@ -21,11 +21,11 @@ STARTUP_EVENT = b'{"session_id":"a","hook_event_name":"SessionStart","source":"s
 
 def write_ready_venv(plugin: PluginCopy) -> None:
     """Write a complete venv with the current lock file."""
-    python = plugin.data / "venv" / "bin" / "python"
+    python = plugin.data_folder / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec "{plugin.env["RESUME_HOOKS_PYTHON"]}" "$@"\n')
     python.chmod(0o755)
-    shutil.copy(plugin.root / "requirements.lock", plugin.data / "venv")
+    shutil.copy(plugin.root / "requirements.lock", plugin.data_folder / "venv")
 
 
 WAITING_INSTALLER = """
@@ -49,7 +49,7 @@ def fake_installer(plugin: PluginCopy) -> Path:
 
     Returns the path of the file that the fake installer writes when it ends.
     """
-    done = plugin.data / "installed"
+    done = plugin.data_folder / "installed"
     (plugin.root / "hooks" / "install.py").write_text(
         f"{WAITING_INSTALLER}to = {str(done)!r}\n"
         "open(to + '.new', 'w').write(sys.argv[-1])\nos.rename(to + '.new', to)\n"
@@ -84,7 +84,11 @@ def hook_calls_engine(plugin: PluginCopy, event: str, fields: Mapping[str, objec
     return reached.pop()
 
 
-COLD_RESUME = {"source": "resume", "prompt_cache_likely_expired": True, "context_tokens": 163_400}
+COLD_RESUME_FIELDS = {
+    "source": "resume",
+    "prompt_cache_likely_expired": True,
+    "context_tokens": 163_400,
+}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +109,7 @@ def test_only_a_resume_of_a_large_uncached_session_starts_python(
 
     Only such a session is expensive to continue.
     """
-    assert hook_calls_engine(plugin, "SessionStart", {**COLD_RESUME, **other}) is due
+    assert hook_calls_engine(plugin, "SessionStart", {**COLD_RESUME_FIELDS, **other}) is due
 
 
 @pytest.mark.parametrize(("size", "due"), [(100_000_001, True), (99_000_000, False)])
@@ -131,7 +135,7 @@ def test_a_resume_of_a_giant_file_starts_python(
     )
 
 
-def test_only_a_clear_reaches_the_engine_at_a_sessions_end(plugin: PluginCopy) -> None:
+def test_a_session_end_calls_the_engine_only_after_clear(plugin: PluginCopy) -> None:
     """When a session ends, the engine is called only after ``/clear``, whatever other fields contain."""
     for reason in ("logout", "prompt_input_exit", "other", "resume"):
         assert not hook_calls_engine(
@@ -154,7 +158,7 @@ def test_only_starts_after_clear_or_compaction_reach_the_engine(plugin: PluginCo
 
 
 def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCopy) -> None:
-    """When a client starts, the engine is called if a handoff is waiting that was not reported yet.
+    """When a client starts, the engine is called if there is a waiting handoff that was not reported yet.
 
     Other notes make no difference. A fork does not call the engine.
     """
@@ -168,9 +172,10 @@ def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCo
 
 @pytest.mark.parametrize("ending", ["json", "told"])
 def test_a_resume_of_the_child_reads_its_pending_handoff(plugin: PluginCopy, ending: str) -> None:
-    """If the child of a waiting handoff is resumed, the engine is called, even after a report.
+    """If the child of a waiting handoff is resumed, the engine is called.
 
-    If another session is resumed, the engine is not called.
+    It is called even if a start has already reported the handoff. If another session is resumed,
+    the engine is not called.
     """
     (stamps_folder(plugin) / f"handoff-4711-{CHILD_ID}.{ending}").touch()
     assert not hook_calls_engine(
@@ -235,8 +240,8 @@ def test_the_greeting_replaces_an_empty_reply(plugin: PluginCopy, says: bool) ->
 
 def test_the_first_start_after_a_failed_installation_reports_it(plugin: PluginCopy) -> None:
     """The first start after a failed installation reports the failure, and the second prints nothing."""
-    (plugin.data / "greeted").touch()
-    (plugin.data / "install.json").write_text('{"state": "failed", "error": "no network"}\n')
+    (plugin.data_folder / "greeted").touch()
+    (plugin.data_folder / "install.json").write_text('{"state": "failed", "error": "no network"}\n')
     fake_installer(plugin)
     end_installer(plugin)
     first, second = (
@@ -255,18 +260,18 @@ def test_an_outdated_engine_starts_the_installation(plugin: PluginCopy, change: 
     """
     write_ready_venv(plugin)
     if change == "no venv":
-        shutil.rmtree(plugin.data / "venv")
+        shutil.rmtree(plugin.data_folder / "venv")
     elif change == "other lock":
         (plugin.root / "requirements.lock").write_text("# newer\n")
     else:
-        (plugin.data / "venv" / "bin" / "python").unlink()
+        (plugin.data_folder / "venv" / "bin" / "python").unlink()
     installed = fake_installer(plugin)
     done = plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stderr) == (0, b"")
     assert not installed.exists()
     end_installer(plugin)
     assert wait_for_file(installed)
-    assert installed.read_text() == str(plugin.data)
+    assert installed.read_text() == str(plugin.data_folder)
 
 
 @pytest.mark.parametrize("own", ["named", "checkout"])

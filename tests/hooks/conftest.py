@@ -89,7 +89,7 @@ def type_prompt(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Typ
     return blocked_reason
 
 
-def reason_of_process(done: subprocess.CompletedProcess[bytes]) -> str:
+def read_block_reason(done: subprocess.CompletedProcess[bytes]) -> str:
     """Check that the hook succeeded, and return the reason with which it blocked the prompt."""
     assert (done.returncode, done.stderr) == (0, b"")
     return block_reason(done.stdout)

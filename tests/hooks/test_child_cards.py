@@ -91,7 +91,7 @@ def text_of_block_reply(reason: str) -> str:
     return str(document["reason"])
 
 
-def client_length(text: str) -> int:
+def count_utf16_units(text: str) -> int:
     """Return the length of a text in UTF-16 units, as the client counts it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
@@ -254,12 +254,12 @@ def test_no_reason_contains_control_characters(reason: str) -> None:
 def test_a_long_reason_loses_its_middle(letter: str) -> None:
     """If a reason is longer than the client allows, its middle is cut out; first and last lines stay."""
     text = text_of_block_reply(f"first line\n{letter * 30_000}\nThe last line.")
-    assert client_length(text) <= 10_000
+    assert count_utf16_units(text) <= 10_000
     assert text.startswith("first line\n")
     assert text.endswith("\nThe last line.")
     assert letter == "\x01" or "cut" in text
     endless = text_of_block_reply("x" * 50_000)
-    assert client_length(endless) <= 10_000
+    assert count_utf16_units(endless) <= 10_000
     assert len(endless.split("\n")[-1]) <= MAX_LAST_LINE_CHARACTERS, (
         "without a short last line the note that it was cut ends it"
     )

@@ -401,7 +401,7 @@ def test_every_command_reports_a_failure_in_one_text(config_home: ConfigHome, ve
 def test_the_error_suggests_the_intended_word(parent: Path) -> None:
     """The reply to a misspelled option suggests the right one.
 
-    For the shell's ``--in-place`` it suggests ``/trim here``.
+    For ``--in-place``, an option of the verb in a shell, the reply suggests ``/trim here``.
     """
     del parent
     assert "/trim here [options]" in ask_engine("trim", "help")["text"]

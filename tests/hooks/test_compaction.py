@@ -356,7 +356,7 @@ def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.Monke
             )
         )
 
-    def band_line() -> dict[str, Any]:
+    def ask_for_band() -> dict[str, Any]:
         return dict(
             answer_module(
                 "band", {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
@@ -365,15 +365,15 @@ def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.Monke
 
     assert measure_trim("90", screen=False) == {}
     assert measure_trim("12") == measure_trim("trim") == measure_trim("") == {}
-    assert band_line()["tells"] == 80
+    assert ask_for_band()["tells"] == 80
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", "client")
     assert measure_trim("81") == {}
-    assert "tells" not in band_line()
+    assert "tells" not in ask_for_band()
     monkeypatch.delenv("RESUME_HOOKS_COMPACTION")
     told = measure_trim("81")
     assert told.keys() == {"text"}
     assert "81 %" in told["text"]
     assert "config compaction trim (" in told["text"]
     assert measure_trim("95") == {}
-    assert "tells" not in band_line()
+    assert "tells" not in ask_for_band()
     assert settings.load_settings()["compaction"].source == "default"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.needs import REPO
 
-SCRIPT = f"""
+END_PROCESS_SCRIPT = f"""
 import atexit, os, sys
 sys.path.insert(0, {str(REPO / "src")!r})
 from resume_hooks.hooks.end_process import end_process
@@ -26,7 +26,7 @@ sys.stdout.write("a reply without a line feed")
 
 def run_script(ending: str) -> subprocess.CompletedProcess[bytes]:
     """Run the script, followed by the line ``ending``."""
-    command = [sys.executable, "-I", "-c", SCRIPT + ending]
+    command = [sys.executable, "-I", "-c", END_PROCESS_SCRIPT + ending]
     return subprocess.run(command, capture_output=True, check=False, timeout=60)
 
 

@@ -29,7 +29,9 @@ def ask_fallback(run_hook: RunHook, any_python: str, tmp_path: Path) -> AskFallb
     file.
     """
 
-    def reason_of_prompt(prompt: object, *, state: object = None, session: object = SESSION) -> str:
+    def reason_of_fallback(
+        prompt: object, *, state: object = None, session: object = SESSION
+    ) -> str:
         data = tmp_path / "data"
         data.mkdir(exist_ok=True)
         if state is not None:
@@ -48,7 +50,7 @@ def ask_fallback(run_hook: RunHook, any_python: str, tmp_path: Path) -> AskFallb
         assert len(reason.rsplit("\n", maxsplit=1)[-1]) <= 40
         return reason
 
-    return reason_of_prompt
+    return reason_of_fallback
 
 
 @pytest.mark.parametrize("prompt", [">session", ">resume", ">continue", "/resume-hooks:session"])
@@ -73,7 +75,9 @@ def test_text_after_resume_is_kept(ask_fallback: AskFallback) -> None:
         ">trim --my words",
     ],
 )
-def test_a_trigger_that_needs_the_engine_says_so(ask_fallback: AskFallback, prompt: str) -> None:
+def test_the_fallback_says_that_a_trigger_needs_the_engine(
+    ask_fallback: AskFallback, prompt: str
+) -> None:
     """If a trigger needs the engine, the fallback says that the engine is not installed yet.
 
     The answer repeats the user's text.
@@ -128,8 +132,10 @@ def test_the_fallback_lets_other_prompts_pass(ask_fallback: AskFallback, prompt:
 
 
 @pytest.mark.parametrize("session", ["../x", "", None, 7, f"{SESSION}\0"])
-def test_an_invalid_id_is_not_shown(ask_fallback: AskFallback, session: object) -> None:
-    """The answer is sent even if the event's session id is invalid."""
+def test_an_invalid_session_id_does_not_prevent_an_answer(
+    ask_fallback: AskFallback, session: object
+) -> None:
+    """Even if the session id in the event is invalid, the fallback answers."""
     assert "needs the engine" in ask_fallback(">session", session=session)
 
 

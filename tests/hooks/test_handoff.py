@@ -36,7 +36,7 @@ from tests.needs import REPO
 
 CLIENT_PID = os.getpid()
 NEXT_SESSION_ID = session_id(9)
-SMALL_OPENING_CHARACTERS = 3_800
+MAX_SHORT_OPENING_CHARACTERS = 3_800
 """Maximum number of characters in an opening, so small that the openings in the tests are cut."""
 
 
@@ -143,11 +143,11 @@ def test_a_large_opening_is_shortened_to_fit(
     like the opening.
     """
     monkeypatch.setenv("CLAUDE_PID", str(CLIENT_PID))
-    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING_CHARACTERS)
+    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", MAX_SHORT_OPENING_CHARACTERS)
     receipt = write_handoff(config_home, parent, "a very long step\n" * 1_000)
     assert offer_clear(receipt)
     (note,) = handoff_notes(config_home)
-    assert len(note["opening"]) <= SMALL_OPENING_CHARACTERS
+    assert len(note["opening"]) <= MAX_SHORT_OPENING_CHARACTERS
     assert (
         f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE_NUMBER})"
         in note["opening"]
@@ -203,12 +203,12 @@ def test_a_long_digest_is_shortened_by_section(
         parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents
     )
     receipt = write_child(plan, config_home.where)
-    assert len(plan.opening) > SMALL_OPENING_CHARACTERS
+    assert len(plan.opening) > MAX_SHORT_OPENING_CHARACTERS
     monkeypatch.setenv("CLAUDE_PID", str(CLIENT_PID))
-    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING_CHARACTERS)
+    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", MAX_SHORT_OPENING_CHARACTERS)
     assert offer_clear(receipt)
     (note,) = handoff_notes(config_home)
-    assert len(note["opening"]) <= SMALL_OPENING_CHARACTERS
+    assert len(note["opening"]) <= MAX_SHORT_OPENING_CHARACTERS
     for head in (
         f"\n{CONSTRAINTS_SECTION.heading}",
         "\nlast request, USER",

@@ -39,7 +39,7 @@ WORDS_AFTER_COMMAND = (
     "--all nothingatall",
     "go on with it",
 )
-NAMED_COMMAND = re.compile(
+NAMED_COMMAND_PATTERN = re.compile(
     r"(?<![\w./>~-])(?P<sign>>|/resume-hooks:|/)(?P<name>[a-z][a-z-]+)(?![\w/.:-])"
 )
 MISSING_SESSION_ID = session_id(8)
@@ -101,7 +101,7 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     }
     for text in WORDS_AFTER_COMMAND:
         for said in list_answers(asked, text):
-            for found in NAMED_COMMAND.finditer(said):
+            for found in NAMED_COMMAND_PATTERN.finditer(said):
                 if found["sign"] == BARE_SIGN:
                     assert found["name"] in known | CLIENT_COMMANDS, said
                 else:

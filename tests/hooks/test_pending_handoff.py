@@ -87,7 +87,7 @@ def test_clear_consumes_a_handoff_once(config_home: ConfigHome, handoff: Pending
 
 
 def test_a_client_has_one_pending_handoff(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """A client has only one pending handoff, the latest. It does not replace those of other clients."""
+    """A client has only one pending handoff, the latest. Handoffs of other clients stay pending."""
     pending_handoff.store_handoff(handoff._replace(pid=1))
     pending_handoff.store_handoff(handoff)
     pending_handoff.store_handoff(handoff_with_new_child(handoff, 4))

@@ -31,7 +31,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import RunHook, TypePrompt, list_children, reason_of_process
+from tests.hooks.conftest import RunHook, TypePrompt, list_children, read_block_reason
 
 OTHER_ID = session_id(9)
 
@@ -96,7 +96,7 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: RunHook, pr
     """
     session = write_titled_session(config_home)
     raw, before = session.read_bytes(), list_all_files(config_home)
-    text = reason_of_process(run_hook("prompt", prompt_event(prompt)))
+    text = read_block_reason(run_hook("prompt", prompt_event(prompt)))
     assert EXPECTED_ANSWERS[prompt] in text
     assert session.read_bytes() == raw
     # If one of the ancestor processes of the tests looks like a client, the handoff is also stored
@@ -123,7 +123,7 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: RunHook, pr
 def test_every_other_prompt_passes(config_home: ConfigHome, run_hook: RunHook, prompt: str) -> None:
     """If a prompt is not a trigger, the hook prints nothing."""
     write_titled_session(config_home)
-    assert reason_of_process(run_hook("prompt", prompt_event(prompt))) == ""
+    assert read_block_reason(run_hook("prompt", prompt_event(prompt))) == ""
 
 
 def test_prompts_of_our_own_model_calls_pass(config_home: ConfigHome, run_hook: RunHook) -> None:
@@ -131,7 +131,7 @@ def test_prompts_of_our_own_model_calls_pass(config_home: ConfigHome, run_hook: 
     write_titled_session(config_home)
     before = list_all_files(config_home)
     done = run_hook("prompt", prompt_event(">handoff"), environ={"RESUME_HOOKS_CHILD": "1"})
-    assert reason_of_process(done) == ""
+    assert read_block_reason(done) == ""
     assert list_all_files(config_home) == before
 
 
@@ -161,7 +161,7 @@ def test_the_hook_ignores_input_that_is_not_an_event(
 ) -> None:
     """The hook prints nothing and succeeds if its input is not a valid event."""
     write_titled_session(config_home)
-    assert reason_of_process(run_hook("prompt", INVALID_EVENTS[name])) == ""
+    assert read_block_reason(run_hook("prompt", INVALID_EVENTS[name])) == ""
 
 
 BAD_SESSION_IDS = [
@@ -185,7 +185,7 @@ def test_an_invalid_id_creates_no_file(
     write_titled_session(config_home)
     write_session(config_home.config / "projects", OTHER_ID, conversation(1))
     before = list_all_files(config_home)
-    text = reason_of_process(run_hook("prompt", prompt_event(prompt, session_id=hostile)))
+    text = read_block_reason(run_hook("prompt", prompt_event(prompt, session_id=hostile)))
     assert "Claude Code sent no session id" in text
     assert "Nothing was changed." in text
     assert ("words kept" in text) is ("words kept" in prompt)
@@ -220,7 +220,7 @@ def test_the_transcript_path_of_an_event_is_ignored(
         "huge": "/x" * 100_000,
     }
     for prompt in (">resume", ">handoff"):
-        text = reason_of_process(
+        text = read_block_reason(
             run_hook("prompt", prompt_event(prompt, transcript_path=named[how]))
         )
         assert "Fix the parser" in text
@@ -245,7 +245,7 @@ def test_a_special_file_is_not_a_transcript(
     else:
         place.touch()
     before = list_all_files(config_home)
-    text = reason_of_process(run_hook("prompt", prompt_event(prompt)))
+    text = read_block_reason(run_hook("prompt", prompt_event(prompt)))
     assert list_all_files(config_home) == before
     assert ("kept words" in text) is ("kept words" in prompt)
     assert SESSION in text if ":resume" in prompt else "no transcript yet" in text

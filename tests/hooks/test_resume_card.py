@@ -80,7 +80,7 @@ def test_the_card_fits_ten_rows_of_eighty_columns(
 ) -> None:
     """The card shows the advice, the id, the tokens and the title in ten rows.
 
-    The table of all ways is shown only on request.
+    The table with all ways to continue is shown only on request.
     """
     full = ContextSize(190_000, 200_000)
     text = text_of_block_reply(
@@ -272,7 +272,7 @@ def test_the_first_line_of_the_card_gives_the_advice(
     )
 
 
-def test_a_session_with_much_space_lists_its_ways(config_home: ConfigHome) -> None:
+def test_a_session_with_much_space_lists_the_ways_to_continue(config_home: ConfigHome) -> None:
     """If a session has much space left, the card has a separate line for each possible way to continue.
 
     In a fuller session, the card's first line names the ways instead.

@@ -371,7 +371,7 @@ def test_the_child_is_named_while_the_sessions_model_is_asked(
     assert list_children(warm_session) == [child]
 
 
-def test_an_answer_for_a_continued_child_makes_a_new_one(warm_session: Path) -> None:
+def test_a_summary_for_a_continued_child_goes_into_a_new_child(warm_session: Path) -> None:
     """If the user has continued the child before the summary arrives, the summary goes into a new child."""
     ask_engine()
     (first,) = list_children(warm_session)

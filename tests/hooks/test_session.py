@@ -99,9 +99,9 @@ def end_event(number: str = OLD_ID, reason: object = "clear") -> dict[str, Any]:
     return {"hook_event_name": "SessionEnd", "session_id": number, "reason": reason}
 
 
-def start_event(number: str = NEW_ID, source: object = "clear") -> dict[str, Any]:
+def start_event(started_id: str = NEW_ID, source: object = "clear") -> dict[str, Any]:
     """Return the event of a session's start."""
-    return {"hook_event_name": "SessionStart", "session_id": number, "source": source}
+    return {"hook_event_name": "SessionStart", "session_id": started_id, "source": source}
 
 
 def linked_pairs(home: ConfigHome) -> list[tuple[str, str]]:
@@ -220,7 +220,7 @@ def test_other_starts_consume_no_note(
 
 @ON_BOTH_PYTHONS
 @pytest.mark.parametrize("seconds", [-3_600, 3_600])
-def test_an_outdated_note_of_clear_writes_no_link(
+def test_an_outdated_clear_note_writes_no_link(
     config_home: ConfigHome, send_event: SendEvent, seconds: int
 ) -> None:
     """If the note of a ``/clear`` is too old or has a future time, no link is recorded.
@@ -240,7 +240,7 @@ def test_an_outdated_note_of_clear_writes_no_link(
     "damage",
     [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000],
 )
-def test_a_damaged_note_of_clear_writes_no_link(
+def test_a_damaged_clear_note_writes_no_link(
     config_home: ConfigHome, send_event: SendEvent, damage: bytes
 ) -> None:
     """If the note of a ``/clear`` is damaged, it is deleted and no link is recorded.
@@ -330,7 +330,7 @@ def test_a_full_disk_is_reported_after_clear(
 
 
 @ON_BOTH_PYTHONS
-def test_the_note_of_clear_is_private(config_home: ConfigHome, send_event: SendEvent) -> None:
+def test_a_clear_note_is_private(config_home: ConfigHome, send_event: SendEvent) -> None:
     """The note of ``/clear`` has mode 0600, and its folder has mode 0700."""
     send_event(end_event())
     state = config_home.config / "resume-hooks"
@@ -367,7 +367,7 @@ def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_a_note_of_clear_that_is_not_a_file_is_ignored(
+def test_a_clear_note_that_is_not_a_file_is_ignored(
     config_home: ConfigHome, run_hook: RunHook, kind: str
 ) -> None:
     """If a note is a pipe or a link, it is ignored, and the start does not wait to read it."""
@@ -420,9 +420,12 @@ def test_clear_after_a_rollover_is_reported(
     assert read_links(config_home.where)[0].kind == "rollover"
 
 
-def start_event_next_to(path: Path, number: str, source: str) -> dict[str, Any]:
+def start_event_next_to(path: Path, started_id: str, source: str) -> dict[str, Any]:
     """Return the start event of a session whose transcript is in the folder of ``path``."""
-    return {**start_event(number, source), "transcript_path": str(path.parent / f"{number}.jsonl")}
+    return {
+        **start_event(started_id, source),
+        "transcript_path": str(path.parent / f"{started_id}.jsonl"),
+    }
 
 
 @ON_BOTH_PYTHONS

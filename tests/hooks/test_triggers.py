@@ -191,10 +191,10 @@ def test_an_ordinary_prompt_is_not_a_trigger(prompt: str, why: str) -> None:
 @pytest.mark.parametrize(("prompt", "verb"), PROMPTS_WITH_PASTE)
 def test_a_trigger_before_a_client_command_is_a_paste(prompt: str, verb: str) -> None:
     """If a trigger ends with a command of the client, such as ``/clear``, it is recognized as a paste."""
-    assert_paste(prompt, verb)
+    assert_trigger_has_paste(prompt, verb)
 
 
-def assert_paste(prompt: str, verb: str) -> None:
+def assert_trigger_has_paste(prompt: str, verb: str) -> None:
     """Check that ``prompt`` is a trigger with this verb and a pasted command."""
     found = recognise_trigger(prompt)
     assert found is not None

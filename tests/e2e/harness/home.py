@@ -92,7 +92,7 @@ class ClientHome:
         content = source if isinstance(source, bytes) else source.read_bytes()
         target = self.project_folder / f"{session_id}.jsonl"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(self._with_cwd(content) if set_cwd else content)
+        target.write_bytes(self._set_cwd(content) if set_cwd else content)
         target.chmod(_SESSION_FILE_MODE)
         if isinstance(source, Path) and source.with_suffix("").is_dir():
             shutil.copytree(
@@ -100,10 +100,10 @@ class ClientHome:
             )
         return target
 
-    def _with_cwd(self, content: bytes) -> bytes:
-        return b"\n".join(self._line_with_cwd(line) for line in content.split(b"\n"))
+    def _set_cwd(self, content: bytes) -> bytes:
+        return b"\n".join(self._set_cwd_in_line(line) for line in content.split(b"\n"))
 
-    def _line_with_cwd(self, line: bytes) -> bytes:
+    def _set_cwd_in_line(self, line: bytes) -> bytes:
         try:
             record = json.loads(line)
         except ValueError:

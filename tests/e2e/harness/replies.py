@@ -17,11 +17,11 @@ class Refusal:
 
     status: int
     message: str
-    kind: str = "invalid_request_error"
+    error_type: str = "invalid_request_error"
 
     def as_json(self) -> bytes:
         """Return the body of the error response, which is the same with and without streaming."""
-        error = {"type": self.kind, "message": self.message}
+        error = {"type": self.error_type, "message": self.message}
         return json.dumps({"type": "error", "error": error, "request_id": "req_mock"}).encode()
 
 

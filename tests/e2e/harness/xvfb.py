@@ -8,13 +8,11 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Self
 
 from tests.e2e.harness.processes import end_process
 
-_START_TIMEOUT = 15.0
+_START_TIMEOUT_SECONDS = 15.0
 
 
 class XServer:
@@ -44,7 +42,7 @@ class XServer:
         )
         os.close(writer)
         with os.fdopen(reader, encoding="ascii") as answer:
-            ready, _, _ = select.select([answer], [], [], _START_TIMEOUT)
+            ready, _, _ = select.select([answer], [], [], _START_TIMEOUT_SECONDS)
             number = answer.readline().strip() if ready else ""
         if not number:
             self._stop()
@@ -60,21 +58,6 @@ class XServer:
     def _stop(self) -> None:
         end_process(self._process.pid)
         self._process.wait(timeout=5)
-
-    @contextmanager
-    def owner(self, text: str) -> Iterator[None]:
-        """Inside a ``with`` block, run another program that owns the clipboard, whose content is ``text``."""
-        command = ["xclip", "-selection", "clipboard", "-i", "-quiet"]
-        with subprocess.Popen(
-            command, env=self._env(), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as process:
-            try:
-                if process.stdin is not None:
-                    process.stdin.write(text.encode())
-                    process.stdin.close()
-                yield
-            finally:
-                end_process(process.pid)
 
     def _env(self) -> dict[str, str]:
         return {"PATH": os.environ.get("PATH", os.defpath), "DISPLAY": self.display}

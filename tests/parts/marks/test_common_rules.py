@@ -14,7 +14,7 @@ from resume_hooks.parts.marks import state as mark_state
 from tests.builders import SESSION, ConfigHome, conversation
 from tests.cli.conftest import Cli
 from tests.hooks.test_prompt import OTHER_ID, assert_paste_is_reported, prompt_event
-from tests.hooks.test_triggers import PASTED_ID, assert_paste, assert_trigger
+from tests.hooks.test_triggers import PASTED_ID, assert_trigger, assert_trigger_has_paste
 from tests.sessions.archived.test_verbs import assert_refused
 from tests.test_clock_jumps import (
     YEAR_SECONDS,
@@ -158,7 +158,7 @@ def test_a_mark_trigger_is_recognized(prompt: str, verb: str, text: str) -> None
 @pytest.mark.parametrize(("prompt", "verb"), PROMPTS_WITH_PASTE)
 def test_a_trigger_before_a_client_command_is_a_paste(prompt: str, verb: str) -> None:
     """A ``mark`` or ``back`` that ends in a command of the client is recognized as a paste."""
-    assert_paste(prompt, verb)
+    assert_trigger_has_paste(prompt, verb)
 
 
 @pytest.mark.parametrize("prompt", [">mark" * 100_000 + " yes", ">mark " * 100_000 + "x"])

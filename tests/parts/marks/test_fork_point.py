@@ -36,7 +36,7 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document
 from tests.crashes import kill_before_each_change
 from tests.derive.trim.test_crash import run_command_line
-from tests.hooks.conftest import RunHook, list_children, reason_of_process
+from tests.hooks.conftest import RunHook, list_children, read_block_reason
 from tests.hooks.test_client_module import ask_engine
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
@@ -76,7 +76,7 @@ def test_four_parallel_rewinds_of_a_fork_make_one_child(
     with ThreadPoolExecutor(4) as pool:
         replies = list(
             pool.map(
-                lambda _: reason_of_process(run_hook("prompt", event, python=sys.executable)),
+                lambda _: read_block_reason(run_hook("prompt", event, python=sys.executable)),
                 range(4),
             )
         )

@@ -37,7 +37,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import RunHook, TypePrompt, list_children, reason_of_process
+from tests.hooks.conftest import RunHook, TypePrompt, list_children, read_block_reason
 from tests.hooks.test_child_cards import handoff_receipt
 from tests.test_state_failures import failing_writes
 
@@ -315,7 +315,7 @@ def test_parallel_back_commands_make_one_child(
     event = {"session_id": SESSION, "prompt": ">back it was slower"}
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
-    texts = [reason_of_process(one) for one in done]
+    texts = [read_block_reason(one) for one in done]
     assert len(list_children(parent)) == 1
     assert sum(text.startswith("back") for text in texts) == 1
     assert all(

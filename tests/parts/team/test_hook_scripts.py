@@ -66,7 +66,7 @@ def join_team(plugin: PluginCopy) -> Path:
     folder.mkdir(parents=True)
     team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": []}
     (folder / "team.json").write_text(json.dumps(team))
-    return plugin.data / "venv" / "requirements-team.lock"
+    return plugin.data_folder / "venv" / "requirements-team.lock"
 
 
 def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> None:
@@ -77,14 +77,14 @@ def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> N
     """
     run_installer(quick_plugin)
     driver = join_team(quick_plugin)
-    before = os.readlink(quick_plugin.data / "venv")
+    before = os.readlink(quick_plugin.data_folder / "venv")
     quick_plugin.run_hook("SessionStart", STARTUP_EVENT)
     assert wait_for_file(driver)
-    assert os.readlink(quick_plugin.data / "venv") == before, "the venv was not rebuilt"
+    assert os.readlink(quick_plugin.data_folder / "venv") == before, "the venv was not rebuilt"
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
     assert run_installer(quick_plugin) == 0
     assert driver.read_bytes() == (quick_plugin.root / "requirements-team.lock").read_bytes()
-    assert (quick_plugin.data / "count").read_text() == ".+.+"
+    assert (quick_plugin.data_folder / "count").read_text() == ".+.+"
     (quick_plugin.root / "requirements.lock").write_text("# newest\n")
     assert run_installer(quick_plugin, NO_DRIVER="no wheel") == 1
     assert (
@@ -94,7 +94,7 @@ def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> N
         "failed",
         "the team's driver: no wheel",
     )
-    assert (quick_plugin.data / "venv" / "requirements.lock").read_text() == "# newest\n"
+    assert (quick_plugin.data_folder / "venv" / "requirements.lock").read_text() == "# newest\n"
     assert not driver.exists()
     assert run_installer(quick_plugin) == 0
     assert count_build_attempts(quick_plugin) == 6, "it is tried again after an hour"
@@ -108,7 +108,7 @@ def test_the_launcher_adds_the_driver_to_the_venv(quick_plugin: PluginCopy) -> N
     This also works for a venv that was made by uv and therefore has no pip.
     """
     assert quick_plugin.run_engine("--install", "--team").returncode == 0
-    assert (quick_plugin.data / "venv" / "requirements-team.lock").exists()
+    assert (quick_plugin.data_folder / "venv" / "requirements-team.lock").exists()
     assert "is ready or being installed already" in quick_plugin.run_engine("--install").stderr
 
 
