@@ -59,8 +59,8 @@ def test_a_query_becomes_terms(words: list[str], wanted: list[str], excluded: li
     Words such as "why did we" and "last week" are dropped, unless the query has no other words.
     """
     query = parse_query(words)
-    assert [term.name for term in query.terms] == wanted
-    assert [term.name for term in query.excluded_terms] == excluded
+    assert [term.display_name for term in query.terms] == wanted
+    assert [term.display_name for term in query.excluded_terms] == excluded
 
 
 @pytest.mark.parametrize("words", ["!?", "-redis", '""', "\x00", "x" * 300, '-"a b"'])
@@ -85,7 +85,11 @@ def test_a_pasted_page_becomes_few_terms() -> None:
     """
     assert len(parse_query(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MAX_TERMS
     (phrase,) = parse_query(['"' + "to be or not " * 8_000 + '"']).terms
-    assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MAX_TERM_TOKENS, 103_999, 62)
+    assert (len(phrase.forms), len(phrase.text), len(phrase.display_name)) == (
+        MAX_TERM_TOKENS,
+        103_999,
+        62,
+    )
 
 
 QUERY_PIECES = [

@@ -143,7 +143,7 @@ def _find_unfinished_child(
 def _write_summary(
     rollover_plan: SummaryRollover,
     child: Receipt,
-    seconds: float,
+    max_seconds: float,
     own_model: ForkedModel,
     where: Where,
 ) -> tuple[SummaryOutcome, list[str]]:
@@ -154,7 +154,7 @@ def _write_summary(
     """
 
     def model_calls(model: Model) -> ModelCalls:
-        return ModelCalls(model, seconds, lambda _number, _count: None)
+        return ModelCalls(model, max_seconds, lambda _number, _count: None)
 
     facts = []
     if own_model.was_asked:

@@ -353,9 +353,9 @@ class HitMaker:
         found_names, missing_names = [], []
         for position, lookup in enumerate(wording.lookups):
             if position in terms:
-                found_names.append(lookup.term.name)
+                found_names.append(lookup.term.display_name)
             else:
-                missing_names.append(lookup.term.name)
+                missing_names.append(lookup.term.display_name)
         clean_snippet = _redact_snippet(text, wording)
         confidence = self._estimate_confidence(text, session.title)
         if file.agent and session.path == path:  # The session of this sub-agent was deleted.

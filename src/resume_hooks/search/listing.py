@@ -151,7 +151,9 @@ def listing_page(
     files = candidate_files(project, lister.where, lister.store)
     if only_expiring:
         files = [session for session in reversed(files) if lister.expires_soon(session)]
-    rows = lister.rows_of_files(files, project, include_helpers=include_helpers, skip=first_row)
+    rows = lister.rows_of_files(
+        files, project, include_helpers=include_helpers, skipped_row_count=first_row
+    )
     page_rows = list(islice(rows, max_rows or None))
     return ListingPage(
         page_rows, next(rows, None) is not None, len(files), lister.omitted_helper_count
@@ -218,12 +220,13 @@ class SessionLister:
         project: Project | None,
         *,
         include_helpers: bool = False,
-        skip: int = 0,
+        skipped_row_count: int = 0,
     ) -> Iterator[ListedSession]:
         """Yield the rows of these files in order. Files that were deleted have no row.
 
-        If several files have the same session id, yield only the first. The first ``skip`` rows are
-        only counted, which takes a third of the time that it takes to make them.
+        If several files have the same session id, yield only the first. The first
+        ``skipped_row_count`` rows are only counted, which takes a third of the time that it takes
+        to make them.
         """
         listed_ids = set[str]()
         for session in files:
@@ -235,7 +238,7 @@ class SessionLister:
                         session, project, include_helpers=include_helpers
                     )
                 ) is not None:
-                    if len(listed_ids) >= skip:
+                    if len(listed_ids) >= skipped_row_count:
                         row = self._make_row(session, *ends_and_agent)
                     else:
                         row = None

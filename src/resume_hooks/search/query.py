@@ -219,8 +219,8 @@ def _parse_counted_period(groups: dict[str, str], today: datetime) -> Period:
     return _period_of_days(today - timedelta(days=groups["near"] in {"yesterday", "gestern"}), 1)
 
 
-def _period_of_days(start: datetime, count: float) -> Period:
-    return Period(start.timestamp(), (start + timedelta(days=count)).timestamp())
+def _period_of_days(start: datetime, day_count: float) -> Period:
+    return Period(start.timestamp(), (start + timedelta(days=day_count)).timestamp())
 
 
 def _period_of_month(year: int, month: int) -> Period:
@@ -239,7 +239,7 @@ class Term(NamedTuple):
     is_phrase: bool = False
 
     @property
-    def name(self) -> str:
+    def display_name(self) -> str:
         """The term as an answer shows it: shortened, and in quotes if it is a phrase."""
         short_text = collapse_line(plain_line(self.text), MAX_NAME_CHARACTERS)
         if self.is_phrase:

@@ -395,17 +395,17 @@ class Ranking:
         return postings
 
     def _combined_scores(
-        self, records_by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]
+        self, records_by_turn: Mapping[int, Sequence[Posting]], window_scores: Mapping[int, float]
     ) -> dict[int, float]:
         """Return each turn's score, from the ranks of its best record and of its best window."""
         records = _reciprocal_ranks({key: rows[0].score for key, rows in records_by_turn.items()})
-        windows = _reciprocal_ranks(windows)
+        window_ranks = _reciprocal_ranks(window_scores)
         scores = {}
         for key, rows in records_by_turn.items():
             time_factor = 1 + TIME_HINT_BONUS * bool(
                 self._period and any(self._period.contains(row.record_time) for row in rows)
             )
-            scores[key] = (records[key] + windows.get(key, 0.0)) * time_factor
+            scores[key] = (records[key] + window_ranks.get(key, 0.0)) * time_factor
         return scores
 
     def _add_term_numbers(

@@ -99,7 +99,7 @@ def display_text(text: str) -> Text:
 
 
 def read_record_text(
-    path: str, inode: int, record: Posting, *, subagent: bool
+    path: str, inode: int, record: Posting, *, is_subagent: bool
 ) -> tuple[str | None, int]:
     """Return the text of a record in a file, and the number of bytes that were read.
 
@@ -110,7 +110,9 @@ def read_record_text(
     line = _read_line(path, inode, record.offset, record.length)
     record_data = records.parse_record(Line(0, 0, line).body)
     if record_data is not None:
-        texts = TextExtractor(subagent=subagent, omits_own_output=False).extract_texts(record_data)
+        texts = TextExtractor(subagent=is_subagent, omits_own_output=False).extract_texts(
+            record_data
+        )
     else:
         texts = None
     return None if texts is None else join_record_texts(texts), len(line)
@@ -303,7 +305,9 @@ def _densest_span(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
     return best_span
 
 
-def _words_with_stem(stem: str, number: int, display: str, folded_text: str) -> Iterator[Mark]:
+def _words_with_stem(
+    stem: str, term_number: int, displayed_text: str, folded_text: str
+) -> Iterator[Mark]:
     """Yield the words that contain a stem.
 
     A short stem must be at the beginning of a word or of an identifier's part.
@@ -311,14 +315,14 @@ def _words_with_stem(stem: str, number: int, display: str, folded_text: str) -> 
     for position in _find_all_positions(stem, folded_text):
         begins_word = not position or folded_text[position - 1] not in _LETTERS_AND_DIGITS
         if not stem.isascii():
-            yield position, position + len(stem), number
+            yield position, position + len(stem), term_number
         elif (
             len(stem) >= MIN_STEM_INSIDE_WORD
             or begins_word
-            or (display[position].isupper() and not display[position - 1].isupper())
+            or (displayed_text[position].isupper() and not displayed_text[position - 1].isupper())
         ):
             word_rest = _REST_OF_WORD_PATTERN.match(folded_text, position + len(stem))
-            yield position, word_rest.end() if word_rest else position + len(stem), number
+            yield position, word_rest.end() if word_rest else position + len(stem), term_number
 
 
 def _is_inside_word(folded_text: str, position: int) -> bool:

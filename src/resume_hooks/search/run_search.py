@@ -303,7 +303,7 @@ def _provisional_sessions(
 
     They are in the same order as in ``files``.
     """
-    names = [term.name for term in terms]
+    names = [term.display_name for term in terms]
     listed_ids = set[str]()
     for unread_file in files:
         session_id, file, term_numbers = _session_id_of_file(unread_file), *unread_file
@@ -327,13 +327,15 @@ def _interpretation_notes(
         # If there are no hits, the replacement of a word did not help.
         if lookup.kind == "nowhere" or (not best_hits.hits and lookup.kind != "word"):
             if lookup.term not in unindexed_terms:
-                yield f"no match for {lookup.term.name}"
+                yield f"no match for {lookup.term.display_name}"
         elif lookup.kind != "word":
-            yield f"'{lookup.term.name}' as {_LOOKUP_KIND_TEXTS[lookup.kind]} {_quote_words(lookup.replacement_words)}"
+            kind_text = _LOOKUP_KIND_TEXTS[lookup.kind]
+            words_text = _quote_words(lookup.replacement_words)
+            yield f"'{lookup.term.display_name}' as {kind_text} {words_text}"
     if wording.query.period:
         yield f"turns of {wording.query.period.text} first"
     if wording.query.excluded_terms:
-        yield f"without {_quote_words([term.name for term in wording.query.excluded_terms])}"
+        yield f"without {_quote_words([term.display_name for term in wording.query.excluded_terms])}"
     if best_hits.has_unread_records and not best_hits.hits:
         yield "not all records could be read, so there may be matches"
 

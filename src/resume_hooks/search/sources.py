@@ -76,7 +76,7 @@ class Sources:
         if (file := self.indexed_file(record)) is None:
             return None
         words, size = read_record_text(
-            self.readable_path(file), file.inode, record, subagent=bool(file.agent)
+            self.readable_path(file), file.inode, record, is_subagent=bool(file.agent)
         )
         self.read_bytes += size
         return words

@@ -448,17 +448,17 @@ def _count_name_rows(names: list[str], columns: int) -> int:
     return rows
 
 
-def _describe_effect_with_title(word: str, effect: str, row: ListedSession) -> str:
+def _describe_effect_with_title(action: str, effect: str, row: ListedSession) -> str:
     """Return an action's effect with the session's title, for a page without space for the title."""
-    if word in {READ_ON_ACTION, READ_BACK_ACTION, LIST_ACTION}:
+    if action in {READ_ON_ACTION, READ_BACK_ACTION, LIST_ACTION}:
         return effect
     return f"{effect} · {row.title}"
 
 
-def _describe_effect_elsewhere(word: str, effect: str, row: ListedSession) -> str:
+def _describe_effect_elsewhere(action: str, effect: str, row: ListedSession) -> str:
     """Return an action's effect on a session of another project, which this client can't open."""
-    if word in EFFECT_BEGINNINGS_IN_OTHER_PROJECT:
-        return f"{EFFECT_BEGINNINGS_IN_OTHER_PROJECT[word]}copies the command for {row.folder}"
+    if action in EFFECT_BEGINNINGS_IN_OTHER_PROJECT:
+        return f"{EFFECT_BEGINNINGS_IN_OTHER_PROJECT[action]}copies the command for {row.folder}"
     return effect
 
 

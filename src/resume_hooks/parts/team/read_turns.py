@@ -374,7 +374,7 @@ class _HitBuilder:
             agent = f"/{name.removeprefix('subagents/').removesuffix('.jsonl')}"
         else:
             agent = ""
-        names = [term.name for term in self._query.terms]
+        names = [term.display_name for term in self._query.terms]
         return TeamHit(
             f"{session.owner}:{session.session_id}{agent}:{line_number}", session.session_id,
             session.owner, session.machine, session.title, session.project, turn.start_time.isoformat(), snippet.text,

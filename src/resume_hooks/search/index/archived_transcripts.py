@@ -145,7 +145,7 @@ def _manifest_version_number(session_id: str, where: Where) -> int:
 
 
 def _make_transcript_file(
-    archived: ArchivedSession, part: ArchivedFile, state: int, where: Where
+    archived: ArchivedSession, part: ArchivedFile, manifest_version: int, where: Where
 ) -> TranscriptFile | None:
     """Return the index's entry for an archived file, or None if the file is not a transcript."""
     agent = subagent_name(part.place) or ""
@@ -160,7 +160,13 @@ def _make_transcript_file(
     ):
         return None
     return TranscriptFile(
-        path, archived.project, archived.session_id, agent, state, part.size, part.mtime_ns
+        path,
+        archived.project,
+        archived.session_id,
+        agent,
+        manifest_version,
+        part.size,
+        part.mtime_ns,
     )
 
 

@@ -72,7 +72,7 @@ class FileWork(NamedTuple):
     relevance: float = 0.0
 
     @property
-    def size(self) -> int:
+    def byte_count(self) -> int:
         """The number of bytes to read."""
         return max(1, self.file.size - self.read_job.start_position.offset)
 

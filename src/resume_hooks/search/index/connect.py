@@ -246,7 +246,7 @@ class _UpdateTask:
         from resume_hooks.search.index.update import update_files
 
         work, deleted_ids = find_changes(index.db, self.files, self.archived_sessions)
-        if sum(item.size for item in work) > MIN_DIRECT_SEARCH_BYTES:
+        if sum(item.byte_count for item in work) > MIN_DIRECT_SEARCH_BYTES:
             words_by_path = self._find_words_in_files(work)
         else:
             words_by_path = {}

@@ -313,12 +313,12 @@ def read_jobs(jobs: Sequence[SizedJob]) -> Generator[JobResult]:
             worker.stop()
 
 
-def _assign_jobs(jobs: Sequence[SizedJob], processes: int) -> list[int]:
+def _assign_jobs(jobs: Sequence[SizedJob], process_count: int) -> list[int]:
     """Return the number of the process that reads each job.
 
     Each job is given to the process that has the fewest bytes to read so far.
     """
-    process_numbers, loads = [], [0] * max(1, processes)
+    process_numbers, loads = [], [0] * max(1, process_count)
     for _, size in jobs:
         process_numbers.append(loads.index(min(loads)))
         loads[process_numbers[-1]] += size

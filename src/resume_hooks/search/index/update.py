@@ -86,7 +86,7 @@ class _FileUpdate:
             key=lambda item: (-item.relevance, -item.file.mtime_ns),
         )
         remaining, certain_ids = self._mark_files(remaining, deleted_ids)
-        total = sum(item.size for item in remaining)
+        total = sum(item.byte_count for item in remaining)
         bytes_done, finished_files, seen_files = 0, 0, 0
         self._db.execute("BEGIN IMMEDIATE")
         self._postings.begin_update(is_large=total > LARGE_UPDATE_BYTES)
@@ -213,7 +213,7 @@ class _FileUpdate:
                 items_by_path[path] = item
         jobs = []
         for path, item in items_by_path.items():
-            jobs.append((item.read_job._replace(path=path, file_id=item.file_id), item.size))
+            jobs.append((item.read_job._replace(path=path, file_id=item.file_id), item.byte_count))
         with contextlib.closing(read_jobs(jobs)) as results:
             for job, part in results:
                 yield items_by_path[job.path], part
