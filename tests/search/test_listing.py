@@ -397,7 +397,7 @@ def test_the_listing_includes_worktrees_and_subfolders(
     for cwd in (main, linked, main / "deep"):
         assert listed_numbers(config_home, str(cwd)) == [1, 2, 3]
     assert listed_numbers(config_home, str(tmp_path / "main-two")) == [4]
-    assert listed_numbers(config_home, str(tmp_path / "other"), all_projects=True) == [
+    assert listed_numbers(config_home, str(tmp_path / "other"), covers_all_projects=True) == [
         1,
         2,
         3,
@@ -423,7 +423,7 @@ def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
     """Of several copies of a session, only the newest is listed."""
     write_aged_session(config_home, 1, cwd="/copy", age=1)
     newest = write_aged_session(config_home, 1)
-    assert [row.path for row in list_rows(config_home, all_projects=True)] == [newest]
+    assert [row.path for row in list_rows(config_home, covers_all_projects=True)] == [newest]
 
 
 @pytest.mark.parametrize(
