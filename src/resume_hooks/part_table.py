@@ -92,7 +92,7 @@ TRIGGERS: Dict[
     "back": (
         "marks",
         "report",
-        "Go back to the mark, or to where a fork left, in a new session that keeps only a report of the rest",
+        "Go back to the mark, or from a fork to its parent, in a new session that gets only a report",
         "trigger_answers",
         "search",
         "",

@@ -229,8 +229,8 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
     "vault": SettingDefinition(
         DEFAULT_VAULT_SIZE,
         (
-            "Maximum size of the vault, for ancestors and for sessions that the client is about to delete, such as "
-            "500M or 40G; the oldest are removed first; 0 = no limit, off = archive nothing."
+            "Maximum size of the vault, such as 500M or 40G. It archives ancestors and sessions that the client "
+            "is about to delete; the oldest are removed first; 0 = no limit, off = archive nothing."
         ),
         _parse_vault,
         title="Maximum size of archived copies",
