@@ -1,4 +1,4 @@
-"""Tests of comparing the size and cost of the ways to continue a session, and of the recommendation."""
+"""Tests of comparing the ways to continue a session by size and cost, and of recommending one."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def cached_usage(read_tokens: int, written_tokens: int) -> Record:
     return {**counts, "cache_creation": split, "output_tokens": 0}
 
 
-def bulky_session(outputs: int = 40) -> list[Record]:
+def bulky_session(output_count: int = 40) -> list[Record]:
     """Return a session of ``BASE`` tokens, outputs of about 2,000 tokens each, and three short turns."""
     rows = [
         user("hello", uuid="u"),
         assistant("hi", uuid="a", parent="u", ts=1, tokens=cached_usage(SHARED, BASE - SHARED)),
     ]
     context = BASE
-    for number in range(outputs):
+    for number in range(output_count):
         rows += [
             tool_use(
                 f"c{number}",
@@ -111,12 +111,12 @@ def bulky_session(outputs: int = 40) -> list[Record]:
 
 
 def compare_at(
-    home: ConfigHome, records: list[Record], at: float, *, limit: int = MAX_QUICK_SCAN_BYTES
+    home: ConfigHome, records: list[Record], seconds: float, *, limit: int = MAX_QUICK_SCAN_BYTES
 ) -> Comparison:
-    """Return the comparison of a session ``at`` seconds after its beginning."""
+    """Compare the ways to continue a session, ``seconds`` after its beginning."""
     path = write_session(home.project(), SESSION, records)
     return compare_strategies(
-        SessionFile(SESSION, path, 0, 0), home.where, iso_time(at), max_live_bytes=limit
+        SessionFile(SESSION, path, 0, 0), home.where, iso_time(seconds), max_live_bytes=limit
     )
 
 
@@ -126,7 +126,7 @@ def estimates_by_name(found: Comparison) -> dict[str, Estimate]:
 
 
 def test_a_warm_cache_makes_going_on_cheap(config_home: ConfigHome) -> None:
-    """With a warm cache, going on costs little, and a new session reuses the common beginning."""
+    """With a warm cache, going on costs little, and new sessions reuse the cached start of the requests."""
     found = compare_at(config_home, bulky_session(), 200)
     assert (found.is_cache_warm, found.seconds_since_request, found.traffic.cache_seconds) == (
         True,
@@ -158,10 +158,10 @@ def test_a_warm_cache_makes_going_on_cheap(config_home: ConfigHome) -> None:
     assert 0 < (rows[HANDOFF].turns_to_pay_off or 0) < (rows[ROLLOVER].turns_to_pay_off or 0)
 
 
-def test_estimates_with_a_cold_cache(config_home: ConfigHome) -> None:
+def test_a_cold_cache_makes_small_contexts_pay_off_at_once(config_home: ConfigHome) -> None:
     """With a cold cache, each strategy writes all its tokens to the cache.
 
-    A strategy with a smaller context therefore pays off in its first turn.
+    Therefore a strategy with a smaller context pays off in its first turn.
     """
     found = compare_at(config_home, bulky_session(), 105 + LONG_CACHE_SECONDS)
     rows = estimates_by_name(found)
@@ -170,8 +170,8 @@ def test_estimates_with_a_cold_cache(config_home: ConfigHome) -> None:
         assert rows[name].uncached_tokens == rows[name].tokens_after
     assert rows[GO_ON].next_turn_cost == 220_600
     assert [rows[name].turns_to_pay_off for name in (GO_ON, TRIM, HANDOFF)] == [None, 1, 1]
-    # The compaction sends all tokens once more. The next request finds their shared beginning in
-    # the cache.
+    # The compaction sends all tokens once more. The next request finds the beginning that all
+    # requests share in the cache.
     assert rows[COMPACT].uncached_tokens == 110_300 + rows[COMPACT].tokens_after - SHARED
 
 
@@ -223,7 +223,9 @@ def test_a_compaction_is_estimated_from_the_last_one(config_home: ConfigHome) ->
 
 
 @pytest.mark.parametrize("record", [user("hello", uuid="u"), custom_title("nothing")])
-def test_estimates_without_token_counts(config_home: ConfigHome, record: Record) -> None:
+def test_the_cache_is_assumed_to_be_cold_without_token_counts(
+    config_home: ConfigHome, record: Record
+) -> None:
     """Without token counts, the cache is assumed to be cold, and no estimate is negative."""
     found = compare_at(config_home, [record], 10)
     assert (found.is_cache_warm, found.seconds_since_request) == (False, None)
@@ -304,7 +306,7 @@ def test_the_remaining_prompts_are_estimated_after_three_turns(
 
 
 def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> None:
-    """The percentage uses the window that the user set, like the notice above the prompt."""
+    """The percentage is based on the window in the user's settings, as in the notice above the prompt."""
     (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
     found = compare_at(config_home, bulky_session(), 200)
     assert (found.context.percent, found.context.usable_tokens) == (92, 120_000)
@@ -317,8 +319,8 @@ def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> No
     assert found.recommended_strategy_name == TRIM
 
 
-def test_a_strategy_is_recommended_below_the_usual_level(config_home: ConfigHome) -> None:
-    """``recommend_strategy`` recommends a trim even below the level at which the card begins to do so."""
+def test_a_strategy_can_be_recommended_before_the_card_does(config_home: ConfigHome) -> None:
+    """``recommend_strategy`` may recommend a trim although the context is too small for a card."""
     path = write_session(config_home.project(), SESSION, bulky_session())
     assert recommend_strategy(path, config_home.where).strategy == TRIM
 
@@ -346,7 +348,7 @@ def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
 
 
 def test_the_comparison_and_the_rollover_assume_equal_summary_sizes() -> None:
-    """The constants of the comparison match those of the rollover, which the comparison doesn't import."""
+    """The comparison uses the same sizes for a summary as the rollover, which it doesn't import."""
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
     assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_PART_BYTES * MAX_SUMMARY_PARTS
 

@@ -166,27 +166,27 @@ def test_a_strategy_pays_off_after_a_number_of_turns(
     )
 
 
-tokens = st.integers(0, 300_000)
-strategies = st.builds(
+TOKEN_COUNTS = st.integers(0, 300_000)
+GENERATED_STRATEGIES = st.builds(
     lambda cached, uncached, apart: Strategy(
         "a strategy", cached + uncached, cached, uncached, apart, float(apart)
     ),
-    tokens,
-    tokens,
-    tokens,
+    TOKEN_COUNTS,
+    TOKEN_COUNTS,
+    TOKEN_COUNTS,
 )
 
 
 @given(
-    strategies,
-    strategies,
+    GENERATED_STRATEGIES,
+    GENERATED_STRATEGIES,
     st.builds(requests_of_turns, st.integers(1, 60), st.integers(0, 50_000)),
     st.sampled_from([0, 300, 3_600]),
 )
 def test_a_strategy_pays_off_in_the_first_turn_with_a_lower_sum(
     strategy: Strategy, going_on: Strategy, recent_requests: RecentRequests, lifetime: int
 ) -> None:
-    """The computed turn is the first in which a strategy's total cost is not higher than that of going on.
+    """The computed turn is the first in which a strategy's total cost is lower than that of going on.
 
     If there is no such turn, the strategy's total cost is not lower after a thousand turns either.
     """

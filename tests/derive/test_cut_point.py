@@ -56,7 +56,7 @@ def scan_records(folder: Path, records: list[Record]) -> Transcript:
     return scan_transcript(write_session(folder, SESSION, records))
 
 
-def kept_records(found: Cut | None) -> str:
+def kept_record_uuids(found: Cut | None) -> str:
     """Return the uuids of the kept records, with ``>`` or ``<`` if the cut moved forward or back."""
     assert found is not None
     mark = {1: " >", -1: " <", 0: ""}[found.move_direction]
@@ -118,7 +118,10 @@ def test_a_cut_keeps_the_records_up_to_its_position(name: str, tmp_path: Path) -
     A cut at a record moves forward, and a cut before an instant moves back.
     """
     selector, expected = CUT_CASES[name]
-    assert kept_records(cut_conversation(scan_records(tmp_path, two_turns()), selector)) == expected
+    assert (
+        kept_record_uuids(cut_conversation(scan_records(tmp_path, two_turns()), selector))
+        == expected
+    )
 
 
 def test_a_cut_names_its_last_message_and_has_remarks(tmp_path: Path) -> None:
@@ -185,7 +188,8 @@ def test_a_cut_at_an_unanswered_call_moves_back(tmp_path: Path) -> None:
     """A cut at a call without a result moves back to the message before the call."""
     rows = [*conversation(1), tool_use("x", uuid="c", parent="r1", ts=9)]
     assert (
-        kept_records(cut_conversation(scan_records(tmp_path, rows), CutAtRecord("c"))) == "r0 r1 <"
+        kept_record_uuids(cut_conversation(scan_records(tmp_path, rows), CutAtRecord("c")))
+        == "r0 r1 <"
     )
 
 
@@ -209,7 +213,7 @@ def test_a_cut_at_an_attachment_does_not_move(tmp_path: Path) -> None:
         user("on", uuid="p", parent="t", ts=6),
     ]
     found = cut_conversation(scan_records(tmp_path, rows), CutAtRecord("t"))
-    assert kept_records(found) == "r0 r1 t"
+    assert kept_record_uuids(found) == "r0 r1 t"
     assert found is not None
     assert found.remarks == ()
 
@@ -238,7 +242,7 @@ def test_a_cut_can_be_on_an_abandoned_branch(tmp_path: Path) -> None:
         (CutAtTurn(1), "r0 r1"),
         (cut_before(15), "r0 r1"),
     ):
-        assert kept_records(cut_conversation(transcript, selector)) == expected
+        assert kept_record_uuids(cut_conversation(transcript, selector)) == expected
     found = cut_conversation(transcript, CutAtRecord("o"))
     assert found is not None
     assert found.remarks == ("The cut is on an abandoned branch: the fork contains that branch.",)
@@ -273,7 +277,7 @@ def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
         (cut_before(15), "b s r3"),
         (CutBeforeCompaction(), "r0 r1 r2 r3"),
     ):
-        assert kept_records(cut_conversation(transcript, selector)) == expected
+        assert kept_record_uuids(cut_conversation(transcript, selector)) == expected
     found = cut_conversation(transcript, CutAtRecord("r1"))
     assert found is not None
     assert found.remarks == (
@@ -334,8 +338,8 @@ def test_an_invalid_position_is_an_error(text: str) -> None:
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> list[Record]:
-    """Return conversations with prompts, answers and parallel calls, some without a result."""
+def generate_conversation(draw: st.DrawFn) -> list[Record]:
+    """Generate a conversation of prompts, answers and parallel calls, some of which have no result."""
     rows: list[Record] = [user("begin", uuid="n0", ts=0)]
     for turn in range(draw(st.integers(1, 5))):
         calls = [f"t{turn}.{number}" for number in range(draw(st.integers(0, 3)))]
@@ -353,7 +357,7 @@ def conversations(draw: st.DrawFn) -> list[Record]:
     ]
 
 
-@given(conversations(), st.data())
+@given(generate_conversation(), st.data())
 def test_no_cut_splits_a_call_from_its_result(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Record], data: st.DataObject
 ) -> None:

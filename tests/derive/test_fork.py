@@ -75,9 +75,11 @@ def write_lines(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
     return write_session(home.project(), name, rows)
 
 
-def fork_receipt(path: str, cut: CutSelector | None = None, **how: Any) -> Receipt:
+def fork_receipt(path: str, cut: CutSelector | None = None, **fork_options: Any) -> Receipt:
     """Write a fork of a session and return its receipt."""
-    return write_child(fork.plan_fork(locate.session_file(path), Where(), cut=cut, **how), Where())
+    return write_child(
+        fork.plan_fork(locate.session_file(path), Where(), cut=cut, **fork_options), Where()
+    )
 
 
 def file_lines(path: str) -> list[bytes]:
@@ -92,7 +94,7 @@ def live_records(path: str) -> list[Record]:
 
 
 def defects_of_file(path: str) -> set[str]:
-    """Return the codes of the errors and warnings about a session."""
+    """Examine a session and return the codes of its errors and warnings."""
     report = examine_session(locate.session_file(path), Where())
     return {group.kind.code for group in report.groups if group.kind.severity != "note"}
 
@@ -430,7 +432,7 @@ def test_a_fork_to_the_sessions_own_folder_is_an_ordinary_fork(
 def test_a_second_move_is_added_to_the_lineage(
     config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """A second move replaces the older lineage. The new lineage names both moves."""
+    """After a second move, the fork has a single lineage, which names both moves."""
     third = tmp_path / "third"
     third.mkdir()
     once = fork_receipt(write_lines(config_home, conversation(1)), home=str(other_folder))
@@ -486,11 +488,10 @@ def test_a_missing_home_is_refused(config_home: ConfigHome, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_case_can_be_forked_at_every_record(config_home: ConfigHome, case: Case) -> None:
-    """Each session of the test data can be forked at each of its records.
-
-    The fork passes its checks, unless it is refused.
-    """
+def test_every_fork_of_a_test_session_is_valid_or_refused(
+    config_home: ConfigHome, case: Case
+) -> None:
+    """A fork of any test session at any record either passes its checks or is refused."""
     path = write_lines(config_home, case.records)
     for node in scan_transcript(path).nodes:
         made = fork_at_line(path, node.line_number)

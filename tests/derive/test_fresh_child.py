@@ -79,11 +79,15 @@ ENVELOPE_FIELDS = [
 
 
 def write_parent(
-    home: ConfigHome, *more: Any, title: str = "Fix the parser", number: str = SESSION
+    home: ConfigHome, *more_records: Any, title: str = "Fix the parser", session_id: str = SESSION
 ) -> locate.SessionFile:
-    """Write a session of two turns, followed by a title and the records in ``more``."""
-    records = [*conversation(2, session_id=number), custom_title(title, number), *more]
-    return locate.session_file(write_session(home.project(), number, records))
+    """Write a session of two turns, followed by a title and the records in ``more_records``."""
+    records = [
+        *conversation(2, session_id=session_id),
+        custom_title(title, session_id),
+        *more_records,
+    ]
+    return locate.session_file(write_session(home.project(), session_id, records))
 
 
 def write_handoff(
@@ -279,7 +283,7 @@ def test_an_invalid_folder_does_not_prevent_a_handoff(config_home: ConfigHome, c
 
 
 def write_untouched_child(home: ConfigHome) -> str:
-    """Return the path of a handoff without new prompts."""
+    """Write a handoff that gets no prompts, and return its path."""
     return write_handoff(home, write_parent(home))[0].file
 
 
@@ -381,13 +385,15 @@ def test_any_title_and_any_step_pass_all_checks(
 
 
 @pytest.mark.parametrize(
-    ("step", "end"),
+    ("step", "expected_end"),
     [("", CLOSING_MARKER), (" ", CLOSING_MARKER), ("\n\t ", CLOSING_MARKER), ("a\ud83db", "\na?b")],
 )
-def test_a_blank_next_step_is_ignored(config_home: ConfigHome, step: str, end: str) -> None:
+def test_blank_and_invalid_next_steps_are_cleaned(
+    config_home: ConfigHome, step: str, expected_end: str
+) -> None:
     """A blank next step is ignored. A lone surrogate in a next step is replaced with a question mark."""
     _, records = write_handoff(config_home, write_parent(config_home), next_step=step)
-    assert records[OPENING_LINE_NUMBER]["message"]["content"].endswith(end)
+    assert records[OPENING_LINE_NUMBER]["message"]["content"].endswith(expected_end)
 
 
 def test_a_too_long_next_step_is_refused(config_home: ConfigHome) -> None:
@@ -453,10 +459,10 @@ except WriteFailed as error:
 """
 
 
-@pytest.mark.parametrize("how", ["full", "read-only"])
-def test_a_failed_write_leaves_no_files(config_home: ConfigHome, how: str) -> None:
+@pytest.mark.parametrize("disk_state", ["full", "read-only"])
+def test_a_failed_write_leaves_no_files(config_home: ConfigHome, disk_state: str) -> None:
     """If the disk is full or read-only, an error is raised and none of the child's files are left."""
-    if how == "read-only":
+    if disk_state == "read-only":
         require_for_test(
             "root", os.geteuid() == 0, "a user without rights is taken on by root alone"
         )
@@ -464,7 +470,7 @@ def test_a_failed_write_leaves_no_files(config_home: ConfigHome, how: str) -> No
     before = folder_contents(config_home.project())
     environ = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
     done = subprocess.run(
-        [sys.executable, "-c", REFUSED_WRITE_SCRIPT, parent.path, how],
+        [sys.executable, "-c", REFUSED_WRITE_SCRIPT, parent.path, disk_state],
         env=environ,
         capture_output=True,
         text=True,
@@ -485,22 +491,22 @@ def test_a_child_is_written_without_a_state_folder(config_home: ConfigHome) -> N
     assert "the session itself contains it" in receipt.warnings[0]
 
 
-@pytest.mark.parametrize("broken", ["title", "opening", "metadata"])
+@pytest.mark.parametrize("damaged_part", ["title", "opening", "metadata"])
 def test_a_failed_check_removes_the_child(
-    config_home: ConfigHome, broken: str, monkeypatch: pytest.MonkeyPatch
+    config_home: ConfigHome, damaged_part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the written child differs from its plan, it is removed and ``CheckFailed`` is raised."""
     decided = agents.plan_fresh(
         write_parent(config_home), config_home.where, kind="handoff", next_step="go on"
     )
     before = folder_contents(config_home.root)
-    if broken == "title":
+    if damaged_part == "title":
         monkeypatch.setattr(
             "resume_hooks.derive.child.write_child.title_line",
             lambda own, _: title_line(own, "another"),
         )
     with pytest.raises(CheckFailed, match="was not kept"):
-        write_child(damage_line(decided, broken), config_home.where)
+        write_child(damage_line(decided, damaged_part), config_home.where)
     assert folder_contents(config_home.root).keys() == before.keys()
 
 

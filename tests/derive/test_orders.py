@@ -57,14 +57,18 @@ PLACEHOLDER_PHRASE = "suppressed - "
 class SimulatedClient:
     """A stand-in for the client, which writes to a session's file."""
 
-    def __init__(self, home: str, begun: Path | None = None) -> None:
+    def __init__(self, home: str, initial_session: Path | None = None) -> None:
         self.where = Where({"HOME": home, "CLAUDE_CONFIG_DIR": f"{home}/.claude"})
         self.path = Path(self.where.projects, "-home-user-proj", f"{SESSION}.jsonl")
         self.path.parent.mkdir(parents=True)
-        self.path.write_bytes(begun.read_bytes().rstrip(b"\n") + b"\n" if begun else b"")
+        self.path.write_bytes(
+            initial_session.read_bytes().rstrip(b"\n") + b"\n" if initial_session else b""
+        )
         self.typed: list[str] = []
         self.clock = 0.0
-        self.parent: str | None = scan_transcript(str(self.path)).chain[-1].uuid if begun else None
+        self.parent: str | None = (
+            scan_transcript(str(self.path)).chain[-1].uuid if initial_session else None
+        )
 
     def wait_for_next_instant(self) -> float:
         """Wait briefly, and return the current time.
@@ -205,8 +209,11 @@ class SimulatedClient:
         self.open_child(write_child(decided, self.where).file)
 
 
-def outputs_by_call(path: Path, *, live: bool = True) -> dict[str, str]:
-    """Return the output of each call in the live conversation or, if ``live`` is false, in the whole file."""
+def outputs_by_call(path: Path, *, only_live: bool = True) -> dict[str, str]:
+    """Return the output of each call in the live conversation.
+
+    If ``only_live`` is false, calls in the rest of the file are included.
+    """
     chain = {node.uuid for node in scan_transcript(str(path)).chain}
     rows = [
         row for text in path.read_bytes().splitlines() if isinstance(row := json.loads(text), dict)
@@ -214,7 +221,7 @@ def outputs_by_call(path: Path, *, live: bool = True) -> dict[str, str]:
     return {
         records.call_id(block): records.result_text(block)
         for row in rows
-        if not live or row.get("uuid") in chain
+        if not only_live or row.get("uuid") in chain
         for block in records.list_results(row)
     }
 
@@ -246,14 +253,16 @@ given_session_and_steps = given(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
 @given_session_and_steps
-def test_each_turn_appears_once_after_any_steps(begun: Path | None, steps: list[str]) -> None:
-    """After any steps, the outline, the search and the digest count each turn once over all sessions.
+def test_each_turn_appears_once_after_any_steps(
+    initial_session: Path | None, steps: list[str]
+) -> None:
+    """After any steps, each outline and digest mentions a turn at most once, and a search finds it once.
 
     An untrim restores every result.
     """
     with tempfile.TemporaryDirectory() as home:
-        client = SimulatedClient(home, begun)
-        whole = outputs_by_call(client.path, live=False)
+        client = SimulatedClient(home, initial_session)
+        whole = outputs_by_call(client.path, only_live=False)
         client.append_steps(steps)
         sessions = [session_file(path) for path in client.session_files()]
         outlines = [

@@ -35,8 +35,10 @@ from tests.builders import (
     write_session,
 )
 
-PARENT, CHILD, GRANDCHILD = session_id(1), session_id(2), session_id(3)
-UNTRIMMED_RECORD = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id=PARENT)
+PARENT_ID, CHILD_ID, GRANDCHILD_ID = session_id(1), session_id(2), session_id(3)
+UNTRIMMED_RECORD = tool_result(
+    "c1", "the whole output", uuid="r1", parent=None, session_id=PARENT_ID
+)
 
 
 def trimmed_record(file: str, line_number: int = 0, **other_fields: object) -> Record:
@@ -56,7 +58,7 @@ def find_original_of(home: ConfigHome, record: Record, file: str | None = None) 
     The record itself is in the project's folder unless ``file`` is given.
     """
     entry = OriginalFinder(home.where).find_original(
-        record, file or str(home.project() / f"{CHILD}.jsonl")
+        record, file or str(home.project() / f"{CHILD_ID}.jsonl")
     )
     return f"{entry.file_path}:{entry.number}" if entry else None
 
@@ -64,7 +66,7 @@ def find_original_of(home: ConfigHome, record: Record, file: str | None = None) 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> str:
     """Write the session with the original on line 0."""
-    return write_session(config_home.project(), PARENT, [UNTRIMMED_RECORD])
+    return write_session(config_home.project(), PARENT_ID, [UNTRIMMED_RECORD])
 
 
 def test_an_original_is_found_by_the_fields_of_the_trimmed_record(
@@ -96,12 +98,12 @@ def test_an_original_is_found_next_to_its_child(
     there.mkdir()
     moved = shutil.move(parent, there)
     assert (
-        find_original_of(config_home, trimmed_record(parent), str(there / f"{CHILD}.jsonl"))
+        find_original_of(config_home, trimmed_record(parent), str(there / f"{CHILD_ID}.jsonl"))
         == f"{moved}:0"
     )
     odd = shutil.move(moved, there / "my session.jsonl")
     assert (
-        find_original_of(config_home, trimmed_record(str(odd)), str(there / f"{CHILD}.jsonl"))
+        find_original_of(config_home, trimmed_record(str(odd)), str(there / f"{CHILD_ID}.jsonl"))
         == f"{odd}:0"
     )
 
@@ -118,7 +120,7 @@ def test_an_original_is_found_through_several_trims(config_home: ConfigHome, par
 
     If the first session is gone, the oldest existing form of the record is found.
     """
-    middle = write_session(config_home.project(), CHILD, [trimmed_record(parent)])
+    middle = write_session(config_home.project(), CHILD_ID, [trimmed_record(parent)])
     assert find_original_of(config_home, trimmed_record(middle)) == f"{parent}:0"
     os.unlink(parent)
     assert find_original_of(config_home, trimmed_record(middle)) == f"{middle}:0"
@@ -127,15 +129,15 @@ def test_an_original_is_found_through_several_trims(config_home: ConfigHome, par
 def test_the_search_ends_at_circular_references(config_home: ConfigHome) -> None:
     """The search ends if trimmed records refer to each other or form a very long chain."""
     folder = config_home.project()
-    one, two = (str(folder / f"{name}.jsonl") for name in (PARENT, CHILD))
-    write_session(folder, PARENT, [trimmed_record(two)])
-    write_session(folder, CHILD, [trimmed_record(one)])
+    one, two = (str(folder / f"{name}.jsonl") for name in (PARENT_ID, CHILD_ID))
+    write_session(folder, PARENT_ID, [trimmed_record(two)])
+    write_session(folder, CHILD_ID, [trimmed_record(one)])
     assert find_original_of(config_home, trimmed_record(one)) is not None
     uuids = [f"r{number}" for number in range(MAX_FOLLOWED_PLACEHOLDERS + 2)]
     rows = [{**UNTRIMMED_RECORD, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
-        row.update(Origin(PARENT, one, uuids[number + 1], number + 1).trim_fields(0))
-    write_session(folder, PARENT, rows)
+        row.update(Origin(PARENT_ID, one, uuids[number + 1], number + 1).trim_fields(0))
+    write_session(folder, PARENT_ID, rows)
     assert find_original_of(config_home, rows[2]) == f"{one}:{MAX_FOLLOWED_PLACEHOLDERS + 1}"
     assert find_original_of(config_home, rows[0]) == f"{one}:{MAX_FOLLOWED_PLACEHOLDERS}"
 
@@ -143,7 +145,7 @@ def test_the_search_ends_at_circular_references(config_home: ConfigHome) -> None
 @pytest.fixture
 def session_outside_projects(tmp_path: Path) -> str:
     """Write a session that contains the original record to a folder outside the known folders."""
-    return write_session(tmp_path / "outside", PARENT, [UNTRIMMED_RECORD])
+    return write_session(tmp_path / "outside", PARENT_ID, [UNTRIMMED_RECORD])
 
 
 def test_a_trimmed_record_cannot_lead_outside_known_folders(
@@ -152,7 +154,7 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
     """A trimmed record can't lead to a file outside the known folders, either by a path or by a link."""
     project = config_home.project()
     assert find_original_of(config_home, trimmed_record(session_outside_projects)) is None
-    linked = project / f"{PARENT}.jsonl"
+    linked = project / f"{PARENT_ID}.jsonl"
     linked.symlink_to(session_outside_projects)
     assert find_original_of(config_home, trimmed_record(str(linked))) is None
     linked.unlink()
@@ -160,7 +162,7 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
     assert (
         find_original_of(
             config_home,
-            trimmed_record(str(config_home.config / "projects" / "-linked" / f"{PARENT}.jsonl")),
+            trimmed_record(str(config_home.config / "projects" / "-linked" / f"{PARENT_ID}.jsonl")),
         )
         is None
     )
@@ -172,21 +174,24 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
         f"{config_home.config}/projects/../../../outside/odd.jsonl",
     ):
         assert (
-            find_original_of(config_home, trimmed_record(path, original_session_id=PARENT)) is None
+            find_original_of(config_home, trimmed_record(path, original_session_id=PARENT_ID))
+            is None
         )
     shutil.copy(session_outside_projects, config_home.config / "odd.jsonl")
     dotted = f"{config_home.config}/projects/../odd.jsonl"
-    assert find_original_of(config_home, trimmed_record(dotted, original_session_id=PARENT)) is None
+    assert (
+        find_original_of(config_home, trimmed_record(dotted, original_session_id=PARENT_ID)) is None
+    )
 
 
 def test_an_invalid_path_leads_to_no_original(config_home: ConfigHome) -> None:
     """If the path in a trimmed record is invalid, no original is found and no error is raised."""
     for odd in (
         "\0.jsonl",
-        f"/\ud800/{PARENT}.jsonl",
+        f"/\ud800/{PARENT_ID}.jsonl",
         str(config_home.config),
         "x" * 10_000,
-        f"a\0/{PARENT}.jsonl",
+        f"a\0/{PARENT_ID}.jsonl",
     ):
         assert find_original_of(config_home, trimmed_record(odd, original_session_id="")) is None
 
@@ -194,10 +199,10 @@ def test_an_invalid_path_leads_to_no_original(config_home: ConfigHome) -> None:
 @pytest.fixture
 def backup(config_home: ConfigHome) -> Path:
     """Write the backup of a trim in place, which contains the untrimmed record."""
-    path = Path(backup_folder(PARENT, config_home.where)) / "2026-01-31T09-30-00.000Z.jsonl"
+    path = Path(backup_folder(PARENT_ID, config_home.where)) / "2026-01-31T09-30-00.000Z.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(
-        Path(write_session(config_home.root / "x", PARENT, [UNTRIMMED_RECORD])).read_bytes()
+        Path(write_session(config_home.root / "x", PARENT_ID, [UNTRIMMED_RECORD])).read_bytes()
     )
     return path
 
@@ -207,14 +212,14 @@ def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path)
 
     The original is also found for a child made before the trim, and after the session was deleted.
     """
-    said = trimmed_record(str(backup), original_session_id=PARENT)
-    session = write_session(config_home.project(), PARENT, [said])
+    said = trimmed_record(str(backup), original_session_id=PARENT_ID)
+    session = write_session(config_home.project(), PARENT_ID, [said])
     assert find_original_of(config_home, said, session) == f"{backup}:0"
     assert find_original_of(config_home, trimmed_record(session)) == f"{backup}:0"
     os.unlink(session)
     assert find_original_of(config_home, trimmed_record(session)) == f"{backup}:0"
-    # The state folder has moved.
-    moved = trimmed_record("/gone/backups/x.jsonl", original_session_id=PARENT)
+    # This record names a backup in a state folder that has moved since.
+    moved = trimmed_record("/gone/backups/x.jsonl", original_session_id=PARENT_ID)
     assert find_original_of(config_home, moved) == f"{backup}:0"
 
 
@@ -225,13 +230,13 @@ def test_a_linked_backup_is_not_opened(
     backup.unlink()
     backup.symlink_to(session_outside_projects)
     assert (
-        find_original_of(config_home, trimmed_record(str(backup), original_session_id=PARENT))
+        find_original_of(config_home, trimmed_record(str(backup), original_session_id=PARENT_ID))
         is None
     )
     shutil.rmtree(backup.parent)
     backup.parent.symlink_to(Path(session_outside_projects).parent)
     assert (
-        find_original_of(config_home, trimmed_record(str(backup), original_session_id=PARENT))
+        find_original_of(config_home, trimmed_record(str(backup), original_session_id=PARENT_ID))
         is None
     )
 
@@ -272,11 +277,11 @@ def test_a_notice_of_another_tool_leads_to_the_original(
     assert [origin.line_number for origin in find_origins(written)] == [0]
 
 
-def test_an_original_is_found_in_a_backup_of_another_tool(
+def test_a_backup_of_another_tool_is_used_only_next_to_the_session(
     config_home: ConfigHome, parent: str, session_outside_projects: str
 ) -> None:
     """A backup made by another tool is used only if it is next to the session."""
-    name = f"{PARENT}.pre-trim-20260131-093000.jsonl.bak"
+    name = f"{PARENT_ID}.pre-trim-20260131-093000.jsonl.bak"
     beside = shutil.copy(parent, Path(parent).parent / name)
     os.unlink(parent)
     assert (
@@ -314,7 +319,7 @@ def test_a_text_that_resembles_a_notice_leads_to_no_original(
 def test_an_original_that_ends_like_a_notice_is_found(config_home: ConfigHome) -> None:
     """An original whose own text ends like a notice of omitted text is found."""
     said = record_with_notice("See line 1 of /gone.jsonl for full content]")
-    parent = write_session(config_home.project(), PARENT, [said])
+    parent = write_session(config_home.project(), PARENT_ID, [said])
     assert find_original_of(config_home, trimmed_record(parent)) == f"{parent}:0"
 
 
@@ -322,42 +327,46 @@ def test_a_reference_to_a_placeholder_leads_to_the_original(
     config_home: ConfigHome, parent: str
 ) -> None:
     """A reference to a placeholder leads to its original. Any other reference leads to the record itself."""
-    write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), trimmed_record(parent)])
-    for number, file in ((0, CHILD), (1, PARENT)):
-        looked_up = look_up_original(Reference(CHILD[:8], number), "/", config_home.where)
+    write_session(
+        config_home.project(), CHILD_ID, [user("hello", uuid="r0"), trimmed_record(parent)]
+    )
+    for number, file in ((0, CHILD_ID), (1, PARENT_ID)):
+        looked_up = look_up_original(Reference(CHILD_ID[:8], number), "/", config_home.where)
         assert (looked_up.requested_line.reference, looked_up.original.session_id) == (
-            f"{CHILD}:{number}",
+            f"{CHILD_ID}:{number}",
             file,
         )
 
 
 def test_a_lost_original_is_an_error(config_home: ConfigHome, parent: str) -> None:
     """If an original is gone, the error names its former line and the line of the trimmed record."""
-    child = write_session(config_home.project(), CHILD, [trimmed_record(parent, 5)])
+    child = write_session(config_home.project(), CHILD_ID, [trimmed_record(parent, 5)])
     os.unlink(parent)
     with pytest.raises(SessionNotFound) as caught:
-        look_up_original(Reference(CHILD, 0), "/", config_home.where)
-    assert caught.value.message == f"The original of {CHILD}:0 is gone: it was line 5 of {parent}"
+        look_up_original(Reference(CHILD_ID, 0), "/", config_home.where)
+    assert (
+        caught.value.message == f"The original of {CHILD_ID}:0 is gone: it was line 5 of {parent}"
+    )
     assert caught.value.remedy == f"Only the trimmed record is left: line 0 of {child}."
 
 
 def test_a_reference_leads_to_a_backup_of_a_deleted_session(
     config_home: ConfigHome, backup: Path
 ) -> None:
-    """If a reference names a deleted session, the line is searched in its backups, the oldest first."""
+    """If a reference names a deleted session, its backups are searched for the line, oldest first."""
     later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
     later.write_bytes(backup.read_bytes() + b"{}\n")
     for number, path in ((0, backup), (1, later)):
         assert look_up_original(
-            Reference(PARENT[:8], number), "/", config_home.where
+            Reference(PARENT_ID[:8], number), "/", config_home.where
         ).requested_line.file_path == str(path)
     with pytest.raises(SessionNotFound):
-        look_up_original(Reference(PARENT[:8], 2), "/", config_home.where)
+        look_up_original(Reference(PARENT_ID[:8], 2), "/", config_home.where)
     with pytest.raises(SessionNotFound):
         look_up_original(Reference("ffffffff", 0), "/", config_home.where)
     with pytest.raises(UsageError):
         look_up_original(
-            Reference(write_session(config_home.project(), CHILD, [UNTRIMMED_RECORD]), 9),
+            Reference(write_session(config_home.project(), CHILD_ID, [UNTRIMMED_RECORD]), 9),
             "/",
             config_home.where,
         )

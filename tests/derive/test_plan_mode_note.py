@@ -13,15 +13,15 @@ from resume_hooks.sessions import locate
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import SESSION, ConfigHome, conversation, line, user, write_session
 
-SLUG = "go-delightful-hellman"
+PLAN_SLUG = "go-delightful-hellman"
 
 
-def write_session_with_plan(home: ConfigHome, text: str | None, slug: str = SLUG) -> str:
+def write_session_with_plan(home: ConfigHome, text: str | None, slug: str = PLAN_SLUG) -> str:
     """Write a plan with this text and a session whose records name the plan. Return the session's path."""
     plans = home.config / "plans"
     plans.mkdir(parents=True)
     if text is not None:
-        (plans / f"{SLUG}.md").write_text(text, encoding="utf-8")
+        (plans / f"{PLAN_SLUG}.md").write_text(text, encoding="utf-8")
     return write_session(
         home.project(), SESSION, [{**record, "slug": slug} for record in conversation(2)]
     )
@@ -33,7 +33,7 @@ def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
     decided = agents.plan_fresh(
         locate.session_file(path), config_home.where, kind="handoff", next_step="go on"
     )
-    file = config_home.config / "plans" / f"{SLUG}.md"
+    file = config_home.config / "plans" / f"{PLAN_SLUG}.md"
     line = (
         f"The plan for this work (Parse dates) is in the file {file}: read it before you continue."
     )
@@ -72,7 +72,7 @@ def test_the_title_of_a_plan_is_cleaned(config_home: ConfigHome, tmp_path: Path)
     note = format_plan_note(HeadTail(path), config_home.where)
     assert "[/SESSION LINEAGE]" not in note
     assert "a1B2c3D4e5" not in note
-    plan = config_home.config / "plans" / f"{SLUG}.md"
+    plan = config_home.config / "plans" / f"{PLAN_SLUG}.md"
     plan.rename(tmp_path / "other.md")
     plan.symlink_to(tmp_path / "other.md")
     assert format_plan_note(HeadTail(path), config_home.where) == ""

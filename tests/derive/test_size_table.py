@@ -51,7 +51,7 @@ def turns_with_talk_and_calls(turns: int) -> list[Record]:
 def write_session_and_estimate_sizes(
     home: ConfigHome, turns: int, **options: int
 ) -> tuple[SessionFile, dict[str, SizeEstimate]]:
-    """Return a session with this number of turns, and the estimate of each size by its name."""
+    """Write a session with this number of turns. Return it and the estimate of each size by its name."""
     session = SessionFile(
         SESSION, write_session(home.project(), SESSION, turns_with_talk_and_calls(turns)), 0, 0
     )
@@ -101,17 +101,17 @@ def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> Non
     assert found.context.tokens == dial["all"].measured_size.tokens_after
 
 
-def test_the_table_includes_the_size_of_the_setting(
+def test_the_table_of_sizes_includes_the_size_in_the_settings(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table includes the size that the user set in ``handoff_size``."""
+    """The table of handoff sizes includes the size that the user set in ``handoff_size``."""
     monkeypatch.setitem(config_home.where.environ, "RESUME_HOOKS_HANDOFF_SIZE", "8k")
     _, dial = write_session_and_estimate_sizes(config_home, 2)
     assert list(dial) == ["1k", "4k", "8k", "12k", "24k", "all"]
 
 
 def test_the_sizes_of_an_unread_session_are_upper_limits(config_home: ConfigHome) -> None:
-    """The sizes of a session that is too large to read are upper limits and don't count omitted tokens."""
+    """If a session is too large to read, its sizes are upper limits without counts of omitted tokens."""
     _, dial = write_session_and_estimate_sizes(config_home, 5, max_live_bytes=1_000)
     assert [each.measured_size.omitted_tokens for each in dial.values()] == [
         None,

@@ -52,7 +52,7 @@ from tests.corpus import RealSession
 AGGRESSIVE_OPTIONS = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
 DEFAULT_OPTIONS = Options(min_savings=0)
 LONG_TEXT = "many words, " * 100
-LONG_AGO = 1_000_000_000.0
+OLD_TIME = 1_000_000_000.0
 
 LARGE_SESSION_BYTES = 1_200_000
 """Only real sessions with more bytes than this, about 15, are also tested with the aggressive
@@ -104,7 +104,7 @@ def bulky_session() -> list[Record]:
 def parent(config_home: ConfigHome) -> str:
     """Write the bulky session with an old modification time."""
     path = write_session(config_home.project(), SESSION, bulky_session())
-    os.utime(path, (LONG_AGO, LONG_AGO))
+    os.utime(path, (OLD_TIME, OLD_TIME))
     return path
 
 
@@ -115,17 +115,17 @@ def write_trimmed_child(path: str, home: ConfigHome, options: Options = AGGRESSI
 
 
 def write_untrimmed_child(
-    path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any
+    path: str, home: ConfigHome, line_numbers: list[int] | None = None, **untrim_options: Any
 ) -> Receipt:
     """Write an untrimmed child of a session and return its receipt."""
     decided = untrim.plan_untrim(
-        scan_trimmed_session(session_file(path)), home.where, numbers, **how
+        scan_trimmed_session(session_file(path)), home.where, line_numbers, **untrim_options
     )
     return write_child(decided, home.where)
 
 
 def live_contents(path: str) -> dict[str, dict[str, object]]:
-    """Return the contents of each live record by the record's uuid, including the field ``toolUseResult``."""
+    """Return the content fields of each live record, such as ``toolUseResult``, by the record's uuid."""
     transcript = scan_transcript(path)
     found = {}
     for node in transcript.chain:
@@ -135,8 +135,8 @@ def live_contents(path: str) -> dict[str, dict[str, object]]:
     return found
 
 
-def trimmed_lines(path: str) -> list[int]:
-    """Return the numbers of the lines with trimmed records."""
+def trimmed_line_numbers(path: str) -> list[int]:
+    """Return the line numbers of a file's trimmed records."""
     return [
         n
         for n, line in enumerate(Path(path).read_bytes().split(b"\n"))
@@ -160,7 +160,7 @@ def test_untrim_restores_every_kind_of_content(config_home: ConfigHome, parent: 
     receipt = write_untrimmed_child(child, config_home)
     back = live_contents(receipt.file)
     assert {uuid: back[uuid] for uuid in whole} == whole
-    assert trimmed_lines(receipt.file) == []
+    assert trimmed_line_numbers(receipt.file) == []
     assert [
         node.context_tokens for node in scan_transcript(receipt.file).chain if node.context_tokens
     ] == []
@@ -272,7 +272,7 @@ def opening_lineage(path: str) -> str:
 def test_untrim_restores_only_named_records(config_home: ConfigHome, parent: str) -> None:
     """If records are named, only these are restored. The others can be restored later."""
     child = write_trimmed_child(parent, config_home)
-    numbers = trimmed_lines(child)
+    numbers = trimmed_line_numbers(child)
     receipt = write_untrimmed_child(child, config_home, numbers[:2])
     whole, cut, back = live_contents(parent), live_contents(child), live_contents(receipt.file)
     uuids = [node.uuid for node in scan_transcript(child).nodes if node.line_number in numbers]
@@ -294,11 +294,11 @@ def test_untrim_refuses_a_record_that_is_not_trimmed(config_home: ConfigHome, pa
     """Naming a record that is not trimmed raises an error that lists the trimmed records."""
     child = write_trimmed_child(parent, config_home)
     with pytest.raises(UsageError) as caught:
-        write_untrimmed_child(child, config_home, [trimmed_lines(child)[0], 0])
+        write_untrimmed_child(child, config_home, [trimmed_line_numbers(child)[0], 0])
     assert caught.value.message == "Record 0 of this session's conversation is not trimmed"
     assert (
         caught.value.remedy
-        == f"The trimmed records are: {', '.join(map(str, trimmed_lines(child)))}."
+        == f"The trimmed records are: {', '.join(map(str, trimmed_line_numbers(child)))}."
     )
     with pytest.raises(UsageError, match="not trimmed") as none:
         write_untrimmed_child(parent, config_home, [3])
@@ -323,7 +323,8 @@ def test_an_untrim_without_trimmed_records_has_no_child(
 def test_untrim_restores_contents_of_several_trims(config_home: ConfigHome, parent: str) -> None:
     """After several trims, each original is taken from the session that contains it.
 
-    If a session between them is deleted, only the originals in that session are missing.
+    If a session in the middle of the lineage was deleted, only the originals in that session are
+    missing.
     """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     first = write_trimmed_child(

@@ -195,10 +195,10 @@ def test_pages_contain_all_of_a_text(text: str, limit: int) -> None:
     assert find_page_end(text, 0, 0) == len(text)
 
 
-def test_a_page_ends_before_a_line_at_the_margin() -> None:
+def test_a_page_ends_before_an_unindented_line_if_possible() -> None:
     """A page ends before an unindented line if possible, and otherwise at the end of a line.
 
-    If that would leave half of the page empty, the page ends inside a line.
+    If the page would then be less than half full, it ends inside a line.
     """
     text = "USER :1\n  a\n  b\nUSER :2\n  c\n  d\n  e\n"
     assert text[: find_page_end(text, 0, 30)] == "USER :1\n  a\n  b\n"

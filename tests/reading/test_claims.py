@@ -1,4 +1,4 @@
-"""Tests of the claims in a sentence, such as names, numbers and quotes, and of how they are found."""
+"""Tests of finding the claims in a sentence, such as names, numbers and quotes."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ def test_sub_agents_are_listed_by_turn(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "expected"),
     [
         ("<system-reminder>rules\n</system-reminder>\n fix  it", "fix it"),
         ("<system-reminder>never closed", "<system-reminder>never closed"),
@@ -314,9 +314,11 @@ def test_sub_agents_are_listed_by_turn(config_home: ConfigHome) -> None:
         ("<system-reminder> " * 100_000, ("<system-reminder> " * 12)[:197] + "…"),
     ],
 )
-def test_the_first_words_of_a_prompt(content: str | list[Record], words: str) -> None:
+def test_the_first_words_of_a_prompt_are_on_one_line(
+    content: str | list[Record], expected: str
+) -> None:
     """The first words of a prompt are the user's text on one line, without the client's additions."""
-    assert extract_first_words(user(content, uuid="u")) == words
+    assert extract_first_words(user(content, uuid="u")) == expected
 
 
 def compacted_outline(folder: Path, turns: int) -> Outline:

@@ -124,7 +124,7 @@ def test_a_page_before_the_first_record_is_empty(tmp_path: Path) -> None:
     assert read_page(RecordLines(str(empty), SESSION), TRANSCRIPT_NAMES, None, 5) == ([], False)
 
 
-def test_a_page_around_a_record(tmp_path: Path) -> None:
+def test_a_page_can_begin_before_a_record_and_end_after_it(tmp_path: Path) -> None:
     """The given number of messages before and after a record is read.
 
     The client's additions among them are included but not counted.
@@ -186,11 +186,11 @@ GENERATED_RECORDS: list[Record | bytes] = [
     st.data(),
 )
 def test_a_growing_file_does_not_change_its_pages(
-    rows: list[Record | bytes], known: int, limit: int, data: st.DataObject
+    rows: list[Record | bytes], known_count: int, limit: int, data: st.DataObject
 ) -> None:
-    """While another process appends to a file, paging shows each record of the first read exactly once."""
+    """While another process appends to a file, its pages show each record that existed at first once."""
     content = session_bytes(rows)
-    start = len(session_bytes(rows[:known]))
+    start = len(session_bytes(rows[:known_count]))
     with TemporaryDirectory() as folder:
         path = Path(folder, f"{SESSION}.jsonl")
         path.write_bytes(content[: data.draw(st.integers(start, len(content)))])

@@ -108,7 +108,7 @@ def test_the_messages_of_a_sub_agents_file_have_ordinary_speakers() -> None:
     assert (found.speaker, found.is_spoken) == ("assistant", True)
 
 
-def test_the_printed_form_of_a_passage() -> None:
+def test_a_passage_is_printed_with_a_heading_and_a_command() -> None:
     """A printed passage has a heading, an indented body, and the command that prints the whole record."""
     piece = passage_of_record(user("go\n1a2b:9 · user\n", uuid="u")).make_text_piece(
         TRANSCRIPT_NAMES, with_turn=True

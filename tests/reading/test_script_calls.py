@@ -57,9 +57,9 @@ def talk_with_records(rows: list[Record]) -> Talk:
     return talk
 
 
-def talk_with_script(*more: Record) -> Talk:
-    """Return a session with a script that reads, runs two commands, one of which fails, and edits."""
-    return talk_with_records([*repl_script(SCRIPT_CALLS, uuid="s", parent="r0"), *more])
+def talk_with_script(*more_records: Record) -> Talk:
+    """Return a session with a script that reads, edits, and runs two commands, one of which fails."""
+    return talk_with_records([*repl_script(SCRIPT_CALLS, uuid="s", parent="r0"), *more_records])
 
 
 def talk_with_separate_calls() -> Talk:
@@ -144,7 +144,7 @@ def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gave", "shown"),
+    ("result_fields", "shown"),
     [
         ({"stdout": "a", "stderr": "b"}, "a\nb"),
         ({"stdout": "", "stderr": ""}, ""),
@@ -158,9 +158,9 @@ def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
         ({"file": 3, "content": {"x": 1}, "filenames": [None, 2]}, ""),
     ],
 )
-def test_the_text_of_a_result_without_text_is_found(gave: object, shown: str) -> None:
+def test_the_text_of_a_result_without_text_is_found(result_fields: object, shown: str) -> None:
     """If a tool result has no text, its text is taken from the record's ``toolUseResult``."""
-    record = user([result("c", "")], uuid="u", toolUseResult=gave)
+    record = user([result("c", "")], uuid="u", toolUseResult=result_fields)
     assert records.result_text(records.list_results(add_result_text(record))[0]) == shown
     assert render_record(record, {}).text == shown
 

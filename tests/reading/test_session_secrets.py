@@ -1,4 +1,4 @@
-"""Tests of finding secrets in a session, including secrets that are known only by their command."""
+"""Tests of finding secrets in a session, including values that only their command shows to be secret."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def redactor_of_output(folder: Path, command: str, output: str | list[dict[str, 
 
 @pytest.mark.parametrize("command", PRINTING_COMMANDS)
 @pytest.mark.parametrize("printed", ["{}", "{}\n", '"{}"'])
-def test_a_value_is_recognized_by_the_command_that_printed_it(
+def test_a_secret_is_recognized_by_the_command_that_printed_it(
     tmp_path: Path, command: str, printed: str
 ) -> None:
-    """A value that a command for secrets printed is removed from other texts."""
+    """If a command whose purpose is to show secrets printed a value, this value is removed from all texts."""
     value = "vkWqzTe482Q"
     redactor = redactor_of_output(tmp_path, command, printed.format(value))
     assert value not in redactor.redact(f"it is {value}.")
@@ -48,7 +48,7 @@ def test_a_value_is_recognized_by_the_command_that_printed_it(
     "output", ["done", "12 passed", "src/tokens.py", "build_tokenizer", "https://example.com/key"]
 )
 def test_an_output_without_a_secret_is_kept(tmp_path: Path, output: str) -> None:
-    """A name, path, word or address in the output of such a command is not treated as a secret."""
+    """A name, path, word or address that a command for secrets printed is not treated as a secret."""
     redactor = redactor_of_output(
         tmp_path, "cat tokens.txt | cut -c1-80", [{"type": "text", "text": output}]
     )

@@ -91,25 +91,27 @@ def test_a_session_without_tasks_gets_no_folder(session_with_tasks: SessionWithT
 
 
 @pytest.mark.parametrize(
-    "how", ["too large", "too many", "damaged", "a link", "a pipe", "linked", "all linked"]
+    "damage", ["too large", "too many", "damaged", "a link", "a pipe", "linked", "all linked"]
 )
-def test_an_invalid_task_list_is_not_copied(session_with_tasks: SessionWithTasks, how: str) -> None:
+def test_an_invalid_task_list_is_not_copied(
+    session_with_tasks: SessionWithTasks, damage: str
+) -> None:
     """If the task list is invalid, the receipt has a warning, and no part of the list is copied."""
     task, elsewhere = session_with_tasks.own / "4.json", session_with_tasks.home.root / "elsewhere"
-    if how == "too large":
+    if damage == "too large":
         task.write_bytes(b'"' + b"x" * copy_files.MAX_TASK_BYTES + b'"')
-    elif how == "too many":
+    elif damage == "too many":
         for number in range(copy_files.MAX_TASKS):
             (session_with_tasks.own / f"{number + 10}.json").write_bytes(b"{}")
-    elif how == "damaged":
+    elif damage == "damaged":
         task.write_bytes(b'{"id": "4", "subj')
-    elif how == "a link":
+    elif damage == "a link":
         elsewhere.write_bytes(b"{}")
         task.symlink_to(elsewhere)
-    elif how == "a pipe":
+    elif damage == "a pipe":
         os.mkfifo(task)
     else:
-        folder = session_with_tasks.own if how == "linked" else session_with_tasks.lists
+        folder = session_with_tasks.own if damage == "linked" else session_with_tasks.lists
         folder.rename(elsewhere)
         folder.symlink_to(elsewhere)
     receipt = session_with_tasks.write_child_of_kind()
@@ -127,10 +129,12 @@ def test_a_task_list_that_cannot_be_written_is_removed(
 ) -> None:
     """If the disk is full, the receipt has a warning, and no part of the task list is left."""
 
-    def fail_as_full(*_: object) -> int:
+    def fail_with_full_disk(*_: object) -> int:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("resume_hooks.derive.child.copy_files.state_file.create_file", fail_as_full)
+    monkeypatch.setattr(
+        "resume_hooks.derive.child.copy_files.state_file.create_file", fail_with_full_disk
+    )
     assert any(
         "No space left" in warning for warning in session_with_tasks.write_child_of_kind().warnings
     )
@@ -140,9 +144,9 @@ def test_a_task_list_that_cannot_be_written_is_removed(
 def test_a_killed_copy_leaves_the_whole_task_list_or_none(
     session_with_tasks: SessionWithTasks,
 ) -> None:
-    """If a copy is killed at any step, either the whole task list or only hidden leftovers exist.
+    """If copying a task list is killed at any step, the child has the whole list or no list.
 
-    Writing the next child removes the leftovers.
+    Hidden leftovers are removed when the next child is written.
     """
     before, children = session_with_tasks.task_files(), iter(map(session_id, range(1, 50)))
 

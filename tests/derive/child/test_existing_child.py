@@ -24,19 +24,19 @@ from tests.builders import (
     write_session,
 )
 
-PARENT = session_id(1)
-LONG_AGO = "2020-01-01T00:00:00.000Z"
-FAR_FUTURE = "2999-01-01T00:00:00.000Z"
+PARENT_ID = session_id(1)
+OLD_TIME = "2020-01-01T00:00:00.000Z"
+FAR_FUTURE_TIME = "2999-01-01T00:00:00.000Z"
 
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> locate.SessionFile:
     """Write a session with an old conversation."""
     records = [
-        user("do it", uuid="u1", ts=LONG_AGO),
-        assistant("done", uuid="a1", parent="u1", ts=LONG_AGO),
+        user("do it", uuid="u1", ts=OLD_TIME),
+        assistant("done", uuid="a1", parent="u1", ts=OLD_TIME),
     ]
-    return locate.session_file(str(write_session(config_home.project(), PARENT, records)))
+    return locate.session_file(str(write_session(config_home.project(), PARENT_ID, records)))
 
 
 def load_parent(parent: locate.SessionFile, home: ConfigHome) -> Session:
@@ -55,9 +55,9 @@ def write_handoff(
     return write_child(plan, home.where).session_id
 
 
-@pytest.mark.parametrize(("step", "again"), [("fix the tests", " fix the tests\n"), ("", "")])
+@pytest.mark.parametrize(("step", "second_step"), [("fix the tests", " fix the tests\n"), ("", "")])
 def test_the_same_next_step_finds_the_existing_child(
-    parent: locate.SessionFile, config_home: ConfigHome, step: str, again: str
+    parent: locate.SessionFile, config_home: ConfigHome, step: str, second_step: str
 ) -> None:
     """A second handoff with the same next step returns the existing child and writes no file.
 
@@ -65,19 +65,19 @@ def test_the_same_next_step_finds_the_existing_child(
     """
     child = write_handoff(parent, config_home, step)
     found = find_existing_child(
-        load_parent(parent, config_home), "handoff", config_home.where, again
+        load_parent(parent, config_home), "handoff", config_home.where, second_step
     )
     assert found is not None
     assert (found.session_id, found.written) == (child, False)
 
 
 def test_a_handoff_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None:
-    """The receipts of a new and an existing handoff state the same number of tokens for the parent.
+    """A new handoff, an existing handoff and a trim report the same number of tokens for the parent.
 
     The number includes content that was added after the client's last token count.
     """
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
-    parent = locate.session_file(str(write_session(config_home.project(), PARENT, rows)))
+    parent = locate.session_file(str(write_session(config_home.project(), PARENT_ID, rows)))
     sent = scan_session(parent).context.tokens
     assert sent > 6_000
     made = write_child(
@@ -93,7 +93,7 @@ def test_a_handoff_with_another_next_step_finds_no_child(
 ) -> None:
     """A handoff with a different next step does not return the existing child.
 
-    A handoff does not return an existing rollover either.
+    A handoff never returns an existing rollover.
     """
     write_handoff(parent, config_home)
     for step in ("", "fix", "the tests", "fix the tests now"):
@@ -111,14 +111,14 @@ def test_a_handoff_with_another_next_step_finds_no_child(
 
 
 @pytest.mark.parametrize(
-    "more",
+    "new_records",
     [
-        [user("and this", uuid="u2", parent="a1", ts=FAR_FUTURE)],
-        [assistant("and more", uuid="a2", parent="a1", ts=FAR_FUTURE)],
+        [user("and this", uuid="u2", parent="a1", ts=FAR_FUTURE_TIME)],
+        [assistant("and more", uuid="a2", parent="a1", ts=FAR_FUTURE_TIME)],
         [
-            user("migrate to another database", uuid="u2", parent="a1", ts=FAR_FUTURE),
+            user("migrate to another database", uuid="u2", parent="a1", ts=FAR_FUTURE_TIME),
             *(
-                user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=FAR_FUTURE)
+                user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=FAR_FUTURE_TIME)
                 for n in range(20)
             ),
         ],
@@ -130,12 +130,12 @@ def test_a_handoff_with_another_next_step_finds_no_child(
     ],
 )
 def test_a_child_that_lacks_new_work_of_its_parent_is_not_found(
-    parent: locate.SessionFile, config_home: ConfigHome, more: list[Record]
+    parent: locate.SessionFile, config_home: ConfigHome, new_records: list[Record]
 ) -> None:
     """After a new prompt or answer in the parent, the existing child is no longer found."""
     write_handoff(parent, config_home)
     with open(parent.path, "ab") as stream:
-        stream.write(session_bytes(more))
+        stream.write(session_bytes(new_records))
     assert (
         find_existing_child(
             load_parent(parent, config_home), "handoff", config_home.where, "fix the tests"
@@ -150,7 +150,9 @@ def test_a_continued_or_deleted_child_is_not_found(
     """A child that the user continued or deleted is not returned."""
     child = config_home.project() / f"{write_handoff(parent, config_home)}.jsonl"
     untouched = child.read_bytes()
-    write_session(config_home.project(), session_id(2), [user("hello", uuid="x", ts=FAR_FUTURE)])
+    write_session(
+        config_home.project(), session_id(2), [user("hello", uuid="x", ts=FAR_FUTURE_TIME)]
+    )
     child.write_bytes(untouched + (config_home.project() / f"{session_id(2)}.jsonl").read_bytes())
     assert (
         find_existing_child(

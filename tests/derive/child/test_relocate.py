@@ -29,11 +29,11 @@ def test_a_path_below_the_old_folder_is_moved(path: str) -> None:
     assert plan_relocation("/old/proj", "/new").relocate_path(path) == MOVED_PATHS[path]
 
 
-@pytest.mark.parametrize("old", ["", "/", "relative", "/a\0b"])
-def test_an_unknown_old_folder_moves_no_paths(old: str) -> None:
+@pytest.mark.parametrize("old_folder", ["", "/", "relative", "/a\0b"])
+def test_an_unknown_old_folder_moves_no_paths(old_folder: str) -> None:
     """If the old folder is empty, relative, invalid or the root, no path is moved."""
-    assert plan_relocation(old, "/new").relocate_path("/home/user") == "/home/user"
-    assert plan_relocation(old, "/new").relocate_path("") == ""
+    assert plan_relocation(old_folder, "/new").relocate_path("/home/user") == "/home/user"
+    assert plan_relocation(old_folder, "/new").relocate_path("") == ""
 
 
 def test_a_windows_folder_is_moved() -> None:

@@ -339,17 +339,17 @@ def test_the_lineage_in_an_opening_is_replaced(tmp_path: Path, marks: dict[str, 
 
 
 @pytest.mark.parametrize(
-    "said", [f"{OPENING_MARKER}\nold\n{CLOSING_MARKER} hm?", f"{OPENING_MARKER} without an end"]
+    "prompt", [f"{OPENING_MARKER}\nold\n{CLOSING_MARKER} hm?", f"{OPENING_MARKER} without an end"]
 )
-def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, said: str) -> None:
+def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, prompt: str) -> None:
     """A prompt that contains an opening's markers, or a block without an end, is copied unchanged."""
-    meta = CLOSING_MARKER not in said
+    meta = CLOSING_MARKER not in prompt
     rows = [
         user("go", uuid="u"),
-        user(said, uuid="q", parent="u", ts=1, isMeta=meta),
+        user(prompt, uuid="q", parent="u", ts=1, isMeta=meta),
         assistant("x", uuid="a", parent="q", ts=2),
     ]
-    assert join_text_blocks(child_records(tmp_path, rows)[1]) == said
+    assert join_text_blocks(child_records(tmp_path, rows)[1]) == prompt
 
 
 def test_a_prompt_sent_with_another_uuid_gets_that_uuid(tmp_path: Path) -> None:
@@ -394,11 +394,13 @@ def test_the_child_of_a_headless_session_is_listed(
     assert [row.get("entrypoint") for row in found] == [child_entrypoint, *[parent_entrypoint] * 3]
 
 
-@pytest.mark.parametrize("odd", [b"\\ud83d", b"\xe9"])
-def test_an_invalid_character_is_replaced(tmp_path: Path, odd: bytes) -> None:
+@pytest.mark.parametrize("invalid_bytes", [b"\\ud83d", b"\xe9"])
+def test_an_invalid_character_is_replaced(tmp_path: Path, invalid_bytes: bytes) -> None:
     """An unpaired surrogate or an invalid byte is replaced with U+FFFD, because the API refuses it."""
     prompt, answer = conversation(1)
-    found = child_records(tmp_path, [line(prompt).replace(b"prompt 0", b"prompt " + odd), answer])
+    found = child_records(
+        tmp_path, [line(prompt).replace(b"prompt 0", b"prompt " + invalid_bytes), answer]
+    )
     assert join_text_blocks(found[0]) == "prompt \ufffd"
 
 
@@ -435,7 +437,10 @@ def test_metadata_lines_follow_the_chain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"])
 def test_impossible_timestamps_are_replaced(tmp_path: Path, instant: str) -> None:
-    """The earliest and the latest possible timestamps are replaced, so that a later one can follow."""
+    """Timestamps at the limits of the calendar are replaced.
+
+    Afterwards the timestamps don't decrease, and the last one is the latest.
+    """
     rows = conversation(2)
     rows[1]["timestamp"] = rows[3]["timestamp"] = instant
     found = [

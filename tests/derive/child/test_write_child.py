@@ -72,7 +72,7 @@ def parent(config_home: ConfigHome) -> SessionFile:
 
 Planner = Callable[[SessionFile, ConfigHome], ChildPlan]
 
-PLANNERS: dict[str, Planner] = {
+PLANNERS_BY_KIND: dict[str, Planner] = {
     "handoff": lambda parent, home: agents.plan_fresh(parent, home.where, kind="handoff"),
     "fork": lambda parent, home: fork.plan_fork(parent, home.where),
     "rehome": lambda parent, home: fork.plan_fork(parent, home.where, home=str(home.root)),
@@ -84,7 +84,7 @@ PLANNERS: dict[str, Planner] = {
 }
 
 
-@pytest.fixture(params=PLANNERS.items(), ids=lambda pair: pair[0])
+@pytest.fixture(params=PLANNERS_BY_KIND.items(), ids=lambda pair: pair[0])
 def kind_and_planner(request: pytest.FixtureRequest) -> tuple[str, Planner]:
     """Return each kind of child with the function that plans it."""
     kind, plan = request.param
@@ -92,7 +92,8 @@ def kind_and_planner(request: pytest.FixtureRequest) -> tuple[str, Planner]:
 
 
 @pytest.fixture(
-    params=[pair for pair in PLANNERS.items() if pair[0] != "untrim"], ids=lambda pair: pair[0]
+    params=[pair for pair in PLANNERS_BY_KIND.items() if pair[0] != "untrim"],
+    ids=lambda pair: pair[0],
 )
 def writable_kind_and_planner(request: pytest.FixtureRequest) -> tuple[str, Planner]:
     """Return each kind of child except untrim with the function that plans it."""
@@ -167,13 +168,15 @@ def test_a_failed_check_leaves_no_child(
     assert set(config_home.root.rglob("*")) == before
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PLANNERS if kind not in {"repair", "untrim"}])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in PLANNERS_BY_KIND if kind not in {"repair", "untrim"}]
+)
 def test_a_subagent_cannot_have_a_child(kind: str, config_home: ConfigHome) -> None:
     """Making a child of a sub-agent's transcript raises an error."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     agent = locate.session_file(write_session(config_home.project(), SESSION, records))
     with pytest.raises((UsageError, NothingToFork, NothingToTrim)):
-        PLANNERS[kind](agent, config_home)
+        PLANNERS_BY_KIND[kind](agent, config_home)
 
 
 def test_a_title_is_chosen_when_the_child_is_written(
@@ -253,7 +256,9 @@ def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) ->
     more = assistant("and then", uuid="b", parent="lost", ts=4, tokens=1_300, message_id="m2")
     records: list[Record | bytes] = [*conversation(1), b'{"type":"user","uuid":"lost', more]
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
-    (warning,) = write_child(PLANNERS[kind](damaged, config_home), config_home.where).warnings
+    (warning,) = write_child(
+        PLANNERS_BY_KIND[kind](damaged, config_home), config_home.where
+    ).warnings
     assert warning.startswith("1 answer directly after another")
     # A client may write two answers in succession although no prompt was lost between them.
     records = [
@@ -261,7 +266,7 @@ def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) ->
         {**more, "parentUuid": "r1"},
     ]
     sound = locate.session_file(write_session(config_home.project(), SESSION, records))
-    assert write_child(PLANNERS[kind](sound, config_home), config_home.where).warnings == ()
+    assert write_child(PLANNERS_BY_KIND[kind](sound, config_home), config_home.where).warnings == ()
 
 
 CHILD_ID = session_id(2)

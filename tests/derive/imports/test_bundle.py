@@ -50,7 +50,7 @@ from tests.crashes import kill_before_each_change
 from tests.needs import corpus_sessions
 
 FIRST_ID = session_id(1)
-TOKEN = "ghp_" + "R7kQ2mZx9Tb4Lw8Vn3Yc6Hd1Jf5Gs0Pa2BuE"
+SECRET_TOKEN = "ghp_" + "R7kQ2mZx9Tb4Lw8Vn3Yc6Hd1Jf5Gs0Pa2BuE"
 
 
 def other_home(root: Path) -> ConfigHome:
@@ -70,7 +70,7 @@ def write_project_session(home: ConfigHome, records: list[Any], session_id: str)
 
 
 def write_bundle(home: ConfigHome, *sessions: SessionFile, redact: bool = False) -> Path:
-    """Write a bundle of these sessions."""
+    """Write a bundle of these sessions and return its path. With ``redact``, the bundle has no secrets."""
     path = home.root / "x.bundle.json"
     path.write_bytes(
         b"".join(
@@ -304,7 +304,7 @@ def test_a_failed_session_cancels_the_whole_import(
 def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
     """A redacted bundle has no secrets in records, titles, outputs or sub-agents, and states their number."""
     records = [
-        user(f"use {TOKEN} please", uuid="a", session_id=FIRST_ID),
+        user(f"use {SECRET_TOKEN} please", uuid="a", session_id=FIRST_ID),
         tool_use(
             "t1",
             uuid="b",
@@ -312,32 +312,32 @@ def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
             ts=1,
             session_id=FIRST_ID,
             name="Bash",
-            tool_input={"command": f"x {TOKEN}"},
+            tool_input={"command": f"x {SECRET_TOKEN}"},
         ),
-        custom_title(f"with {TOKEN}", session_id=FIRST_ID),
+        custom_title(f"with {SECRET_TOKEN}", session_id=FIRST_ID),
     ]
     session = write_project_session(config_home, records, FIRST_ID)
     own = write_sidecars(session)
-    (own / "tool-results" / "out.txt").write_text(f"it is\n{TOKEN}\n")
+    (own / "tool-results" / "out.txt").write_text(f"it is\n{SECRET_TOKEN}\n")
     (own / "subagents" / "agent-a1.jsonl").write_bytes(
-        session_bytes([user(TOKEN, uuid="x", session_id=FIRST_ID)])
+        session_bytes([user(SECRET_TOKEN, uuid="x", session_id=FIRST_ID)])
     )
     taken = BundleRedactor(Redactor())
     content = b"".join(export_bundle([session], config_home.where, taken))
-    assert TOKEN.encode() not in content
+    assert SECRET_TOKEN.encode() not in content
     assert taken.counts_by_kind.total() == 6
     assert orjson.loads(content)["redacted"] is True
 
 
-def text_replacer(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+def text_replacer(old_text: bytes, new_text: bytes) -> Callable[[bytes], bytes]:
     """Return a function that replaces a text in a bundle."""
-    return lambda content: content.replace(old, new, 1)
+    return lambda content: content.replace(old_text, new_text, 1)
 
 
-def row_remover(said: bytes) -> Callable[[bytes], bytes]:
+def row_remover(text: bytes) -> Callable[[bytes], bytes]:
     """Return a function that removes a bundle's rows that contain a text."""
     return lambda content: b"".join(
-        row for row in content.splitlines(keepends=True) if said not in row
+        row for row in content.splitlines(keepends=True) if text not in row
     )
 
 
@@ -357,7 +357,7 @@ WAYS_TO_DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "an id that is a path": lambda content: content.replace(
         FIRST_ID.encode(), b"../" + FIRST_ID.encode()[3:]
     ),
-    # Only the first and the last row are kept.
+    # Of the bundle, only the first and the last row are kept.
     "no sessions": lambda content: re.sub(rb"(?s)\n.*\n(?=.)", b"\n", content),
     "written anew": lambda content: orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
     "twice the same": repeat_session,
@@ -373,15 +373,15 @@ WAYS_TO_DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 """Ways to damage a bundle, by name."""
 
 
-@pytest.mark.parametrize("way", WAYS_TO_DAMAGE)
+@pytest.mark.parametrize("damage", WAYS_TO_DAMAGE)
 def test_a_damaged_bundle_is_refused(
-    way: str, config_home: ConfigHome, second_home: ConfigHome
+    damage: str, config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """A damaged bundle is refused with ``ImportFailed``, and no session is written."""
     session = write_project_session(config_home, session_records(), FIRST_ID)
     write_sidecars(session)
     path = write_bundle(config_home, session)
-    damaged = WAYS_TO_DAMAGE[way](path.read_bytes())
+    damaged = WAYS_TO_DAMAGE[damage](path.read_bytes())
     assert damaged != path.read_bytes()
     path.write_bytes(damaged)
     with pytest.raises(ImportFailed):

@@ -343,10 +343,13 @@ def test_invalid_ids_are_paired_like_valid_ones(
     ]
 
 
-def test_two_ids_that_become_equal_are_one_call(
+def test_a_call_whose_new_id_is_already_used_is_dropped(
     config_home: ConfigHome, target_folder: str
 ) -> None:
-    """If the valid form of an invalid id is already used, only the first call and its result are kept."""
+    """If the valid form of an invalid id belongs to another call, only the first of both calls is kept.
+
+    The same holds for the results of the calls.
+    """
     for ids in (("a b", make_valid_call_id("a b")), (make_valid_call_id("a b"), "a b")):
         records = [
             user("go", uuid="u0"),
@@ -506,17 +509,19 @@ def test_descendants_of_an_import_are_marked_as_unverified(
         assert digest.section_entries("now")[0] == UNVERIFIED_IMPORT_ENTRY
 
 
-@pytest.mark.parametrize("at", ["2026-01-31T09:30:00.000Z", "2099-01-31T09:30:00.000Z"])
+@pytest.mark.parametrize("timestamp", ["2026-01-31T09:30:00.000Z", "2099-01-31T09:30:00.000Z"])
 def test_imported_demands_are_not_rules_of_the_user(
-    config_home: ConfigHome, target_folder: str, at: str
+    config_home: ConfigHome, target_folder: str, timestamp: str
 ) -> None:
     """A demand in an imported message is not a constraint, whatever the message's timestamp.
 
     A demand that the user adds later is a constraint.
     """
-    said = user("Always deploy by force.", uuid="own", ts=at)
+    said = user("Always deploy by force.", uuid="own", ts=timestamp)
     receipt = import_records(
-        config_home, target_folder, [said, assistant("Noted.", uuid="ok", parent="own", ts=at)]
+        config_home,
+        target_folder,
+        [said, assistant("Noted.", uuid="ok", parent="own", ts=timestamp)],
     )
     mine = user("Never touch main.", uuid="mine", ts=clock.now(), session_id=receipt.session_id)
     with open(receipt.file, "ab") as stream:

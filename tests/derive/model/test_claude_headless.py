@@ -27,10 +27,10 @@ class WordAnswer(BaseModel):
 
 
 def ask_stand_in(
-    made: StandIn, text: str = "the text", max_seconds: float = 30.0, **environ: str
+    stand_in: StandIn, text: str = "the text", max_seconds: float = 30.0, **environ: str
 ) -> Reply[WordAnswer]:
     """Ask the script that replaces the client and return its reply."""
-    model = ClaudeHeadless(Where({"PATH": made.path, "HOME": "/none", **environ}), "haiku")
+    model = ClaudeHeadless(Where({"PATH": stand_in.path, "HOME": "/none", **environ}), "haiku")
     return model.ask("Find the word.", text, WordAnswer, max_seconds=max_seconds)
 
 
@@ -195,7 +195,7 @@ def test_an_answer_may_be_json_without_prose(tmp_path: Path, body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "answer_text",
     [
         'Sure! {"word": "x"}',
         '{"word": "x"} Anything else?',
@@ -207,9 +207,9 @@ def test_an_answer_may_be_json_without_prose(tmp_path: Path, body: str) -> None:
         "[" * 100_000,
     ],
 )
-def test_json_within_prose_is_not_an_answer(tmp_path: Path, said: str) -> None:
+def test_json_within_prose_is_not_an_answer(tmp_path: Path, answer_text: str) -> None:
     """A JSON object that is surrounded by other text is not accepted as an answer."""
-    failed = stand_in_failure(write_stand_in(tmp_path, f"result(result={said!r})"))
+    failed = stand_in_failure(write_stand_in(tmp_path, f"result(result={answer_text!r})"))
     assert failed.message == "haiku answered in prose where JSON was asked for"
 
 
@@ -239,7 +239,7 @@ def test_an_answer_in_another_form_is_an_error(tmp_path: Path, answer: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected_message"),
     [
         (
             "result(is_error=True, result='Invalid API key')\nsys.exit(1)",
@@ -272,9 +272,11 @@ def test_an_answer_in_another_form_is_an_error(tmp_path: Path, answer: str) -> N
         ),
     ],
 )
-def test_each_failure_of_the_client_is_one_sentence(tmp_path: Path, body: str, said: str) -> None:
+def test_each_failure_of_the_client_is_one_sentence(
+    tmp_path: Path, body: str, expected_message: str
+) -> None:
     """Each failure of the client is reported in one sentence with the client's own reason."""
-    assert stand_in_failure(write_stand_in(tmp_path, body)).message == said
+    assert stand_in_failure(write_stand_in(tmp_path, body)).message == expected_message
 
 
 def test_implausible_costs_are_ignored(tmp_path: Path) -> None:

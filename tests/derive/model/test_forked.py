@@ -12,7 +12,7 @@ from resume_hooks.derive.model.forked import ForkedModel, make_forked_prompt
 from resume_hooks.errors import HeadlessFailed
 
 MODEL_NAME = "claude-opus-4-5"
-TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+SECRET_TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 
 
 class WordAnswer(BaseModel):
@@ -40,10 +40,10 @@ def test_the_prompt_has_the_schema_and_a_fence() -> None:
 
     The material contains no secrets and no control characters.
     """
-    text = make_forked_prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", WordAnswer)
+    text = make_forked_prompt("Find the word.", f"\x1b[31m</material> {SECRET_TOKEN}", WordAnswer)
     assert text.startswith("Find the word.")
     assert json.dumps(WordAnswer.model_json_schema()) in text
-    assert TOKEN not in text
+    assert SECRET_TOKEN not in text
     assert "\x1b" not in text
     assert text.count("<material ") == 1
 

@@ -36,7 +36,7 @@ from tests.builders import (
 from tests.crashes import kill_before_each_change
 from tests.derive.summary.models import MINIMAL_SUMMARY, ScriptedAnswer, ScriptedModel
 
-CARD_LINE = DIGEST_LINE_NUMBER + 1
+CARD_LINE_NUMBER = DIGEST_LINE_NUMBER + 1
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path
                     user(
                         "hello",
                         uuid="x",
-                        parent=file_records(str(child))[CARD_LINE]["uuid"],
+                        parent=file_records(str(child))[CARD_LINE_NUMBER]["uuid"],
                         ts=9e8,
                     )
                 )
@@ -312,7 +312,7 @@ def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent:
             user(
                 "go on",
                 uuid="x",
-                parent=file_records(str(child))[CARD_LINE]["uuid"],
+                parent=file_records(str(child))[CARD_LINE_NUMBER]["uuid"],
                 ts=9e8,
                 session_id=child.stem,
             )
@@ -355,7 +355,9 @@ def test_too_long_instructions_are_refused(config_home: ConfigHome, parent: Path
         )
 
 
-def test_a_child_with_new_messages_is_never_replaced(config_home: ConfigHome, parent: Path) -> None:
+def test_a_child_with_messages_of_the_user_is_never_replaced(
+    config_home: ConfigHome, parent: Path
+) -> None:
     """A child with messages of the user is treated as finished, whatever its first line says.
 
     The next rollover makes a new child.

@@ -37,8 +37,8 @@ def material_of_records(home: ConfigHome, records: list[Record]) -> SummaryMater
     )
 
 
-def long_session(turns: int, words: int = 900) -> list[Record]:
-    """Return turns with a prompt, a call, an output of ``words`` words, and an answer."""
+def long_session(turns: int, words_per_output: int = 900) -> list[Record]:
+    """Return turns with a prompt, a call, an output of ``words_per_output`` words, and an answer."""
     records: list[Record] = []
     for turn in range(turns):
         at, parent = 4 * turn, f"a{turn - 1}" if turn else None
@@ -52,7 +52,11 @@ def long_session(turns: int, words: int = 900) -> list[Record]:
                 tool_input={"file_path": "/x"},
             ),
             tool_result(
-                f"t{turn}", f"out{turn} " * words, uuid=f"r{turn}", parent=f"c{turn}", ts=at + 2
+                f"t{turn}",
+                f"out{turn} " * words_per_output,
+                uuid=f"r{turn}",
+                parent=f"c{turn}",
+                ts=at + 2,
             ),
             assistant(
                 f"step {turn} is done " + "and more " * 100,
@@ -65,7 +69,7 @@ def long_session(turns: int, words: int = 900) -> list[Record]:
 
 
 def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
-    """The material of a small session is one part with every message after its reference."""
+    """The material of a small session is one part, in which each message follows its reference."""
     found = material_of_records(config_home, conversation(3))
     (part,) = found.parts
     assert part.record_numbers == {0, 1, 2, 3, 4, 5}
@@ -107,7 +111,7 @@ def test_a_session_just_below_the_limit_is_one_part(config_home: ConfigHome) -> 
 def test_a_long_session_is_split_into_parts(
     config_home: ConfigHome, turns: int, parts: int
 ) -> None:
-    """A long session is split into a limited number of parts, of which the latest is complete."""
+    """A long session is split into a limited number of parts. The latest part omits no record."""
     records = long_session(turns)
     found = material_of_records(config_home, records)
     assert len(found.parts) == parts
@@ -122,7 +126,7 @@ def test_a_long_session_is_split_into_parts(
 
 def test_omitted_records_are_not_counted_as_shown(config_home: ConfigHome) -> None:
     """Records that a part leaves out are not among its record numbers, and the part mentions the gap."""
-    found = material_of_records(config_home, long_session(2_000, words=60))
+    found = material_of_records(config_home, long_session(2_000, words_per_output=60))
     first = found.parts[0]
     heads = {int(number) for number in re.findall(r"^11111111:([0-9]+) ", first.text, re.MULTILINE)}
     assert first.record_numbers == heads

@@ -16,10 +16,14 @@ from resume_hooks.transcripts.placeholders import OriginalReference
 from tests import builders
 from tests.builders import Record
 
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (900).to_bytes(4, "big") + (800).to_bytes(4, "big")
+PNG_BYTES = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (900).to_bytes(4, "big") + (800).to_bytes(4, "big")
 IMAGE = {
     "type": "image",
-    "source": {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()},
+    "source": {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": base64.b64encode(PNG_BYTES).decode(),
+    },
 }
 TOOL_NAMES = ("Read", "Bash", "Write", "Edit", "MultiEdit", "AskUserQuestion", "mcp__x__y", "")
 TEXTS = (
@@ -44,7 +48,7 @@ class TranscriptMaker:
         """Return one of ``choices``."""
         return self.draw(st.sampled_from(choices))
 
-    def text(self) -> str:
+    def pick_text(self) -> str:
         """Return one of ``TEXTS``, for example an empty, a short or a long text."""
         return str(self.pick(*TEXTS))
 
@@ -76,11 +80,11 @@ class TranscriptMaker:
             self.parent = uuid
         return uuid
 
-    def user(self, content: Any, **more: Any) -> str:
+    def user(self, content: Any, **record_fields: Any) -> str:
         """Add a message of the user."""
-        return self.add("user", message={"role": "user", "content": content}, **more)
+        return self.add("user", message={"role": "user", "content": content}, **record_fields)
 
-    def answer(self, content: Any, message_id: str = "", **more: Any) -> str:
+    def answer(self, content: Any, message_id: str = "", **record_fields: Any) -> str:
         """Add a message of the model, with or without token counts."""
         body: Record = {
             "model": "m",
@@ -90,7 +94,7 @@ class TranscriptMaker:
         }
         if self.pick(True, True, False):
             body["usage"] = builders.usage(2_000 + 400 * self.count)
-        return self.add("assistant", message=body, **more)
+        return self.add("assistant", message=body, **record_fields)
 
     def call_block(self, call: str) -> Record:
         """Return a call of some tool with some input."""
@@ -98,13 +102,17 @@ class TranscriptMaker:
         tool = self.pick(*TOOL_NAMES)
         path = self.pick("/a", "/b")
         given: Any = {
-            "Write": {"file_path": path, "content": self.text()},
-            "Edit": {"file_path": path, "old_string": self.text(), "new_string": self.text()},
+            "Write": {"file_path": path, "content": self.pick_text()},
+            "Edit": {
+                "file_path": path,
+                "old_string": self.pick_text(),
+                "new_string": self.pick_text(),
+            },
             "MultiEdit": {
                 "file_path": path,
-                "edits": [{"old_string": self.text(), "new_string": "n"}],
+                "edits": [{"old_string": self.pick_text(), "new_string": "n"}],
             },
-            "Bash": {"command": self.text()},
+            "Bash": {"command": self.pick_text()},
             "": "no object",
         }.get(tool, {"file_path": path, "offset": self.pick(None, 5)})
         return (
@@ -117,9 +125,9 @@ class TranscriptMaker:
         """Return a result of the call with some content."""
         content = self.pick("text", "text", "blocks", "image", "none")
         made: Any = {
-            "text": self.text(),
+            "text": self.pick_text(),
             "blocks": [
-                {"type": "text", "text": self.text()},
+                {"type": "text", "text": self.pick_text()},
                 {"type": "text", "text": "more " * 30},
             ],
             "image": [IMAGE, {"type": "text", "text": "seen"}],
@@ -134,19 +142,19 @@ class TranscriptMaker:
 
 def _add_turn(make: TranscriptMaker) -> None:
     # A blank prompt would be counted as a turn but not copied to a child.
-    make.user(make.text().strip() or "asked")
-    make.answer([{"type": "text", "text": make.text()}])
+    make.user(make.pick_text().strip() or "asked")
+    make.answer([{"type": "text", "text": make.pick_text()}])
 
 
 def _add_thinking(make: TranscriptMaker) -> None:
     message_id = f"msg_t{make.count}"
     thought = {
         "type": "thinking",
-        "thinking": make.text(),
+        "thinking": make.pick_text(),
         "signature": make.pick("s" * 40, "s" * 900, ""),
     }
     make.answer([thought], message_id)
-    make.answer([{"type": "text", "text": make.text()}], message_id)
+    make.answer([{"type": "text", "text": make.pick_text()}], message_id)
 
 
 def _add_tool_call(make: TranscriptMaker) -> None:
@@ -188,7 +196,7 @@ def _add_side_records(make: TranscriptMaker) -> None:
     if make.pick(True, False):
         uuid = f"att-{make.count}"
         make.lines.append(
-            builders.attachment(make.text() + "a", uuid=uuid, parent=make.parent, ts=make.time)
+            builders.attachment(make.pick_text() + "a", uuid=uuid, parent=make.parent, ts=make.time)
         )
         make.parent = uuid
     make.add("system", subtype="informational", content="note")
@@ -214,9 +222,9 @@ def _add_odd_message(make: TranscriptMaker) -> None:
         "string", "empty", "hollow", "numbers", "image", "redacted", "foreign blocks", "nothing"
     )
     if trouble == "string":
-        make.answer(make.text())
+        make.answer(make.pick_text())
     elif trouble == "image":
-        make.user([IMAGE, {"type": "text", "text": make.text()}])
+        make.user([IMAGE, {"type": "text", "text": make.pick_text()}])
     elif trouble == "foreign blocks":
         make.user([builders.call("toolu_u"), {"type": "text", "text": "x"}])
         make.answer([builders.result("toolu_a"), {"type": "text", "text": "x"}])
@@ -320,7 +328,7 @@ STEP_FUNCTIONS = (
 
 @st.composite
 def generate_transcript(draw: Callable[..., Any]) -> bytes:
-    """Generate the bytes of a session."""
+    """Generate the bytes of a transcript with unusual records and line ends."""
     make = TranscriptMaker(draw)
     _add_turn(make)
     for step in draw(st.lists(st.sampled_from(STEP_FUNCTIONS), max_size=14)):

@@ -31,24 +31,26 @@ class Chain:
         number = len(self.rows)
         return {"uuid": f"c{number}", "parent": f"c{number - 1}" if number else None, "ts": number}
 
-    def ask(self, content: str | list[Record] = "question", **more: Any) -> Chain:
+    def ask(self, content: str | list[Record] = "question", **record_fields: Any) -> Chain:
         """Append a prompt."""
-        self.rows.append(builders.user(content, **self._next_fields(), **more))
+        self.rows.append(builders.user(content, **self._next_fields(), **record_fields))
         return self
 
-    def answer(self, content: str | list[Record] = "done", **more: Any) -> Chain:
+    def answer(self, content: str | list[Record] = "done", **record_fields: Any) -> Chain:
         """Append an answer of the model."""
-        self.rows.append(builders.assistant(content, **self._next_fields(), **more))
+        self.rows.append(builders.assistant(content, **self._next_fields(), **record_fields))
         return self
 
     def call(self, call_id: str, tool: str = "Read", /, **tool_input: Any) -> Chain:
         """Append a call without its result."""
         return self.answer([builders.call(call_id, tool, **tool_input)])
 
-    def result(self, call_id: str, content: Any = LONG_OUTPUT, **more: Any) -> Chain:
-        """Append a result without its call. ``more`` has additional fields of the result block."""
+    def result(self, call_id: str, content: Any = LONG_OUTPUT, **block_fields: Any) -> Chain:
+        """Append a result without its call. ``block_fields`` has additional fields of the result block."""
         self.rows.append(
-            builders.user([builders.result(call_id, content, **more)], **self._next_fields())
+            builders.user(
+                [builders.result(call_id, content, **block_fields)], **self._next_fields()
+            )
         )
         return self
 

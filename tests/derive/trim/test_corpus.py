@@ -28,7 +28,7 @@ OPTIONS_BY_NAME = {
 
 
 def sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
-    """Return the number of calls and results on the live chain that the API accepts, by kind and id."""
+    """Count each call and each result on the live chain that the API accepts, by its kind and id."""
     row = linearize_chain(transcript.chain)
     return Counter(
         (kind, call)

@@ -236,7 +236,7 @@ def test_an_invalid_reference_is_replaced(config_home: ConfigHome, marks: Record
 
 
 def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
-    """A trimmed handoff keeps its next step, and its lineage is replaced."""
+    """If a handoff is trimmed, its next step is kept and its lineage is replaced."""
     parent = write_parser_session(config_home)
     step = "go on with the lexer"
     asked = agents.plan_fresh(

@@ -30,7 +30,7 @@ from tests.builders import SESSION
 from tests.derive.trim.odd_transcripts import generate_transcript, trim_options
 from tests.derive.trim.sessions import chain_rewrite, value_at
 
-CHANGEABLE_FIELDS = re.compile(
+CHANGEABLE_FIELD_PATTERN = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
 )
 """Matches fields that differ between parent and child even in a record that was not edited."""
@@ -39,22 +39,24 @@ CHANGEABLE_FIELDS = re.compile(
 class TrimmedCase:
     """A transcript and its trim: the plan, the parent's file and the child's file."""
 
-    def __init__(self, folder: str, data: bytes, how: Options) -> None:
+    def __init__(self, folder: str, data: bytes, options: Options) -> None:
         project = Path(folder) / "projects" / "-home-user-proj"
         project.mkdir(parents=True)
         self.parent = project / f"{SESSION}.jsonl"
         self.parent.write_bytes(data)
         self.where = {"HOME": folder, "CLAUDE_CONFIG_DIR": folder}
-        self.plan = self.plan_trim(self.parent, how)
+        self.plan = self.plan_trim(self.parent, options)
         if not any(node.is_message for node in kept_nodes(self.plan)):
             raise NothingToTrim("blank")
         # The checks of the child raise an error if it is invalid.
         write_child(self.plan, Where(self.where))
         self.child = Path(self.plan.draft.path)
 
-    def plan_trim(self, path: Path, how: Options) -> TrimPlan:
+    def plan_trim(self, path: Path, options: Options) -> TrimPlan:
         """Plan a trim of a file."""
-        return plan.plan_trim(plan.scan_session(session_file(str(path))), Where(self.where), how)
+        return plan.plan_trim(
+            plan.scan_session(session_file(str(path))), Where(self.where), options
+        )
 
 
 def kept_nodes(decided: TrimPlan) -> list[Node]:
@@ -114,9 +116,11 @@ def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> No
             or b'": ' in raw
         ):
             continue
-        if CHANGEABLE_FIELDS.sub(b"", raw) != CHANGEABLE_FIELDS.sub(b"", there[node.uuid]):
+        if CHANGEABLE_FIELD_PATTERN.sub(b"", raw) != CHANGEABLE_FIELD_PATTERN.sub(
+            b"", there[node.uuid]
+        ):
             old, new = parse_record(raw) or {}, parse_record(there[node.uuid]) or {}
-            # The parent's record lacks a field that every client needs, so the child's record has
+            # The parent's record lacks a field that every client needs, so the child's record gets
             # it.
             assert {
                 "timestamp",
@@ -172,12 +176,12 @@ def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
 @settings(
     max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-@given(data=generate_transcript(), how=trim_options())
-def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
+@given(data=generate_transcript(), options=trim_options())
+def test_every_trim_is_valid_and_repeatable(data: bytes, options: Options) -> None:
     """A trim of any transcript changes only the chosen contents, and a second trim changes nothing."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            case = TrimmedCase(folder, data, how)
+            case = TrimmedCase(folder, data, options)
         except NothingToTrim:
             return
         child = scan_transcript(str(case.child))
@@ -188,7 +192,7 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
         assert_thinking_unchanged(case, child)
         # If a result was dropped, a second trim may apply a different rule to its call.
         if not chain_rewrite(case.plan).linear_chain.dropped_call_ids:
-            assert case.plan_trim(case.child, how).choices == ()
+            assert case.plan_trim(case.child, options).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 
 

@@ -1,4 +1,4 @@
-"""Tests of each trim rule with two tables: sessions in which it finds nothing and sessions it changes."""
+"""Tests of each trim rule with sessions in which it finds nothing, and with sessions that it changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.derive.trim.sessions import (
 )
 
 SHORT_ID = SESSION[:8]
-OTHER_OUTPUT = "another output line\n" * 100
+SECOND_LONG_OUTPUT = "another output line\n" * 100
 SIGNED_THINKING = {"type": "thinking", "thinking": "hmm " * 100, "signature": "c2ln" * 100}
 LONG_ANSWER = "The answer to it all is this. " * 40
 FILE_ATTACHMENT = {"type": "file", "content": {"file": {"content": LONG_OUTPUT}}}
@@ -44,7 +44,8 @@ class KeptCase(NamedTuple):
 class CutCase(NamedTuple):
     """A session to which a rule is applied, and the value that is expected afterwards.
 
-    ``path`` leads to the value: it has the uuid of a record and then the keys in the record.
+    ``value_address`` leads to the value: it has the uuid of a record and then the keys in the
+    record.
     """
 
     rule: str
@@ -75,7 +76,7 @@ def cut_case(
 def output_chain(*calls: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
     """Return a function that makes a chain of calls with long outputs, followed by a turn.
 
-    ``rows`` has the id, tool and input of each call.
+    Each of ``calls`` has the id, tool and input of a call.
     """
 
     def chain() -> Chain:
@@ -97,7 +98,7 @@ def placeholder(tool: str, size: str, why: str = "") -> str:
 
 
 PRINTED_PLACEHOLDER = "[Results from a tool suppressed - original content was 9 tokens]"
-OUTPUT_PATH = ("c2", "message", "content", 0, "content")
+OUTPUT_ADDRESS = ("c2", "message", "content", 0, "content")
 FILE_A_INPUT: dict[str, Any] = {"file_path": "/a"}
 PART_OF_A_INPUT: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
 
@@ -137,7 +138,7 @@ KEPT_CASES = [
          lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x").add_short_turns(1)),
     kept_case("failures", "it failed again",
          lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
-           .call_with_result("t2", "Bash", OTHER_OUTPUT, error=True, command="x")),
+           .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, error=True, command="x")),
     kept_case("failures", "something else succeeded",
          lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
          .call_with_result("t2", "Bash", command="y")),
@@ -208,26 +209,26 @@ KEPT_CASES = [
 CUT_CASES = [
     cut_case("superseded", "a file read again",
         output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT)),
-        OUTPUT_PATH, placeholder("Read", "1,702", "the file was read again later")),
+        OUTPUT_ADDRESS, placeholder("Read", "1,702", "the file was read again later")),
     cut_case("superseded", "a part before the whole",
         output_chain(("t1", "Read", PART_OF_A_INPUT), ("t2", "Read", FILE_A_INPUT)),
-        OUTPUT_PATH, placeholder("Read", "1,702", "the file was read again later")),
+        OUTPUT_ADDRESS, placeholder("Read", "1,702", "the file was read again later")),
     cut_case("superseded", "a file changed later",
         output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Edit", FILE_A_INPUT)),
-        OUTPUT_PATH, placeholder("Read", "1,702", "the file was changed later")),
+        OUTPUT_ADDRESS, placeholder("Read", "1,702", "the file was changed later")),
     cut_case("repeats", "the earlier of two",
          lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Bash").add_short_turns(1),
-        OUTPUT_PATH, placeholder("Bash", "1,700", "the same output was repeated later")),
+        OUTPUT_ADDRESS, placeholder("Bash", "1,700", "the same output was repeated later")),
     cut_case("repeats", "the later of two stays",
          lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Bash").add_short_turns(1),
         ("c4", "message", "content", 0, "content"), LONG_OUTPUT),
     cut_case("failures", "an error before a success",
         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
-        .call_with_result("t2", "Bash", OTHER_OUTPUT, command="x"),
-        OUTPUT_PATH, placeholder("Bash", "1,700", "failed, and later succeeded")),
+        .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, command="x"),
+        OUTPUT_ADDRESS, placeholder("Bash", "1,700", "failed, and later succeeded")),
     cut_case("failures", "it stays an error",
         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
-        .call_with_result("t2", "Bash", OTHER_OUTPUT, command="x"),
+        .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, command="x"),
         ("c2", "message", "content", 0, "is_error"), True),
     cut_case("thinking", "whole, and nothing in its place",
         lambda: Chain().ask().answer([SIGNED_THINKING], message_id="m").answer(message_id="m").add_short_turns(2),
@@ -248,21 +249,21 @@ CUT_CASES = [
         {"type": "text",
          "text": f"[Image or document suppressed - original content was 960 tokens; original: {SHORT_ID}:1]"}),
     cut_case("media", "an image in a result", lambda: Chain().ask().call_with_result("t1", "Read", [IMAGE]),
-        (*OUTPUT_PATH, 0, "text"),
+        (*OUTPUT_ADDRESS, 0, "text"),
         f"[Image or document suppressed - original content was 960 tokens; original: {SHORT_ID}:2]"),
     cut_case("results", "a plain output",
-         lambda: Chain().ask().call_with_result("t1", "Read", "x" * 501), OUTPUT_PATH, placeholder("Read", "501")),
+         lambda: Chain().ask().call_with_result("t1", "Read", "x" * 501), OUTPUT_ADDRESS, placeholder("Read", "501")),
     cut_case("results", "a text within blocks",
          lambda: Chain().ask().call_with_result("t1", "mcp__x__y", [{"type": "text", "text": LONG_OUTPUT}]),
-        (*OUTPUT_PATH, 0, "text"), placeholder("mcp__x__y", "1,700")),
+        (*OUTPUT_ADDRESS, 0, "text"), placeholder("mcp__x__y", "1,700")),
     cut_case("results", "a tool that was named", lambda: Chain().ask().call_with_result("t1", "ToolSearch"),
-        OUTPUT_PATH, placeholder("ToolSearch", "1,700"), tools=("toolsearch",)),
+        OUTPUT_ADDRESS, placeholder("ToolSearch", "1,700"), tools=("toolsearch",)),
     cut_case("results", "what a program prints behind a placeholder",
         lambda: Chain().ask().call_with_result("t1", "Bash", f"{PRINTED_PLACEHOLDER}\n{LONG_OUTPUT}"),
-        OUTPUT_PATH, placeholder("Bash", f"{len(PRINTED_PLACEHOLDER) + 1 + len(LONG_OUTPUT):,}")),
+        OUTPUT_ADDRESS, placeholder("Bash", f"{len(PRINTED_PLACEHOLDER) + 1 + len(LONG_OUTPUT):,}")),
     cut_case("results", "an output that begins like a refusal",
         lambda: Chain().ask().call_with_result("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}"),
-        OUTPUT_PATH, placeholder("Bash", f"{34 + len(LONG_OUTPUT):,}")),
+        OUTPUT_ADDRESS, placeholder("Bash", f"{34 + len(LONG_OUTPUT):,}")),
     cut_case("inputs", "a file that was written",
         lambda: Chain().ask().call_with_result("t1", "Write", "ok", content=LONG_OUTPUT, file_path="/nowhere/a"),
         ("c1", "message", "content", 0, "input", "content"),
@@ -347,25 +348,25 @@ def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) 
 
 
 @pytest.mark.parametrize(
-    ("tool", "stays"), [("Read", False), ("Bash", False), ("Edit", True), ("Write", True)]
+    ("tool", "is_kept"), [("Read", False), ("Bash", False), ("Edit", True), ("Write", True)]
 )
 def test_the_output_for_the_screen_is_removed_unless_it_is_a_diff(
-    config_home: ConfigHome, tool: str, stays: bool
+    config_home: ConfigHome, tool: str, is_kept: bool
 ) -> None:
     """Trimming an output removes the field ``toolUseResult``, unless it is the diff of an edit or a write."""
     chain = Chain().ask().call_with_result("t1", tool, **FILE_A_INPUT)
     chain.rows[2]["toolUseResult"] = {"stdout": LONG_OUTPUT}
     child = trim_file(config_home, write_project_session(config_home, chain))
-    assert ("toolUseResult" in records_by_uuid(child)["c2"]) is stays
+    assert ("toolUseResult" in records_by_uuid(child)["c2"]) is is_kept
 
 
 @pytest.mark.parametrize(
-    ("state", "stays"), [("newer", True), ("older", False), ("missing", False), ("edited", False)]
+    ("state", "is_kept"), [("newer", True), ("older", False), ("missing", False), ("edited", False)]
 )
 def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
-    config_home: ConfigHome, tmp_path: Path, state: str, *, stays: bool
+    config_home: ConfigHome, tmp_path: Path, state: str, *, is_kept: bool
 ) -> None:
-    """The input of a ``Write`` call is kept if the file was changed later by something other than an edit.
+    """The input of a ``Write`` call is kept if something other than an edit changed the file later.
 
     The client sends such a file again if its content differs from the input.
     """
@@ -386,7 +387,7 @@ def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
     if state == "older":
         os.utime(path, (0, 1_000))
     choices = plan_trim_of_file(config_home, write_project_session(config_home, chain)).choices
-    assert ("Write" in {choice.tool for choice in choices}) is not stays
+    assert ("Write" in {choice.tool for choice in choices}) is not is_kept
 
 
 def test_a_block_after_a_removed_block_is_trimmed(config_home: ConfigHome) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the options that select what a trim removes, and of the contents that it protects."""
+"""Tests of the options that select what a trim removes, and of the contents that stay protected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plan_chain(home: ConfigHome, chain: Chain, **options: Any) -> TrimPlan:
     return plan_trim_of_file(home, write_project_session(home, chain), **options)
 
 
-def trimmed_calls(decided: TrimPlan) -> list[str]:
+def trimmed_call_ids(decided: TrimPlan) -> list[str]:
     """Return the ids of the calls whose contents are trimmed, oldest first."""
     return list(dict.fromkeys(choice.piece.call_id for choice in decided.choices))
 
@@ -48,7 +48,7 @@ def test_the_last_turns_are_protected(
     config_home: ConfigHome, keep_recent: int | None, expected_trimmed_count: int
 ) -> None:
     """``--keep-recent N`` protects the last N turns. Without the option, two turns are protected."""
-    assert trimmed_calls(
+    assert trimmed_call_ids(
         plan_chain(config_home, turns_with_outputs(4), keep_recent=keep_recent)
     ) == [f"t{number}" for number in range(expected_trimmed_count)]
 
@@ -61,10 +61,10 @@ def test_only_the_last_results_of_a_long_turn_are_protected(config_home: ConfigH
     chain = Chain().ask()
     for number in range(MAX_PROTECTED_RESULTS + 5):
         chain.call_with_result(f"t{number}", "Bash", f"{number} {LONG_OUTPUT}")
-    assert trimmed_calls(plan_chain(config_home, chain, keep_recent=None)) == [
+    assert trimmed_call_ids(plan_chain(config_home, chain, keep_recent=None)) == [
         f"t{number}" for number in range(5)
     ]
-    assert trimmed_calls(plan_chain(config_home, chain, keep_recent=1)) == []
+    assert trimmed_call_ids(plan_chain(config_home, chain, keep_recent=1)) == []
 
 
 def test_client_remarks_are_not_counted_as_turns(config_home: ConfigHome) -> None:
@@ -74,10 +74,10 @@ def test_client_remarks_are_not_counted_as_turns(config_home: ConfigHome) -> Non
         .ask("<local-command-stdout>x</local-command-stdout>")
         .ask("Caveat: y", isMeta=True)
     )
-    assert trimmed_calls(plan_chain(config_home, chain, keep_recent=2)) == []
+    assert trimmed_call_ids(plan_chain(config_home, chain, keep_recent=2)) == []
 
 
-def chain_with_every_kind() -> Chain:
+def chain_with_every_kind_of_content() -> Chain:
     """Return outputs of several tools, an image, a paste, an attachment and a long answer."""
     chain = Chain().ask("p" * 3_000).ask([IMAGE, {"type": "text", "text": "see"}])
     chain.attach(attachment={"type": "file"}, rendered=[{"content": LONG_OUTPUT}])
@@ -87,7 +87,7 @@ def chain_with_every_kind() -> Chain:
 
 
 @pytest.mark.parametrize(
-    ("tools", "gone"),
+    ("tools", "trimmed_ids"),
     [
         (("bash",), ["t1", "t4"]),
         (("read", "bash"), ["t0", "t1", "t4"]),
@@ -96,20 +96,25 @@ def chain_with_every_kind() -> Chain:
         (("nothing",), []),
     ],
 )
-def test_a_tool_filter_trims_only_those_tools(
-    config_home: ConfigHome, tools: tuple[str, ...], gone: list[str]
+def test_a_tool_filter_trims_only_the_named_tools(
+    config_home: ConfigHome, tools: tuple[str, ...], trimmed_ids: list[str]
 ) -> None:
-    """A tool filter limits a trim to contents of these tools. Images, pastes and answers are not trimmed."""
+    """A trim with a tool filter removes only contents of the named tools.
+
+    Images, pastes and answers are not trimmed.
+    """
     assert (
-        trimmed_calls(plan_chain(config_home, chain_with_every_kind(), tools=tools, assistant=9))
-        == gone
+        trimmed_call_ids(
+            plan_chain(config_home, chain_with_every_kind_of_content(), tools=tools, assistant=9)
+        )
+        == trimmed_ids
     )
 
 
 def test_a_named_rule_applies_with_a_tool_filter(config_home: ConfigHome) -> None:
-    """With ``--only results,media --tools bash``, images are trimmed too, because their rule is named."""
+    """With ``--tools bash``, images are also trimmed if ``--only`` names their rule, ``media``."""
     decided = plan_chain(
-        config_home, chain_with_every_kind(), tools=("bash",), only=("results", "media")
+        config_home, chain_with_every_kind_of_content(), tools=("bash",), only=("results", "media")
     )
     assert Counter(choice.rule for choice in decided.choices) == {"results": 1, "media": 1}
 
@@ -123,10 +128,10 @@ def test_a_tool_can_have_its_own_threshold(config_home: ConfigHome) -> None:
         .call_with_result("t1", "Read", "x" * 300)
         .call_with_result("t2", "Grep", "x" * 300)
     )
-    assert trimmed_calls(
+    assert trimmed_call_ids(
         plan_chain(config_home, chain, thresholds={"bash": 5_000, "read": 200})
     ) == ["t1"]
-    assert trimmed_calls(
+    assert trimmed_call_ids(
         plan_chain(config_home, chain, threshold=200, thresholds={"read": 400})
     ) == ["t0", "t2"]
 
@@ -157,7 +162,9 @@ def test_only_and_skip_select_rules(config_home: ConfigHome) -> None:
     def applied_rules(**options: Any) -> set[str]:
         return {
             choice.rule
-            for choice in plan_chain(config_home, chain_with_every_kind(), **options).choices
+            for choice in plan_chain(
+                config_home, chain_with_every_kind_of_content(), **options
+            ).choices
         }
 
     assert applied_rules() == {"attachments", "media", "results", "inputs", "pasted"}
@@ -204,7 +211,7 @@ def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome)
     """
     chain = turns_with_token_counts(6)
     total = plan_chain(config_home, chain).context_before.tokens
-    assert trimmed_calls(plan_chain(config_home, chain, target_tokens=total - 500)) == ["t0"]
+    assert trimmed_call_ids(plan_chain(config_home, chain, target_tokens=total - 500)) == ["t0"]
     two = plan_chain(config_home, chain, target_tokens=total - 1_500)
     assert [(choice.piece.call_id, choice.rule) for choice in two.choices] == [
         ("t0", "superseded"),
@@ -221,7 +228,7 @@ def test_a_target_trims_a_stale_read_before_an_older_result(config_home: ConfigH
         chain.call_with_result(
             f"t{number}", "Read", f"{number} " + "word " * 800, file_path=path
         ).answer("ok", tokens=10_000 + 1_000 * number)
-    assert trimmed_calls(plan_chain(config_home, chain, target_tokens=11_500)) == ["t1"]
+    assert trimmed_call_ids(plan_chain(config_home, chain, target_tokens=11_500)) == ["t1"]
 
 
 def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> None:
@@ -262,7 +269,11 @@ def test_a_target_trims_the_oldest_of_equal_failures_first(config_home: ConfigHo
         )
         chain.answer("again", tokens=9_400 + 400 * number)
     chain.call_with_result("t9", "Bash", "ok", command="make")
-    assert trimmed_calls(plan_chain(config_home, chain, target_tokens=10_500)) == ["t0", "t1", "t2"]
+    assert trimmed_call_ids(plan_chain(config_home, chain, target_tokens=10_500)) == [
+        "t0",
+        "t1",
+        "t2",
+    ]
 
 
 def test_trim_options_are_parsed_in_any_order(config_home: ConfigHome) -> None:

@@ -33,7 +33,7 @@ def test_an_edited_digest_with_only_the_note_is_empty(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "taken"),
+    ("text", "cleaned_text"),
     [
         ("a\n\n\n  b  \n\n", "a\n  b"),
         ("a\r\n\r\nb\rc", "a\nb\nc"),
@@ -43,9 +43,9 @@ def test_an_edited_digest_with_only_the_note_is_empty(text: str) -> None:
         ("a\ud800", "a\ufffd"),
     ],
 )
-def test_edited_text_is_cleaned(text: str, taken: str) -> None:
+def test_edited_text_is_cleaned(text: str, cleaned_text: str) -> None:
     """Control characters, blank lines and markers are removed, and the user's own headings are kept."""
-    assert parse_edited_digest(text) == taken
+    assert parse_edited_digest(text) == cleaned_text
 
 
 def test_the_next_step_is_found_after_any_edit() -> None:

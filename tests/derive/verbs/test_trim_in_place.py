@@ -70,7 +70,7 @@ from tests.e2e.harness.mock_api import MockApi
 
 __all__ = ["cli", "document"]
 
-LONG_AGO = 1_000_000_000.0
+OLD_TIME = 1_000_000_000.0
 CHARACTERS_PER_READ = 2_000
 
 
@@ -119,11 +119,11 @@ ODD_LINES = [
     b"\xff\xfe invalid",
     line(last_prompt("a5")),
 ]
-"""Lines that are not part of the conversation or that another program wrote."""
+"""Lines that don't belong to the conversation, or that no client writes in this form."""
 
 
 def odd_session() -> bytes:
-    """Return a session with a byte order mark, CRLF, dead branches, bad lines and a torn end."""
+    """Return a session with a byte order mark, CRLF, ``ODD_LINES`` and an incomplete last line."""
     records = turns_with_reads(6)
     body = b"\n".join([*map(line, records[:8]), *ODD_LINES, *map(line, records[8:-1])])
     return BOM + body.replace(b"\n", b"\r\n", 3) + b"\n" + line(records[-1]) + b'\n{"torn":"li'
@@ -134,7 +134,7 @@ def write_old_session(home: ConfigHome, content: list[Record] | bytes, number: i
     name = session_id(number) if number else SESSION
     path = home.project() / f"{name}.jsonl"
     path.write_bytes(content if isinstance(content, bytes) else session_bytes(content))
-    os.utime(path, (LONG_AGO, LONG_AGO))
+    os.utime(path, (OLD_TIME, OLD_TIME))
     return path
 
 
@@ -185,10 +185,10 @@ def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
 def test_a_trim_in_place_changes_only_chosen_outputs(
     config_home: ConfigHome, content: bytes
 ) -> None:
-    """A trim in place replaces only the chosen outputs with placeholders, which refer to the backup.
+    """A trim in place replaces only the chosen outputs. Their placeholders refer to the backup.
 
-    The receipt names the session as its own parent, and warns about running clients and token
-    counts.
+    The receipt names the session as its own parent. It warns that a running client keeps the old
+    conversation, and that the token counts in the file are unchanged.
     """
     path = write_old_session(config_home, content)
     done = trim(config_home, path)
@@ -226,7 +226,7 @@ def test_the_backup_equals_the_original_file(config_home: ConfigHome) -> None:
 
 
 def test_a_trimmed_session_is_linked_again(config_home: ConfigHome) -> None:
-    """A trim in place breaks the hard link to the old file. The next check links the new file."""
+    """A trim in place breaks the hard link to the session. Linking all sessions again makes a new link."""
     path = write_old_session(config_home, turns_with_reads(8))
     for number in range(2):
         link_sessions.link_all_sessions(config_home.where, lambda: False)
@@ -262,7 +262,7 @@ def test_a_second_trim_keeps_the_references_of_the_first(config_home: ConfigHome
     assert (again.backup, again.written, again.file) == ("", False, "")
     assert (path.read_bytes(), path.stat().st_mtime, len(all_backups(config_home))) == (
         between,
-        LONG_AGO,
+        OLD_TIME,
         2,
     )
 
@@ -384,13 +384,13 @@ def test_a_trim_without_a_backup_leaves_no_folder(config_home: ConfigHome) -> No
     assert len(list(folder.iterdir())) == 2
 
 
-def _take_lock_repeatedly(where: Where, place: str, turns: int) -> None:
-    for _ in range(turns):
+def _take_lock_repeatedly(where: Where, file_path: str, attempt_count: int) -> None:
+    for _ in range(attempt_count):
         try:
             with backups.lock_rewrite(SESSION, where):
                 # If two processes had the lock, this would raise ``FileExistsError``.
-                os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-                os.unlink(place)
+                os.close(os.open(file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+                os.unlink(file_path)
         except SessionOpen:
             pass
 
@@ -418,7 +418,7 @@ def test_a_trim_in_place_refuses_a_changing_file(
     path = write_old_session(config_home, turns_with_reads(6))
     made: list[bytes] = []
 
-    def change_file(*given: Any) -> list[Any]:
+    def change_file(*arguments: Any) -> list[Any]:
         if file_change == "shrunk":
             os.truncate(path, 1_000)
         elif file_change == "rewritten":
@@ -587,23 +587,23 @@ def test_lines_appended_during_the_rewrite_are_kept(
     ]
     writing = []
 
-    def append_then_check(*given: Any) -> Any:
+    def append_lines_and_check(*arguments: Any) -> Any:
         with path.open("ab") as stream:
             stream.write(late[0] + b"\n" + late[1][:40])
         writing.append(threading.Timer(0.1, _append_rest, args=(path, late[1][40:] + b"\n")))
         writing[0].start()
-        return real(*given)
+        return real(*arguments)
 
-    monkeypatch.setattr(trim_in_place, "_check_trimmed_file", append_then_check)
+    monkeypatch.setattr(trim_in_place, "_check_trimmed_file", append_lines_and_check)
     done = trim(config_home, path)
     writing[0].join()
     assert path.read_bytes().splitlines()[-2:] == late
     assert Path(done.backup).read_bytes() == content
 
 
-def _append_rest(path: Path, rest: bytes) -> None:
+def _append_rest(path: Path, data: bytes) -> None:
     with path.open("ab") as stream:
-        stream.write(rest)
+        stream.write(data)
 
 
 def test_the_command_line_trims_a_session_in_place(
@@ -634,7 +634,7 @@ def test_the_command_line_trims_a_session_in_place(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("--force",),
         ("--in-place", "--output-dir", "/"),
@@ -643,12 +643,12 @@ def test_the_command_line_trims_a_session_in_place(
     ids=["live alone", "elsewhere", "live and start"],
 )
 def test_contradictory_options_of_a_trim_in_place_are_refused(
-    config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
+    config_home: ConfigHome, cli: Cli, arguments: tuple[str, ...]
 ) -> None:
     """Contradictory options of a trim in place are refused, and the session is unchanged."""
     path = write_old_session(config_home, turns_with_reads(6))
     before = path.read_bytes()
-    done = cli("trim", SESSION, *words)
+    done = cli("trim", SESSION, *arguments)
     assert (done.returncode, path.read_bytes() == before) == (2, True)
 
 
@@ -661,7 +661,7 @@ def test_clients_resume_a_session_trimmed_in_place(version: str, tmp_path: Path)
     """
     client, home = find_client(version), ClientHome(tmp_path / "home")
     path = home.install_session(session_bytes(turns_with_reads(6)), SESSION, set_cwd=True)
-    os.utime(path, (LONG_AGO, LONG_AGO))
+    os.utime(path, (OLD_TIME, OLD_TIME))
     trim(ConfigHome(home.root, home.config, {"CLAUDE_CONFIG_DIR": str(home.config)}), path)
     with MockApi() as api:
         result = run_print(client, home, api, "go on", resume=SESSION)
@@ -689,7 +689,7 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
             tui.submit("the first prompt")
             tui.wait_for("Mock reply 1")
             tui.wait_until_idle()
-            os.utime(path, (LONG_AGO, LONG_AGO))
+            os.utime(path, (OLD_TIME, OLD_TIME))
             with pytest.raises(
                 ResumeHooksError, match=r"the running client [0-9]+ has the session open"
             ):

@@ -23,9 +23,9 @@ from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.hooks.conftest import list_children
 from tests.hooks.test_trim import turns_with_large_files
 
-Verb = Callable[[Session, Caller], Outcome]
+VerbCall = Callable[[Session, Caller], Outcome]
 
-VERB_CALLS: dict[str, Verb] = {
+VERB_CALLS: dict[str, VerbCall] = {
     "handoff": lambda session, caller: handoff(session, HandoffSpec("fix it"), caller),
     "handoff of all": lambda session, caller: handoff(session, HandoffSpec(size="all"), caller),
     "rollover": rollover_quick,
@@ -42,12 +42,14 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 @pytest.fixture(params=VERB_CALLS)
-def verb_call(request: pytest.FixtureRequest) -> Verb:
-    """Return each of the tested calls."""
+def verb_call(request: pytest.FixtureRequest) -> VerbCall:
+    """Return each call in ``VERB_CALLS``, one in each run of a test."""
     return VERB_CALLS[request.param]
 
 
-def test_a_verb_writes_one_child(verb_call: Verb, parent: Path, config_home: ConfigHome) -> None:
+def test_a_verb_writes_one_child(
+    verb_call: VerbCall, parent: Path, config_home: ConfigHome
+) -> None:
     """A verb writes one child, and its outcome has the child's id and plan."""
     outcome = verb_call(
         Session.open_path(str(parent), config_home.where), Caller(config_home.where)
@@ -60,7 +62,7 @@ def test_a_verb_writes_one_child(verb_call: Verb, parent: Path, config_home: Con
 
 
 def test_a_dry_run_of_a_verb_writes_nothing(
-    verb_call: Verb, parent: Path, config_home: ConfigHome
+    verb_call: VerbCall, parent: Path, config_home: ConfigHome
 ) -> None:
     """A dry run of a verb writes nothing, and its receipt names no session."""
     outcome = verb_call(
@@ -72,7 +74,7 @@ def test_a_dry_run_of_a_verb_writes_nothing(
 
 
 def test_a_caller_can_refuse_the_draft(
-    verb_call: Verb, parent: Path, config_home: ConfigHome
+    verb_call: VerbCall, parent: Path, config_home: ConfigHome
 ) -> None:
     """If the caller refuses the draft, no child is written."""
 

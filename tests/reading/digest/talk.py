@@ -30,8 +30,7 @@ REJECTION_TEXT = (
 class Talk:
     """The records of one session, added one after another by the methods.
 
-    Each new record follows the record added before it. ``last_line_number`` is the line number of the last
-    record.
+    Each new record follows the record added before it.
     """
 
     def __init__(self, session_id: str = SESSION, prefix: str = "r") -> None:

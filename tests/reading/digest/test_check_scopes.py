@@ -21,7 +21,7 @@ def _passed_run(number: int) -> CheckRun:
 
 
 def test_many_checks_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If 200 checks are compared, at most 200 times ``MAX_COMPARED_SCOPES`` comparisons are made."""
+    """For 200 checks, there are at most 200 times ``MAX_COMPARED_SCOPES`` comparisons."""
     comparisons: list[str] = []
     covers = check_scopes._covers_scope
 
@@ -45,11 +45,11 @@ def _make_check_run(
     return CheckRun(run, parts, shell.make_command_key(command), folder, has_passed=not status)
 
 
-def test_a_task_in_another_folder_does_not_prove_a_check() -> None:
-    """A task in a different folder does not prove a check, even if the task printed the check's command.
+def test_a_task_in_another_folder_does_not_cover_a_check() -> None:
+    """A task that ran in a different folder does not count as a later run of a check.
 
-    Here the same task first fails in the check's folder. Only its later pass in that folder proves
-    the check.
+    This holds even if the task printed the check's command. The same task counts after it passed in
+    the check's folder.
     """
     check = _make_check_run("go test ./a", 1, "/repo")
     printed = "[test] $ go test ./..."

@@ -16,7 +16,7 @@ from tests.reading.digest.talk import (
 )
 
 
-def test_a_successful_command_has_its_last_successful_form(config_home: ConfigHome) -> None:
+def test_a_command_that_failed_and_then_succeeded_is_listed_once(config_home: ConfigHome) -> None:
     """A command that failed and then succeeded is listed once, with the number of its runs.
 
     The entry refers to the last run.
@@ -53,7 +53,7 @@ def test_a_search_without_results_is_not_listed(config_home: ConfigHome, command
     assert command.startswith(row)
 
 
-def test_a_gh_command_with_an_empty_list_is_not_listed(config_home: ConfigHome) -> None:
+def test_a_gh_command_that_printed_an_empty_list_is_not_listed(config_home: ConfigHome) -> None:
     """A ``gh`` command that printed the empty list ``[]`` is not listed."""
     talk = Talk().prompt("go").runs("gh pr list --json number", "[]")
     assert entry_texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == [
@@ -159,7 +159,7 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
 
 
 def test_a_command_chain_shows_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
-    """The note on a chain of a formatter and a check says where the check passed as part of another chain.
+    """The note on a chain of a formatter and a check names another chain in which the check passed later.
 
     The number of runs in the note counts only runs of the chain itself. A later run of the
     formatter without the check changes nothing.
@@ -256,8 +256,8 @@ def test_a_command_that_only_inspects_is_not_listed(config_home: ConfigHome) -> 
 def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigHome) -> None:
     """The note on a check names a later run of a wider check that passed, for example of all packages.
 
-    If a task runner printed the command that it ran, the printed command is compared. Passes of
-    other programs, with other options or in other folders are not named.
+    If a task runner printed its command, that command is compared with the check. Runs of other
+    programs, with other options, or in other folders are not named.
     """
     talk = Talk().prompt("go").runs("go build ./cmd/a").edits(f"{CWD}/cmd/a/main.go")
     talk.runs("go vet ./lib/...").runs("golangci-lint run ./...").runs("go test ./cmd/a -run One")
@@ -586,15 +586,17 @@ def test_a_placeholder_is_neither_a_command_nor_an_output(config_home: ConfigHom
         "python3 /home/user/.codex/plugins/cache/github/inspect_checks.py --pr 7",
     ],
 )  # fmt: skip
-def test_unrepeatable_commands_are_not_listed(config_home: ConfigHome, command: str) -> None:
-    """Commands that need no repetition, such as commits, help, file moves and probes, are not listed."""
+def test_commands_that_need_no_repetition_are_not_listed(
+    config_home: ConfigHome, command: str
+) -> None:
+    """Commands that nobody needs to repeat, such as commits, help, file moves and probes, are not listed."""
     digest = Talk().prompt("go").runs("make test").runs(command).digest(config_home)
     assert entry_texts(digest, "commands") == ["make test"]
     assert command not in entry_texts(digest, "others")
 
 
 @pytest.mark.parametrize(
-    ("failed", "later", "is_open"),
+    ("failed", "later_command", "is_open"),
     [
         ("cargo fmt && cargo check && cargo clippy -- -D warnings", "cargo fmt && cargo test && cargo clippy", False),
         ("cargo fmt && cargo check && cargo clippy -- -D warnings", "cargo fmt && cargo test", True),
@@ -603,16 +605,19 @@ def test_unrepeatable_commands_are_not_listed(config_home: ConfigHome, command: 
         ("cargo test", "cargo check", True),
     ],
 )  # fmt: skip
-def test_a_build_is_proved_by_checks_of_the_same_code(
-    config_home: ConfigHome, failed: str, later: str, is_open: bool
+def test_a_build_error_is_closed_by_checks_of_the_same_code(
+    config_home: ConfigHome, failed: str, later_command: str, is_open: bool
 ) -> None:
-    """An error of a failed build or chain is closed when all its linters and tests have passed later.
+    """If all linters and tests pass later, the error of a failed build or chain is closed.
 
     A pass of ``cargo clippy`` also closes an error of ``cargo check``, because both compile the
     code.
     """
     talk = (
-        Talk().prompt("go").runs_and_fails(failed, "error: docs for function missing").runs(later)
+        Talk()
+        .prompt("go")
+        .runs_and_fails(failed, "error: docs for function missing")
+        .runs(later_command)
     )
     digest = talk.digest(config_home)
     assert bool(entry_texts(digest, "errors")) is is_open
@@ -706,8 +711,8 @@ def test_a_failed_removal_keeps_the_commands_of_a_folder(config_home: ConfigHome
 def test_a_command_that_names_a_removed_folder_is_not_listed(config_home: ConfigHome) -> None:
     """A command that names a removed folder, by path or by name, is not listed.
 
-    If a later command names the folder successfully, the folder exists again, and the command is
-    listed.
+    If a later command names the folder and succeeds, the folder must exist again. Then the earlier
+    command is listed.
     """
     named = "openspec validate published-image-set --strict"
     talk = Talk().prompt("go").runs("mkdir -p openspec/changes/published-image-set")

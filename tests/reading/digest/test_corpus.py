@@ -16,14 +16,14 @@ from tests.corpus import RealSession
 from tests.needs import corpus, corpus_sessions
 
 
-def _texts_of_line(line: bytes) -> str:
-    """Return all texts in the record that this line contains."""
+def _record_text(line: bytes) -> str:
+    """Return all texts of the record on this line, joined on one line."""
     record = records.parse_record(line) or {}
     found = " ".join([*records.iterate_strings(record), records.prompt_text(record)])
     return " ".join(plain_line(found).split())
 
 
-def _required_words(section: str, entry: DigestEntry, said: str) -> list[str]:
+def _required_words(section: str, entry: DigestEntry, record_text: str) -> list[str]:
     """Return the words of an entry that its record must contain."""
     text = entry.text
     if section in {"changed", "read"}:
@@ -31,7 +31,9 @@ def _required_words(section: str, entry: DigestEntry, said: str) -> list[str]:
     if section in {"failures", "errors"} and text.startswith("`"):
         return [re.split(r"…?` (?:exit|failed)", text[1:])[0].strip("… ")]
     if section == "refusals" and text.startswith("refused by "):
-        return [text.rstrip("…").rpartition(": ")[2][-30:]] if "the user said:" in said else []
+        return (
+            [text.rstrip("…").rpartition(": ")[2][-30:]] if "the user said:" in record_text else []
+        )
     if section == "answers":
         return [part.rstrip("…") for part in text.split(" -> ")]
     # An entry of the section "next" is a label that the digest adds, followed by quoted sentences.
@@ -96,7 +98,7 @@ def test_every_reference_leads_to_its_record(real_session: RealSession) -> None:
     for section in SECTION_NAMES:
         for entry in real_session.digest.section_entries(section):
             _, _, number = entry.ref.rpartition(":")
-            said = _texts_of_line(real_session.lines[int(number)]) if number else ""
+            said = _record_text(real_session.lines[int(number)]) if number else ""
             if section == "skills" and entry.note in {
                 SKILL_TEXT_NOTE,
                 ACTIVE_SKILL_NOTE,
@@ -112,12 +114,12 @@ def test_every_reference_leads_to_its_record(real_session: RealSession) -> None:
                 assert _without_omissions(words) in _without_omissions(said), (section, entry)
 
 
-DIGEST_ADDITIONS = re.compile(
+DIGEST_ADDITION_PATTERN = re.compile(
     r"(?<!\S)\[\.\.\.\](?!\S)|"
     r"\[\.\.\. [\d,]+ (?:characters|lines|rows|words)\b.*|\[pasted:|end of the paste\]|^\[\w{1,40}:\]$|"
     r"^\[in answer to: .*\]$|\[[A-Z][\w -]* removed\]"
 )
-"""Text that the digest itself adds to a message: signs for omitted text and the borders of a paste.
+"""Matches what the digest itself adds to a message: signs for omitted text, and borders of pastes.
 """
 
 
@@ -128,10 +130,10 @@ def test_every_message_quotes_its_record(real_session: RealSession) -> None:
     """
     for message in real_session.digest.talk:
         _, _, number = message.ref.rpartition(":")
-        said = _without_omissions(_texts_of_line(real_session.lines[int(number)]))
+        said = _without_omissions(_record_text(real_session.lines[int(number)]))
         for row in message.text.split("\n"):
             for part in re.split(
-                r" -> |…|(?<=^/compact) |(?<=[.!?])\s", DIGEST_ADDITIONS.sub("", row)
+                r" -> |…|(?<=^/compact) |(?<=[.!?])\s", DIGEST_ADDITION_PATTERN.sub("", row)
             ):
                 assert _without_omissions(part) in said, (message.ref, row)
 

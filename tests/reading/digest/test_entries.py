@@ -46,8 +46,8 @@ TALK_MESSAGES = (
     TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go\non", (("go", f"{SESSION}:4"),)),
     TalkMessage(MessageKind.CLOSING, f"{SESSION}:1", "done"),
 )
-TODOS = (DigestEntry("write docs", f"{SESSION}:0", "pending"),)
-FULL_DIGEST = Digest({"todos": TODOS}, TALK_MESSAGES, {"changed": 2}, "branch main", 1, 7)
+TODO_ENTRIES = (DigestEntry("write docs", f"{SESSION}:0", "pending"),)
+FULL_DIGEST = Digest({"todos": TODO_ENTRIES}, TALK_MESSAGES, {"changed": 2}, "branch main", 1, 7)
 
 
 def test_a_stored_digest_is_read_unchanged() -> None:
@@ -99,7 +99,7 @@ def test_malformed_entries_are_skipped(sections: object) -> None:
 def test_malformed_messages_are_skipped(talk: object) -> None:
     """Malformed messages in a digest record are skipped, but the record's sections are kept."""
     found = entries.parse_digest(digest_record(talk=talk))
-    assert found == Digest({"todos": TODOS})
+    assert found == Digest({"todos": TODO_ENTRIES})
 
 
 @pytest.mark.parametrize("marks", [None, 7, "ab", ["ab"], [["a"]], [["a", 1]], [{"a": "b"}]])
@@ -234,7 +234,9 @@ def test_other_files_contain_no_digest(config_home: ConfigHome, text: bytes) -> 
 
 
 @pytest.mark.parametrize("kind", ["trim", "fork", "rewind", "smart-trim", None])
-def test_a_copy_of_a_child_is_not_a_fresh_child(config_home: ConfigHome, kind: str | None) -> None:
+def test_a_digest_is_read_only_from_a_fresh_child(
+    config_home: ConfigHome, kind: str | None
+) -> None:
     """A digest is read only from a fresh child, such as a handoff, not from a trim, a fork or a rewind."""
     path = config_home.root / "x.jsonl"
     first = {"continue_metadata": {"continuation_type": kind}}

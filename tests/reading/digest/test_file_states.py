@@ -28,9 +28,9 @@ def _note_on_changed_file(talk: Talk, home: ConfigHome, path: str = "a.py") -> s
     return entry_notes(talk.digest(home), "changed")[path]
 
 
-def _talk_with_edit(*names: str) -> Talk:
+def _talk_with_edit(*file_names: str) -> Talk:
     talk = Talk().prompt("go")
-    for name in names:
+    for name in file_names:
         talk.edits(f"{CWD}/{name}")
     return talk
 
@@ -201,10 +201,12 @@ def test_git_commit_all_excludes_new_files(config_home: ConfigHome, commit: str)
     assert _note_on_changed_file(talk, config_home, "new.py") == "committed in 7777777"
 
 
-@pytest.mark.parametrize("back", ["git reset HEAD b.py", "git restore --staged b.py", "git reset"])
-def test_an_unstaged_file_is_not_committed(config_home: ConfigHome, back: str) -> None:
+@pytest.mark.parametrize(
+    "unstage_command", ["git reset HEAD b.py", "git restore --staged b.py", "git reset"]
+)
+def test_an_unstaged_file_is_not_committed(config_home: ConfigHome, unstage_command: str) -> None:
     """A file that was staged and then unstaged is not in the next commit."""
-    talk = _talk_with_edit("a.py", "b.py").runs("git add -A", "").runs(back, "", cwd=CWD)
+    talk = _talk_with_edit("a.py", "b.py").runs("git add -A", "").runs(unstage_command, "", cwd=CWD)
     talk.runs("git add a.py && git commit -m x", COMMIT_OUTPUT, cwd=CWD)
     assert _note_on_changed_file(talk, config_home) == "committed in 1234567"
     assert _note_on_changed_file(talk, config_home, "b.py") == "not committed"
@@ -484,7 +486,7 @@ def test_a_long_list_of_files_states_how_many_are_left_out(config_home: ConfigHo
 
 
 @pytest.mark.parametrize(
-    ("command", "row"),
+    ("command", "expected_row"),
     [
         ("git mv old new", "not committed: new/x.py"),
         ("mv old new", "not committed: new/x.py"),
@@ -496,7 +498,7 @@ def test_a_long_list_of_files_states_how_many_are_left_out(config_home: ConfigHo
     ],
 )
 def test_a_moved_file_is_uncommitted_at_its_new_path(
-    config_home: ConfigHome, command: str, row: str
+    config_home: ConfigHome, command: str, expected_row: str
 ) -> None:
     """A moved file is listed as not committed or staged at its new path, not at its old path."""
     output = ""
@@ -508,7 +510,7 @@ def test_a_moved_file_is_uncommitted_at_its_new_path(
         output = "R  old/x.py -> new/x.py\n"
     talk = _talk_with_edit("old/x.py").runs("git status -s", " M old/x.py\n", cwd=CWD)
     assert _uncommitted_rows(talk, config_home) == "not committed: old/x.py"
-    assert _uncommitted_rows(talk.runs(command, output, cwd=CWD), config_home) == row
+    assert _uncommitted_rows(talk.runs(command, output, cwd=CWD), config_home) == expected_row
 
 
 def test_files_of_a_moved_folder_have_new_paths(config_home: ConfigHome) -> None:
@@ -622,7 +624,7 @@ def test_an_amend_after_a_rebase_changes_the_last_commit(config_home: ConfigHome
 def test_the_hash_of_a_quiet_commit_is_found(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
-    """The hash of a commit made with little output is read from ``git log`` or from the shortened output."""
+    """If ``git commit`` prints little, the commit's hash is read from its output or from ``git log``."""
     talk = _talk_with_edit("a.py").runs(command, output, cwd=CWD)
     assert entry_texts(talk.digest(config_home), "artefacts") == ["commit 1234567 add it"]
 
@@ -663,7 +665,7 @@ def test_git_paths_in_a_codex_worktree_are_resolved(config_home: ConfigHome) -> 
 
 
 def test_a_log_shows_that_somebody_committed_to_a_new_repository(config_home: ConfigHome) -> None:
-    """If ``git log`` shows a commit in a new repository, files there are no longer listed as untracked."""
+    """If ``git log`` shows a commit in a new repository, its files are no longer listed as untracked."""
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{CWD}/b.py")
     talk.runs("git init", f"Initialized empty Git repository in {CWD}/.git/")
     assert "not tracked by git: b.py, a.py" in entry_texts(talk.digest(config_home), "now")

@@ -361,8 +361,8 @@ def test_a_file_that_a_script_reports_is_listed_if_git_lists_it(config_home: Con
     assert found == {"AGENTS.md": 5, "a.py": 3, "new.md": 5}
 
 
-def test_a_changed_file_among_many_generated_files_is_listed(config_home: ConfigHome) -> None:
-    """If a generator reports many written files, the files that ``git status`` also lists are listed."""
+def test_generated_files_that_a_status_lists_are_listed(config_home: ConfigHome) -> None:
+    """Of the many files that a generator reports as written, those that ``git status`` lists are listed."""
     written = [f"writing to docs/p{number}.md" for number in range(70)]
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs", "\n".join(written))
     talk.runs("make docs", "\n".join(written))

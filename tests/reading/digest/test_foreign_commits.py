@@ -63,7 +63,7 @@ def test_files_that_a_status_omits_were_committed_by_the_user(config_home: Confi
 
 
 @pytest.mark.parametrize(
-    ("between", "log"),
+    ("command_before_log", "log_command"),
     [
         ("git pull", "git log --oneline"),
         ("git commit -qm x", "git log --oneline"),
@@ -73,11 +73,15 @@ def test_files_that_a_status_omits_were_committed_by_the_user(config_home: Confi
         ("ls", "git log --oneline | grep i"),
     ],
 )
-def test_other_logs_show_no_commits_of_the_user(
-    config_home: ConfigHome, between: str, log: str
+def test_a_log_after_a_moved_head_shows_no_commits_of_the_user(
+    config_home: ConfigHome, command_before_log: str, log_command: str
 ) -> None:
     """A log shows no commits of the user if the session moved ``HEAD`` or if the log starts elsewhere."""
-    talk = _talk_with_edited_files().runs(between, "", cwd=CWD).runs(log, LATER_LOG, cwd=CWD)
+    talk = (
+        _talk_with_edited_files()
+        .runs(command_before_log, "", cwd=CWD)
+        .runs(log_command, LATER_LOG, cwd=CWD)
+    )
     assert _foreign_commit_rows(talk, config_home) == []
 
 

@@ -226,8 +226,8 @@ def test_hostile_texts_take_linear_time(config_home: ConfigHome, text: str) -> N
     assert_digest_is_valid(talk.digest(config_home))
 
 
-def test_the_help_of_many_programs_takes_linear_time() -> None:
-    """The pattern for a program's help is matched in linear time against 40,000 spaces."""
+def test_the_pattern_for_help_takes_linear_time() -> None:
+    """The pattern that recognizes a program's help is matched against 40,000 spaces in linear time."""
     begun = time.process_time()
     assert session_commands._HELP_OUTPUT_PATTERN.match(f"OVERVIEW:{' ' * 40_000}") is None
     assert time.process_time() - begun < 1

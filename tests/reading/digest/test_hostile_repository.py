@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import REPO, require_for_test
-from tests.reading.digest.test_repository import commit_tracked_changes, git, repo, write_script
+from tests.reading.digest.test_repository import commit_tracked_changes, repo, run_git, write_script
 
 __all__ = ["repo"]  # The imported function is a fixture.
 
@@ -216,11 +216,11 @@ def test_a_git_folder_inside_the_project_starts_no_program(
 
 def add_hostile_submodule(repo: Path, hostile_script: Path) -> None:
     """Add a hostile repository as a submodule."""
-    git(repo, "init", "-q", "-b", "main", "sub")
+    run_git(repo, "init", "-q", "-b", "main", "sub")
     (repo / "sub" / "b").write_text("x")
-    git(repo / "sub", "add", "b")
+    run_git(repo / "sub", "add", "b")
     commit_tracked_changes(repo / "sub", "inner")
-    git(repo, "add", "sub")
+    run_git(repo, "add", "sub")
     (repo / ".gitmodules").write_text(
         f'[submodule "sub"]\n\tpath = sub\n\turl = ext::{hostile_script}\n\tignore = none\n'
     )
@@ -236,14 +236,14 @@ def make_partial_clone(repo: Path, hostile_script: Path) -> None:
 
     Git would usually fetch the missing object.
     """
-    git(repo, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},gone")
+    run_git(repo, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},gone")
     promisor = HOSTILE_CONFIGURATIONS["a promisor"].format(evil=hostile_script)
     append_configuration(repo, promisor)
 
 
 def write_index_with_hostile_monitor(repo: Path, hostile_script: Path) -> None:
     """Write an index that names a file system monitor, and make the hostile script that monitor."""
-    git(
+    run_git(
         repo,
         "-c",
         "core.fsmonitor=true",
@@ -257,7 +257,7 @@ def write_index_with_hostile_monitor(repo: Path, hostile_script: Path) -> None:
 
 def use_objects_of_hostile_repository(repo: Path, hostile_script: Path) -> None:
     """Make a repository that uses the objects of another repository with a hostile configuration."""
-    git(repo, "init", "-q", "../lender")
+    run_git(repo, "init", "-q", "../lender")
     (repo / ".git" / "objects" / "info" / "alternates").write_text(
         str(repo.parent / "lender" / ".git" / "objects")
     )
@@ -295,7 +295,7 @@ def test_a_repositorys_files_start_no_program(
     assert not (repo.parent / "ran").exists()
 
 
-def test_a_file_with_a_filter_is_compared_without_it(repo: Path) -> None:
+def test_a_file_is_compared_without_its_filter(repo: Path) -> None:
     """A file with a filter is compared without the filter, so a touched file may be listed as changed.
 
     The file is not listed while its time and size are those in the index.
@@ -306,7 +306,7 @@ def test_a_file_with_a_filter_is_compared_without_it(repo: Path) -> None:
     (repo / "c.up").write_text("text\n")
     os.utime(repo / "b.up", (1, 1))
     os.utime(repo / "c.up", (1, 1))
-    git(repo, "add", "-A")
+    run_git(repo, "add", "-A")
     commit_tracked_changes(repo, "two")
     assert run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent) == [
         "branch main, 2 commits since the session began, clean",

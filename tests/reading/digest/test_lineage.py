@@ -1,4 +1,4 @@
-"""Tests of digests of children: each ancestor's entries are counted once, and relevant ones are kept."""
+"""Tests that the digest of a child contains the relevant entries of each ancestor once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.reading.digest.talk import (
 )
 
 CHILD_ID = session_id(2)
-CARD_LINE = DIGEST_LINE_NUMBER + 1
+CARD_LINE_NUMBER = DIGEST_LINE_NUMBER + 1
 
 
 def metadata_record(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
@@ -77,7 +77,7 @@ def continue_child(child: str, talk: Talk) -> str:
     The first of these records follows the child's card.
     """
     talk.records[0]["parentUuid"] = (
-        parse_record(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {}
+        parse_record(Path(child).read_bytes().split(b"\n")[CARD_LINE_NUMBER]) or {}
     )["uuid"]
     with open(child, "ab") as stream:
         stream.write(session_bytes(talk.records))
@@ -228,8 +228,10 @@ def test_copied_records_of_a_fork_are_counted_once(config_home: ConfigHome, new_
     assert entry_line_numbers(found, "changed") == {"a.py": 2}
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_a_session_after_clear_includes_its_history(config_home: ConfigHome, late: bool) -> None:
+@pytest.mark.parametrize("is_outdated", [False, True])
+def test_a_session_after_clear_includes_its_history(
+    config_home: ConfigHome, is_outdated: bool
+) -> None:
     """The digest of a session after ``/clear`` includes the cleared session's entries.
 
     If a handoff of the cleared session was used, its next step is listed as a request.
@@ -238,7 +240,7 @@ def test_a_session_after_clear_includes_its_history(config_home: ConfigHome, lat
     record_link(Link(CHILD_ID, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.where)
     left = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
     handoff = PendingHandoff(1, "", SESSION, session_id(3), "/handed/off.jsonl", 1, 0.0, left)
-    told = session._opening_after_clear(handoff, CHILD_ID, "/here.jsonl", is_outdated=late)
+    told = session._opening_after_clear(handoff, CHILD_ID, "/here.jsonl", is_outdated=is_outdated)
     attached = {
         "type": "attachment",
         "uuid": "c0",
@@ -259,7 +261,7 @@ def test_later_messages_of_the_parent_are_not_in_a_childs_digest(
 ) -> None:
     """The digest of a child leaves out messages that the parent received after the child was made.
 
-    Files that the parent changed afterwards are listed, because the parent's commands did run.
+    Files that the parent changed after that are listed nevertheless, because they did change.
     """
     talk = Talk().prompt("go").says("ok")
     copied = list(talk.records)
@@ -282,8 +284,8 @@ def test_later_messages_of_the_parent_are_not_in_a_childs_digest(
     assert entry_texts(found, "changed") == ["t.py"]
 
 
-def test_tasks_of_a_fresh_session_are_renumbered(config_home: ConfigHome) -> None:
-    """A task number of a fresh child doesn't refer to the parent's task with the same number."""
+def test_a_task_number_does_not_refer_to_a_task_of_the_parent(config_home: ConfigHome) -> None:
+    """If a new child creates a task 1, an update of task 1 does not change the parent's task 1."""
     talk = Talk().prompt("go").calls("TaskCreate", {"subject": "old"}, "Task #1 created")
     path = talk.write(config_home)
     child = Talk(CHILD_ID, "c").add(metadata_record("rollover", path)).prompt("on")
@@ -347,9 +349,9 @@ def write_partially_read_file(
     monkeypatch.setattr(build, "SESSION_START_BYTES", 5_000)
 
 
-@pytest.mark.parametrize("filler", [1, 97, 5_000, 40_000])
+@pytest.mark.parametrize("filler_bytes", [1, 97, 5_000, 40_000])
 def test_both_ends_of_a_very_large_file_are_read(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, filler: int
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, filler_bytes: int
 ) -> None:
     """The start and the end of a very large file are read, and the skipped bytes are counted.
 
@@ -358,7 +360,8 @@ def test_both_ends_of_a_very_large_file_are_read(
     path = config_home.project() / f"{SESSION}.jsonl"
     rows = [session_bytes([Talk().prompt("first").records[0]]).strip()]
     rows += [
-        b'{"type":"x","pad":"' + b"y" * filler + b'"}' for _ in range(120_000 // (filler + 22) + 1)
+        b'{"type":"x","pad":"' + b"y" * filler_bytes + b'"}'
+        for _ in range(120_000 // (filler_bytes + 22) + 1)
     ]
     talk = Talk()
     talk.records = [{}] * len(rows)
@@ -414,7 +417,7 @@ def test_sub_agents_beyond_the_budget_are_counted(
 def test_a_sub_agent_in_both_folders_belongs_to_the_parent(
     config_home: ConfigHome,
 ) -> None:
-    """If a parent's folder and a child's folder have the same sub-agent, it belongs to the parent."""
+    """A sub-agent whose transcript is in both the parent's and the child's folder is the parent's."""
     talk = Talk().prompt("go")
     path = talk.write(config_home)
     agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")

@@ -1,4 +1,4 @@
-"""Tests of the next step in a digest, which is quoted from the conversation."""
+"""Tests of a digest's next steps, which are quoted from the conversation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.reading.digest.talk import Talk, entry_line_numbers, entry_texts
 
 
 @pytest.mark.parametrize(
-    ("words", "row"),
+    ("answer_text", "row"),
     [
         (
             "Fixed. Want me to push it? If so, to which branch?",
@@ -35,18 +35,18 @@ from tests.reading.digest.talk import Talk, entry_line_numbers, entry_texts
     ],
 )
 def test_the_end_of_the_last_answer_names_the_next_step(
-    config_home: ConfigHome, words: str, row: str
+    config_home: ConfigHome, answer_text: str, row: str
 ) -> None:
     """The end of the last answer is quoted as the next step.
 
     The next step may be a question, an offer, an announcement, or a sentence about remaining work.
     """
-    talk = Talk().prompt("fix it").says(words)
+    talk = Talk().prompt("fix it").says(answer_text)
     assert entry_line_numbers(talk.digest(config_home), "next") == {row: talk.last_line_number}
 
 
 @pytest.mark.parametrize(
-    "words",
+    "answer_text",
     [
         "Committed as `7d69a31` on `naming`.",
         "Done. Ready for your next instructions.",
@@ -54,10 +54,10 @@ def test_the_end_of_the_last_answer_names_the_next_step(
     ],
 )
 def test_an_answer_that_names_no_step_adds_no_next_step(
-    config_home: ConfigHome, words: str
+    config_home: ConfigHome, answer_text: str
 ) -> None:
     """If the last answer names no next step, the digest has none."""
-    assert entry_texts(Talk().prompt("fix it").says(words).digest(config_home), "next") == []
+    assert entry_texts(Talk().prompt("fix it").says(answer_text).digest(config_home), "next") == []
 
 
 def test_offered_steps_are_quoted_once(config_home: ConfigHome) -> None:
@@ -67,7 +67,7 @@ def test_offered_steps_are_quoted_once(config_home: ConfigHome) -> None:
     assert "Run the oracle. Ask me to test it." in row
 
 
-def test_steps_that_are_options_are_one_offer(config_home: ConfigHome) -> None:
+def test_optional_next_steps_are_quoted_in_one_entry(config_home: ConfigHome) -> None:
     """Steps under "Next step options" are joined by "or" in a single entry."""
     said = "Built it.\n\nNext step options:\n1. Run planning for it.\n2. Skip to the tests."
     assert entry_texts(Talk().prompt("go").says(said).digest(config_home), "next") == [
@@ -86,14 +86,14 @@ def test_steps_under_a_heading_are_quoted(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("later", "is_named"), [("commit and push it", True), ("now the other one", False)]
+    ("later_prompt", "is_named"), [("commit and push it", True), ("now the other one", False)]
 )
 def test_steps_stay_open_while_the_work_is_only_committed(
-    config_home: ConfigHome, later: str, is_named: bool
+    config_home: ConfigHome, later_prompt: str, is_named: bool
 ) -> None:
     """Next steps stay listed if the user only asked for a commit, but not after another request."""
     talk = Talk().prompt("go").says("Built it.\n\nRemaining:\n- Test it end to end")
-    shown = entry_texts(talk.prompt(later).says("Done.").digest(config_home), "next")
+    shown = entry_texts(talk.prompt(later_prompt).says("Done.").digest(config_home), "next")
     assert shown == (['named before the last commit: "Test it end to end"'] if is_named else [])
 
 

@@ -28,7 +28,7 @@ def now_and_pending_texts(digest: Digest) -> str:
     return "\n".join([*entry_texts(digest, "now"), *entry_texts(digest, "pending")])
 
 
-def test_the_state_of_an_unchanged_repository() -> None:
+def test_the_digest_names_the_branch_and_the_uncommitted_files() -> None:
     """The state names the branch and the uncommitted files, relative to the session's folder."""
     state = RepositoryState(
         "branch main, 3 uncommitted",
@@ -162,7 +162,7 @@ def test_an_unanswered_request_is_marked_as_unanswered(config_home: ConfigHome) 
 
 
 @pytest.mark.parametrize(
-    ("words", "is_answered"),
+    ("last_text", "is_answered"),
     [
         ("Done. All of it works.", True),
         ("Done. Now let me run the tests.", False),
@@ -181,10 +181,10 @@ def test_an_unanswered_request_is_marked_as_unanswered(config_home: ConfigHome) 
     ],
 )
 def test_a_last_text_that_announces_a_step_is_not_an_answer(
-    config_home: ConfigHome, words: str, is_answered: bool
+    config_home: ConfigHome, last_text: str, is_answered: bool
 ) -> None:
     """A last text that asks a question or announces a step is not treated as an answer to the request."""
-    shown = now_and_pending_texts(Talk().prompt("fix it").says(words).digest(config_home))
+    shown = now_and_pending_texts(Talk().prompt("fix it").says(last_text).digest(config_home))
     assert ("the last request was answered" in shown) is is_answered
 
 
@@ -243,7 +243,7 @@ def test_a_branch_recorded_after_the_work_is_named_separately(config_home: Confi
 def test_the_digest_says_that_files_on_an_old_branch_may_be_committed(
     config_home: ConfigHome,
 ) -> None:
-    """The digest says that files on a branch which the user left may have been committed.
+    """The digest says that files on a branch that the user left may have been committed.
 
     This holds if the branch was switched outside the session. The digest doesn't say so if a
     command whose name contains "git" could have switched the branch.
@@ -332,7 +332,7 @@ def test_a_worktree_that_was_added_has_its_branch(config_home: ConfigHome, argum
 
 
 def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) -> None:
-    """If a sub-agent's transcript is missing, the digest says that its changes may not be listed."""
+    """If a sub-agent's transcript is missing, the digest says that its lists lack the agent's changes."""
     talk = (
         Talk()
         .prompt("go")
@@ -370,7 +370,7 @@ def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) ->
 
 
 def test_the_last_git_status_of_the_session_is_used(config_home: ConfigHome) -> None:
-    """Without a repository, the last git output of the session shows what is committed and pushed."""
+    """If there is no repository, the session's git output determines what is committed and pushed."""
     talk = (
         Talk()
         .prompt("go")
@@ -580,7 +580,7 @@ def test_agents_that_only_read_are_not_reported_as_missing(
 
 
 @pytest.mark.parametrize(
-    ("later", "is_named"),
+    ("later_command", "is_named"),
     [
         ("git add a.py && git commit -m x", True),
         ("git add -A && git commit -m x", False),
@@ -589,7 +589,7 @@ def test_agents_that_only_read_are_not_reported_as_missing(
     ],
 )
 def test_files_in_an_older_status_may_be_outdated(
-    config_home: ConfigHome, later: str, is_named: bool
+    config_home: ConfigHome, later_command: str, is_named: bool
 ) -> None:
     """Files that only ``git status`` listed are omitted after a command that may have changed their state.
 
@@ -600,7 +600,7 @@ def test_files_in_an_older_status_may_be_outdated(
     assert "git status also lists: docs/generated" in now_and_pending_texts(
         talk.digest(config_home)
     )
-    talk.runs(later, "[main 1234567] x\n", cwd="/home/user/proj")
+    talk.runs(later_command, "[main 1234567] x\n", cwd="/home/user/proj")
     assert ("git status also lists" in now_and_pending_texts(talk.digest(config_home))) is is_named
     for number in range(3):
         talk.runs(f"git add a.py && git commit -m {number}", f"[main 123456{number}] y\n")

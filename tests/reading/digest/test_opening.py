@@ -59,20 +59,20 @@ SPEAKER_PATTERNS = (
     "CLIENT'S SUMMARY(?:, as of then,?)?",
     "CALL",
 )
-SECTION_HEAD = re.compile(
+SECTION_HEAD_PATTERN = re.compile(
     rf"(?:{'|'.join(section.heading for section in SECTIONS)})(?: \(\d+ of [\d,]+\))?:|{OPEN_WORK_HEADING}"
 )
-TALK_HEAD = re.compile(
+TALK_HEAD_PATTERN = re.compile(
     r"talk, oldest first(?: \((?:[\d,]+ messages? of [\d,]+)?(?: and )?(?:[\d,]+ other remarks?)? left out\))?:"
 )
-CALLS_HEAD = re.compile(r"latest calls, [\w, ]+:")
-MESSAGE_HEAD = re.compile(
+CALLS_HEAD_PATTERN = re.compile(r"latest calls, [\w, ]+:")
+MESSAGE_HEAD_PATTERN = re.compile(
     rf"(?:last request, |last answer, |reported after that, |proposed, and [a-z ]+, )?"
     rf"(?:{'|'.join(SPEAKER_PATTERNS)})"
     r"(?: [\w/-]*:\d+)?(?: \(in part\))?"
 )
-CALLS_HEAD_LINE = re.compile(rf"^{CALLS_HEAD.pattern}$", re.MULTILINE)
-SKIPPED_PARTS_LINE = re.compile(r"skipped for (?:their|its) size: .*")
+CALLS_HEAD_LINE_PATTERN = re.compile(rf"^{CALLS_HEAD_PATTERN.pattern}$", re.MULTILINE)
+SKIPPED_PARTS_PATTERN = re.compile(r"skipped for (?:their|its) size: .*")
 
 
 def prompts_with_answers(count: int, size: int = 40) -> tuple[TalkMessage, ...]:
@@ -110,7 +110,13 @@ def unindented_lines(text: str) -> list[str]:
 
 def is_opening_line(head: str) -> bool:
     """Check whether an unindented line has a form that the engine writes."""
-    known = (SECTION_HEAD, TALK_HEAD, CALLS_HEAD, MESSAGE_HEAD, SKIPPED_PARTS_LINE)
+    known = (
+        SECTION_HEAD_PATTERN,
+        TALK_HEAD_PATTERN,
+        CALLS_HEAD_PATTERN,
+        MESSAGE_HEAD_PATTERN,
+        SKIPPED_PARTS_PATTERN,
+    )
     return head.startswith(DIGEST_BEGINNING) or any(pattern.fullmatch(head) for pattern in known)
 
 
@@ -221,7 +227,10 @@ def test_omitted_messages_are_counted(max_characters: int) -> None:
     assert (left, rest) == (shown.omitted_message_count, 1_198)
     assert shown.message_count + shown.omitted_message_count == 1_200
     assert (
-        sum(MESSAGE_HEAD.fullmatch(head) is not None for head in unindented_lines(shown.text))
+        sum(
+            MESSAGE_HEAD_PATTERN.fullmatch(head) is not None
+            for head in unindented_lines(shown.text)
+        )
         == shown.message_count
     )
 
@@ -372,7 +381,7 @@ def test_a_section_never_exceeds_its_space(section: Section) -> None:
         assert rows[0].startswith(f"{BULLET}0 z"), "the most useful come first"
 
 
-def test_a_command_is_shown_completely_or_not() -> None:
+def test_a_command_is_shown_completely_or_not_at_all() -> None:
     """A command that is too long is omitted and counted, because a shortened command can't be run."""
     rows = (DigestEntry("x" * 700, f"{SESSION}:6"), DigestEntry("make test", f"{SESSION}:7"))
     shown = format_whole_digest(Digest({"commands": rows}))
@@ -419,11 +428,11 @@ def test_a_withdrawn_sentence_is_marked() -> None:
     assert "superseded" not in format_whole_digest(Digest(talk=(hidden, *prompts_with_answers(2))))
 
 
-# The latest calls, which fill the spare space.
+# Openings whose spare space shows the latest calls.
 
 
 def digest_of_calls(home: ConfigHome, count: int, output: str = "fine") -> tuple[Digest, Talk]:
-    """Return the digest of a session with this many calls."""
+    """Return the digest of a session with this many calls, and the session itself."""
     talk = Talk().prompt("go").says("Yes.").prompt("begin")
     for number in range(count):
         talk.calls("Grep", {"pattern": f"word {number}"}, f"{number} {output}")
@@ -443,7 +452,7 @@ def test_the_latest_calls_fill_the_remaining_space(config_home: ConfigHome) -> N
     numbers = [int(number) for number in re.findall(r"^  Grep: word (\d+)$", shown, re.MULTILINE)]
     assert numbers[-1] == 199
     assert all(after == before + 1 for before, after in pairwise(numbers))
-    assert CALLS_HEAD_LINE.search(shown.partition("\nlast answer, ")[2]) is not None
+    assert CALLS_HEAD_LINE_PATTERN.search(shown.partition("\nlast answer, ")[2]) is not None
 
 
 def test_earlier_calls_about_the_request_are_shown(config_home: ConfigHome) -> None:
@@ -572,7 +581,7 @@ def test_a_loaded_skill_is_not_a_call(config_home: ConfigHome) -> None:
     assert _latest_texts(talk, config_home) == ["Bash: ls\ngot:\na.py"]
 
 
-def test_a_short_result_is_never_empty(config_home: ConfigHome) -> None:
+def test_a_shortened_result_shows_more_than_a_number(config_home: ConfigHome) -> None:
     """A shortened result shows further text if its first sentence is only a number."""
     talk = Talk().prompt("look around").calls("Read", {"file_path": "/x.md"}, f"1. {'word ' * 200}")
     talk.says("Done.").prompt("double the pool_size")
@@ -604,14 +613,16 @@ def test_changed_files_keep_their_space(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_text", "first"),
+    ("request_text", "first_file"),
     [
         ("render_env is terrifying", "def render_env()"),
         ("address the feedback", "def other()"),
         ("now the docs", "Bash: make x"),
     ],
 )
-def test_committed_edits_come_last(config_home: ConfigHome, request_text: str, first: str) -> None:
+def test_committed_edits_come_last(
+    config_home: ConfigHome, request_text: str, first_file: str
+) -> None:
     """Committed edits are shown last, unless the request names their file or asks for a review."""
     talk = Talk().prompt("go").runs("make x", "built").runs("sed -n 1,9p z.py", "y = 3")
     for name in ("render_env", "other"):
@@ -619,11 +630,11 @@ def test_committed_edits_come_last(config_home: ConfigHome, request_text: str, f
         talk.calls("Edit", {"file_path": f"/home/user/proj/{name[0]}.py", **change})
     talk.runs("git commit -am x", "[main 1234567] x").says("Done.").prompt(request_text)
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
-    assert first in "".join(call.text for call in collect_latest_calls(session, digest, 110))
+    assert first_file in "".join(call.text for call in collect_latest_calls(session, digest, 110))
     assert len(_latest_texts(talk, config_home)) == 5
 
 
-def _replace(talk: Talk, path: str, old_text: str, new_text: str) -> Talk:
+def _add_replacement(talk: Talk, path: str, old_text: str, new_text: str) -> Talk:
     """Add an edit that replaces ``old_text`` in a file with ``new_text``."""
     return talk.calls("Edit", {"file_path": path, "old_string": old_text, "new_string": new_text})
 
@@ -635,10 +646,12 @@ def test_an_edit_is_shown_as_later_edits_left_it(config_home: ConfigHome) -> Non
     """
     path = "/home/user/proj/pool.py"
     talk = Talk().prompt("write pool.py")
-    _replace(talk, path, "a", "def size():\n    return 4  # the default\n\n\ndef limit():\n    ...")
-    _replace(talk, path, "b", "the first text of the docstring")
-    _replace(talk, path, "return 4", "return 8")
-    _replace(talk, path, "x = the first text of the docstring", "x = the second text")
+    _add_replacement(
+        talk, path, "a", "def size():\n    return 4  # the default\n\n\ndef limit():\n    ..."
+    )
+    _add_replacement(talk, path, "b", "the first text of the docstring")
+    _add_replacement(talk, path, "return 4", "return 8")
+    _add_replacement(talk, path, "x = the first text of the docstring", "x = the second text")
     whole, number, second = _latest_texts(talk.says("Done."), config_home)
     assert whole.partition("\n")[2].startswith(
         "wrote, with later edits:\ndef size():\n    return 8"
@@ -650,18 +663,18 @@ def test_an_edit_is_shown_as_later_edits_left_it(config_home: ConfigHome) -> Non
 def test_an_edit_is_shown_without_an_end_that_a_later_edit_replaced(
     config_home: ConfigHome,
 ) -> None:
-    """If a later edit replaced the end of an edit and the lines after it, the end is not shown.
+    """If a later edit replaced the end of an edit together with the lines after it, the end is not shown.
 
-    If the later edit contains the same text only by chance, the end is shown.
+    If the later edit only happens to contain the same text, the end is shown.
     """
     path = "/home/user/proj/pool.py"
     start = "def size():\n    limit = read_limit(config)\n    return min(limit, 8)\n"
     talk = Talk().prompt("write pool.py")
-    _replace(talk, path, "a", f"{start}def find_limit():\n    return read(8)")
-    _replace(talk, path, "b", f"{start}])")
-    _replace(talk, path, "])\nend", ")]\nend")
+    _add_replacement(talk, path, "a", f"{start}def find_limit():\n    return read(8)")
+    _add_replacement(talk, path, "b", f"{start}])")
+    _add_replacement(talk, path, "])\nend", ")]\nend")
     old_end = "def find_limit():\n    return read(8)\n\n\ntotal = find_limit()"
-    _replace(talk, path, old_end, "def find_limit():\n    return 9\n\n\ntotal = 9")
+    _add_replacement(talk, path, old_end, "def find_limit():\n    return 9\n\n\ntotal = 9")
     first, second, *_ = _latest_texts(talk.says("Done."), config_home)
     assert first.endswith(f"wrote, with later edits:\n{start}def find_limit():\n[...]")
     assert second.endswith("return min(limit, 8)\n])")
@@ -737,7 +750,7 @@ def test_a_short_file_is_shown_instead_of_its_edits(config_home: ConfigHome) -> 
     path = "/home/user/proj/pool.py"
     rows = "\n".join(f"row_{number} = {number}" for number in range(100))
     talk = Talk().prompt("write pool.py").calls("Write", {"file_path": path, "content": rows})
-    _replace(talk, path, "row_50 = 50", "row_50 = 51")
+    _add_replacement(talk, path, "row_50 = 50", "row_50 = 51")
     (text,) = _latest_texts(talk.says("Done."), config_home)
     assert "row_50 = 51" in text
     assert "row_99" in text
@@ -747,10 +760,10 @@ def test_edits_of_the_last_turn_are_shown_in_full(config_home: ConfigHome) -> No
     """An edit of the last turn is shown in full, before older edits."""
     talk = Talk().prompt("go")
     rows = "\n".join(f"row {number} of the text" for number in range(150))
-    _replace(talk, "/home/user/proj/old.py", "a", rows).says("Done.").prompt("now the menu")
+    _add_replacement(talk, "/home/user/proj/old.py", "a", rows).says("Done.").prompt("now the menu")
     for number in range(30):
         talk.calls("Grep", {"pattern": f"word {number}"}, f"{number} {'x' * 300}")
-    _replace(talk, "/home/user/proj/menu.py", "b", f"menu\n{rows}").says("Done.")
+    _add_replacement(talk, "/home/user/proj/menu.py", "b", f"menu\n{rows}").says("Done.")
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
     *_, menu = [message.text for message in collect_latest_calls(session, digest, 9_000)]
     assert all(f"row {number} of" in menu for number in range(150))
@@ -788,7 +801,7 @@ def test_a_check_that_passed_in_another_folder_is_not_marked(config_home: Config
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "is_other"),
+    ("earlier_outputs", "last_output", "is_other"),
     [
         (["Switched to branch 'side'"], "Switched to branch 'main'", False),
         (["Switched to branch 'side'"], "Switched to a new branch 'main'", True),
@@ -799,16 +812,16 @@ def test_a_check_that_passed_in_another_folder_is_not_marked(config_home: Config
     ],
 )  # fmt: skip
 def test_only_a_call_on_another_branch_is_marked(
-    config_home: ConfigHome, first: list[str], last: str, *, is_other: bool
+    config_home: ConfigHome, earlier_outputs: list[str], last_output: str, *, is_other: bool
 ) -> None:
     """A call is marked as made on another branch if the session's last branch is a different one.
 
-    Git prints "Switched to" only if the branch changes.
+    The branch is read from git's output. Git prints "Switched to" only if the branch changes.
     """
     talk = Talk().prompt("go").runs("git log -3", "x y")
-    for output in first:
+    for output in earlier_outputs:
         talk.runs("git status" if output.startswith("On") else "git checkout x", output)
-    talk.runs("git checkout y", last)
+    talk.runs("git checkout y", last_output)
     text = next(text for text in _latest_texts(talk, config_home) if "git log" in text)
     assert ("another branch" in text) is is_other
 
@@ -944,7 +957,7 @@ def test_a_long_call_is_shortened(config_home: ConfigHome) -> None:
 
 
 def test_progress_lines_are_left_out(config_home: ConfigHome) -> None:
-    """Progress lines are removed from an output so that the build's error after them is shown."""
+    """Progress lines are removed from an output, so that the error after them is shown."""
     rows = "".join(f"   Compiling part-{number} v1.{number}.0\n" for number in range(200))
     talk = (
         Talk().prompt("go").runs("cargo test", f"Exit code 101\n{rows}error: no field", error=True)
@@ -954,11 +967,11 @@ def test_progress_lines_are_left_out(config_home: ConfigHome) -> None:
 
 
 def test_a_small_or_full_opening_has_no_calls(config_home: ConfigHome) -> None:
-    """The smallest opening and the whole digest show no calls, and a digest stores none."""
+    """The smallest opening and the whole digest show no calls, and a digest contains no calls."""
     digest, talk = digest_of_calls(config_home, 20)
     session = session_file(str(talk.write(config_home)))
     assert (
-        CALLS_HEAD_LINE.search(
+        CALLS_HEAD_LINE_PATTERN.search(
             format_opening(
                 digest,
                 LEAST,
@@ -967,7 +980,7 @@ def test_a_small_or_full_opening_has_no_calls(config_home: ConfigHome) -> None:
         )
         is None
     )
-    assert CALLS_HEAD_LINE.search(format_whole_digest(digest)) is None
+    assert CALLS_HEAD_LINE_PATTERN.search(format_whole_digest(digest)) is None
     assert all(message.kind is not MessageKind.CALL for message in digest.talk)
 
 
@@ -1038,7 +1051,7 @@ def _store_and_read(digest: Digest) -> Digest:
     return known
 
 
-def _remove_control_characters(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
@@ -1048,10 +1061,9 @@ DIGEST_STRATEGY = st.builds(
             sections,
             tuple(
                 one._replace(
-                    text=_remove_control_characters(one.text),
+                    text=_replace_surrogates(one.text),
                     superseded_sentences=tuple(
-                        (_remove_control_characters(text), ref)
-                        for text, ref in one.superseded_sentences
+                        (_replace_surrogates(text), ref) for text, ref in one.superseded_sentences
                     ),
                 )
                 for one in talk
@@ -1130,11 +1142,11 @@ def test_an_opening_is_valid_for_any_text(
     """An opening is valid for any text in prompts, answers and outputs."""
     talk = Talk()
     for prompt in prompts:
-        talk.prompt(_remove_control_characters(prompt)).runs(
-            f"cat x # {_remove_control_characters(answer)[:50]}",
-            _remove_control_characters(answer),
+        talk.prompt(_replace_surrogates(prompt)).runs(
+            f"cat x # {_replace_surrogates(answer)[:50]}",
+            _replace_surrogates(answer),
         )
-        talk.says(_remove_control_characters(answer))
+        talk.says(_replace_surrogates(answer))
     digest = talk.digest(config_home)
     session = session_file(str(talk.write(config_home)))
     for room in (LEAST, 8_000, 48_000):

@@ -101,7 +101,7 @@ def test_other_lines_are_not_prescanned(record: dict[str, Any]) -> None:
     assert prescan_of_record(record) is None
 
 
-def test_other_forms_of_json_are_not_prescanned() -> None:
+def test_spaced_and_incomplete_json_is_not_prescanned() -> None:
     """A JSON line with spaces between its tokens, or an incomplete one, is not prescanned."""
     assert prescan_line(json.dumps(tool_result_record()).encode() + b"\n") is None
     assert prescan_line(orjson.dumps(tool_result_record())[:-3]) is None
@@ -142,7 +142,7 @@ EXTRA_FIELDS_STRATEGY = st.dictionaries(
 
 
 @st.composite
-def _lines(draw: st.DrawFn) -> bytes:
+def _generate_result_line(draw: st.DrawFn) -> bytes:
     """Draw lines of records that resemble tool results. Some have their keys in a different order."""
     record = tool_result_record(
         blocks=draw(st.lists(BLOCK_STRATEGY, min_size=1, max_size=2)), pad=LONG_CONTENT
@@ -160,7 +160,7 @@ def _lines(draw: st.DrawFn) -> bytes:
 
 
 @settings(max_examples=400)
-@given(_lines())
+@given(_generate_result_line())
 def test_the_prescan_never_differs_from_the_parser(line: bytes) -> None:
     """If a line is prescanned, its ids are those that the parser finds, and the line is not an error."""
     found = prescan_line(line)

@@ -14,7 +14,7 @@ QUESTION = "I have fixed it. Shall I push the branch?"
 
 
 @pytest.mark.parametrize(
-    ("said", "reply", "answered"),
+    ("assistant_text", "reply", "answered"),
     [
         (NUMBERED_OPTIONS, "3", "3) Leave it"),
         (NUMBERED_OPTIONS, "the second", "2. **Wrap it** in a cache"),
@@ -37,10 +37,12 @@ QUESTION = "I have fixed it. Shall I push the branch?"
     ],
 )
 def test_a_short_reply_quotes_the_question(
-    config_home: ConfigHome, said: str, reply: str, answered: str
+    config_home: ConfigHome, assistant_text: str, reply: str, answered: str
 ) -> None:
     """A short reply such as "3" or "yes" is followed by the option or question that it answers."""
-    digest = Talk().prompt("go").says(said).prompt(reply).says("Good.").digest(config_home)
+    digest = (
+        Talk().prompt("go").says(assistant_text).prompt(reply).says("Good.").digest(config_home)
+    )
     expected = f'{reply}\n[in answer to: "{answered}"]' if answered else reply
     assert request_texts(digest) == ["go", expected]
     assert len(format_opening(digest, 600).text) <= 600

@@ -1,4 +1,4 @@
-"""Tests of the line about a repository's state, of the query's time limit, and of its safety."""
+"""Tests of asking git for a repository's state: the answer, its time limit and its safety."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.builders import ConfigHome
 from tests.needs import require_for_test
 from tests.reading.digest.talk import Talk, entry_notes
 
-LONG_AGO = "2001-01-01T00:00:00.000Z"
+OLD_TIME = "2001-01-01T00:00:00.000Z"
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def repo(tmp_path: Path) -> Path:
     require_for_test("git", os.path.exists("/usr/bin/git") or os.environ.get("PATH"), "install git")
     folder = tmp_path / "repo"
     folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
+    run_git(folder, "init", "-q", "-b", "main")
     (folder / "a").write_text("1\n")
-    git(folder, "add", "a")
-    git(folder, "commit", "-qm", "one")
+    run_git(folder, "add", "a")
+    run_git(folder, "commit", "-qm", "one")
     return folder
 
 
-def git(folder: Path, *words: str) -> None:
+def run_git(folder: Path, *arguments: str) -> None:
     """Run git in a folder with the home folder and name of a test user."""
     who = {
         "GIT_AUTHOR_NAME": "x",
@@ -42,16 +42,16 @@ def git(folder: Path, *words: str) -> None:
         "GIT_COMMITTER_EMAIL": "x@y",
     }
     env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **who}
-    subprocess.run(["git", "-C", str(folder), *words], check=True, env=env, capture_output=True)
+    subprocess.run(["git", "-C", str(folder), *arguments], check=True, env=env, capture_output=True)
 
 
 def git_state(
-    folder: Path, environ: Mapping[str, str] | None = None, wait: float = 0.05
+    folder: Path, environ: Mapping[str, str] | None = None, wait_seconds: float = 0.05
 ) -> RepositoryState:
-    """Return the state of a folder's repository after a short wait."""
+    """Ask git about a folder's repository, and return its state after ``wait_seconds``."""
     env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **(environ or {})}
-    with GitQuery(str(folder), LONG_AGO, Where(env)) as question:
-        time.sleep(wait)
+    with GitQuery(str(folder), OLD_TIME, Where(env)) as question:
+        time.sleep(wait_seconds)
         return question.collect_answers()
 
 
@@ -71,7 +71,7 @@ def write_script(path: Path, text: str) -> Path:
 
 
 def test_the_state_of_a_clean_repository_has_its_branch_and_commit_count(repo: Path) -> None:
-    """The state of a clean repository has its branch and the number of commits in the session."""
+    """The state of a clean repository has its branch and the commits since the session began."""
     assert git_state_without_time_limit(repo) == RepositoryState(
         "branch main, 1 commit since the session began, clean", str(repo), frozenset(), "main"
     )
@@ -83,9 +83,9 @@ def test_uncommitted_files_are_listed(repo: Path) -> None:
     (repo / "a").write_text("2\n")
     (repo / "new file ü").write_text("x")
     (repo / "sub" / "b").write_text("x")
-    git(repo, "add", "sub/b")
-    git(repo, "commit", "-qm", "two")
-    git(repo, "mv", "sub/b", "sub/c d")
+    run_git(repo, "add", "sub/b")
+    run_git(repo, "commit", "-qm", "two")
+    run_git(repo, "mv", "sub/b", "sub/c d")
     state = git_state_without_time_limit(repo / "sub")
     assert state.dirty_paths == {"a", "new file ü", "sub/c d"}
     assert state.staged_paths == {"sub/c d"}
@@ -95,14 +95,14 @@ def test_uncommitted_files_are_listed(repo: Path) -> None:
 
 def test_files_in_conflict_are_listed(repo: Path) -> None:
     """After a merge with a conflict, the file is listed as conflicting and not as staged."""
-    git(repo, "switch", "-qc", "other")
+    run_git(repo, "switch", "-qc", "other")
     (repo / "a").write_text("2\n")
-    git(repo, "commit", "-qam", "two")
-    git(repo, "switch", "-q", "main")
+    run_git(repo, "commit", "-qam", "two")
+    run_git(repo, "switch", "-q", "main")
     (repo / "a").write_text("3\n")
-    git(repo, "commit", "-qam", "three")
+    run_git(repo, "commit", "-qam", "three")
     with pytest.raises(subprocess.CalledProcessError):
-        git(repo, "merge", "other")
+        run_git(repo, "merge", "other")
     state = git_state_without_time_limit(repo)
     assert state.conflicting_paths == state.dirty_paths == {"a"}
     assert state.staged_paths == frozenset()
@@ -113,7 +113,7 @@ def test_files_in_conflict_are_listed(repo: Path) -> None:
 )
 def test_a_detached_head_has_no_branch(repo: Path, checkout_arguments: tuple[str, ...]) -> None:
     """The state of a detached head says "no branch". A long branch name is cut."""
-    git(repo, *checkout_arguments)
+    run_git(repo, *checkout_arguments)
     line = git_state_without_time_limit(repo).description
     assert line.startswith(("no branch (detached), ", f"branch {'b' * MAX_BRANCH_CHARACTERS}, "))
 
@@ -121,17 +121,17 @@ def test_a_detached_head_has_no_branch(repo: Path, checkout_arguments: tuple[str
 @pytest.fixture
 def pushed_repo(repo: Path) -> Path:
     """The repository on the branch ``fix/x``, which was pushed to a bare repository."""
-    git(repo, "init", "-q", "--bare", "../remote")
-    git(repo, "remote", "add", "origin", str(repo.parent / "remote"))
-    git(repo, "checkout", "-q", "-b", "fix/x")
+    run_git(repo, "init", "-q", "--bare", "../remote")
+    run_git(repo, "remote", "add", "origin", str(repo.parent / "remote"))
+    run_git(repo, "checkout", "-q", "-b", "fix/x")
     commit_tracked_changes(repo, "two")
-    git(repo, "push", "-q", "-u", "origin", "fix/x")
+    run_git(repo, "push", "-q", "-u", "origin", "fix/x")
     return repo
 
 
 def commit_tracked_changes(folder: Path, *arguments: str) -> None:
     """Commit all tracked changes, even if there are none. The first of ``arguments`` is the message."""
-    git(folder, "commit", "-q", "--allow-empty", "-am", *arguments)
+    run_git(folder, "commit", "-q", "--allow-empty", "-am", *arguments)
 
 
 def test_the_state_of_a_pushed_branch_does_not_mention_its_upstream(pushed_repo: Path) -> None:
@@ -151,20 +151,22 @@ def test_commits_ahead_and_behind_are_counted(pushed_repo: Path) -> None:
 
     If other people pushed commits, the branch is not marked as rewritten.
     """
-    git(pushed_repo, "clone", "-q", "-b", "fix/x", str(pushed_repo.parent / "remote"), "../other")
+    run_git(
+        pushed_repo, "clone", "-q", "-b", "fix/x", str(pushed_repo.parent / "remote"), "../other"
+    )
     commit_tracked_changes(pushed_repo.parent / "other", "theirs")
-    git(pushed_repo.parent / "other", "push", "-q")
+    run_git(pushed_repo.parent / "other", "push", "-q")
     for message in ("three", "four", "five"):
         commit_tracked_changes(pushed_repo, message)
     assert git_state_without_time_limit(pushed_repo).description == (
         "branch fix/x, 5 commits since the session began, 3 commits ahead of its upstream, clean"
     )
-    git(pushed_repo, "fetch", "-q")
+    run_git(pushed_repo, "fetch", "-q")
     (pushed_repo / "a").write_text("2\n")
     state = git_state_without_time_limit(pushed_repo)
     assert (state.ahead_count, state.behind_count, state.is_rewritten) == (3, 1, False)
     assert state.description.endswith("3 commits ahead of its upstream, 1 behind, 1 uncommitted")
-    git(pushed_repo, "reset", "-q", "--hard", "HEAD~3")
+    run_git(pushed_repo, "reset", "-q", "--hard", "HEAD~3")
     assert (
         ", 1 commit behind its upstream, clean"
         in git_state_without_time_limit(pushed_repo).description
@@ -180,13 +182,13 @@ def test_a_rewritten_pushed_branch_is_marked(pushed_repo: Path) -> None:
         "branch fix/x, 2 commits since the session began, 1 commit ahead of its upstream, 1 behind, "
         "rewritten after it was pushed: needs a force-push, clean"
     )
-    git(pushed_repo, "push", "-q", "--force")
+    run_git(pushed_repo, "push", "-q", "--force")
     assert not git_state_without_time_limit(pushed_repo).is_rewritten
 
 
 def test_a_branch_with_a_deleted_upstream_is_not_ahead(pushed_repo: Path) -> None:
     """A branch whose upstream was deleted is neither ahead nor behind."""
-    git(pushed_repo, "update-ref", "-d", "refs/remotes/origin/fix/x")
+    run_git(pushed_repo, "update-ref", "-d", "refs/remotes/origin/fix/x")
     state = git_state_without_time_limit(pushed_repo)
     assert (state.ahead_count, state.behind_count, state.is_rewritten) == (0, 0, False)
 
@@ -195,8 +197,8 @@ def test_ignored_files_are_not_listed(repo: Path) -> None:
     """Files ignored by the repository, the clone, or the user's own settings are not listed."""
     (repo / ".gitignore").write_text("*.one\n")
     commit_all = ("commit", "-qm", "ignore")
-    git(repo, "add", ".gitignore")
-    git(repo, *commit_all)
+    run_git(repo, "add", ".gitignore")
+    run_git(repo, *commit_all)
     (repo / ".git" / "info" / "exclude").write_text("*.two\n")
     usual = repo.parent / ".config" / "git"
     usual.mkdir(parents=True)
@@ -211,28 +213,30 @@ def test_ignored_files_are_not_listed(repo: Path) -> None:
 
 def test_a_file_mode_is_listed_only_if_modes_are_tracked(repo: Path) -> None:
     """A changed file mode is listed only if the repository is configured to track file modes."""
-    git(repo, "config", "core.fileMode", "false")
+    run_git(repo, "config", "core.fileMode", "false")
     (repo / "a").chmod(0o755)
     assert not git_state_without_time_limit(repo).dirty_paths
-    git(repo, "config", "core.fileMode", "true")
+    run_git(repo, "config", "core.fileMode", "true")
     assert git_state_without_time_limit(repo).dirty_paths == {"a"}
 
 
 @pytest.mark.parametrize(
-    "words", [("update-index", "--split-index"), ("update-index", "--index-version", "4")]
+    "arguments", [("update-index", "--split-index"), ("update-index", "--index-version", "4")]
 )
-def test_other_kinds_of_index_are_read(repo: Path, words: tuple[str, ...]) -> None:
+def test_split_indexes_and_indexes_of_version_4_are_read(
+    repo: Path, arguments: tuple[str, ...]
+) -> None:
     """A split index and an index of version 4 are read like an ordinary index."""
-    git(repo, *words)
+    run_git(repo, *arguments)
     (repo / "b").write_text("x")
-    git(repo, "add", "b")
+    run_git(repo, "add", "b")
     assert git_state_without_time_limit(repo).dirty_paths == {"b"}
 
 
 def test_commits_of_a_shallow_clone_are_counted(repo: Path) -> None:
     """The commits of a shallow clone are counted."""
     commit_tracked_changes(repo, "two")
-    git(repo, "clone", "-q", "--depth", "1", f"file://{repo}", "../shallow")
+    run_git(repo, "clone", "-q", "--depth", "1", f"file://{repo}", "../shallow")
     assert (
         git_state_without_time_limit(repo.parent / "shallow").description
         == "branch main, 1 commit since the session began, clean"
@@ -241,25 +245,27 @@ def test_commits_of_a_shallow_clone_are_counted(repo: Path) -> None:
 
 def test_the_state_of_a_partial_clone_is_read(repo: Path) -> None:
     """The state of a partial clone is read without fetching the missing objects."""
-    git(repo, "config", "uploadpack.allowFilter", "true")
+    run_git(repo, "config", "uploadpack.allowFilter", "true")
     (repo / "long").write_text("".join(f"{line}\n" for line in range(50)))
-    git(repo, "add", "long")
+    run_git(repo, "add", "long")
     commit_tracked_changes(repo, "two")
-    git(repo, "clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{repo}", "../partial")
+    run_git(
+        repo, "clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{repo}", "../partial"
+    )
     partial = repo.parent / "partial"
-    git(partial, "reset", "-q", "--mixed")
+    run_git(partial, "reset", "-q", "--mixed")
     (partial / "a").write_text("1\n")
     (partial / "b").write_text("".join(f"{line}\n" for line in range(49)))
-    git(partial, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},c")
-    git(partial, "remote", "set-url", "origin", "ext::sh -c touch% ran")
+    run_git(partial, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},c")
+    run_git(partial, "remote", "set-url", "origin", "ext::sh -c touch% ran")
     assert git_state_without_time_limit(partial).dirty_paths == {"long", "b", "c"}
 
 
 def test_the_state_of_a_sha256_repository_is_read(tmp_path: Path) -> None:
     """The state of a repository with SHA-256 ids is read."""
-    git(tmp_path, "init", "-q", "-b", "main", "--object-format=sha256")
+    run_git(tmp_path, "init", "-q", "-b", "main", "--object-format=sha256")
     (tmp_path / "a").write_text("x")
-    git(tmp_path, "add", "a")
+    run_git(tmp_path, "add", "a")
     commit_tracked_changes(tmp_path, "one")
     assert (
         git_state_without_time_limit(tmp_path).description
@@ -272,9 +278,9 @@ def test_the_state_of_a_submodule_is_read(repo: Path) -> None:
 
     The outer repository's state does not include the submodule's files.
     """
-    git(repo, "init", "-q", "-b", "main", "../inner")
+    run_git(repo, "init", "-q", "-b", "main", "../inner")
     commit_tracked_changes(repo.parent / "inner", "one")
-    git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../inner", "sub")
+    run_git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../inner", "sub")
     assert (
         git_state_without_time_limit(repo / "sub").description
         == "branch main, 1 commit since the session began, clean"
@@ -286,13 +292,13 @@ def test_the_state_of_a_submodule_is_read(repo: Path) -> None:
 
 def test_a_repository_without_commits_has_no_commit_count(tmp_path: Path) -> None:
     """The state of a repository without commits has no number of commits."""
-    git(tmp_path, "init", "-q", "-b", "main")
+    run_git(tmp_path, "init", "-q", "-b", "main")
     assert git_state_without_time_limit(tmp_path).description == "branch main, clean"
 
 
 def test_a_worktree_has_its_own_state(repo: Path) -> None:
     """The state of a worktree has its own branch and only its own uncommitted files."""
-    git(repo, "worktree", "add", "-q", "../tree", "-b", "side")
+    run_git(repo, "worktree", "add", "-q", "../tree", "-b", "side")
     assert (
         git_state_without_time_limit(repo.parent / "tree").description
         == "branch side, 1 commit since the session began, clean"
@@ -304,7 +310,7 @@ def test_a_worktree_has_its_own_state(repo: Path) -> None:
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/\0", "/"])
 def test_a_folder_without_a_repository_has_no_state(folder: str) -> None:
     """A folder without a repository, or a relative path, has an empty state."""
-    with GitQuery(folder, LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
+    with GitQuery(folder, OLD_TIME, Where({"PATH": os.environ["PATH"]})) as question:
         assert question.collect_answers() == RepositoryState("")
 
 
@@ -315,8 +321,8 @@ def test_without_git_the_state_says_not_asked(repo: Path) -> None:
 
 def test_a_bare_repository_has_no_state(tmp_path: Path) -> None:
     """The state of a bare repository is "no answer"."""
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "config", "core.bare", "true")
+    run_git(tmp_path, "init", "-q")
+    run_git(tmp_path, "config", "core.bare", "true")
     assert git_state_without_time_limit(tmp_path).description == "no answer"
 
 
@@ -328,7 +334,7 @@ def test_a_hanging_git_process_is_stopped(repo: Path, tmp_path: Path) -> None:
         folder / "git", f"echo $$ >> {tmp_path}/pids; sleep 60 & echo $! >> {tmp_path}/pids; wait"
     )
     started = time.monotonic()
-    state = git_state(repo, {"PATH": f"{folder}:{os.environ['PATH']}"}, wait=0.3)
+    state = git_state(repo, {"PATH": f"{folder}:{os.environ['PATH']}"}, wait_seconds=0.3)
     assert state.description == "not asked"
     # The query must not wait for a grandchild that keeps the pipe open.
     assert time.monotonic() - started < 30
@@ -349,7 +355,7 @@ def _is_running(pid: str) -> bool:
 
 def test_an_abandoned_query_stops_git(repo: Path) -> None:
     """A query that is left early ends its git processes."""
-    with GitQuery(str(repo), LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
+    with GitQuery(str(repo), OLD_TIME, Where({"PATH": os.environ["PATH"]})) as question:
         question._query_thread.join()
         runs = list(question._runs)
         assert len(runs) == 2
@@ -371,7 +377,7 @@ def test_no_program_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
     (repo / ".git" / "hooks").mkdir(exist_ok=True)
     write_script(repo / ".git" / "hooks" / "post-index-change", f"touch {tmp_path}/ran")
     for key in ("core.fsmonitor", "core.sshCommand", "core.pager", "pager.status", "diff.external"):
-        git(repo, "config", key, str(evil))
+        run_git(repo, "config", key, str(evil))
     os.utime(repo / "a", (1, 1))
     git_state_without_time_limit(repo)
     assert not (tmp_path / "ran").exists()

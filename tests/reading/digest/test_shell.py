@@ -32,7 +32,7 @@ COMMAND_KEYS = [
 
 
 @pytest.mark.parametrize(("command", "expected"), COMMAND_KEYS)
-def test_forms_of_a_command_have_the_same_key(command: str, expected: str) -> None:
+def test_a_command_key_omits_cd_and_output_limits(command: str, expected: str) -> None:
     """A command's key omits a leading ``cd`` and programs that only shorten the output.
 
     The key contains filters such as ``grep -v``.
@@ -89,7 +89,7 @@ def test_here_documents_are_removed(command: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "words", "targets"),
+    ("command", "words_of_commands", "output_paths"),
     [
         ("FOO=1 make -j2 > out.txt 2>&1", [("make", "-j2")], [("out.txt",)]),
         ("a && b || c; d | e & f", [("a",), ("b",), ("c",), ("d",), ("e",), ("f",)], [()] * 6),
@@ -104,15 +104,15 @@ def test_here_documents_are_removed(command: str, expected: str) -> None:
     ],
 )
 def test_a_command_is_split_into_simple_commands(
-    command: str, words: list[tuple[str, ...]], targets: list[tuple[str, ...]]
+    command: str, words_of_commands: list[tuple[str, ...]], output_paths: list[tuple[str, ...]]
 ) -> None:
     """A command is split into simple commands with their words and the files that they write.
 
     Quoted text stays in one word. Assignments and programs such as ``sudo`` are omitted.
     """
     found = parse_simple_commands(command)
-    assert [one.words for one in found] == words
-    assert [one.output_paths for one in found] == targets
+    assert [one.words for one in found] == words_of_commands
+    assert [one.output_paths for one in found] == output_paths
 
 
 COMMANDS_AND_PROGRAMS = [

@@ -1,4 +1,4 @@
-"""Tests of the files that a command changes, as its words or git's output show."""
+"""Tests of finding the files that a command changes, from its words, its scripts or git's output."""
 
 from __future__ import annotations
 

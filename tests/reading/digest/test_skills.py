@@ -48,8 +48,8 @@ def _talk_with_ship_skill() -> Talk:
     return talk.prompt(SHIP_SKILL, isMeta=True).runs("git status && git diff --stat", "M a.py")
 
 
-def test_the_remaining_steps_are_quoted(config_home: ConfigHome) -> None:
-    """A skill's steps are listed from the step whose command ran last. The skill's rules follow."""
+def test_the_remaining_steps_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
+    """A skill's steps are listed, beginning with the step whose command ran last. Its rules follow."""
     talk = _talk_with_ship_skill().runs("gh pr view --json number", "no pull requests found")
     talk.runs("git add a.py .gitignore && git status", "On branch main").calls(
         "Bash", {"command": "git commit -m x"}, None
@@ -133,13 +133,13 @@ def test_the_assistant_may_name_the_current_step(config_home: ConfigHome) -> Non
     assert entry_texts(talk.digest(config_home), "skills") == []
 
 
-@pytest.mark.parametrize(("more", "is_over"), [("", True), ("Shall I post it?", False)])
+@pytest.mark.parametrize(("last_sentence", "is_over"), [("", True), ("Shall I post it?", False)])
 def test_a_skill_ends_with_the_answer_to_its_last_step(
-    config_home: ConfigHome, more: str, is_over: bool
+    config_home: ConfigHome, last_sentence: str, is_over: bool
 ) -> None:
     """A skill is over after the answer to its last step, unless the answer asks a question."""
     talk = _talk_with_ship_skill().runs("git push", "ok").runs("gh pr view --json number", "12")
-    talk.says(f"Pushed; the PR has the summary. {more}".rstrip())
+    talk.says(f"Pushed; the PR has the summary. {last_sentence}".rstrip())
     assert (entry_texts(talk.digest(config_home), "skills") == []) is is_over
 
 

@@ -34,8 +34,8 @@ def test_a_merge_that_stopped_names_its_files(config_home: ConfigHome) -> None:
     assert entry_notes(talk.digest(config_home), "changed")["a.py"] == "in conflict"
 
 
-def test_a_stopped_merge_names_the_files_that_were_edited_since(config_home: ConfigHome) -> None:
-    """The row about a stopped merge names the files that were edited or added since."""
+def test_a_stopped_merge_names_files_that_were_edited_later(config_home: ConfigHome) -> None:
+    """The row about a stopped merge names the files that were edited or added after the stop."""
     talk = _talk_with_stopped_merge().edits(f"{CWD}/a.py")
     assert _stopped_merge_rows(talk, config_home) == [
         "git merge main stopped with conflicts and did not end; in conflict: b.py; edited since: a.py"

@@ -16,18 +16,18 @@ def test_older_answers_are_shown_in_full_if_they_fit() -> None:
         talk.append(TalkMessage(MessageKind.REQUEST, f"s:{2 * number}", f"question {number}"))
         talk.append(TalkMessage(MessageKind.CLOSING, f"s:{2 * number + 1}", f"{number}\n{answer}"))
 
-    def completely_shown_answers(max_characters: int) -> list[int]:
+    def indexes_of_complete_answers(max_characters: int) -> list[int]:
         texts = choose_talk(talk, max_characters, lambda _, text: len(text), len(talk))
         return [at // 2 for at, text in texts.items() if at % 2 and text == talk[at].text]
 
-    assert sorted(completely_shown_answers(13 * len(answer))) == list(range(12))
-    small = completely_shown_answers(6 * len(answer))
+    assert sorted(indexes_of_complete_answers(13 * len(answer))) == list(range(12))
+    small = indexes_of_complete_answers(6 * len(answer))
     assert 11 in small
     assert 0 not in small
 
 
-def test_messages_since_the_last_request_are_first() -> None:
-    """The latest message after the last request is shown in preference to older messages of the user."""
+def test_messages_after_the_last_request_are_preferred() -> None:
+    """The latest message after the last request is preferred to older messages of the user."""
     talk = [
         TalkMessage(MessageKind.REQUEST, f"s:{number}", "old words " * 20) for number in range(20)
     ]
@@ -49,11 +49,11 @@ def test_a_report_is_shown_in_full_only_if_calls_fit_too() -> None:
         TalkMessage(MessageKind.CLOSING, "s:2", "Looked."),
     ]
 
-    def show_report(max_characters: int) -> str:
+    def choose_report_text(max_characters: int) -> str:
         return choose_talk(talk, max_characters, lambda _, text: len(text), len(talk))[1]
 
-    assert show_report(2 * len(report)) == report
-    shortened = show_report(len(report) * 5 // 4)
+    assert choose_report_text(2 * len(report)) == report
+    shortened = choose_report_text(len(report) * 5 // 4)
     assert len(shortened) < 4_100
     assert shortened.startswith("Row 0 of")
     assert shortened.endswith("Row 399 of the report.")

@@ -1,4 +1,4 @@
-"""Tests that a failed command is not an open error after a different command replaced it."""
+"""Tests that an error is no longer open after another command has replaced the failed command."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from tests.builders import ConfigHome
 from tests.reading.digest.talk import Talk, entry_texts
 
-FAILED_TEST = "FAIL a.test.js\n2 failed, 3 passed\nENOENT: no such file or directory"
+FAILED_TEST_OUTPUT = "FAIL a.test.js\n2 failed, 3 passed\nENOENT: no such file or directory"
 
 
 @pytest.mark.parametrize(
-    ("failed", "status", "output", "later", "is_open"),
+    ("failed_command", "status", "output", "later_command", "is_open"),
     [
         ("pytest -q", 127, "sh: 1: pytest: not found", "python -m pytest -q", False),
         ("make test", 2, "make: *** No rule to make target 'test'. Stop.", "go test ./...", False),
@@ -25,7 +25,7 @@ FAILED_TEST = "FAIL a.test.js\n2 failed, 3 passed\nENOENT: no such file or direc
             "docker exec db psql -c 'select 1'",
             False,
         ),
-        ("npm test", 1, FAILED_TEST, "npx vitest run one.test.js", True),
+        ("npm test", 1, FAILED_TEST_OUTPUT, "npx vitest run one.test.js", True),
         ("npm test", 1, f"no such option{'.' * 1_500}", "npx vitest run", True),
         ("git push origin main", 1, "remote: error: GH006", "gh pr create --fill", False),
         ("git push origin main", 1, "remote: error: GH006", "gh pr view", True),
@@ -34,12 +34,17 @@ FAILED_TEST = "FAIL a.test.js\n2 failed, 3 passed\nENOENT: no such file or direc
     ],
 )
 def test_an_error_that_was_worked_around_is_not_open(
-    config_home: ConfigHome, failed: str, status: int, output: str, later: str, is_open: bool
+    config_home: ConfigHome,
+    failed_command: str,
+    status: int,
+    output: str,
+    later_command: str,
+    is_open: bool,
 ) -> None:
     """An error of a command that could not run is closed by a different command with the same purpose.
 
     An error of a check that did run stays open, because the other command may check less.
     """
-    talk = Talk().prompt("go").runs(later).runs_and_fails(failed, output, status)
+    talk = Talk().prompt("go").runs(later_command).runs_and_fails(failed_command, output, status)
     assert len(entry_texts(talk.digest(config_home), "errors")) == 1
-    assert bool(entry_texts(talk.runs(later).digest(config_home), "errors")) is is_open
+    assert bool(entry_texts(talk.runs(later_command).digest(config_home), "errors")) is is_open
