@@ -399,10 +399,10 @@ def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Pat
     assert defects_of_file(made.file) == set()
 
 
-def test_a_fork_to_another_home_omits_backups_of_existing_files(
+def test_a_fork_has_no_backups_if_the_old_folder_still_exists(
     config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """A fork to another folder has no file backups if the old folder still exists.
+    """A fork to another folder gets no file backups if the old folder still exists.
 
     The receipt says so.
     """

@@ -170,7 +170,7 @@ class SimulatedClient:
                 self.append_record(row)
 
     def rewind(self) -> None:
-        """Go back to before the last prompt, if there is a prompt, and append a turn."""
+        """Go back to the point before the last prompt, if there is a prompt, and append a turn."""
         chain = scan_transcript(str(self.path)).chain
         last = next((node for node in reversed(chain) if node.is_prompt), None)
         if last is not None and last.parent_uuid is not None:

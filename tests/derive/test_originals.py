@@ -242,7 +242,7 @@ def test_a_linked_backup_is_not_opened(
 
 
 def test_fields_of_another_tool_lead_to_the_original(config_home: ConfigHome, parent: str) -> None:
-    """If another tool stored a path and a line, they lead to the original if the record has the same uuid."""
+    """A path and a line that another tool stored lead to the original, if it has the record's uuid."""
     said = {
         **record_with_notice("cut"),
         "truncated": True,

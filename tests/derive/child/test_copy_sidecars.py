@@ -1,4 +1,4 @@
-"""Tests of copying the files beside a transcript for a child, and of cleaning up after a failure."""
+"""Tests of copying a parent's sidecar files for a child, and of removing them after a failure."""
 
 from __future__ import annotations
 

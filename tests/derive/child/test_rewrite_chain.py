@@ -304,7 +304,7 @@ def test_unmatched_calls_and_results_are_removed(tmp_path: Path) -> None:
 def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
     """The child of a compacted session starts with the boundary, the summary and the lineage.
 
-    Messages that the compaction kept follow in the chain, and the boundary no longer lists them.
+    Then come the messages that the compaction kept. The boundary no longer lists them.
     """
     kept = {"anchorUuid": "s", "uuids": ["r2", "r3"], "allUuids": ["r2", "r3"]}
     marks = [

@@ -49,7 +49,7 @@ from tests.builders import (
 from tests.crashes import kill_before_each_change
 from tests.needs import corpus_sessions
 
-FIRST_ID = session_id(1)
+FIRST_SESSION_ID = session_id(1)
 SECRET_TOKEN = "ghp_" + "R7kQ2mZx9Tb4Lw8Vn3Yc6Hd1Jf5Gs0Pa2BuE"
 
 
@@ -99,11 +99,11 @@ def import_bundle(
 def session_records() -> list[Record | bytes]:
     """Return a session with a call, a title and a damaged line."""
     return [
-        user("fix the parser", uuid="a", session_id=FIRST_ID),
-        tool_use("t1", uuid="b", parent="a", ts=1, session_id=FIRST_ID),
-        tool_result("t1", uuid="c", parent="b", ts=2, session_id=FIRST_ID),
+        user("fix the parser", uuid="a", session_id=FIRST_SESSION_ID),
+        tool_use("t1", uuid="b", parent="a", ts=1, session_id=FIRST_SESSION_ID),
+        tool_result("t1", uuid="c", parent="b", ts=2, session_id=FIRST_SESSION_ID),
         b'{"broken": ',
-        custom_title("Parser", session_id=FIRST_ID),
+        custom_title("Parser", session_id=FIRST_SESSION_ID),
     ]
 
 
@@ -121,7 +121,7 @@ def write_sidecars(session: SessionFile) -> Path:
     (own / "tool-results" / "out.txt").write_text("long output\n")
     (own / "tool-results" / "raw.bin").write_bytes(b"\xff\x00\xfe")
     (own / "subagents" / "agent-a1.jsonl").write_bytes(
-        session_bytes([user("look", uuid="x", session_id=FIRST_ID)])
+        session_bytes([user("look", uuid="x", session_id=FIRST_SESSION_ID)])
     )
     (own / "subagents" / "agent-a1.meta.json").write_text('{"agentType":"x"}')
     (own / "tool-results" / "link").symlink_to("/etc/passwd")
@@ -133,12 +133,12 @@ def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
 
     Each damaged line is stored as a record of its own. A link is omitted.
     """
-    session = write_project_session(config_home, session_records(), FIRST_ID)
+    session = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
     write_sidecars(session)
     whole = orjson.loads(write_bundle(config_home, session).read_bytes())
     assert (whole["resume_hooks_bundle"], whole["redacted"]) == (2, False)
     (only,) = whole["sessions"]
-    assert only["session"]["session_id"] == FIRST_ID
+    assert only["session"]["session_id"] == FIRST_SESSION_ID
     assert (only["session"]["title"], only["session"]["cwd"]) == ("Parser", CWD)
     types = ["user", "assistant", "user", "damaged-line", "custom-title"]
     assert [record["type"] for record in only["records"]] == types
@@ -156,11 +156,11 @@ def test_a_whole_session_is_imported_in_another_home(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """An imported session keeps its id, records and other files, and contains the new folder's name."""
-    session = write_project_session(config_home, session_records(), FIRST_ID)
+    session = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
     own = write_sidecars(session)
     (came,) = import_bundle(write_bundle(config_home, session), second_home)
     path = Path(came.receipt.file)
-    assert path.name == f"{FIRST_ID}.jsonl"
+    assert path.name == f"{FIRST_SESSION_ID}.jsonl"
     assert path.parent == second_home.config / "projects" / project_key(
         str(second_home.root / "work")
     )
@@ -183,13 +183,15 @@ def test_an_imported_lineage_stays_connected(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """An imported fork names its imported parent by id and file."""
-    root = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
+    root = write_project_session(
+        config_home, conversation(3, session_id=FIRST_SESSION_ID), FIRST_SESSION_ID
+    )
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
     found = import_bundle(write_bundle(config_home, root, child), second_home)
     rows = LineageFinder(second_home.where).find_lineage(found[1].receipt.file)
     assert [(row.session_id, row.status, row.kind) for row in rows] == [
-        (FIRST_ID, "present", "original"),
+        (FIRST_SESSION_ID, "present", "original"),
         (made.session_id, "present", "fork"),
     ]
     first = orjson.loads(Path(found[1].receipt.file).read_bytes().splitlines()[0])[
@@ -205,20 +207,24 @@ def test_an_import_uses_a_new_id_if_the_old_one_exists(
 
     The session's child refers to the new id, and the existing session is unchanged.
     """
-    root = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
+    root = write_project_session(
+        config_home, conversation(3, session_id=FIRST_SESSION_ID), FIRST_SESSION_ID
+    )
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     taken = Path(
-        write_project_session(second_home, conversation(2, session_id=FIRST_ID), FIRST_ID).path
+        write_project_session(
+            second_home, conversation(2, session_id=FIRST_SESSION_ID), FIRST_SESSION_ID
+        ).path
     )
     before = taken.read_bytes()
     first, second = import_bundle(
         write_bundle(config_home, root, locate.session_file(made.file)), second_home
     )
     assert taken.read_bytes() == before
-    assert first.session_id != FIRST_ID
+    assert first.session_id != FIRST_SESSION_ID
     assert second.session_id == made.session_id
-    assert FIRST_ID.encode() not in Path(first.receipt.file).read_bytes()
-    assert FIRST_ID.encode() not in Path(second.receipt.file).read_bytes()
+    assert FIRST_SESSION_ID.encode() not in Path(first.receipt.file).read_bytes()
+    assert FIRST_SESSION_ID.encode() not in Path(second.receipt.file).read_bytes()
     rows = LineageFinder(second_home.where).find_lineage(second.receipt.file)
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
 
@@ -227,13 +233,15 @@ def test_importing_a_bundle_twice_changes_nothing(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """A second import of a bundle finds the existing session. With ``force``, it makes a new session."""
-    session = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
+    session = write_project_session(
+        config_home, conversation(3, session_id=FIRST_SESSION_ID), FIRST_SESSION_ID
+    )
     path = write_bundle(config_home, session)
     (first,) = import_bundle(path, second_home)
     (again,) = import_bundle(path, second_home)
     assert (again.existed_before, again.session_id, again.receipt.written) == (
         True,
-        FIRST_ID,
+        FIRST_SESSION_ID,
         False,
     )
     (forced,) = import_bundle(path, second_home, force=True)
@@ -249,11 +257,13 @@ def test_an_import_of_conversations_makes_new_sessions(
 
     A second import finds these sessions.
     """
-    root = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
+    root = write_project_session(
+        config_home, conversation(3, session_id=FIRST_SESSION_ID), FIRST_SESSION_ID
+    )
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = write_bundle(config_home, root, locate.session_file(made.file))
     first, second = import_bundle(path, second_home, whole=False)
-    assert {first.session_id, second.session_id}.isdisjoint({FIRST_ID, made.session_id})
+    assert {first.session_id, second.session_id}.isdisjoint({FIRST_SESSION_ID, made.session_id})
     rows = LineageFinder(second_home.where).find_lineage(second.receipt.file)
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
     again = import_bundle(path, second_home, whole=False)
@@ -265,7 +275,9 @@ def test_a_dry_run_of_an_import_writes_nothing(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """A dry run writes no session, whether it imports whole sessions or conversations."""
-    session = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
+    session = write_project_session(
+        config_home, conversation(3, session_id=FIRST_SESSION_ID), FIRST_SESSION_ID
+    )
     path = write_bundle(config_home, session)
     for as_it_was in (True, False):
         (came,) = import_bundle(path, second_home, whole=as_it_was, dry_run=True)
@@ -278,7 +290,7 @@ def test_a_failed_session_cancels_the_whole_import(
     config_home: ConfigHome, second_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If one session of a bundle fails, none of its sessions are imported."""
-    one = write_project_session(config_home, session_records(), FIRST_ID)
+    one = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
     write_sidecars(one)
     two = write_project_session(
         config_home, conversation(2, session_id=session_id(2)), session_id(2)
@@ -304,23 +316,23 @@ def test_a_failed_session_cancels_the_whole_import(
 def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
     """A redacted bundle has no secrets in records, titles, outputs or sub-agents, and states their number."""
     records = [
-        user(f"use {SECRET_TOKEN} please", uuid="a", session_id=FIRST_ID),
+        user(f"use {SECRET_TOKEN} please", uuid="a", session_id=FIRST_SESSION_ID),
         tool_use(
             "t1",
             uuid="b",
             parent="a",
             ts=1,
-            session_id=FIRST_ID,
+            session_id=FIRST_SESSION_ID,
             name="Bash",
             tool_input={"command": f"x {SECRET_TOKEN}"},
         ),
-        custom_title(f"with {SECRET_TOKEN}", session_id=FIRST_ID),
+        custom_title(f"with {SECRET_TOKEN}", session_id=FIRST_SESSION_ID),
     ]
-    session = write_project_session(config_home, records, FIRST_ID)
+    session = write_project_session(config_home, records, FIRST_SESSION_ID)
     own = write_sidecars(session)
     (own / "tool-results" / "out.txt").write_text(f"it is\n{SECRET_TOKEN}\n")
     (own / "subagents" / "agent-a1.jsonl").write_bytes(
-        session_bytes([user(SECRET_TOKEN, uuid="x", session_id=FIRST_ID)])
+        session_bytes([user(SECRET_TOKEN, uuid="x", session_id=FIRST_SESSION_ID)])
     )
     taken = BundleRedactor(Redactor())
     content = b"".join(export_bundle([session], config_home.where, taken))
@@ -347,7 +359,7 @@ def repeat_session(content: bytes) -> bytes:
     return b"".join(rows[:-1]).removesuffix(b"\n") + b",\n" + b"".join(rows[1:])
 
 
-WAYS_TO_DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+DAMAGE_FUNCTIONS: dict[str, Callable[[bytes], bytes]] = {
     "torn": lambda content: content[:-3],
     "half": lambda content: content[: len(content) // 2],
     "a record less": row_remover(b"fix the parser"),
@@ -355,7 +367,7 @@ WAYS_TO_DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "newer": text_replacer(b'bundle":2', b'bundle":3'),
     "more behind": lambda content: content + b"{}\n",
     "an id that is a path": lambda content: content.replace(
-        FIRST_ID.encode(), b"../" + FIRST_ID.encode()[3:]
+        FIRST_SESSION_ID.encode(), b"../" + FIRST_SESSION_ID.encode()[3:]
     ),
     # Of the bundle, only the first and the last row are kept.
     "no sessions": lambda content: re.sub(rb"(?s)\n.*\n(?=.)", b"\n", content),
@@ -370,18 +382,18 @@ WAYS_TO_DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "fewer left out": text_replacer(b'"left_out":0', b'"left_out":1'),
     "no seal": lambda content: re.sub(rb',"seal":"[0-9a-f]{64}"', b"", content),
 }
-"""Ways to damage a bundle, by name."""
+"""Functions that damage the content of a bundle, by the name of the damage."""
 
 
-@pytest.mark.parametrize("damage", WAYS_TO_DAMAGE)
+@pytest.mark.parametrize("damage", DAMAGE_FUNCTIONS)
 def test_a_damaged_bundle_is_refused(
     damage: str, config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """A damaged bundle is refused with ``ImportFailed``, and no session is written."""
-    session = write_project_session(config_home, session_records(), FIRST_ID)
+    session = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
     write_sidecars(session)
     path = write_bundle(config_home, session)
-    damaged = WAYS_TO_DAMAGE[damage](path.read_bytes())
+    damaged = DAMAGE_FUNCTIONS[damage](path.read_bytes())
     assert damaged != path.read_bytes()
     path.write_bytes(damaged)
     with pytest.raises(ImportFailed):
@@ -401,7 +413,7 @@ def test_a_file_with_an_invalid_path_is_not_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A file of a bundle with a path outside the expected folders is not written."""
-    session = write_project_session(config_home, session_records(), FIRST_ID)
+    session = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
     write_sidecars(session)
     path = write_bundle(config_home, session)
     monkeypatch.setattr(BundleSeal, "seal_sums", lambda _, sums: sums)
@@ -421,7 +433,9 @@ def test_a_session_without_a_conversation_is_not_imported(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """A session without a conversation is refused with ``NotATranscript``."""
-    session = write_project_session(config_home, [custom_title("x", session_id=FIRST_ID)], FIRST_ID)
+    session = write_project_session(
+        config_home, [custom_title("x", session_id=FIRST_SESSION_ID)], FIRST_SESSION_ID
+    )
     with pytest.raises(NotATranscript):
         import_bundle(write_bundle(config_home, session), second_home, whole=False)
 
@@ -434,7 +448,9 @@ def test_every_session_of_the_corpus_survives_an_import(
     folder = config_home.config / "projects" / path.parent.name
     folder.mkdir(parents=True)
     copy = Path(
-        shutil.copyfile(path, folder / (path.name if len(path.stem) == 36 else f"{FIRST_ID}.jsonl"))
+        shutil.copyfile(
+            path, folder / (path.name if len(path.stem) == 36 else f"{FIRST_SESSION_ID}.jsonl")
+        )
     )
     session = locate.session_file(str(copy))
     (came,) = import_bundle(write_bundle(config_home, session), second_home)
@@ -453,7 +469,9 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
 
     No other files are left.
     """
-    session = write_project_session(config_home, conversation(2, session_id=FIRST_ID), FIRST_ID)
+    session = write_project_session(
+        config_home, conversation(2, session_id=FIRST_SESSION_ID), FIRST_SESSION_ID
+    )
     outputs = Path(session.path).with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
     for name in ("one", "two"):
@@ -475,7 +493,11 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
         # Only a later command removes these leftovers.
         files = [name for name in files if not name.startswith(".resume-hooks-")]
         assert files == sorted(
-            [f"{FIRST_ID}.jsonl", f"{FIRST_ID}/tool-results/one", f"{FIRST_ID}/tool-results/two"]
+            [
+                f"{FIRST_SESSION_ID}.jsonl",
+                f"{FIRST_SESSION_ID}/tool-results/one",
+                f"{FIRST_SESSION_ID}/tool-results/two",
+            ]
         )
 
 
@@ -484,7 +506,9 @@ def test_simultaneous_imports_make_one_session(
 ) -> None:
     """If several processes import a bundle at the same time, one makes a session, and the others find it."""
     session = locate.session_file(
-        write_session(config_home.project(), FIRST_ID, conversation(2, session_id=FIRST_ID))
+        write_session(
+            config_home.project(), FIRST_SESSION_ID, conversation(2, session_id=FIRST_SESSION_ID)
+        )
     )
     path = write_bundle(config_home, session)
     for whole, made in ((True, 1), (False, 2)):
@@ -507,10 +531,16 @@ def test_a_repeated_import_finds_the_session_with_the_new_id(
     With ``force``, it makes a new session.
     """
     session = locate.session_file(
-        write_session(config_home.project(), FIRST_ID, conversation(2, session_id=FIRST_ID))
+        write_session(
+            config_home.project(), FIRST_SESSION_ID, conversation(2, session_id=FIRST_SESSION_ID)
+        )
     )
     path = write_bundle(config_home, session)
-    write_session(second_home.project("/elsewhere"), FIRST_ID, conversation(5, session_id=FIRST_ID))
+    write_session(
+        second_home.project("/elsewhere"),
+        FIRST_SESSION_ID,
+        conversation(5, session_id=FIRST_SESSION_ID),
+    )
     (first,) = import_bundle(path, second_home)
     (again,) = import_bundle(path, second_home)
     assert (first.existed_before, again.existed_before, again.session_id) == (
@@ -518,7 +548,7 @@ def test_a_repeated_import_finds_the_session_with_the_new_id(
         True,
         first.session_id,
     )
-    assert first.session_id != FIRST_ID
+    assert first.session_id != FIRST_SESSION_ID
     (forced,) = import_bundle(path, second_home, force=True)
     assert (forced.existed_before, forced.session_id == first.session_id) == (False, False)
 
@@ -527,7 +557,9 @@ def test_an_imported_child_is_recorded_as_an_import(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """An imported child is recorded as an import, even if the bundle records it as made by ``back``."""
-    root = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
+    root = write_project_session(
+        config_home, conversation(3, session_id=FIRST_SESSION_ID), FIRST_SESSION_ID
+    )
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = write_bundle(config_home, root, locate.session_file(made.file))
     spec, caller = ImportSpec(str(second_home.root)), Caller(second_home.where)

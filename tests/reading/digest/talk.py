@@ -45,7 +45,7 @@ class Talk:
         return len(self.records) - 1
 
     @property
-    def next_parent(self) -> str | None:
+    def next_parent_uuid(self) -> str | None:
         """The uuid of the record that the next record will follow."""
         return self._parent
 

@@ -224,7 +224,7 @@ def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"{}\n", b"x\n", b'{"continue_metadata":7}\n', b"\xff" * 100]
 )
-def test_other_files_contain_no_digest(config_home: ConfigHome, text: bytes) -> None:
+def test_reading_a_file_without_a_digest_returns_none(config_home: ConfigHome, text: bytes) -> None:
     """Reading a digest from an empty, broken, foreign or missing file returns None."""
     path = config_home.root / "x.jsonl"
     path.write_bytes(text)

@@ -44,8 +44,8 @@ def test_files_of_a_temporary_checkout_are_listed(config_home: ConfigHome) -> No
     assert list(entry_notes(talk.digest(config_home), "changed")) == ["/tmp/tree/a.py"]
 
 
-def test_a_commit_includes_a_staged_file_that_only_git_names(config_home: ConfigHome) -> None:
-    """A file that only ``git diff --cached`` names is listed as committed by the same command."""
+def test_a_commit_includes_a_staged_file_that_only_a_diff_names(config_home: ConfigHome) -> None:
+    """A file that only ``git diff --cached`` names is listed as committed if the command also commits."""
     command = "git add a.py b.lock && git diff --cached --stat && git commit -m x"
     talk = _talk_with_edit("a.py").runs(command, f" b.lock | 2 +-\n a.py | 1 +\n{COMMIT_OUTPUT}")
     assert (
@@ -436,10 +436,10 @@ def _uncommitted_rows(talk: Talk, home: ConfigHome) -> str:
     return "; ".join(row for row in rows if row.startswith(starts))
 
 
-def test_a_file_in_a_new_folder_is_not_tracked(config_home: ConfigHome) -> None:
-    """A file in a new folder that ``git status`` listed as untracked is not tracked.
+def test_a_file_in_an_untracked_folder_is_not_tracked(config_home: ConfigHome) -> None:
+    """If ``git status`` lists a new folder as untracked, its files are listed as not tracked.
 
-    A commit that adds the folder includes the file.
+    A commit that adds the folder includes the files.
     """
     talk = _talk_with_edit("a.py", "new/plan.md")
     talk.runs("git status --short", " M a.py\n?? new/\n", cwd=CWD)
@@ -500,7 +500,7 @@ def test_a_long_list_of_files_states_how_many_are_left_out(config_home: ConfigHo
 def test_a_moved_file_is_uncommitted_at_its_new_path(
     config_home: ConfigHome, command: str, expected_row: str
 ) -> None:
-    """A moved file is listed as not committed or staged at its new path, not at its old path."""
+    """A moved file is listed at its new path as not committed or staged, and not at its old path."""
     output = ""
     if command.endswith("--name-status"):
         output = "R100\told/x.py\tnew/x.py\n"

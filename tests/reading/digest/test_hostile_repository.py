@@ -93,15 +93,15 @@ def apply_filter_to_all_files(folder: Path) -> None:
     os.utime(folder / "a", (1, 1))
 
 
-FILTER = (
+FILTER_CONFIGURATION = (
     '[filter "x"]\n\tclean = {evil}\n\tsmudge = {evil}\n\tprocess = {evil}\n\trequired = true\n'
 )
 HOSTILE_CONFIGURATIONS = {
-    "a filter": FILTER,
+    "a filter": FILTER_CONFIGURATION,
     "a filter on one line": '[core][filter "x"] clean = {evil}\n',
     "a filter behind a carriage return": '[core]\r[filter "x"]\n\tclean = {evil}\n',
-    "a filter behind 2 MB of comments": "# comment\n" * 200_000 + FILTER,
-    "a filter in other letters": '[FILTER "x"]\nCLEAN={evil}\n',
+    "a filter behind 2 MB of comments": "# comment\n" * 200_000 + FILTER_CONFIGURATION,
+    "a filter in other letters": '[FILTER_CONFIGURATION "x"]\nCLEAN={evil}\n',
     "a filter over two lines": '[filter "x"]\n\tcle\\\nan = {evil}\n\tclean = {evil}\n',
     "an include": "[include]\n\tpath = more\n",
     "a conditional include": '[includeIf "gitdir:/**"]\n\tpath = more\n',
@@ -139,7 +139,7 @@ def test_no_program_in_the_configuration_is_started(
     apply_filter_to_all_files(repo)
     append_configuration(repo, text.format(evil=hostile_script))
     for name in ("more", "config.worktree"):
-        (repo / ".git" / name).write_text(FILTER.format(evil=hostile_script))
+        (repo / ".git" / name).write_text(FILTER_CONFIGURATION.format(evil=hostile_script))
     hooks = Path(f"{hostile_script}.hooks")
     hooks.mkdir()
     for folder in (hooks, repo / ".git" / "hooks"):
@@ -208,7 +208,8 @@ def test_a_git_folder_inside_the_project_starts_no_program(
     apply_filter_to_all_files(repo)
     with (repo / "data" / "config").open("a") as stream:
         stream.write(
-            FILTER.format(evil=hostile_script) + f"[core]\n\tfsmonitor = {hostile_script}\n"
+            FILTER_CONFIGURATION.format(evil=hostile_script)
+            + f"[core]\n\tfsmonitor = {hostile_script}\n"
         )
     run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent)
     assert not (repo.parent / "ran").exists()
@@ -270,7 +271,8 @@ def use_objects_of_hostile_repository(repo: Path, hostile_script: Path) -> None:
 def configure_filter_of_user(repo: Path, hostile_script: Path) -> None:
     """Configure, in the user's own Git settings, a filter that the repository's attributes name."""
     (repo.parent / ".gitconfig").write_text(
-        FILTER.format(evil=hostile_script) + f"[core]\n\tfsmonitor = {hostile_script}\n"
+        FILTER_CONFIGURATION.format(evil=hostile_script)
+        + f"[core]\n\tfsmonitor = {hostile_script}\n"
     )
     apply_filter_to_all_files(repo)
 

@@ -187,7 +187,7 @@ def test_the_digest_of_a_trimmed_child_uses_the_originals(config_home: ConfigHom
 
     child = Talk(CHILD_ID, "c")
     child.records = copied_records(talk, path, "trim", trim_record)
-    child.continue_from(talk.next_parent).prompt("next").runs("go vet ./...")
+    child.continue_from(talk.next_parent_uuid).prompt("next").runs("go vet ./...")
     found = child.digest(config_home)
     assert request_texts(found) == ["always use spaces", "next"]
     assert entry_notes(found, "commands") == {"go vet ./...": "2 runs"}
@@ -219,9 +219,9 @@ def test_copied_records_of_a_fork_are_counted_once(config_home: ConfigHome, new_
 
     child = Talk(CHILD_ID, "c")
     child.records = copied_records(talk, path, "fork", fork_record if new_ids else None)
-    child.continue_from(f"new-{talk.next_parent}" if new_ids else talk.next_parent).prompt(
-        "another way"
-    ).runs("go vet ./...")
+    child.continue_from(
+        f"new-{talk.next_parent_uuid}" if new_ids else talk.next_parent_uuid
+    ).prompt("another way").runs("go vet ./...")
     found = child.digest(config_home)
     assert request_texts(found) == ["always use spaces", "another way"]
     assert entry_notes(found, "commands") == {"go vet ./...": "2 runs"}
@@ -429,7 +429,7 @@ def test_a_sub_agent_in_both_folders_belongs_to_the_parent(
     child = Talk(CHILD_ID, "c")
     child.records = copied_records(talk, path, "trim")
     (found,) = (
-        child.continue_from(talk.next_parent)
+        child.continue_from(talk.next_parent_uuid)
         .prompt("on")
         .digest(config_home)
         .section_entries("changed")
@@ -491,7 +491,7 @@ def test_files_changed_by_sub_agents_in_the_sessions_file_are_listed(
     for record in agent.records:
         talk.records.append({**record, "isSidechain": True})
     task = talk.records[1]["message"]["content"][0]
-    talk.add(user([result(task["id"], "built")], uuid="done", parent=talk.next_parent))
+    talk.add(user([result(task["id"], "built")], uuid="done", parent=talk.next_parent_uuid))
     found = talk.edits(f"{CWD}/main.py").digest(config_home)
     assert entry_line_numbers(found, "changed") == {
         "main.py": talk.last_line_number - 1,

@@ -87,10 +87,12 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("folder", ["/home/user/.claude/plans", "/home/user/proj/docs"])
-def test_a_copy_does_not_make_the_plan_outdated(config_home: ConfigHome, folder: str) -> None:
-    """The plan written in plan mode is named as the only file that may be edited, even if it was copied.
+def test_the_plan_of_plan_mode_is_named_even_if_it_was_copied(
+    config_home: ConfigHome, folder: str
+) -> None:
+    """In plan mode, the written plan is named as the only file that may be edited, even if it was copied.
 
-    When plan mode has ended, the digest no longer says this.
+    After plan mode has ended, the digest no longer says this.
     """
     plan = f"{folder}/calm-fox.md"
     talk = Talk().prompt("go", permissionMode="plan")
@@ -100,7 +102,7 @@ def test_a_copy_does_not_make_the_plan_outdated(config_home: ConfigHome, folder:
             {
                 "type": "attachment",
                 "uuid": "p",
-                "parentUuid": talk.next_parent,
+                "parentUuid": talk.next_parent_uuid,
                 "attachment": reminder,
             }
         )
@@ -522,7 +524,7 @@ def test_a_closed_pull_request_is_not_the_current_one(
     assert "pull request of this branch" not in now_and_pending_texts(talk.digest(config_home))
 
 
-def test_work_after_a_closed_pull_request_is_not_waiting(config_home: ConfigHome) -> None:
+def test_a_todo_that_waits_for_a_closed_pull_request_is_not_listed(config_home: ConfigHome) -> None:
     """A todo that waits for a pull request is not listed after the pull request is closed."""
     todos = [
         {"content": "release, on hold until #12 is in", "status": "pending"},

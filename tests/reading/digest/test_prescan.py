@@ -143,7 +143,7 @@ EXTRA_FIELDS_STRATEGY = st.dictionaries(
 
 @st.composite
 def _generate_result_line(draw: st.DrawFn) -> bytes:
-    """Draw lines of records that resemble tool results. Some have their keys in a different order."""
+    """Generate a record's line that resembles a tool result. Some records have an unusual order of keys."""
     record = tool_result_record(
         blocks=draw(st.lists(BLOCK_STRATEGY, min_size=1, max_size=2)), pad=LONG_CONTENT
     )
@@ -162,7 +162,7 @@ def _generate_result_line(draw: st.DrawFn) -> bytes:
 @settings(max_examples=400)
 @given(_generate_result_line())
 def test_the_prescan_never_differs_from_the_parser(line: bytes) -> None:
-    """If a line is prescanned, its ids are those that the parser finds, and the line is not an error."""
+    """A line that is prescanned is not an error, and its ids are those that the parser finds."""
     found = prescan_line(line)
     if found is None:
         return

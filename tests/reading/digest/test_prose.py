@@ -49,7 +49,10 @@ LONG_ROW = "A row that was wrapped at the margin of a document and"
     ],
 )
 def test_wrapped_rows_are_joined(text: str, joined: str) -> None:
-    """A long line that ends inside a sentence is joined with the next, unless it is a heading or a table."""
+    """A long line that ends inside a sentence is joined with the next line.
+
+    A heading or a row of a table is not joined.
+    """
     assert join_wrapped_rows(text) == joined
 
 

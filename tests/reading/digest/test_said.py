@@ -225,7 +225,7 @@ def test_a_prompt_that_was_delivered_as_an_attachment_appears_once(config_home: 
 def test_abandoned_branches_are_left_out(config_home: ConfigHome) -> None:
     """Messages on an abandoned branch are not in the talk, but the commands that ran there are listed."""
     talk = Talk().prompt("go").says("ok")
-    leaf = talk.next_parent
+    leaf = talk.next_parent_uuid
     talk.prompt("never use tabs").says("We decided on tabs instead of spaces.").runs(
         "make"
     ).continue_from(leaf)
@@ -243,9 +243,9 @@ def test_abandoned_branches_are_left_out(config_home: ConfigHome) -> None:
 def test_the_client_states_which_branch_is_live(config_home: ConfigHome) -> None:
     """The branch that the last ``last-prompt`` record names is live, whatever the order of the records."""
     talk = Talk().prompt("go").says("ok")
-    fork = talk.next_parent
+    fork = talk.next_parent_uuid
     talk.prompt("first way").says("done")
-    leaf = talk.next_parent
+    leaf = talk.next_parent_uuid
     talk.continue_from(fork).prompt("second way").says("done too")
     talk.add({"type": "last-prompt", "leafUuid": leaf, "sessionId": talk.session_id})
     assert request_texts(talk.digest(config_home)) == ["go", "first way"]
@@ -265,7 +265,7 @@ def test_a_message_with_an_invalid_parent_is_kept(
 def test_messages_before_a_compaction_are_included(config_home: ConfigHome) -> None:
     """The digest includes messages and changes before a compaction, and the client's summary separately."""
     talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
-    talk.add(boundary(uuid="b", before=talk.next_parent, ts=10)).add(
+    talk.add(boundary(uuid="b", before=talk.next_parent_uuid, ts=10)).add(
         summary("We did things.", uuid="s", parent="b", ts=11)
     )
     digest = talk.prompt("go on").says("done").digest(config_home)
@@ -577,7 +577,10 @@ def test_a_statement_without_a_demand_is_not_a_constraint(
     ],
 )  # fmt: skip
 def test_a_demand_for_later_work_is_a_constraint(config_home: ConfigHome, prompt: str) -> None:
-    """A demand that concerns later work, such as a choice, a habit or a style, is listed as a constraint."""
+    """A demand that also applies to later work is listed as a constraint.
+
+    It may concern a choice, a habit or a style.
+    """
     digest = Talk().prompt("go").prompt(prompt).says("ok").prompt("on").digest(config_home)
     (found,) = entry_texts(digest, "constraints")
     assert found.endswith(prompt.rpartition(". ")[2])
@@ -820,14 +823,14 @@ def test_a_todo_list_shows_its_age(config_home: ConfigHome) -> None:
     assert entry_notes(aged, "todos") == {"write docs": "pending, noted 1 prompt before the end"}
 
 
-@pytest.mark.parametrize(("prompts", "is_open"), [(1, True), (2, False), (5, False)])
+@pytest.mark.parametrize(("prompt_count", "is_open"), [(1, True), (2, False), (5, False)])
 def test_an_old_todo_list_before_a_commit_is_not_listed(
-    config_home: ConfigHome, prompts: int, is_open: bool
+    config_home: ConfigHome, prompt_count: int, is_open: bool
 ) -> None:
     """A todo list is not listed after two later prompts and a commit, unless it is written again."""
     todos = [{"content": "write docs", "status": "in_progress"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
-    for number in range(prompts):
+    for number in range(prompt_count):
         talk.prompt(f"now this, {number}").says("done")
     assert entry_texts(talk.digest(config_home), "todos") == ["write docs"]
     talk.runs("git commit -am x", "[main 1234567] write docs\n")

@@ -128,7 +128,7 @@ def compacted_talk(count: int, size: int) -> Talk:
     talk = Talk()
     for number in range(count):
         talk.prompt(f"before {number} {'x ' * size}").says(f"answer before {number} {'y ' * size}")
-    talk.add(boundary(uuid="b", before=talk.next_parent, ts=900)).add(
+    talk.add(boundary(uuid="b", before=talk.next_parent_uuid, ts=900)).add(
         summary("What came before.", uuid="s", parent="b", ts=901)
     )
     for number in range(count):
@@ -166,7 +166,7 @@ def test_a_recap_counts_as_a_summary(config_home: ConfigHome) -> None:
         {
             **recap,
             "uuid": "w",
-            "parentUuid": talk.next_parent,
+            "parentUuid": talk.next_parent_uuid,
             "timestamp": "2026-01-31T09:31:00.000Z",
         }
     )
