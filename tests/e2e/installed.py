@@ -25,12 +25,12 @@ def clone_repository(folder: Path) -> Path:
     return folder
 
 
-def code_block_of_page(page: str, begin: str) -> str:
-    """Return the only code block of a page whose first words are ``begin``."""
+def code_block_of_page(page: str, first_words: str) -> str:
+    """Return the only code block of a page that begins with ``first_words``."""
     blocks = re.findall(
         r"^```\n(.*?)^```$", (REPO / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
-    (found,) = (block for block in blocks if block.startswith(begin))
+    (found,) = (block for block in blocks if block.startswith(first_words))
     return str(found)
 
 

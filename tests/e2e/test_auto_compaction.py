@@ -18,7 +18,7 @@ from tests.e2e.harness.mock_api import Refusal, Request, Usage
 from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import text_of_request
 from tests.e2e.test_in_place import (
-    assert_clients_resume_alike,
+    assert_every_client_resends_the_contents,
     assert_request_is_valid,
     request_contents,
     send_next_prompt,
@@ -134,7 +134,9 @@ def test_the_turn_continues_without_a_summary(
         assert "talk, oldest first" in text_of_request(request)
     tui.api.script = ()
     tui.api.usage = USAGE_BELOW_COMPACTION
-    assert_clients_resume_alike(tui.home, tui.api, parent, before, send_next_prompt(tui))
+    assert_every_client_resends_the_contents(
+        tui.home, tui.api, parent, before, send_next_prompt(tui)
+    )
 
 
 @pytest.mark.parametrize(

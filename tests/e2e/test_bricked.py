@@ -209,8 +209,8 @@ def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) 
 
 
 @pytest.mark.wide
-def test_other_errors_offer_no_repair(tui: Tui, plugin: Path) -> None:
-    """If an API error has a different cause, no repair is offered, even if the session is damaged."""
+def test_an_error_with_another_cause_offers_no_repair(tui: Tui, plugin: Path) -> None:
+    """If the API error does not come from the session's damage, no repair is offered."""
     open_refused_session(tui, plugin, UNSIGNED_SESSION, "max_tokens: 99999 > 64000")
     check_no_question_appears(tui)
 

@@ -98,7 +98,7 @@ def pack_sessions(sessions: list[Path], home: ClientHome) -> bytes:
 
 
 def import_bundle(
-    bundle: bytes, other_machine: ClientHome, *, whole: bool
+    bundle: bytes, other_machine: ClientHome, *, with_all_records: bool
 ) -> list[ImportedSession]:
     """Import a bundle on the other machine."""
     path = other_machine.root / "x.bundle.json"
@@ -108,7 +108,7 @@ def import_bundle(
         return import_sessions(
             sessions,
             str(path),
-            ImportSpec(folder, whole),
+            ImportSpec(folder, with_all_records),
             Caller(other_machine.where),
         )
 
@@ -123,7 +123,7 @@ def test_a_bundle_continues_on_another_machine(
     bundle = pack_sessions([root, Path(child.file)], home)
     before = request_blocks(resume_request(client, home, api, child.session_id))
     shutil.rmtree(home.config / "projects")
-    found = import_bundle(bundle, other_machine, whole=True)
+    found = import_bundle(bundle, other_machine, with_all_records=True)
     assert [came.session_id for came in found] == [root.stem, child.session_id]
     request = resume_request(client, other_machine, api, child.session_id)
     assert request_blocks(request) == before
@@ -137,11 +137,11 @@ def test_a_bundle_continues_on_another_machine(
 def test_an_imported_conversation_is_sent_with_a_remark(
     every_client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
-    """The request of an imported session contains the same conversation and one remark about its origin."""
+    """The request contains the original conversation and one remark about the import."""
     root = home.install_session(corpus() / SAMPLE_SESSIONS[0], str(uuid.uuid4()), set_cwd=True)
     bundle = pack_sessions([root], home)
     before = request_blocks(resume_request(find_client(NEWEST_VERSION), home, api, root.stem))
-    (came,) = import_bundle(bundle, other_machine, whole=False)
+    (came,) = import_bundle(bundle, other_machine, with_all_records=False)
     request = resume_request(every_client, other_machine, api, came.session_id)
     assert text_of_request(request).count(IMPORT_REMARK) == 1
     assert request_blocks(request) == before
@@ -152,7 +152,7 @@ def test_the_client_resumes_an_imported_session_by_its_id(
 ) -> None:
     """The client resumes an imported session by its id on the other machine."""
     root = home.install_session(corpus() / SAMPLE_SESSIONS[1], str(uuid.uuid4()), set_cwd=True)
-    (came,) = import_bundle(pack_sessions([root], home), other_machine, whole=True)
+    (came,) = import_bundle(pack_sessions([root], home), other_machine, with_all_records=True)
     with Tui(client, other_machine, api) as tui:
         tui.start(["--resume", came.session_id], ready=False)
         tui.wait_until_idle()

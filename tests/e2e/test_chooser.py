@@ -27,7 +27,7 @@ from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.needs import one_in
 from tests.screens import Screen
 
-INPUT_BOX_TOP = f"^─{{20,}}.*\n{PROMPT_SIGN}"
+INPUT_BOX_TOP_PATTERN = f"^─{{20,}}.*\n{PROMPT_SIGN}"
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_the_client_continues_the_chosen_session(
         screen.key("Enter")
         screen.wait_for(r"q to leave \[1\]")
         screen.key("Enter")
-        screen.wait_for(INPUT_BOX_TOP, 60)
+        screen.wait_for(INPUT_BOX_TOP_PATTERN, 60)
         screen.wait_for("answer 3")
         screen.type("and now")
         screen.wait_for("and now")
@@ -102,7 +102,7 @@ def test_the_client_continues_in_a_fork(
     """``resume --fork`` continues in a new session and does not change the session that it forks."""
     before = {path: path.read_bytes() for path in home.sessions()}
     with start_screen(home, api, "resume", "Fix the parser", "--fork") as screen:
-        screen.wait_for(INPUT_BOX_TOP, 60)
+        screen.wait_for(INPUT_BOX_TOP_PATTERN, 60)
         screen.type("and now")
         screen.wait_for("and now")
         screen.key("Enter")
@@ -150,7 +150,7 @@ def test_the_chooser_undoes_a_compaction(
         screen.key("C-b")
         screen.wait_for(r"q to leave \[1\]")
         screen.key("Enter")
-        screen.wait_for(INPUT_BOX_TOP, 60)
+        screen.wait_for(INPUT_BOX_TOP_PATTERN, 60)
         screen.type("and now")
         screen.wait_for("and now")
         screen.key("Enter")
@@ -179,7 +179,7 @@ def test_a_session_of_a_missing_folder_continues_in_the_current_folder(
     with start_screen(home, api, "continue", session_id(9)) as screen:
         screen.wait_for("no longer exists")
         screen.key("Enter")
-        screen.wait_for(INPUT_BOX_TOP, 60)
+        screen.wait_for(INPUT_BOX_TOP_PATTERN, 60)
         screen.type("and now")
         screen.wait_for("and now")
         screen.key("Enter")

@@ -27,7 +27,7 @@ from tests.e2e.test_auto_compaction import (
     summary_requests,
 )
 from tests.e2e.test_in_place import (
-    assert_clients_resume_alike,
+    assert_every_client_resends_the_contents,
     assert_request_is_valid,
     remove_reminders,
     request_contents,
@@ -114,7 +114,7 @@ def test_a_session_above_the_threshold_is_compacted_after_the_turn(
         text_of_request(live).count("Facts about this session from before it was compacted:") == 1
     )
     assert "hello ALPHA" in text_of_request(live)
-    assert_clients_resume_alike(small_tui.home, small_tui.api, parent, before, live)
+    assert_every_client_resends_the_contents(small_tui.home, small_tui.api, parent, before, live)
     assert bool(
         count_references_that_print_outputs(small_tui.home, fork_server, parent, live, originals)
     ) == (chosen == "trim")
@@ -174,9 +174,10 @@ def test_compactions_are_rare_in_sixty_turns_above_the_threshold(
 
 
 def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, parent: Path) -> None:
-    """A session is not compacted after a turn that was refused or interrupted, or during a draft.
+    """A session is not compacted after a turn that was refused or interrupted.
 
-    It is compacted after the next turn that ends with an empty input box.
+    It is not compacted either while the input box contains a draft. It is compacted after the next
+    turn that ends with an empty input box.
     """
     open_real_session(tui, plugin, TRIM_AT_60K_ENV)
     tui.api.usage = USAGE_OF_FULL_CONTEXT

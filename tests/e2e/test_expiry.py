@@ -252,8 +252,10 @@ def test_an_older_client_archives_expiring_sessions(
     assert archived_ids(home.where) == [soon.stem, young.stem]
 
 
-@pytest.mark.parametrize("folder_too", one_in(2, [True, False]))
-def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too: bool) -> None:
+@pytest.mark.parametrize("is_folder_deleted", one_in(2, [True, False]))
+def test_a_session_deleted_early_is_restored(
+    tui: Tui, plugin: Path, is_folder_deleted: bool
+) -> None:
     """The next start archives sessions that were deleted early, and ``restore`` writes them back.
 
     One of the two sessions is new and has a tool output. The other one was open in the client. Hard
@@ -284,7 +286,7 @@ def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too:
     kept = {path: path.read_bytes() for path in (early, own, output)}
     for path in (early, own):
         path.unlink()
-    if folder_too:
+    if is_folder_deleted:
         shutil.rmtree(early.parent)
     with Tui(tui.version, home, tui.api) as other:
         other.start(plugin_dir=plugin, extra_env=ENV_WITH_VAULT)

@@ -96,7 +96,7 @@ They are written by resume-hooks, the newest client or older clients.
 """
 
 REMOVED_REFERENCES_BEGINNING = "[Tool references removed"
-"""The beginning of a result that named unavailable tools.
+"""The beginning of a result from which references to unavailable tools were removed.
 
 The reason that follows it depends on the client's version.
 """

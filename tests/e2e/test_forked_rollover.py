@@ -96,7 +96,10 @@ def added_prompt(last: Request, again: Request) -> Any:
 
 
 def remove_cache_marks(value: Any) -> Any:
-    """Return a part of a request without cache marks, in which each content is a list of blocks."""
+    """Return a part of a request without cache marks.
+
+    If a content is a string, the result contains a list with one text block instead.
+    """
     if isinstance(value, list):
         return [remove_cache_marks(each) for each in value]
     if not isinstance(value, dict):

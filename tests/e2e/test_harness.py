@@ -21,13 +21,13 @@ from tests.e2e.harness.processes import pids_with_environment_setting, wait_unti
 from tests.needs import REPO, corpus
 
 # Small sessions from two client versions. Every supported client can resume both.
-SMALL_SESSIONS = (
+SMALL_SESSION_NAMES = (
     "_cli_generated/2.1.42/-home-user-gen-2-1-42-proj/5fb568bb-707c-40ff-b599-80e185a4234f.jsonl",
     "entireio__cli/0790ea37-90df-4d30-8fdf-0bfe301b8f3e.jsonl",
 )
 TITLE_REQUEST: Request = {"model": "haiku", "messages": [{"role": "user", "content": "hi"}]}
 TURN_REQUEST: Request = TITLE_REQUEST | {"tools": [{"name": "Bash"}]}
-LONG_DELAY = 30.0  # Delay of a reply in seconds. It is longer than the test may take.
+LONG_DELAY_SECONDS = 30.0  # Delay of a reply in seconds. It is longer than the test may take.
 
 
 def last_assistant_words(session: Path) -> str:
@@ -64,7 +64,7 @@ def test_the_mock_refuses_connections_to_other_hosts(home: ClientHome, api: Mock
     assert api.refused_targets == ["api.anthropic.com:443"]
 
 
-@pytest.mark.parametrize("name", SMALL_SESSIONS)
+@pytest.mark.parametrize("name", SMALL_SESSION_NAMES)
 def test_resume_sends_the_history(
     every_client: ClientVersion, home: ClientHome, api: MockApi, name: str
 ) -> None:
@@ -118,13 +118,13 @@ def test_the_mock_answers_requests_that_are_not_turns(api: MockApi) -> None:
 def test_closing_the_mock_ends_a_delayed_reply() -> None:
     """When the mock's ``with`` block ends, it does not wait for a delayed reply."""
     began = time.monotonic()
-    with MockApi([LONG_DELAY]) as api:
+    with MockApi([LONG_DELAY_SECONDS]) as api:
         caller = threading.Thread(target=send_unanswered_request, args=(api,), daemon=True)
         caller.start()
         assert wait_until(lambda: bool(api.requests))
     caller.join(timeout=5)
     assert not caller.is_alive()
-    assert time.monotonic() - began < LONG_DELAY / 2
+    assert time.monotonic() - began < LONG_DELAY_SECONDS / 2
 
 
 def send_unanswered_request(api: MockApi) -> None:
@@ -139,7 +139,7 @@ def send_request(api: MockApi, method: str, path: str, body: Request | None = No
     Raises an exception if the status is not 200.
     """
     connection = http.client.HTTPConnection(
-        api.base_url.removeprefix("http://"), timeout=LONG_DELAY
+        api.base_url.removeprefix("http://"), timeout=LONG_DELAY_SECONDS
     )
     with closing(connection):
         connection.request(method, path, body=json.dumps(body or {}))
@@ -148,8 +148,8 @@ def send_request(api: MockApi, method: str, path: str, body: Request | None = No
         return response.read()
 
 
-@pytest.mark.parametrize("answers", [True, False])
-def test_an_unreachable_registry_is_asked_once(tmp_path: Path, answers: bool) -> None:
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_an_unreachable_registry_is_asked_once(tmp_path: Path, is_answered: bool) -> None:
     """If npm's registry does not answer, ``tools/clients`` asks it only once and installs no client.
 
     If the registry answers, it installs five packages. The first line of its output says that it is
@@ -157,7 +157,7 @@ def test_an_unreachable_registry_is_asked_once(tmp_path: Path, answers: bool) ->
     """
     npm = tmp_path / "bin" / "npm"
     npm.parent.mkdir()
-    npm.write_text(f'#!/bin/sh\necho "$1" >>{tmp_path}/asked\nexit {int(not answers)}\n')
+    npm.write_text(f'#!/bin/sh\necho "$1" >>{tmp_path}/asked\nexit {int(not is_answered)}\n')
     npm.chmod(0o755)
     done = subprocess.run(
         ["sh", REPO / "tools" / "clients"],
@@ -170,6 +170,6 @@ def test_an_unreachable_registry_is_asked_once(tmp_path: Path, answers: bool) ->
         check=True,
     )
     asked = (tmp_path / "asked").read_text().split()
-    assert asked == (["view", *["install"] * 5] if answers else ["view"])
+    assert asked == (["view", *["install"] * 5] if is_answered else ["view"])
     assert done.stderr.startswith("Fetching the clients")
-    assert done.stderr.count("could not be fetched") == (0 if answers else 5)
+    assert done.stderr.count("could not be fetched") == (0 if is_answered else 5)

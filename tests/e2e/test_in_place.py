@@ -124,7 +124,7 @@ def block_ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
     return sorted(block[key] for block in content if block["type"] == kind)
 
 
-def assert_clients_resume_alike(
+def assert_every_client_resends_the_contents(
     home: ClientHome, api: MockApi, session: Path, before: bytes, live: Request
 ) -> None:
     """Check that each client that resumes the session sends the same contents as ``live``.
@@ -203,7 +203,7 @@ def test_a_trim_in_place_sends_no_request(modern_tui: Tui, plugin: Path, parent:
         call: remove_reminders(text) for call, text in expected.items()
     }
     assert "Facts about this session" not in json.dumps(live)
-    assert_clients_resume_alike(modern_tui.home, modern_tui.api, parent, before, live)
+    assert_every_client_resends_the_contents(modern_tui.home, modern_tui.api, parent, before, live)
     assert_copies_are_not_counted(parent, before, where)
     undoing = untrim.plan_untrim(scan_trimmed_session(locate.session_file(str(parent))), where)
     assert abs(undoing.sizes.tokens_after - size) < size // 20
@@ -287,7 +287,7 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
 
 
 def assert_copies_are_not_counted(session: Path, before: bytes, where: Where) -> None:
-    """Check that record copies that a trim appended are not counted as turns, hits or errors."""
+    """Check that the copies of records that a trim appended are not counted as turns, hits or errors."""
     turns = make_outline(locate.session_file(str(session))).turns
     twin = session.with_name(f"{PARENT_ID[:-1]}2.jsonl")
     twin.write_bytes(before)
@@ -325,4 +325,6 @@ def test_real_sessions_are_trimmed_in_place_or_refused(tui: Tui, plugin: Path, n
         assert "too few" in refused[1]
         assert b'"compact_boundary"' not in session.read_bytes()[len(before) :]
         return
-    assert_clients_resume_alike(tui.home, tui.api, session, before, send_next_prompt(tui))
+    assert_every_client_resends_the_contents(
+        tui.home, tui.api, session, before, send_next_prompt(tui)
+    )

@@ -481,7 +481,7 @@ def test_no_plugin_code_runs_if_hooks_are_disabled(
     assert children_of_session(home, parent) == []
 
 
-def test_the_clients_plugin_test_command_passes(
+def test_the_command_claude_plugin_test_passes(
     client: ClientVersion, home: ClientHome, plugin: Path
 ) -> None:
     """``claude plugin test`` runs the module's tests without a session, and all of them pass.

@@ -53,7 +53,7 @@ def steps_of_seed(seed: int) -> list[str]:
 
 
 class PlayedSession:
-    """A session in whose client the steps of a sequence are played. It records the typed prompts."""
+    """A session in a client that plays the steps of a sequence. It records the typed prompts."""
 
     def __init__(self, home: ClientHome, api: MockApi, plugin: Path) -> None:
         self.home, self.api, self.plugin = home, api, plugin
@@ -82,15 +82,14 @@ class PlayedSession:
         getattr(self, step.replace(" ", "_"))()
         self.tui.wait_until_idle()
 
-    def ask(self, typed: str, *answers: str) -> None:
+    def run_command(self, command: str, *answer_patterns: str) -> None:
         """Type a command, and wait until its answer appears.
 
-        The answer appears when the number of matches of the patterns ``answers`` on the screen
-        changes.
+        The answer appears when the number of matches of ``answer_patterns`` on the screen changes.
         """
-        pattern = re.compile("|".join(answers))
+        pattern = re.compile("|".join(answer_patterns))
         before = len(pattern.findall(self.tui.text()))
-        self.tui.submit(typed)
+        self.tui.submit(command)
         wait_until(lambda: len(pattern.findall(self.tui.text())) != before)
         self.tui.wait_until_idle()
 
@@ -101,21 +100,21 @@ class PlayedSession:
             {"name": "Bash", "input": {"command": f"seq {number}0000 {number}3500"}}, f"Step {number} is done.",
         ]  # fmt: skip
         self.typed.append(f"take step {number}")
-        self.ask(self.typed[-1], f"Step {number} is done")
+        self.run_command(self.typed[-1], f"Step {number} is done")
 
     def compact(self) -> None:
         """Compact the session with the client's own command."""
         self.api.script = [f"<summary>So far {len(self.typed)} steps.</summary>"]
-        self.ask("/compact", "Compacted", "Not enough messages")
+        self.run_command("/compact", "Compacted", "Not enough messages")
         self.api.script = []
 
     def trim_here(self) -> None:
         """Trim in place, or wait until the client shows why the trim is refused."""
-        self.ask("/trim here", "tokens before, about", "othing")
+        self.run_command("/trim here", "tokens before, about", "othing")
 
     def trim(self) -> None:
         """Trim and open the copy, or wait until the client shows why the trim is refused."""
-        self.ask("/trim", "1. Open the trimmed copy", "othing")
+        self.run_command("/trim", "1. Open the trimmed copy", "othing")
         if "1. Open the trimmed copy" in self.tui.text():
             self.tui.wait_until_idle(2)  # The dialog ignores keys that are pressed too early.
             self.tui.key("Enter")
@@ -123,7 +122,7 @@ class PlayedSession:
 
     def rewind(self) -> None:
         """Rewind to the last prompt with the client's own command. Do nothing if there is no prompt."""
-        self.ask("/rewind", "Restore the code", "othing to rewind")
+        self.run_command("/rewind", "Restore the code", "othing to rewind")
         if "(current)" not in self.tui.text():
             return
         self.tui.key("Up")
@@ -138,11 +137,11 @@ class PlayedSession:
 
     def untrim(self) -> None:
         """Untrim and open the copy, or wait until the client says that nothing is trimmed."""
-        self.ask("/untrim", "This is the new session", "Nothing in this session is trimmed")
+        self.run_command("/untrim", "This is the new session", "Nothing in this session is trimmed")
 
     def handoff(self) -> None:
         """Hand off and open the child."""
-        self.ask("/handoff go on", "Handed off from", "othing")
+        self.run_command("/handoff go on", "Handed off from", "othing")
         self.tui.key("C-u")
 
     def resume(self) -> None:

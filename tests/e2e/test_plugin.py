@@ -45,7 +45,7 @@ def run_client_command(
 
 
 def install_plugin_from_clone(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Install the plugin from a clone, as the README says, or the documentation for older clients."""
+    """Install the plugin from a clone with the commands in the README, or in the page for older clients."""
     lines = code_block_of_page(
         "README.md" if client.version in RECENT_VERSIONS else "docs/older-clients.md",
         "claude plugin",
@@ -200,7 +200,7 @@ def test_resume_hooks_install_registers_the_plugin(
     env = home.env(api.client_env())
     env["PATH"] = f"{tools}:{env['PATH']}"
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_plugin_verb(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "resume_hooks", *arguments]
         return subprocess.run(
             command,
@@ -211,16 +211,17 @@ def test_resume_hooks_install_registers_the_plugin(
             check=False,
         )
 
-    done = run("install")
+    done = run_plugin_verb("install")
     assert done.returncode == 0, done.stderr
     settings = json.loads((home.config / "settings.json").read_text())
     assert settings["enabledPlugins"]["resume-hooks@resume-hooks"] is True
     findings = {
-        f["name"]: f for f in json.loads(run("doctor", "--json").stdout)["data"]["findings"]
+        f["name"]: f
+        for f in json.loads(run_plugin_verb("doctor", "--json").stdout)["data"]["findings"]
     }
     assert findings["plugin"]["level"] == "ok"
     assert findings["client"]["detail"].endswith(client.version)
-    gone = run("install", "--remove", "--purge", "--yes", "--json")
+    gone = run_plugin_verb("install", "--remove", "--purge", "--yes", "--json")
     assert gone.returncode == 0, gone.stderr
     ours = {str(path) for path in (home.config / "plugins").glob("*/resume-hooks*")}
     assert {

@@ -19,10 +19,10 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.versions import ClientVersion
 from tests.e2e.test_inside import open_real_session
 
-SECURITY_PLUGIN = "cc-plugin-sec-default@builtin"
+SECURITY_PLUGIN_ID = "cc-plugin-sec-default@builtin"
 POLICIES_BY_NAME: dict[str, dict[str, Any]] = {
     "retention": {"cleanupPeriodDays": 60},
-    "modules": {"pluginConfigs": {SECURITY_PLUGIN: {"options": {"allowManagedModsOnly": True}}}},
+    "modules": {"pluginConfigs": {SECURITY_PLUGIN_ID: {"options": {"allowManagedModsOnly": True}}}},
     "marketplaces": {"strictKnownMarketplaces": [{"source": "github", "repo": "example/plugins"}]},
 }
 
@@ -71,7 +71,7 @@ def test_a_policy_forbids_a_trim_in_place(
     tmp_path_factory: Any,
     name: str,
 ) -> None:
-    """Under a policy, ``/trim here`` gives the reason and suggests a trimmed copy.
+    """Under a policy, ``/trim here`` says why it is refused and suggests a trimmed copy.
 
     If the policy forbids modules, the command is unknown. No request is sent, and the session is
     not compacted.

@@ -51,7 +51,7 @@ def link_kinds(home: ClientHome) -> list[str]:
 def start_session(tui: Tui, plugin: Path) -> Path:
     """Start a session with the plugin, send one prompt, and return the session's file."""
     tui.start(plugin_dir=plugin, extra_env=QUIET_ENV)
-    request_of_prompt(tui, "remember the word ALPHA")
+    send_prompt_and_read_request(tui, "remember the word ALPHA")
     (session,) = tui.home.sessions()
     return session
 
@@ -80,7 +80,7 @@ def clear_session(tui: Tui) -> None:
     tui.wait_until_idle()
 
 
-def request_of_prompt(tui: Tui, prompt: str) -> str:
+def send_prompt_and_read_request(tui: Tui, prompt: str) -> str:
     """Send a prompt, wait for its answer, and return the text of its request."""
     tui.api.clear_requests()
     tui.submit(prompt)
@@ -113,7 +113,7 @@ def test_the_start_of_a_session_adds_each_text_once(
         raw = child.read_bytes()
         assert len(waiting_handoffs(home)) == 1
         clear_session(tui)
-        said = request_of_prompt(tui, "go on BETA")
+        said = send_prompt_and_read_request(tui, "go on BETA")
         assert said.count(CLOSING_MARKER) == 1
         assert all(words in said for words in (parent.stem, "fix the tests", "started by /clear"))
         assert [role for role, _ in conversation_of_request(api.main_requests()[-1])].count(
@@ -129,11 +129,11 @@ def test_the_start_of_a_session_adds_each_text_once(
         ]
         assert LineageFinder(home.where).is_superseded(str(child))
         compact_session(tui)
-        said = request_of_prompt(tui, "go on GAMMA")
+        said = send_prompt_and_read_request(tui, "go on GAMMA")
         assert (said.count(CLOSING_MARKER), said.count("before it was compacted")) == (1, 1)
         assert parent.stem in said
         compact_session(tui)
-        assert request_of_prompt(tui, "go on DELTA").count(CLOSING_MARKER) == 1
+        assert send_prompt_and_read_request(tui, "go on DELTA").count(CLOSING_MARKER) == 1
     api.clear_requests()
     done = run_print(
         every_client,
@@ -165,10 +165,10 @@ def test_opening_the_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
     tui.wait_for("Handed off from")
     wait_for_hook(lambda: waiting_handoffs(tui.home) == [])
     tui.wait_until_idle()
-    said = request_of_prompt(tui, "go on BETA")
+    said = send_prompt_and_read_request(tui, "go on BETA")
     assert (said.count(CLOSING_MARKER), said.count("started by /clear")) == (1, 0)
     clear_session(tui)
-    assert CLOSING_MARKER not in request_of_prompt(tui, "something else GAMMA")
+    assert CLOSING_MARKER not in send_prompt_and_read_request(tui, "something else GAMMA")
     assert link_kinds(tui.home) == ["handoff", "clear"]
     assert read_links(tui.home.where)[-1].parent_id == child.stem
 
@@ -188,8 +188,8 @@ def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(
             if heard:
                 other.wait_for(f"a handoff waits here: /resume {child.stem}")
             assert ("a handoff waits" in other.text()) is heard
-            assert CLOSING_MARKER not in request_of_prompt(other, "hello")
+            assert CLOSING_MARKER not in send_prompt_and_read_request(other, "hello")
     clear_session(tui)
-    assert "fix the tests" in request_of_prompt(tui, "go on BETA")
+    assert "fix the tests" in send_prompt_and_read_request(tui, "go on BETA")
     tui.submit_paste(f"/resume {child.stem}")
     tui.wait_for("Handed off from")

@@ -183,12 +183,12 @@ def model_that_starts_the_agent(
     }
     start = {"name": "Agent", "input": call | {"run_in_background": background}}
 
-    def script(request: Request) -> Reply:
+    def reply_to_request(request: Request) -> Reply:
         if AGENT_TASK in text_of_request({"messages": request["messages"][:1]}):
             return next(steps, "AGENT-DONE")
         return "done" if AGENT_TASK in str(request["messages"]) else start
 
-    return script
+    return reply_to_request
 
 
 @pytest.mark.parametrize("background", one_in(2, [False, True]), ids=["foreground", "background"])

@@ -24,20 +24,20 @@ from tests.e2e.test_session_start import (
     compact_session,
     hand_off,
     link_kinds,
-    request_of_prompt,
+    send_prompt_and_read_request,
     start_session,
     waiting_handoffs,
 )
 
-OPENING_LENGTH = 36_000  # Number of characters of a long opening.
+OPENING_CHARACTER_COUNT = 36_000  # Number of characters of a long opening.
 
 
-def long_lines(name: str) -> list[str]:
-    """Return different lines that have at least ``OPENING_LENGTH`` characters in total."""
+def make_opening_lines(label: str) -> list[str]:
+    """Return different lines that have at least ``OPENING_CHARACTER_COUNT`` characters in total."""
     line = "{} line {:04} of what was said before, «with quotes \\ and more» ..."
     lines: list[str] = []
-    while sum(map(len, lines)) < OPENING_LENGTH:
-        lines.append(line.format(name, len(lines)))
+    while sum(map(len, lines)) < OPENING_CHARACTER_COUNT:
+        lines.append(line.format(label, len(lines)))
     return lines
 
 
@@ -45,7 +45,7 @@ HOOK_LOG_NAME = "parts-that-ran"
 """Name of a log file in the home. Each hook that sends a part of a text appends its number to it.
 """
 
-OPENING_LINES, COMPACTION_LINES = long_lines("carried"), long_lines("given")
+OPENING_LINES, COMPACTION_LINES = make_opening_lines("carried"), make_opening_lines("given")
 
 
 @pytest.fixture
@@ -74,10 +74,10 @@ def lengthen_handoff(home: ClientHome) -> None:
     )
 
 
-def has_lines_once_in_order(said: str, lines: list[str]) -> bool:
-    """Check whether ``said`` contains every line once and in order."""
-    places = [said.find(line) for line in lines]
-    return [said.count(line) for line in lines] == [1] * len(lines) and places == sorted(places)
+def has_lines_once_in_order(text: str, lines: list[str]) -> bool:
+    """Check whether ``text`` contains every line once and in order."""
+    places = [text.find(line) for line in lines]
+    return [text.count(line) for line in lines] == [1] * len(lines) and places == sorted(places)
 
 
 def count_openings(file: Path) -> int:
@@ -101,7 +101,7 @@ def test_a_long_opening_is_sent_whole(
         assert not ran.exists(), "a startup costs nothing"
         clear_session(tui)
         assert sorted(ran.read_text().split()) == ["1", "2", "3"]
-        said = request_of_prompt(tui, "go on BETA")
+        said = send_prompt_and_read_request(tui, "go on BETA")
         assert has_lines_once_in_order(said, OPENING_LINES)
         assert (
             said.count("started by /clear"),
@@ -118,15 +118,15 @@ def test_a_long_opening_is_sent_whole(
         assert has_lines_once_in_order(told, OPENING_LINES)
         assert "fix the tests" in HeadTail(str(fresh)).title
         compact_session(tui)
-        said = request_of_prompt(tui, "go on GAMMA")
+        said = send_prompt_and_read_request(tui, "go on GAMMA")
         assert has_lines_once_in_order(said, COMPACTION_LINES)
         assert said.count(LATER_PART_BEGINNING) == 3
         compact_session(tui)
         assert wait_until(lambda: count_openings(fresh) == 3), "the screen shows the first one, too"
         tui.wait_until_idle()
-        assert has_lines_once_in_order(request_of_prompt(tui, "go on DELTA"), COMPACTION_LINES), (
-            "what an earlier compaction left is not in the way"
-        )
+        assert has_lines_once_in_order(
+            send_prompt_and_read_request(tui, "go on DELTA"), COMPACTION_LINES
+        ), "what an earlier compaction left is not in the way"
         assert list((home.config / "resume-hooks" / "pending").glob("parts-*-[123]")) == []
     api.clear_requests()
     done = run_print(

@@ -134,9 +134,9 @@ def open_list_at_session(
         tui.wait_until_idle()
 
 
-def choose_action(tui: Tui, name: str, steps: int) -> None:
-    """Press Down ``steps`` times, wait for the action ``name``, and press Enter."""
-    for _ in range(steps):
+def choose_action(tui: Tui, name: str, press_count: int) -> None:
+    """Press Down ``press_count`` times, wait for the action ``name``, and press Enter."""
+    for _ in range(press_count):
         tui.key("Down")
     tui.wait_for(name)
     tui.wait_until_idle()

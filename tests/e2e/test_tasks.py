@@ -30,9 +30,9 @@ def task_creation_call(subject: str) -> Reply:
     return {"name": "TaskCreate", "input": {"subject": subject, "description": subject}}
 
 
-def task_update_call(number: str, status: str) -> Reply:
+def task_update_call(task_id: str, status: str) -> Reply:
     """Return a call that changes the status of a task."""
-    return {"name": "TaskUpdate", "input": {"taskId": number, "status": status}}
+    return {"name": "TaskUpdate", "input": {"taskId": task_id, "status": status}}
 
 
 def make_child(home: ClientHome, verb: str) -> Path:

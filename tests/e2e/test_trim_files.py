@@ -32,10 +32,10 @@ TRIM_ALL_OPTIONS = Options(threshold=100, keep_recent=0, min_savings=0)
 @pytest.fixture
 def session_with_edits(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     """Return a session in which the client wrote a file and edited it in a second turn."""
-    return edit_twice(client, home, api)
+    return write_and_edit_file(client, home, api)
 
 
-def edit_twice(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
+def write_and_edit_file(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     """Have the client write and edit ``a.txt``, and return the session's file."""
     file = str(home.cwd / "a.txt")
     Path(file).write_text("ORIGINAL\n")
@@ -97,7 +97,7 @@ def rewind_files(
     return True
 
 
-def trim_everything(parent: Path, home: ClientHome) -> str:
+def make_fully_trimmed_child(parent: Path, home: ClientHome) -> str:
     """Trim everything that can be trimmed in the session, and return the child's id."""
     decided = plan.plan_trim(
         plan.scan_session(locate.session_file(str(parent))), home.where, TRIM_ALL_OPTIONS
@@ -110,7 +110,7 @@ def check_rewind_restores_files(
     client: ClientVersion, home: ClientHome, api: MockApi, parent: Path
 ) -> None:
     """Check that after the parent was deleted, a child's files can be rewound to both prompts."""
-    child = trim_everything(parent, home)
+    child = make_fully_trimmed_child(parent, home)
     transcript = scan_transcript(str(parent))
     prompts = [
         node.uuid for node in transcript.chain if records.is_prompt(transcript.read_record(node))
@@ -133,7 +133,9 @@ def test_the_client_rewinds_files_of_a_trimmed_child(
 
     The parent and its snapshots are deleted before the test rewinds the files.
     """
-    check_rewind_restores_files(every_client, home, api, edit_twice(every_client, home, api))
+    check_rewind_restores_files(
+        every_client, home, api, write_and_edit_file(every_client, home, api)
+    )
 
 
 @pytest.mark.wide
@@ -144,7 +146,7 @@ def test_a_child_can_edit_a_trimmed_file(
 
     Afterwards, the file contains no placeholder.
     """
-    child = trim_everything(session_with_edits, home)
+    child = make_fully_trimmed_child(session_with_edits, home)
     file = home.cwd / "a.txt"
     third = {
         "name": "Edit",
@@ -165,7 +167,7 @@ def test_the_written_content_of_a_changed_file_is_kept(
     write = {"name": "Write", "input": {"file_path": str(file), "content": LONG_TEXT}}
     send_prompt(client, home, api, "write another", [write, "done"], session_with_edits.stem)
     os.utime(file)
-    child = trim_everything(session_with_edits, home)
+    child = make_fully_trimmed_child(session_with_edits, home)
     send_prompt(client, home, api, "go on", ["done"], child)
     said = str(api.main_requests()[-1]["messages"])
     assert said.count("line 39 of a file") == 1

@@ -86,7 +86,7 @@ def test_print_mode_previews_and_makes_the_child(
 
 
 @pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
-def test_previewing_confirming_and_pasting_opens_the_child(
+def test_the_command_pasted_after_yes_opens_the_trimmed_child(
     tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str
 ) -> None:
     """After ``>trim`` and ``yes``, the pasted command opens the trimmed child in the same client.

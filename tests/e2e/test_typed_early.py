@@ -17,7 +17,7 @@ from tests.e2e.test_inside import open_real_session
 
 TYPED_WORDS = "now fix the parser bug"
 NEXT_STEP = "step one"
-OPENING_COMMANDS = [
+COMMANDS_WITH_TYPING_TIMES = [
     (f"/handoff {NEXT_STEP}", 0.25, 0.04),
     ("/handoff", 0.05, 0.06),
     ("/back it is slower", 0.15, 0.1),
@@ -44,13 +44,15 @@ def sent_prompts(tui: Tui) -> list[str]:
     return [prompt.rpartition(">")[2].strip() for prompt in prompts]
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(len(OPENING_COMMANDS), marks=pytest.mark.wide)])
+@pytest.mark.parametrize(
+    "count", [2, pytest.param(len(COMMANDS_WITH_TYPING_TIMES), marks=pytest.mark.wide)]
+)
 def test_words_typed_after_a_command_arrive_whole(
     tui: Tui, plugin: Path, parent: Path, count: int
 ) -> None:
     """Words typed after a command are sent to the new session or stay complete in its input box."""
     open_real_session(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})
-    for command, delay, pace in OPENING_COMMANDS[:count]:
+    for command, delay, pace in COMMANDS_WITH_TYPING_TIMES[:count]:
         tui.api.clear_requests()
         type_after_command(tui, command, delay, pace, TYPED_WORDS)
         tui.wait_for("This is the new session|Handed off from|Back to 20")

@@ -85,7 +85,7 @@ def messages_of_resumed_child(
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE_SESSIONS))
-def test_forks_of_a_session_and_its_archived_copy_send_the_same(
+def test_a_fork_of_an_archived_session_sends_the_original_bytes(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
     """A fork of an archived session sends the same bytes as a fork of the original session."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
+NEEDS_NODE_MARK = pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
 
 
 def run_node(script: str) -> Any:

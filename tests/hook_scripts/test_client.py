@@ -24,7 +24,7 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_session import WAITING_INSTALLER, end_installer, wait_for_file
 from tests.needs import require_for_test
 
-SLOW_INSTALLER = f"""
+SLOW_INSTALLER_SOURCE = f"""
 {WAITING_INSTALLER}
 os.makedirs(sys.argv[-1], exist_ok=True)
 open(os.path.join(sys.argv[-1], "installed"), "w").close()
@@ -104,7 +104,7 @@ def test_an_installation_continues_after_the_client(
     A trigger is answered without a request to the API.
     """
     env = {"RESUME_HOOKS_PYTHON": loaded_plugin.env["RESUME_HOOKS_PYTHON"]}
-    (loaded_plugin.root / "hooks" / "install.py").write_text(SLOW_INSTALLER)
+    (loaded_plugin.root / "hooks" / "install.py").write_text(SLOW_INSTALLER_SOURCE)
     with MockApi() as api:
         run_print(
             find_client(version), home, api, ">resume", plugin_dir=loaded_plugin.root, extra_env=env

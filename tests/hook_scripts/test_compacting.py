@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.hook_scripts.run_node import needs_node, run_node
+from tests.hook_scripts.run_node import NEEDS_NODE_MARK, run_node
 from tests.needs import REPO
 
-pytestmark = needs_node
+pytestmark = NEEDS_NODE_MARK
 
 COMPACTION_SCRIPT = """
 import { compact, compactAboveThreshold } from %(compacting)s

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.hook_scripts.run_node import needs_node, run_node
+from tests.hook_scripts.run_node import NEEDS_NODE_MARK, run_node
 from tests.needs import REPO
 
 ASK_SCRIPT = """
@@ -22,7 +22,7 @@ console.log(JSON.stringify((await ask($, { command: 'rules' })).rules ?? null))
 """
 
 
-@needs_node
+@NEEDS_NODE_MARK
 @pytest.mark.parametrize(
     ("info", "told"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)]
 )

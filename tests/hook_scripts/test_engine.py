@@ -382,10 +382,12 @@ def remove_plugin_from_list(plugin: PluginCopy) -> dict[str, str]:
     }
 
 
-def test_a_removed_engine_stays_removed(plugin: PluginCopy, fake_installation: Path) -> None:
-    """If the plugin was removed, triggers say so, and the engine is not installed.
+def test_only_a_client_start_reinstalls_a_removed_engine(
+    plugin: PluginCopy, fake_installation: Path
+) -> None:
+    """If the plugin was removed, triggers report this, and no prompt or resume installs the engine.
 
-    When a client starts, the engine is installed again.
+    If a client that still has the plugin starts later, the engine is installed again.
     """
     env = remove_plugin_from_list(plugin)
     done = plugin.run_hook(

@@ -105,7 +105,7 @@ def is_trigger(prompt: str) -> bool:
     return prompt.startswith(">") or prompt.lower().startswith("/resume-hooks:")
 
 
-random_prompts = st.builds(
+PROMPT_STRATEGY = st.builds(
     str.__add__,
     st.sampled_from(
         [
@@ -129,8 +129,8 @@ random_prompts = st.builds(
 
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    random_prompts,
-    random_prompts,
+    PROMPT_STRATEGY,
+    PROMPT_STRATEGY,
     st.sampled_from(sorted(JSON_ENCODERS_BY_NAME)),
     st.permutations(["cwd", "prompt", "session_title"]),
 )

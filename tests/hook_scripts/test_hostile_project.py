@@ -118,8 +118,8 @@ The imitation finds no other Python.
 class Machine(NamedTuple):
     """A plugin, a hostile repository, and the environment in which the client runs hooks in it."""
 
-    plugin: Path
-    folder: Path
+    plugin_folder: Path
+    session_folder: Path
     env: dict[str, str]
     trap_log: Path
 
@@ -129,7 +129,7 @@ class Machine(NamedTuple):
             words,
             input=stdin,
             env=self.env,
-            cwd=self.folder,
+            cwd=self.session_folder,
             capture_output=True,
             timeout=120,
             check=False,
@@ -139,7 +139,7 @@ class Machine(NamedTuple):
 
     def run_hooks(self, event: str, stdin: bytes) -> None:
         """Run all commands for an event."""
-        hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text())["hooks"]
+        hooks = json.loads((self.plugin_folder / "hooks" / "hooks.json").read_text())["hooks"]
         for command in hooks[event][0]["hooks"]:
             done = self.run("/bin/sh", "-c", command["command"], stdin=stdin)
             assert done.returncode == 0, done.stderr
@@ -301,7 +301,7 @@ def install_engine(plugin: Path) -> None:
 
 @pytest.fixture(params=["uv", "real uv", "python3.9", "both", "neither", "engine"])
 def extra_programs(request: pytest.FixtureRequest) -> str:
-    """Return the name of the programs that a machine has in addition to a shell."""
+    """Return which programs a machine has in addition to those that a shell needs, for example "both"."""
     found: str = request.param
     if found == "real uv":
         require_for_test("uv", shutil.which("uv"), "install uv")
@@ -314,8 +314,8 @@ def machine(extra_programs: str, tmp_path: Path) -> Machine:
     return make_machine(extra_programs, tmp_path, GIT_SETTINGS_BY_FORM["all"])
 
 
-def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
-    """Create a machine with these programs, a plugin, a session and the hostile repository."""
+def make_machine(extra_programs: str, tmp_path: Path, git_settings: str) -> Machine:
+    """Create a machine with ``extra_programs``, a plugin, a session and the hostile repository."""
     trap_log, root, tools = tmp_path / "marks", tmp_path / "work" / "repo", tmp_path / "tools"
     plugin = tmp_path / "plugin"
     for name in ("hooks", "src", "requirements.lock", "requirements-team.lock"):
@@ -328,13 +328,13 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
     for name in SHELL_PROGRAMS:
         require_for_test(name, shutil.which(name), "install it")
         (tools / name).symlink_to(str(shutil.which(name)))
-    if kind == "real uv":
+    if extra_programs == "real uv":
         (tools / "uv").symlink_to(str(shutil.which("uv")))
-    if kind in {"uv", "both"}:
+    if extra_programs in {"uv", "both"}:
         write_script(tools / "uv", FAKE_UV_SCRIPT.replace("MARKS", str(trap_log)))
-    if kind in {"python3.9", "both"}:
+    if extra_programs in {"python3.9", "both"}:
         write_script(tools / "python3", f'exec "{python39_path()}" "$@"')
-    if kind == "engine":
+    if extra_programs == "engine":
         install_engine(plugin)
     (root / "pkg").mkdir(parents=True)
     write_hostile_repository(root, trap_log, git_settings)
@@ -363,11 +363,13 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
 def session_event(machine: Machine, name: str, **fields: object) -> bytes:
     """Return an event of the session in the client's form."""
     config = Path(machine.env["HOME"]) / ".claude"
-    transcript = config / "projects" / project_key(str(machine.folder)) / f"{SESSION_ID}.jsonl"
+    transcript = (
+        config / "projects" / project_key(str(machine.session_folder)) / f"{SESSION_ID}.jsonl"
+    )
     known = {
         "session_id": SESSION_ID,
         "transcript_path": str(transcript),
-        "cwd": str(machine.folder),
+        "cwd": str(machine.session_folder),
         "hook_event_name": name,
     }
     return json.dumps({**known, **fields}, separators=(",", ":")).encode()
@@ -411,7 +413,7 @@ def test_no_program_runs_if_settings_are_not_loaded(machine: Machine) -> None:
 
     In this case, the client gives the user's PATH to hooks.
     """
-    for name in variables_of_repository(machine.folder.parent):
+    for name in variables_of_repository(machine.session_folder.parent):
         machine.env[name] = machine.env[name].rpartition(":")[2] if name == "PATH" else ""
     for source in ("startup", "compact"):
         machine.run_hooks("SessionStart", session_event(machine, "SessionStart", source=source))
@@ -427,7 +429,11 @@ def test_the_module_runs_no_program_of_the_repository(machine: Machine) -> None:
     for script in ("offered", "engine"):
         asked = session_event(machine, "", command="handoff", args="next")
         machine.run(
-            "/bin/sh", str(machine.plugin / "hooks" / script), "--module", transcript, stdin=asked
+            "/bin/sh",
+            str(machine.plugin_folder / "hooks" / script),
+            "--module",
+            transcript,
+            stdin=asked,
         )
     assert machine.traps_that_ran() == []
 
@@ -439,7 +445,7 @@ def test_no_verb_runs_a_program_of_the_repository(machine: Machine) -> None:
             "search": ["one"], "handoff": [SESSION_ID, "-n", "next", "--no-start"], "config": ["vault", "off"],
             "read": [f"{SESSION_ID}:1"], "install": ["--dry-run"], "rename": [SESSION_ID, "title"],
         }.get(verb, [SESSION_ID] if verb in {"info", "outline", "lineage", "trim", "fork"} else [])  # fmt: skip
-        machine.run("/bin/sh", str(machine.plugin / "hooks" / "engine"), verb, *words)
+        machine.run("/bin/sh", str(machine.plugin_folder / "hooks" / "engine"), verb, *words)
         assert machine.traps_that_ran() == [], verb
 
 
@@ -467,15 +473,19 @@ def test_a_trap_that_runs_records_its_name(tmp_path: Path) -> None:
 def test_variables_lose_paths_to_code_in_the_project(tmp_path: Path) -> None:
     """Variables that name code keep the user's own paths but lose paths in the project."""
     machine = make_machine("neither", tmp_path, "")
-    script = f'. "{machine.plugin}/hooks/programs"; /usr/bin/env'
+    script = f'. "{machine.plugin_folder}/hooks/programs"; /usr/bin/env'
     loaded = {
-        "LD_LIBRARY_PATH": f".:/usr/lib:{machine.folder}",
+        "LD_LIBRARY_PATH": f".:/usr/lib:{machine.session_folder}",
         "OPENSSL_CONF": "x/y",
         "OPENSSL_MODULES": "/usr/lib/x",
     }
-    env = {**machine.env, **loaded, "GCONV_PATH": str(machine.folder)}
+    env = {**machine.env, **loaded, "GCONV_PATH": str(machine.session_folder)}
     done = subprocess.run(
-        ["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True
+        ["/bin/sh", "-c", script],
+        env=env,
+        cwd=machine.session_folder,
+        capture_output=True,
+        check=True,
     )
     found = dict(row.split("=", 1) for row in done.stdout.decode().splitlines() if "=" in row)
     assert (found["LD_LIBRARY_PATH"], found["OPENSSL_MODULES"]) == ("/usr/lib", "/usr/lib/x")
@@ -504,11 +514,15 @@ def test_variables_with_a_path_through_proc_self_are_removed(
     the program uses.
     """
     machine = make_machine("neither", tmp_path, "")
-    (machine.folder / "lib").mkdir()
-    script = f'. "{machine.plugin}/hooks/programs"; printf %s "${{{name}-unset}}"'
+    (machine.session_folder / "lib").mkdir()
+    script = f'. "{machine.plugin_folder}/hooks/programs"; printf %s "${{{name}-unset}}"'
     env = {**machine.env, name: path}
     done = subprocess.run(
-        ["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True
+        ["/bin/sh", "-c", script],
+        env=env,
+        cwd=machine.session_folder,
+        capture_output=True,
+        check=True,
     )
     assert done.stdout == b"unset"
 
@@ -522,10 +536,10 @@ def test_a_wrong_pwd_does_not_keep_relative_folders_on_path(tmp_path: Path, pwd_
     The project could set ``PWD`` to such a value.
     """
     machine = make_machine("neither", tmp_path, "")
-    folder = machine.folder
+    folder = machine.session_folder
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
-    script = f'. "{machine.plugin}/hooks/programs"; printf %s "$PATH"; pwd -P'
+    script = f'. "{machine.plugin_folder}/hooks/programs"; printf %s "$PATH"; pwd -P'
     env = machine.env | {
         "PWD": pwd_value.format(folder=folder, name=folder.name),
         "PATH": "/usr:/proc/self/cwd/bin:bin:/usr/bin:/bin",
@@ -546,32 +560,47 @@ def test_a_time_zone_that_is_a_file_is_removed(tmp_path: Path, zone: str) -> Non
     The C library would read the whole file, which may be a pipe or the hook's own event.
     """
     machine = make_machine("neither", tmp_path, "")
-    script = f'. "{machine.plugin}/hooks/programs"; printf %s "${{TZ-unset}} ${{TZDIR-unset}}"'
+    script = (
+        f'. "{machine.plugin_folder}/hooks/programs"; printf %s "${{TZ-unset}} ${{TZDIR-unset}}"'
+    )
     for given, left in ((zone, "unset"), ("Europe/Berlin", "Europe/Berlin"), ("<-03>3", "<-03>3")):
-        env = machine.env | {"TZ": given, "TZDIR": str(machine.folder)}
+        env = machine.env | {"TZ": given, "TZDIR": str(machine.session_folder)}
         done = subprocess.run(
-            ["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True
+            ["/bin/sh", "-c", script],
+            env=env,
+            cwd=machine.session_folder,
+            capture_output=True,
+            check=True,
         )
         assert done.stdout.decode() == f"{left} unset"
 
 
-@pytest.mark.parametrize("named", ["{folder}/.rh", "/proc/self/cwd/.rh", "{folder}/../other/.rh"])
-def test_state_in_the_project_is_ignored(tmp_path: Path, named: str) -> None:
+@pytest.mark.parametrize(
+    "state_folder", ["{folder}/.rh", "/proc/self/cwd/.rh", "{folder}/../other/.rh"]
+)
+def test_state_in_the_project_is_ignored(tmp_path: Path, state_folder: str) -> None:
     """RESUME_HOOKS_HOME is ignored if it names a folder in the project or in another repository.
 
     Notes in such a folder could make a hook send sessions to a stranger.
     """
     machine = make_machine("neither", tmp_path, "")
-    (machine.folder / ".rh" / "pending").mkdir(parents=True)
-    other = machine.folder.parent / "other"
+    (machine.session_folder / ".rh" / "pending").mkdir(parents=True)
+    other = machine.session_folder.parent / "other"
     (other / ".rh" / "pending").mkdir(parents=True)
     (other / ".git").mkdir()
-    script = f'. "{machine.plugin}/hooks/programs"; find_state; printf %s "$state"'
-    for given, own in ((named.format(folder=machine.folder), False), (str(tmp_path / "own"), True)):
+    script = f'. "{machine.plugin_folder}/hooks/programs"; find_state; printf %s "$state"'
+    for given, own in (
+        (state_folder.format(folder=machine.session_folder), False),
+        (str(tmp_path / "own"), True),
+    ):
         Path(tmp_path / "own" / "pending").mkdir(parents=True, exist_ok=True)
         env = machine.env | {"RESUME_HOOKS_HOME": given}
         done = subprocess.run(
-            ["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True
+            ["/bin/sh", "-c", script],
+            env=env,
+            cwd=machine.session_folder,
+            capture_output=True,
+            check=True,
         )
         assert (done.stdout.decode() == given) is own
 
@@ -585,15 +614,18 @@ def test_a_repository_cannot_be_the_home_folder(
 ) -> None:
     """If HOME is in the repository, hooks use the home folder in the system's list of users."""
     machine = make_machine(kind, tmp_path, "")
-    given = {name: value.format(root=machine.folder.parent) for name, value in home.items()}
+    given = {name: value.format(root=machine.session_folder.parent) for name, value in home.items()}
     hostile = machine._replace(env=machine.env | given)
-    (machine.folder / ".claude").mkdir()
-    (machine.folder / ".claude" / "plugins").mkdir()
+    (machine.session_folder / ".claude").mkdir()
+    (machine.session_folder / ".claude" / "plugins").mkdir()
     shutil.copytree(
-        machine.folder.parent / "data",
-        machine.folder / ".claude/plugins/data/resume-hooks-resume-hooks",
+        machine.session_folder.parent / "data",
+        machine.session_folder / ".claude/plugins/data/resume-hooks-resume-hooks",
     )
-    shutil.copytree(machine.folder / ".claude/plugins", machine.folder.parent / ".claude/plugins")
+    shutil.copytree(
+        machine.session_folder / ".claude/plugins",
+        machine.session_folder.parent / ".claude/plugins",
+    )
     for source in ("startup", "compact"):
         hostile.run_hooks("SessionStart", session_event(machine, "SessionStart", source=source))
     hostile.run_hooks(
@@ -643,7 +675,7 @@ def test_no_shell_function_replaces_a_command(tmp_path: Path) -> None:
     path = {"PATH": f"{tmp_path / 'as'}:{machine.env['PATH']}"}
     hostile = machine._replace(env=machine.env | functions | path)
     for script in ("guard", "session-start", "notice"):
-        line = f"trap 'exit 0' EXIT; . '{machine.plugin}/hooks/{script}'"
+        line = f"trap 'exit 0' EXIT; . '{machine.plugin_folder}/hooks/{script}'"
         hostile.run(
             str(tmp_path / "as" / "sh"),
             "-c",

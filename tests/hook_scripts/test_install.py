@@ -24,7 +24,7 @@ from tests.hook_scripts.test_session import STARTUP_EVENT, wait_for_file
 from tests.needs import REPO, one_in, python39_path, require_for_test
 
 # These steps replace the installer's steps that use the network. All other code is the real code.
-FAKE_STEPS = """
+FAKE_STEPS_SOURCE = """
 import json, os, time
 from pathlib import Path
 ORDERS = Path(__file__).with_name("orders.json")  # what the launcher starts gets no variable that it need not have
@@ -53,7 +53,7 @@ def is_damaged(venv): return "DAMAGED" in os.environ
 @pytest.fixture
 def quick_plugin(plugin: PluginCopy) -> PluginCopy:
     """Return a plugin whose installer creates an empty venv and counts its attempts in a file."""
-    (plugin.root / "hooks" / "venv_commands.py").write_text(FAKE_STEPS)
+    (plugin.root / "hooks" / "venv_commands.py").write_text(FAKE_STEPS_SOURCE)
     plugin.env.update(COUNT=str(plugin.data_folder / "count"), RESUME_HOOKS_PYTHON="")
     instruct_installer(plugin)
     return plugin
@@ -209,7 +209,8 @@ def test_a_damaged_state_file_does_not_prevent_an_installation(
 ) -> None:
     """A damaged state file does not prevent an installation.
 
-    Neither does the lock of a process that has ended, or a venv to which no link leads.
+    The lock of a process that has ended does not prevent it either, and neither does a venv to
+    which no link leads.
     """
     (quick_plugin.data_folder / "install.json").write_text(content)
     (quick_plugin.data_folder / "install.lock").write_text("999999\n")
@@ -344,7 +345,7 @@ def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCo
     assert (quick_plugin.data_folder / "install.log").exists()
 
 
-def test_the_lock_names_hashes_and_no_host() -> None:
+def test_the_lock_files_contain_hashes_and_no_addresses() -> None:
     """Every requirement in the lock files has a version and hashes, but no address of a package index."""
     names = ("requirements.lock", "requirements-team.lock")
     lines = [

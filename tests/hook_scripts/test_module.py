@@ -153,7 +153,10 @@ def test_the_launcher_replaces_itself_with_the_engine(plugin: PluginCopy) -> Non
 def test_the_launcher_without_any_python_names_an_installer(
     plugin: PluginCopy, tmp_path: Path
 ) -> None:
-    """Without Python, ``engine --module`` prints one line with the command to install and exits with 1."""
+    """Without Python, ``engine --module`` prints a line with the command for an installation.
+
+    It exits with 1.
+    """
     (tmp_path / "bare").mkdir()
     for tool in ("sh", "cmp", "cat", "sed"):
         (tmp_path / "bare" / tool).symlink_to(shutil.which(tool) or tool)

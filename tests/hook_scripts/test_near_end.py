@@ -44,15 +44,20 @@ def stamps_folder(plugin: PluginCopy) -> Path:
     return folder
 
 
-def write_stamp(plugin: PluginCopy, name: str, look: float = 3_600, made: float = -60) -> Path:
+def write_stamp(
+    plugin: PluginCopy, name: str, check_offset: float = 3_600, stamp_offset: float = -60
+) -> Path:
     """Write a stamp and return its path.
 
-    ``look`` is the time of the next check and ``made`` the stamp's own time, in seconds from now.
+    ``check_offset`` is the time of the next check, and ``stamp_offset`` the time of the stamp itself,
+    in seconds from now.
     """
     now = int(time.time())
     path = stamps_folder(plugin) / name
-    path.write_text(json.dumps({"version": 1, "look": int(now + look), "made": int(now + made)}))
-    os.utime(path, (now + made, now + made))
+    path.write_text(
+        json.dumps({"version": 1, "look": int(now + check_offset), "made": int(now + stamp_offset)})
+    )
+    os.utime(path, (now + stamp_offset, now + stamp_offset))
     return path
 
 
@@ -77,7 +82,7 @@ def test_a_missing_or_due_stamp_makes_a_start_call_the_engine(
     assert start_calls_engine(plugin, source)
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     assert not start_calls_engine(plugin, source)
-    for wrong in ({"look": -1}, {"look": 90_000, "made": 3_600}):
+    for wrong in ({"check_offset": -1}, {"check_offset": 90_000, "stamp_offset": 3_600}):
         write_stamp(plugin, f"due-{PROJECT_NAME}.json", **wrong)
         assert start_calls_engine(plugin, source)
         assert not start_calls_engine(plugin, source, RESUME_HOOKS_PYTHON="")
@@ -209,8 +214,8 @@ def background_hook_calls_engine(plugin: PluginCopy, source: str = "startup", **
 def test_the_background_hook_calls_the_engine_if_necessary(plugin: PluginCopy) -> None:
     """The background hook calls the engine only if there is work for it; otherwise it starts no Python.
 
-    Work is an unfinished check, another project, packing, the index, or an ancestor that is not
-    archived yet.
+    There is work if the project or other projects were not checked, if files must be packed or
+    indexed, or if an ancestor is not archived yet.
     """
     names = (f"due-{PROJECT_NAME}.json", f"later-{PROJECT_NAME}.json", "vault.json", "indexed.json")
     for missing in names:
@@ -257,11 +262,13 @@ def test_new_messages_are_indexed(plugin: PluginCopy) -> None:
     indexed.write_text(said)
     os.utime(session, (time.time() + 600,) * 2)
     assert not background_hook_calls_engine(plugin)
-    write_stamp(plugin, "indexed.json", look=-1)
+    write_stamp(plugin, "indexed.json", check_offset=-1)
     assert background_hook_calls_engine(plugin)
 
 
-def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
+def engine_calls_of_headless_start(
+    plugin: PluginCopy, max_wait_seconds: float = 0.3
+) -> list[bytes]:
     """Return the calls of the engine when a headless run starts.
 
     The background hook of the run must not call the engine, because the client would wait for it.
@@ -273,7 +280,7 @@ def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> l
         plugin.run_hook("SessionStart", start_event(plugin), **env),
     ):
         assert (done.returncode, done.stderr) == (0, b"")
-    until = time.monotonic() + within
+    until = time.monotonic() + max_wait_seconds
     while b"later" not in plugin.engine_calls and time.monotonic() < until:
         time.sleep(0.02)
     return [
@@ -300,8 +307,8 @@ def test_a_background_process_of_a_headless_run_has_its_own_group(
 ) -> None:
     """The background process of a headless run is in a separate process group.
 
-    The client would otherwise kill it together with the hooks. It keeps no pipe open, because the
-    client would wait until the pipe is closed.
+    Otherwise, the client would kill the process together with the hooks. The process keeps no pipe
+    open, because the client would wait until the pipe is closed.
     """
     event = plugin.root / "src" / "resume_hooks" / "hooks" / "background.py"
     event.write_text(f"import os, time\ntime.sleep(1)\n{event.read_text()}    assert os.getsid(0) == os.getpid()\n"
@@ -316,7 +323,7 @@ def test_a_background_process_of_a_headless_run_has_its_own_group(
     assert b"at last" in plugin.engine_calls
 
 
-def test_the_background_hook_runs_after_the_first(plugin: PluginCopy) -> None:
+def test_the_background_hook_waits_a_second_before_the_check(plugin: PluginCopy) -> None:
     """The background hook waits a second before its check, so that it does not repeat work already done."""
     write_stamp(plugin, f"later-{PROJECT_NAME}.json")
     write_stamp(plugin, "vault.json")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from tests.hook_scripts.run_node import needs_node, run_node
+from tests.hook_scripts.run_node import NEEDS_NODE_MARK, run_node
 from tests.needs import REPO
 
-pytestmark = needs_node
+pytestmark = NEEDS_NODE_MARK
 
 SWITCH_SCRIPT = """
 import { open, submit } from %(opening)s

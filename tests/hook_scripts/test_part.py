@@ -134,7 +134,7 @@ def write_pending_handoff(
     return Path(path).parent
 
 
-def remaining_parts(home: ConfigHome) -> list[str]:
+def names_of_unprinted_parts(home: ConfigHome) -> list[str]:
     """Return the names of the notes with parts that no hook has printed yet."""
     found = sorted((home.config / "resume-hooks" / "pending").glob("parts-*"))
     return [path.name for path in found if json.loads(path.read_text()) != {"version": 1}]
@@ -175,7 +175,7 @@ def test_a_long_handoff_is_complete(
     assert text.partition("\n\n")[2] == OPENING
     assert join_parts([*given[1:], given[0]]) == [text]
     assert "".join(given[1:])[: len("This session")] == "This session", "in their order"
-    assert remaining_parts(config_home) == []
+    assert names_of_unprinted_parts(config_home) == []
 
 
 def test_only_the_first_hook_prints_a_short_handoff(
@@ -211,7 +211,7 @@ def test_only_the_first_hook_prints_a_short_handoff(
             )
             == [""] * 4
         )
-    assert remaining_parts(config_home) == []
+    assert names_of_unprinted_parts(config_home) == []
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork", "", "clear"])
@@ -233,7 +233,7 @@ def test_no_parts_are_printed_at_other_starts(
         )
         == [""] * 3
     )
-    assert remaining_parts(config_home) == []
+    assert names_of_unprinted_parts(config_home) == []
 
 
 def test_a_late_hook_prints_nothing(
@@ -301,12 +301,12 @@ def test_two_parallel_clients_get_their_own_handoffs(
         assert text.partition("\n\n")[2] == opening
 
 
-def test_the_first_hook_prints_alone_if_the_others_never_start(
+def test_the_first_hook_prints_a_cut_text_if_no_other_hook_starts(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
     """If the other hooks never start, the first hook prints the beginning and the end of the opening.
 
-    If only one of the other hooks is missing, the last part says so.
+    If only one of the other hooks is missing, the last part reports the missing part.
     """
     folder = write_pending_handoff(config_home)
     (alone,) = added_texts(
@@ -333,10 +333,10 @@ def test_the_first_hook_prints_alone_if_the_others_never_start(
         )
     )
     assert last.endswith("\n(Part 2 could not be delivered.)")
-    assert remaining_parts(config_home) == []
+    assert names_of_unprinted_parts(config_home) == []
 
 
-def test_codex_gets_one_part_that_ends_with_the_next_step(
+def test_codex_gets_one_text_that_ends_with_the_next_step(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
     """Codex, which has no hooks for the parts, gets a shorter text that ends with the next step."""
@@ -349,16 +349,16 @@ def test_codex_gets_one_part_that_ends_with_the_next_step(
     )
     assert len(given) <= start_parts.MAX_UNITS_WITHOUT_PARTS
     assert given.endswith("Next step:\nfix it")
-    assert remaining_parts(config_home) == []
+    assert names_of_unprinted_parts(config_home) == []
 
 
-@pytest.mark.parametrize("begun", ["before", "after"])
-def test_the_other_hooks_print_nothing_without_the_first(
+@pytest.mark.parametrize("others_begin", ["before", "after"])
+def test_the_hooks_for_parts_print_nothing_without_the_first_hook(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
     running_hooks: list[RunningHook],
     tmp_path: Path,
-    begun: str,
+    others_begin: str,
 ) -> None:
     """If the first hook is killed, the other hooks print nothing, and the next start prints no old parts."""
     engine = tmp_path / "engine that hangs"
@@ -368,7 +368,7 @@ def test_the_other_hooks_print_nothing_without_the_first(
     (first,) = start_hooks(running_hooks, [FIRST_HOOK_COMMAND], hung, start_event("compact"))
     others = (
         start_hooks(running_hooks, OTHER_HOOK_COMMANDS, hook_environment, start_event("compact"))
-        if begun == "before"
+        if others_begin == "before"
         else []
     )
     end = time.monotonic() + 30
@@ -379,7 +379,9 @@ def test_the_other_hooks_print_nothing_without_the_first(
     first.wait()
     pending = config_home.config / "resume-hooks" / "pending"
     claim = pending / f"parts-{NEW_ID}.json"
-    if begun == "after":  # The first hook was about to end and had already written its parts.
+    if (
+        others_begin == "after"
+    ):  # The first hook was about to end and had already written its parts.
         claim.write_text(json.dumps({**json.loads(claim.read_text()), "count": 3}))
         for number in (1, 2):
             (pending / f"parts-{NEW_ID}-{number}").write_text('{"stale": "part"}\n')
@@ -399,7 +401,7 @@ def test_the_other_hooks_print_nothing_without_the_first(
         )
         == [""] * 4
     )
-    assert remaining_parts(config_home) == []
+    assert names_of_unprinted_parts(config_home) == []
 
 
 @pytest.mark.parametrize(
@@ -462,12 +464,12 @@ def test_state_behind_a_link_is_ignored(
     assert hooks[0].communicate(timeout=60)[0] == b""
 
 
-@pytest.mark.parametrize("number", ["../x", "", "x y", "*"])
+@pytest.mark.parametrize("invalid_id", ["../x", "", "x y", "*"])
 def test_no_parts_are_printed_for_an_invalid_id(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
     running_hooks: list[RunningHook],
-    number: str,
+    invalid_id: str,
 ) -> None:
     """If the session id is invalid, no hook prints text and no file is written."""
     assert (
@@ -476,7 +478,7 @@ def test_no_parts_are_printed_for_an_invalid_id(
                 running_hooks,
                 [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
                 hook_environment,
-                start_event("compact", number),
+                start_event("compact", invalid_id),
             )
         )
         == [""] * 4

@@ -69,9 +69,10 @@ CHILD_ID = "5e12a303-0000-4000-8000-000000000001"
 
 
 def hook_calls_engine(plugin: PluginCopy, event: str, fields: Mapping[str, object]) -> bool:
-    """Check whether an event reaches the engine. The event is sent with and without spaces in its JSON.
+    """Return whether the hook calls the engine for an event with these fields.
 
-    Raises AssertionError if the hook fails or if the engine does not get the whole event.
+    The event is sent with and without spaces in its JSON. Raises AssertionError if the hook fails
+    or if the engine does not get the whole event.
     """
     reached = set()
     for body in (json.dumps(fields).encode(), json.dumps(fields, separators=(",", ":")).encode()):
@@ -225,17 +226,17 @@ def test_the_first_start_prints_one_line(plugin: PluginCopy, is_ready: bool) -> 
     assert (headless.stdout, second.stdout) == (b"", b"")
 
 
-@pytest.mark.parametrize("says", [True, False])
-def test_the_greeting_replaces_an_empty_reply(plugin: PluginCopy, says: bool) -> None:
+@pytest.mark.parametrize("has_reply", [True, False])
+def test_the_greeting_replaces_an_empty_reply(plugin: PluginCopy, has_reply: bool) -> None:
     """At the first start, the hook prints the engine's reply or, if there is none, the greeting."""
     write_ready_venv(plugin)
-    if not says:
+    if not has_reply:
         engine = plugin.root / "src" / "resume_hooks" / "hooks" / "session.py"
         engine.write_text("import sys\ndef main(): sys.stdin.read()\n")
     event = STARTUP_EVENT.replace(b"{", b'{"transcript_path":"/c/projects/-p/x.jsonl",', 1)
     done = plugin.run_hook("SessionStart", event, RESUME_HOOKS_PYTHON="")
-    assert (b"reply of session" in done.stdout) is says
-    assert (b"is ready. Type /full" in done.stdout) is not says
+    assert (b"reply of session" in done.stdout) is has_reply
+    assert (b"is ready. Type /full" in done.stdout) is not has_reply
 
 
 def test_the_first_start_after_a_failed_installation_reports_it(plugin: PluginCopy) -> None:

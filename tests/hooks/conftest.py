@@ -35,7 +35,7 @@ def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> RunHook:
     process that has already loaded the script, unless ``python`` names another interpreter.
     """
 
-    def run(
+    def run_hook_script(
         name: str, event: object, *, environ: dict[str, str] | None = None, python: str = ""
     ) -> subprocess.CompletedProcess[bytes]:
         stdin = event if isinstance(event, bytes) else json.dumps(event).encode()
@@ -53,7 +53,7 @@ def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> RunHook:
             command, input=stdin, env=env, capture_output=True, check=False, timeout=60
         )
 
-    return run
+    return run_hook_script
 
 
 TypePrompt = Callable[..., str]

@@ -98,21 +98,21 @@ def count_utf16_units(text: str) -> int:
 
 @pytest.mark.parametrize("slash", [True, False])
 @pytest.mark.parametrize("copied", COPY_RESULTS)
-@pytest.mark.parametrize("done", ["handed off", "trimmed", "already trimmed"])
-def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) -> None:
+@pytest.mark.parametrize("first_words", ["handed off", "trimmed", "already trimmed"])
+def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, first_words: str) -> None:
     """A child's card shows two commands that open the child: one for Claude Code and one for a shell.
 
     The card also shows the title, the tokens, the next step or the options, and the warnings. The
     last line names the key to press.
     """
     made = handoff_receipt(warnings=("odd place",))
-    if done == "handed off":
+    if first_words == "handed off":
         text = text_of_block_reply(
             outcome_card(handoff_outcome(made, "fix\nthe tests"), copied, slash=slash)
         )
         own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj no longer exists"
     else:
-        made = made._replace(kind="trim", written=done == "trimmed", tools_trimmed=1_234)
+        made = made._replace(kind="trim", written=first_words == "trimmed", tools_trimmed=1_234)
         text = text_of_block_reply(
             outcome_card(
                 trim_outcome(made, "--tools Read", "It would compact."),
@@ -131,7 +131,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
         f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD_ID}\n",
     ):
         assert part in text
-    assert text.startswith(done)
+    assert text.startswith(first_words)
     last = text.split("\n")[-1]
     assert len(last) <= MAX_LAST_LINE_CHARACTERS
     assert ("Ctrl+C once" in last) is not slash
@@ -139,7 +139,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
     assert last.startswith("Copied") is (copied.outcome == "copied")
 
 
-def test_the_card_of_a_handoff_without_a_step_says_so() -> None:
+def test_the_card_of_a_handoff_without_a_step_reports_that() -> None:
     """The card of a handoff without a next step says "no next step given"."""
     assert "no next step given" in outcome_card(
         handoff_outcome(handoff_receipt(), ""), COPY_RESULTS[0], slash=False

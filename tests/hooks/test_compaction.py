@@ -277,9 +277,12 @@ def test_a_failed_compaction_at_the_threshold_is_reported(
     assert told in reply["skip"]
 
 
-@pytest.mark.parametrize(("typed", "rests"), [(4, True), (5, False)])
+@pytest.mark.parametrize(("typed_turn_count", "is_too_early"), [(4, True), (5, False)])
 def test_compactions_at_the_threshold_are_five_turns_apart(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, typed: int, rests: bool
+    config_home: ConfigHome,
+    monkeypatch: pytest.MonkeyPatch,
+    typed_turn_count: int,
+    is_too_early: bool,
 ) -> None:
     """At the token limit, no compaction happens if the last one was fewer than five turns ago.
 
@@ -287,12 +290,14 @@ def test_compactions_at_the_threshold_are_five_turns_apart(
     opening that the compaction wrote is not counted as a turn.
     """
     start = boundary(uuid="b", ts=0)
-    records = turns_with_large_files(1 + typed)
+    records = turns_with_large_files(1 + typed_turn_count)
     records[0]["parentUuid"] = "b"
     path = write_session(config_home.project(), SESSION, [start, *records])
     reply = compact_at_threshold(module_messages(Path(path)), "trim@60k", monkeypatch)
-    assert ("fewer than 5 turns ago; later turns try again" in reply.get("skip", "")) == rests
-    assert reply.get("rests", False) == rests
+    assert (
+        "fewer than 5 turns ago; later turns try again" in reply.get("skip", "")
+    ) == is_too_early
+    assert reply.get("rests", False) == is_too_early
 
 
 @pytest.mark.parametrize(("chosen", "tokens"), [("24k@150k", 150_000), ("trim@1000k", 1_000_000)])

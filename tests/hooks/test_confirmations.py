@@ -132,12 +132,14 @@ def test_an_invalid_file_is_not_a_question(config_home: ConfigHome, name: str) -
 
 
 @pytest.mark.parametrize(
-    "number", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"]
+    "time_text", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"]
 )
-def test_a_question_with_an_invalid_time_is_not_open(config_home: ConfigHome, number: str) -> None:
+def test_a_question_with_an_invalid_time_is_not_open(
+    config_home: ConfigHome, time_text: str
+) -> None:
     """If the time of a question is not a valid number, for example ``NaN``, the question is not open."""
     write_question_file(
-        config_home, json.dumps(valid_question_fields(asked="X")).replace('"X"', number).encode()
+        config_home, json.dumps(valid_question_fields(asked="X")).replace('"X"', time_text).encode()
     )
     found = confirmations.find_question(SESSION)
     assert found is None or not found.is_open

@@ -54,7 +54,7 @@ def end_turn(config_home: ConfigHome, run_hook: RunHook) -> Any:
     shows no line.
     """
 
-    def run(records: list[Record], event: object = None, **environ: str) -> str:
+    def end_turn_with_records(records: list[Record], event: object = None, **environ: str) -> str:
         path = write_session(config_home.project(), SESSION, records)
         given = event or {"session_id": SESSION, "transcript_path": path, "hook_event_name": "Stop"}
         done = run_hook("notice", given, environ=environ)
@@ -66,7 +66,7 @@ def end_turn(config_home: ConfigHome, run_hook: RunHook) -> Any:
         assert "\n" not in document["systemMessage"]
         return str(document["systemMessage"])
 
-    return run
+    return end_turn_with_records
 
 
 def read_note(home: ConfigHome) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def test_with_a_band_the_line_is_not_shown(
 ) -> None:
     """If the client's module shows the band, the Stop hook prints no line.
 
-    The module's reply contains the number of tokens from which on the band is shown. It is computed
+    The reply to the module contains the number of tokens at which the band appears. It is computed
     from the client's window.
     """
     path = write_session(config_home.project(), SESSION, full_conversation(190_000))
@@ -295,7 +295,7 @@ def test_the_band_shows_the_savings_of_a_trim(config_home: ConfigHome) -> None:
 
 
 def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) -> None:
-    """If a trim in place would free a different number of tokens, the band shows this number too.
+    """If a trim in place would free more tokens than a trimmed copy, the band shows both numbers.
 
     A trim in place also removes the thinking of the last turns.
     """

@@ -24,7 +24,7 @@ sys.stdout.write("a reply without a line feed")
 """
 
 
-def run_script(ending: str) -> subprocess.CompletedProcess[bytes]:
+def run_script_with_ending(ending: str) -> subprocess.CompletedProcess[bytes]:
     """Run the script, followed by the line ``ending``."""
     command = [sys.executable, "-I", "-c", END_PROCESS_SCRIPT + ending]
     return subprocess.run(command, capture_output=True, check=False, timeout=60)
@@ -33,7 +33,7 @@ def run_script(ending: str) -> subprocess.CompletedProcess[bytes]:
 @pytest.mark.parametrize("status", [0, 1])
 def test_end_process_writes_output_and_runs_exit_handlers(status: int) -> None:
     """``end_process`` writes buffered output, runs exit handlers, and frees no objects."""
-    done = run_script(f"end_process({status})")
+    done = run_script_with_ending(f"end_process({status})")
     assert done.returncode == status
     assert done.stdout == b"a reply without a line feed"
     assert done.stderr == b"exit "
@@ -41,5 +41,5 @@ def test_end_process_writes_output_and_runs_exit_handlers(status: int) -> None:
 
 def test_end_process_accepts_a_closed_stream() -> None:
     """``end_process`` works even if the standard streams are closed, for example because the client ended."""
-    done = run_script("sys.stdout.close(); sys.stderr = None; end_process()")
+    done = run_script_with_ending("sys.stdout.close(); sys.stderr = None; end_process()")
     assert done.returncode == 0

@@ -30,8 +30,8 @@ from tests.needs import REPO
 
 
 @pytest.fixture(autouse=True)
-def no_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Undo the effects of a client in which the tests may run, such as its headless mode."""
+def outside_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the tests independent of a client in which they may run, for example of its headless mode."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
@@ -96,7 +96,7 @@ def test_the_next_start_reports_the_first_archived_session(config_home: ConfigHo
     assert line_shown_at_start(config_home) == ""
 
 
-def test_a_start_archives_only_with_the_shell_argument(config_home: ConfigHome) -> None:
+def test_a_start_without_the_scripts_argument_archives_nothing(config_home: ConfigHome) -> None:
     """A start archives sessions only if the shell script passes the argument that asks for it."""
     session_of_age(config_home, 1, 25)
     assert handle_session_event(start_event(config_home)) == b""

@@ -126,7 +126,9 @@ def test_the_fallback_shows_the_state_of_the_installation(
 @pytest.mark.parametrize(
     "prompt", ["hello", " >resume", "> resume", ">help me", "", None, 7, [">resume"]]
 )
-def test_the_fallback_lets_other_prompts_pass(ask_fallback: AskFallback, prompt: object) -> None:
+def test_the_fallback_lets_a_prompt_without_a_trigger_pass(
+    ask_fallback: AskFallback, prompt: object
+) -> None:
     """The fallback lets a prompt pass if it is not a trigger."""
     assert ask_fallback(prompt) == ""
 

@@ -112,12 +112,13 @@ def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: st
     assert list_children(parent) == []
 
 
-def test_other_errors_get_no_question(
+def test_errors_that_no_repair_helps_get_no_question(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For any other API error, the reply is empty and the session's file is not even read.
+    """If the API error does not come from the session's records, the reply is empty.
 
-    The reply is also empty if the client has no screen or if the feature is turned off.
+    In this case, the session's file is not even read. The reply is also empty if the client has no
+    screen or if the feature is turned off.
     """
     write_broken_session(CASES_BY_CODE["thinking-unsigned"], config_home)
     assert ask_engine(SIGNATURE_ERROR, screen=False) == {}

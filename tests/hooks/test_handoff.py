@@ -184,7 +184,10 @@ def test_without_a_writable_note_no_handoff_is_pending(
 def test_a_long_digest_is_shortened_by_section(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long digest for ``/clear`` keeps every section of the child's opening, with fewer entries each."""
+    """A long digest for ``/clear`` keeps every section of the child's opening.
+
+    The sections have fewer entries than those of the opening.
+    """
     talk = [
         user(f"Never touch file {n} of the {'long ' * 6}list.", uuid=f"u{n}", parent=None, ts=n)
         for n in range(60)

@@ -54,7 +54,7 @@ def read_metadata(child: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "spec"),
     [
         ("", HandoffSpec("")),
         ("fix the tests", HandoffSpec("fix the tests")),
@@ -71,12 +71,12 @@ def read_metadata(child: Path) -> dict[str, Any]:
         ("fix 4k", HandoffSpec("fix 4k")),
     ],
 )
-def test_the_first_word_may_be_a_size(text: str, words: HandoffSpec) -> None:
+def test_the_first_word_may_be_a_size(text: str, spec: HandoffSpec) -> None:
     """The first word after ``handoff`` is a size if it looks like ``4k``.
 
     The word ``all`` is a size only if no words follow it, because many sentences begin with "all".
     """
-    assert parse_handoff_words(text) == words
+    assert parse_handoff_words(text) == spec
 
 
 @pytest.mark.parametrize("text", ["0k", "49k fix it", "99k", "999999k"])

@@ -25,8 +25,8 @@ def call_tool(step: object, **fields: object) -> dict[str, Any]:
 
 
 @pytest.fixture
-def enable_tool(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """Turn the tool on."""
+def enable_handoff_tool(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
+    """Turn on the tool with which the model requests a handoff."""
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     return config_home
 
@@ -49,7 +49,7 @@ def test_the_tool_is_off_by_default(
     assert not list(config_home.config.glob("projects/*/*.jsonl"))
 
 
-@pytest.mark.usefixtures("enable_tool")
+@pytest.mark.usefixtures("enable_handoff_tool")
 def test_the_question_shows_the_exact_step() -> None:
     """The question shows the next step exactly as it will be typed: one line, no control characters.
 
@@ -67,7 +67,7 @@ def test_the_question_shows_the_exact_step() -> None:
     assert set(call_tool("x", screen=False)) == set(), "nobody is there to be asked"
 
 
-@pytest.mark.usefixtures("enable_tool")
+@pytest.mark.usefixtures("enable_handoff_tool")
 @pytest.mark.parametrize("said", ["no", "Yes", "do it"])
 def test_only_the_first_choice_is_a_yes(said: str) -> None:
     """Only the first choice means yes. Any other answer means no, and the reply tells the model so."""

@@ -63,9 +63,10 @@ def handoff_with_new_child(handoff: PendingHandoff, number: int) -> PendingHando
 
 
 def test_clear_consumes_a_handoff_once(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """``/clear`` consumes a pending handoff, so a second ``/clear`` finds none. Its note is private.
+    """``/clear`` consumes a pending handoff, so a second ``/clear`` finds none.
 
-    If the id of the cleared session is unknown (None), the client and the folder must match.
+    The handoff's note is private. If the id of the cleared session is unknown (None), the client
+    and the folder must match.
     """
     for cleared in (PARENT_ID, None):
         pending_handoff.store_handoff(handoff)
@@ -278,11 +279,11 @@ def test_a_rewind_drops_the_handoff(config_home: ConfigHome, handoff: PendingHan
 
 
 @pytest.mark.parametrize(
-    ("answered", "outdated"),
+    ("answer_time", "is_outdated"),
     [("2020-01-01T00:00:00.000Z", False), ("2999-01-01T00:00:00.000Z", True)],
 )
 def test_later_work_makes_a_handoff_outdated(
-    config_home: ConfigHome, handoff: PendingHandoff, answered: str, outdated: bool
+    config_home: ConfigHome, handoff: PendingHandoff, answer_time: str, is_outdated: bool
 ) -> None:
     """A handoff is outdated if the model answered in the parent after the handoff was made.
 
@@ -292,6 +293,6 @@ def test_later_work_makes_a_handoff_outdated(
     write_session(
         config_home.project(),
         PARENT_ID,
-        [assistant("more", uuid="a1", parent=None, ts=answered), b"not JSON"],
+        [assistant("more", uuid="a1", parent=None, ts=answer_time), b"not JSON"],
     )
-    assert pending_handoff.is_outdated(handoff) is outdated
+    assert pending_handoff.is_outdated(handoff) is is_outdated

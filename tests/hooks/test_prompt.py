@@ -44,7 +44,7 @@ def write_titled_session(home: ConfigHome) -> Path:
 
 
 def prompt_event(prompt: object, **more: object) -> dict[str, Any]:
-    """Return the hook's event for a prompt in that session."""
+    """Return the hook's event for a prompt in the session ``SESSION``."""
     return {
         "hook_event_name": "UserPromptSubmit",
         "session_id": SESSION,
@@ -193,10 +193,10 @@ def test_an_invalid_id_creates_no_file(
 
 
 @pytest.mark.parametrize(
-    "how", ["outside", "symlink", "fifo", "folder", "device", "wrong type", "huge"]
+    "path_kind", ["outside", "symlink", "fifo", "folder", "device", "wrong type", "huge"]
 )
 def test_the_transcript_path_of_an_event_is_ignored(
-    config_home: ConfigHome, run_hook: RunHook, how: str
+    config_home: ConfigHome, run_hook: RunHook, path_kind: str
 ) -> None:
     """The hook finds the session by its id and never reads the path that the event contains."""
     write_titled_session(config_home)
@@ -221,7 +221,7 @@ def test_the_transcript_path_of_an_event_is_ignored(
     }
     for prompt in (">resume", ">handoff"):
         text = read_block_reason(
-            run_hook("prompt", prompt_event(prompt, transcript_path=named[how]))
+            run_hook("prompt", prompt_event(prompt, transcript_path=named[path_kind]))
         )
         assert "Fix the parser" in text
         assert "secret" not in text

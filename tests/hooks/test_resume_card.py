@@ -217,8 +217,8 @@ def counted_context(tokens: int) -> ContextSize:
     return ContextSize(tokens, 200_000)
 
 
-def test_a_session_without_a_handoff_has_no_sizes(config_home: ConfigHome) -> None:
-    """If the session has no prompt, the table has only one line for the handoff."""
+def test_a_session_without_a_prompt_has_one_handoff_row(config_home: ConfigHome) -> None:
+    """If the session has no prompt, the table has only one row for a handoff, with the reason."""
     lines = build_ways_table(compare_ways(config_home, handoff_sizes=()))
     assert [line for line in lines if line.startswith("handoff")] == [
         "handoff       31k  18k  39k  nothing was asked"

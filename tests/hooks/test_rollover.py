@@ -38,7 +38,7 @@ def prompt_event(prompt: str) -> dict[str, str]:
 def card_of_prompt(
     type_prompt: TypePrompt, made: StandIn, prompt: str = ">rollover", **environ: str
 ) -> str:
-    """Return the answer to a prompt if the stand-in ``made`` is the ``claude`` on PATH."""
+    """Return the answer to a prompt, with the stand-in ``made`` as the program ``claude`` on PATH."""
     return type_prompt(prompt, PATH=made.path, **environ)
 
 

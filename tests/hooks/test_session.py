@@ -40,7 +40,7 @@ SendEvent = Callable[..., None]
 SendAndReply = Callable[..., dict[str, Any]]
 
 
-ON_BOTH_PYTHONS = pytest.mark.parametrize(
+RUN_ON_BOTH_PYTHONS = pytest.mark.parametrize(
     "any_python", ["this Python", "Python 3.9"], indirect=True
 )
 """Marks a test that also runs on the oldest supported Python.
@@ -94,9 +94,9 @@ def send_event(reply_to_event: SendAndReply) -> SendEvent:
     return send_without_reply
 
 
-def end_event(number: str = OLD_ID, reason: object = "clear") -> dict[str, Any]:
+def end_event(ended_id: str = OLD_ID, reason: object = "clear") -> dict[str, Any]:
     """Return the event of a session's end."""
-    return {"hook_event_name": "SessionEnd", "session_id": number, "reason": reason}
+    return {"hook_event_name": "SessionEnd", "session_id": ended_id, "reason": reason}
 
 
 def start_event(started_id: str = NEW_ID, source: object = "clear") -> dict[str, Any]:
@@ -121,7 +121,7 @@ def notes_folder(home: ConfigHome) -> Path:
     return home.config / "resume-hooks" / "pending"
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: SendEvent) -> None:
     """After ``/clear``, one link names the cleared session as the parent of the next session.
 
@@ -156,7 +156,7 @@ def test_repeated_clears_write_a_chain_of_links(
     assert linked_pairs(config_home) == [(OLD_ID, NEW_ID), (NEW_ID, session_id(3))]
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 def test_an_older_client_is_found_among_the_ancestors(
     config_home: ConfigHome, any_python: str
 ) -> None:
@@ -198,7 +198,7 @@ def test_parallel_clears_get_their_own_links(
     "event",
     [end_event(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)],
 )
-def test_other_session_ends_leave_no_note(
+def test_only_clear_leaves_a_note_at_the_end_of_a_session(
     config_home: ConfigHome, send_event: SendEvent, event: dict[str, Any]
 ) -> None:
     """If a session ends for a reason other than ``/clear``, the hook leaves no note."""
@@ -207,10 +207,13 @@ def test_other_session_ends_leave_no_note(
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "compact", "fork", None, ["clear"]])
-def test_other_starts_consume_no_note(
+def test_only_a_start_after_clear_consumes_the_clear_note(
     config_home: ConfigHome, send_event: SendEvent, source: object
 ) -> None:
-    """If a session starts for a reason other than ``/clear``, the note stays and no link is recorded."""
+    """If a session starts for a reason other than ``/clear``, the note stays and no link is recorded.
+
+    The next start after ``/clear`` consumes the note and records the link.
+    """
     send_event(end_event())
     send_event(start_event(session_id(5), source))
     assert linked_pairs(config_home) == []
@@ -218,7 +221,7 @@ def test_other_starts_consume_no_note(
     assert linked_pairs(config_home) == [(OLD_ID, NEW_ID)]
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 @pytest.mark.parametrize("seconds", [-3_600, 3_600])
 def test_an_outdated_clear_note_writes_no_link(
     config_home: ConfigHome, send_event: SendEvent, seconds: int
@@ -235,7 +238,7 @@ def test_an_outdated_clear_note_writes_no_link(
     assert clear_notes(config_home) == []
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 @pytest.mark.parametrize(
     "damage",
     [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000],
@@ -258,7 +261,7 @@ def test_a_damaged_clear_note_writes_no_link(
     assert linked_pairs(config_home) == [(NEW_ID, session_id(3))]
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 @pytest.mark.parametrize(
     "event",
     [
@@ -285,7 +288,7 @@ def test_malformed_events_are_ignored(
     assert not (config_home.config / "resume-hooks").exists()
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 @pytest.mark.parametrize("pid", ["", "x", "-1", "²", "9" * 500, "../7"])
 def test_an_invalid_client_pid_is_harmless(
     config_home: ConfigHome, send_event: SendEvent, pid: str
@@ -296,7 +299,7 @@ def test_an_invalid_client_pid_is_harmless(
     assert {path.name for path in config_home.config.iterdir()} <= {"projects", "resume-hooks"}
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 def test_an_unwritable_link_is_reported_after_clear(
     config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
@@ -329,7 +332,7 @@ def test_a_full_disk_is_reported_after_clear(
     assert linked_pairs(config_home) == []
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 def test_a_clear_note_is_private(config_home: ConfigHome, send_event: SendEvent) -> None:
     """The note of ``/clear`` has mode 0600, and its folder has mode 0700."""
     send_event(end_event())
@@ -342,19 +345,19 @@ def test_a_clear_note_is_private(config_home: ConfigHome, send_event: SendEvent)
     assert state.stat().st_mode & 0o777 == (state / "pending").stat().st_mode & 0o777 == 0o700
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python: str) -> None:
     """Ten ``/clear`` commands that run in parallel record ten complete links with different parents."""
     numbers = range(100, 110)
 
-    def run_in_parallel(make: Callable[[int], dict[str, Any]]) -> None:
+    def run_in_parallel(make_event: Callable[[int], dict[str, Any]]) -> None:
         running = []
         for number in numbers:
             env = {**config_home.environ, "CLAUDE_PID": str(number)}
             command = [any_python or sys.executable, "-I", str(REPO / "hooks" / "session.py")]
             process = subprocess.Popen(command, stdin=subprocess.PIPE, env=env)
             assert process.stdin is not None
-            process.stdin.write(json.dumps(make(number)).encode())
+            process.stdin.write(json.dumps(make_event(number)).encode())
             process.stdin.close()
             running.append(process)
         assert [process.wait(timeout=60) for process in running] == [0] * len(running)
@@ -428,7 +431,7 @@ def start_event_next_to(path: Path, started_id: str, source: str) -> dict[str, A
     }
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 def test_clear_after_a_handoff_opens_with_its_digest(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
@@ -460,7 +463,7 @@ def test_clear_after_a_handoff_opens_with_its_digest(
     assert linked_pairs(config_home)[-1] == (NEW_ID, session_id(7))
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 @pytest.mark.parametrize(
     "case", ["other client", "other session", "other folder", "opened", "no path"]
 )
@@ -491,7 +494,7 @@ def test_clearing_another_session_does_not_load_the_handoff(
     assert (link.parent_id, link.child_id, link.kind) == (cleared, NEW_ID, "clear")
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 def test_resuming_the_child_consumes_the_handoff(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
@@ -503,7 +506,7 @@ def test_resuming_the_child_consumes_the_handoff(
     assert [link.kind for link in read_links(config_home.where)] == ["clear"]
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 def test_the_next_start_reports_a_pending_handoff_once(
     pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
@@ -552,9 +555,9 @@ def turn_with_token_count(
     ]
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("changed_fields", "message"),
     [
         ({}, CACHE_EXPIRED_MESSAGE.format(cost=" (about $0.61)")),
         ({"estimated_cache_write_usd": None}, CACHE_EXPIRED_MESSAGE.format(cost="")),
@@ -566,17 +569,24 @@ def turn_with_token_count(
     ],
 )
 def test_a_resume_states_the_cost_of_a_cold_cache(
-    config_home: ConfigHome, reply_to_event: SendAndReply, other: dict[str, Any], said: str
+    config_home: ConfigHome,
+    reply_to_event: SendAndReply,
+    changed_fields: dict[str, Any],
+    message: str,
 ) -> None:
     """If a session with an expired prompt cache is resumed, the hook shows how many tokens are resent.
 
-    The next prompt resends them, and the client counted them. For a new child or in a headless run,
-    the hook shows nothing.
+    The number is the client's count of the tokens that the next prompt resends. For a new child or
+    in a headless run, the hook shows nothing.
     """
-    for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", said)):
+    for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", message)):
         rows = [{"continue_metadata": {"continued_at": made}}, *turn_with_token_count(163_400)]
         path = Path(write_session(config_home.project(), OLD_ID, rows))
-        event = {**start_event_next_to(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS, **other}
+        event = {
+            **start_event_next_to(path, OLD_ID, "resume"),
+            **COLD_CACHE_FIELDS,
+            **changed_fields,
+        }
         assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
         assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == (
             {"systemMessage": due} if due else {}
@@ -633,7 +643,7 @@ def test_the_hook_does_not_repeat_the_modules_line(
     assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == {"systemMessage": due}
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 def test_resuming_a_giant_file_warns_and_names_a_remedy(
     config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
@@ -658,23 +668,26 @@ def test_resuming_a_giant_file_warns_and_names_a_remedy(
 
 
 @pytest.mark.parametrize("source", ["fork", "compact", "elsewhere", ""])
-def test_other_starts_keep_the_pending_handoff(
+def test_a_start_without_clear_keeps_the_pending_handoff(
     pending_child: Path, config_home: ConfigHome, reply_to_event: SendAndReply, source: str
 ) -> None:
-    """Other starts, for example of a fork, show nothing and leave the pending handoff in place."""
+    """A start that does not follow ``/clear``, for example of a fork, keeps the pending handoff.
+
+    The hook shows nothing.
+    """
     assert reply_to_event(start_event_next_to(pending_child, session_id(6), source), 5) == {}
     assert len(clear_notes(config_home)) == 1
 
 
-@ON_BOTH_PYTHONS
-def test_a_compaction_without_the_engine_is_silent(
+@RUN_ON_BOTH_PYTHONS
+def test_a_start_after_a_compaction_without_a_file_is_silent(
     reply_to_event: SendAndReply, config_home: ConfigHome
 ) -> None:
-    """If the session has no file, a start after a compaction shows nothing."""
+    """If a session without a file starts after a compaction, the hook shows nothing."""
     assert reply_to_event(start_event(session_id(6), "compact")) == {}
 
 
-@ON_BOTH_PYTHONS
+@RUN_ON_BOTH_PYTHONS
 def test_an_unwritable_link_does_not_change_the_opening(
     pending_child: Path, config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:

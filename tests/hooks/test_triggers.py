@@ -201,7 +201,7 @@ def assert_trigger_has_paste(prompt: str, verb: str) -> None:
     assert (found.verb, found.is_pasted) == (verb, True)
 
 
-TRIGGER_START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
+TRIGGER_START_PATTERN = re.compile(r">|/resume-hooks:", re.IGNORECASE)
 
 
 @given(
@@ -227,7 +227,7 @@ TRIGGER_START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
         ).map("".join),
     )
 )
-def test_no_other_text_is_a_trigger(prompt: str) -> None:
+def test_text_without_a_sign_and_a_verb_is_not_a_trigger(prompt: str) -> None:
     """Text is a trigger only if it begins with a sign and, directly after it, a verb.
 
     Other text is not a trigger and raises no error.
@@ -235,7 +235,7 @@ def test_no_other_text_is_a_trigger(prompt: str) -> None:
     found = recognise_trigger(prompt)
     if found is None:
         return
-    assert TRIGGER_START.match(prompt)
+    assert TRIGGER_START_PATTERN.match(prompt)
     assert not prompt.startswith("> ")
     assert found.verb in TYPED_VERBS
     assert found.text == found.text.strip()

@@ -290,9 +290,9 @@ def later_message_line(uuid: str, parent: str, session: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"]
+    "change", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"]
 )
-def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, where: str) -> None:
+def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, change: str) -> None:
     """``>trim yes`` does not offer a child if the child or its parent has changed since the trim.
 
     The child or its parent may have been continued, or the child may have been deleted. The card
@@ -312,18 +312,18 @@ def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, w
         )
         + "\n",
     }
-    if where == "child is gone":
+    if change == "child is gone":
         child.unlink()
-    elif where == "child":
+    elif change == "child":
         with child.open("a") as stream:
             stream.write(later_message_line("x", "a5", child.stem))
     else:
         with parent.open("a") as stream:
-            stream.write(lines[where])
+            stream.write(lines[change])
     before = list_children(parent)
     text = type_prompt(">trim yes")
     assert f"created {child.stem}" in text
-    assert ("its file is gone" in text) is (where == "child is gone")
+    assert ("its file is gone" in text) is (change == "child is gone")
     assert "To be asked again:  >trim --tools Read\n" in text
     assert text.endswith("\nFirst: >trim")
     assert list_children(parent) == before

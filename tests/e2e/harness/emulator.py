@@ -13,10 +13,10 @@ import pyte
 
 # pyte prints the ends of these sequences as text. They are private control sequences without "?"
 # (XTVERSION, kitty keys), queries with an intermediate byte, and strings (DCS, APC, OSC).
-_STRING_SEQUENCE = rb"\x1b[P_^X\]][^\x07\x1b]*(?:\x07|\x1b\\)"
+_STRING_SEQUENCE_PATTERN = rb"\x1b[P_^X\]][^\x07\x1b]*(?:\x07|\x1b\\)"
 _UNPARSED_SEQUENCE_PATTERN = re.compile(
     rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b\[\??[0-9;:]*[ -/]+[@-~]|\x1b\[\?[0-9;]*[mu]|"
-    + _STRING_SEQUENCE
+    + _STRING_SEQUENCE_PATTERN
 )
 _UNFINISHED_SEQUENCE_PATTERN = re.compile(
     rb"\x1b(?:\[[<=>?]?[0-9;:]*[ -/]*|[P_^X\]][^\x07\x1b]*\x1b?)?\Z"

@@ -16,7 +16,7 @@ from resume_hooks.paths import Where
 from tests.e2e.harness.processes import end_processes_with_setting
 
 API_KEY = "sk-ant-test-0000"
-_SESSION_FILE_NAME = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
+_SESSION_FILE_NAME_PATTERN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
 _MAX_FOLDER_NAME_LENGTH = 200
 _SESSION_FILE_MODE = 0o600
 
@@ -73,7 +73,7 @@ class ClientHome:
         named = (
             path
             for path in self.project_folder.glob("*.jsonl")
-            if _SESSION_FILE_NAME.fullmatch(path.name)
+            if _SESSION_FILE_NAME_PATTERN.fullmatch(path.name)
         )
         return sorted(
             (path for path in named if path.stat().st_size),

@@ -40,10 +40,10 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
         """Ignore the message, because the mock API already keeps the requests' bodies."""
 
-    def reply(self, status: int, body: bytes, kind: str) -> None:
-        """Send a complete HTTP response with ``kind`` as its content type."""
+    def reply(self, status: int, body: bytes, content_type: str) -> None:
+        """Send a complete HTTP response with ``content_type`` as its content type."""
         self.send_response(status)
-        self.send_header("Content-Type", kind)
+        self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

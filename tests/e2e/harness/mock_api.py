@@ -184,8 +184,8 @@ class _Handler(LoopbackHandler, BaseHTTPRequestHandler):
         if isinstance(message, Refusal):
             self.reply(message.status, message.as_json(), "application/json")
             return
-        if message.delay:
-            api.released.wait(message.delay)
+        if message.delay_seconds:
+            api.released.wait(message.delay_seconds)
             self.close_connection = api.closed
             if api.closed:
                 return

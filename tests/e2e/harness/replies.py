@@ -44,13 +44,13 @@ class Usage:
 
 @dataclass(frozen=True)
 class Message:
-    """An assistant message. ``delay`` is the number of seconds to wait before its first byte is sent."""
+    """An assistant message. ``delay_seconds`` is the time to wait before the first byte is sent."""
 
     id: str
     model: str
     usage: Usage
     blocks: list[dict[str, Any]] = field(default_factory=list)
-    delay: float = 0.0
+    delay_seconds: float = 0.0
 
     @property
     def stop_reason(self) -> str:
@@ -115,7 +115,9 @@ def compose_message(reply: ReplyParts | None, *, number: int, model: str, usage:
         if _is_block(part)
     ]
     blocks = blocks or [{"type": "text", "text": f"Mock reply {number}."}]
-    return Message(id=f"msg_mock_{number}", model=model, usage=usage, blocks=blocks, delay=delay)
+    return Message(
+        id=f"msg_mock_{number}", model=model, usage=usage, blocks=blocks, delay_seconds=delay
+    )
 
 
 def _is_block(part: ReplyPart) -> bool:

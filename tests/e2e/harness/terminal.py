@@ -22,8 +22,8 @@ from tests.e2e.harness.versions import ClientVersion
 COLUMNS, ROWS = 120, 50
 PROMPT_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 # The top of the input box: a horizontal rule, and the prompt sign at the start of the next line.
-_INPUT_BOX_TOP = rf"^─{{20,}}.*\n{PROMPT_SIGN}"
-_INPUT_BOX = rf"^─{{20,}}.*\n{PROMPT_SIGN}(.*(?:\n.*)*?)\n─{{20,}}"
+_INPUT_BOX_TOP_PATTERN = rf"^─{{20,}}.*\n{PROMPT_SIGN}"
+_INPUT_BOX_PATTERN = rf"^─{{20,}}.*\n{PROMPT_SIGN}(.*(?:\n.*)*?)\n─{{20,}}"
 _IDLE_SECONDS = 0.8
 _IDLE_SECONDS_ASLEEP = 0.25
 """Number of seconds after which a client counts as idle if its process sleeps.
@@ -162,7 +162,7 @@ class Terminal(ABC):
 
     def wait_until_ready(self, timeout: float = MAX_WAIT_SECONDS) -> None:
         """Wait until the input box is visible and the screen no longer changes."""
-        self.wait_for(_INPUT_BOX_TOP, timeout)
+        self.wait_for(_INPUT_BOX_TOP_PATTERN, timeout)
         self.wait_until_idle()
 
     def wait_until_idle(
@@ -191,7 +191,7 @@ class Terminal(ABC):
 
     def input_text(self) -> str:
         """Return the text in the input box, lines joined by newlines, or "" if the box is empty."""
-        boxes = re.findall(_INPUT_BOX, self.text(), re.MULTILINE)
+        boxes = re.findall(_INPUT_BOX_PATTERN, self.text(), re.MULTILINE)
         return "\n".join(line.strip() for line in boxes[-1].split("\n")).strip() if boxes else ""
 
     def _fail_unless(self, condition: object, complaint: str) -> None:

@@ -16,7 +16,7 @@ from tests.e2e.harness.keys import KEY_ALIASES
 from tests.e2e.harness.processes import end_process, is_process_running
 from tests.e2e.harness.terminal import Terminal
 
-_PASTE_BUFFER = "typed-by-test"
+_PASTE_BUFFER_NAME = "typed-by-test"
 
 
 class TmuxTui(Terminal):
@@ -79,8 +79,8 @@ class TmuxTui(Terminal):
 
     def paste(self, text: str) -> None:
         """Paste ``text`` as a bracketed paste through a tmux buffer, and delete the buffer."""
-        self._tmux("load-buffer", "-b", _PASTE_BUFFER, "-", stdin=text)
-        self._tmux("paste-buffer", "-d", "-p", "-r", "-b", _PASTE_BUFFER)
+        self._tmux("load-buffer", "-b", _PASTE_BUFFER_NAME, "-", stdin=text)
+        self._tmux("paste-buffer", "-d", "-p", "-r", "-b", _PASTE_BUFFER_NAME)
 
     def screen(self) -> list[str]:
         """Return the visible lines from top to bottom, without trailing blanks."""

@@ -52,7 +52,7 @@ def clients_folder() -> Path:
 
 
 def find_client(version: str) -> ClientVersion:
-    """Return the client of a version.
+    """Return the client with this version.
 
     If the client or the node that runs it is missing, the test is skipped. With REQUIRE_ALL=1 the
     test fails instead.

@@ -28,8 +28,8 @@ from tests.builders import (
     write_session,
 )
 
-COLUMNS = 78
-PANE_EVENT = {"screen": True, "session_id": SESSION, "columns": COLUMNS, "lines": 20}
+COLUMN_COUNT = 78
+PANE_EVENT = {"screen": True, "session_id": SESSION, "columns": COLUMN_COUNT, "lines": 20}
 TITLES = {1: "Fix the parser", 2: "Write the docs", 3: "Mend the pool"}
 
 
@@ -93,7 +93,7 @@ def test_the_pane_loads_names_then_messages_then_the_preview(project: Path) -> N
     assert shown["preview"][0].startswith(session_id(2))
     assert any("prompt 2" in line for line in shown["preview"])
     lines = [line for row in [*whole["rows"], *said["rows"]] for line in (*row[1], *row[2])]
-    assert all(len(line) <= COLUMNS for line in [*shown["preview"], *lines])
+    assert all(len(line) <= COLUMN_COUNT for line in [*shown["preview"], *lines])
 
 
 def test_a_hit_shows_its_speaker_and_opens_at_its_message(project: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_short_pane_shows_one_line_per_row(project: Path) -> None:
     assert hits["most"] == 6
     for _, plain, marked, hit, text in hits["rows"]:
         assert (len(plain), len(marked)) == (1, 1)
-        assert {len(plain[0]), len(marked[0])} == {COLUMNS - 28}
+        assert {len(plain[0]), len(marked[0])} == {COLUMN_COUNT - 28}
         assert hit["reference"]
         assert text[0].startswith("the model · turn 2")
         assert "answer 3" in " ".join(text[1:])

@@ -36,8 +36,8 @@ def test_a_row_fills_its_columns(title: str, columns: int) -> None:
 
 
 @given(st.text(max_size=60), st.integers(0, 70))
-def test_a_row_has_no_control_characters(title: str, columns: int) -> None:
-    """A title that is cut to a width has no control characters and no line breaks."""
+def test_a_cut_title_has_no_control_characters(title: str, columns: int) -> None:
+    """A title that is cut to a number of columns has no control characters and no line breaks."""
     assert not any(
         unicodedata.category(letter) in {"Cc", "Zl", "Zp"}
         for letter in cut_to_columns(title, columns)
@@ -98,10 +98,10 @@ def test_a_row_shows_the_found_words() -> None:
 
 
 @given(st.text("ab 字\u0301", max_size=200), st.integers(2, 40), st.integers(1, 6))
-def test_wrapped_text_fits(text: str, columns: int, most: int) -> None:
-    """Wrapped text has at most ``most`` lines of ``columns`` width, and a word that is too long is cut."""
-    lines = wrap_to_columns(text, columns, most)
-    assert len(lines) <= most
+def test_wrapped_text_fits(text: str, columns: int, max_lines: int) -> None:
+    """Wrapped text has at most ``max_lines`` lines of ``columns`` width, and a word that is too long is cut."""
+    lines = wrap_to_columns(text, columns, max_lines)
+    assert len(lines) <= max_lines
     assert all(text_width(line) <= columns for line in lines)
     assert wrap_to_columns("one two three", 7, 3) == ["one two", "three"]
     assert wrap_to_columns("one two three", 7, 1) == ["one tw…"]

@@ -35,7 +35,7 @@ from tests.e2e.harness.client import (
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE_MARKER, text_of_request
 from tests.e2e.test_fork import client_environ
-from tests.e2e.test_trim_files import LONG_TEXT, edit_twice, rewind_files, send_prompt
+from tests.e2e.test_trim_files import LONG_TEXT, rewind_files, send_prompt, write_and_edit_file
 
 
 def move_project(home: ClientHome) -> Path:
@@ -80,7 +80,7 @@ def assert_rewinds_after_a_move(client: ClientVersion, home: ClientHome, api: Mo
 
     Return the session's title.
     """
-    parent = edit_twice(client, home, api)
+    parent = write_and_edit_file(client, home, api)
     first, second = prompt_ids(parent)
     old = move_project(home)
     made = fork_into_current_folder(parent, home)
@@ -117,7 +117,7 @@ def test_a_session_of_a_moved_project_can_be_rehomed(
 
 def test_a_fork_can_rewind_its_files(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A fork, whole or in part, rewinds files to its prompts without its parent."""
-    parent = edit_twice(client, home, api)
+    parent = write_and_edit_file(client, home, api)
     first, second = prompt_ids(parent)
     last = next(
         node for node in reversed(scan_transcript(str(parent)).chain) if node.uuid == second
@@ -140,7 +140,7 @@ def test_work_in_a_fork_keeps_the_parents_backups(home: ClientHome, api: MockApi
     no session of another folder.
     """
     oldest = find_client(OLDEST_VERSION)
-    parent = edit_twice(oldest, home, api)
+    parent = write_and_edit_file(oldest, home, api)
     history = home.config / "file-history" / parent.stem
     kept = {path.name: path.read_bytes() for path in history.iterdir()}
     second = next(
@@ -169,7 +169,7 @@ def test_rehome_copies_all_sessions_of_a_moved_folder(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """``rehome`` finds the old folder and copies both of its sessions, which continue in the new one."""
-    edit_twice(client, home, api)
+    write_and_edit_file(client, home, api)
     send_prompt(client, home, api, "another one", ["done"])
     move_project(home)
     command = [sys.executable, "-m", "resume_hooks", "rehome", "--json"]

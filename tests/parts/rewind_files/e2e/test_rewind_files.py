@@ -15,7 +15,7 @@ from resume_hooks.parts.rewind_files import history
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_trim_files import rewind_files, send_prompt, trim_everything
+from tests.e2e.test_trim_files import make_fully_trimmed_child, rewind_files, send_prompt
 from tests.needs import REPO
 
 FilesByPath = dict[str, tuple[int, bytes]]
@@ -165,7 +165,7 @@ def test_a_child_without_its_parent_restores_the_same_files(
     Only backups under the child's own id are used, as in the client.
     """
     file = session_that_edits_files(client, home, api)
-    child = trim_everything(file, home)
+    child = make_fully_trimmed_child(file, home)
     own, aside, before = (
         home.config / "file-history" / child,
         home.root / "own",
