@@ -238,7 +238,7 @@ def transcripts_in_folder(folder: str) -> Iterator[TranscriptFile]:
 
 
 def _transcript_if_regular(
-    path: str, folder: str, session_id: str, agent: str
+    path: str, folder: str, session_id: str, agent_name: str
 ) -> TranscriptFile | None:
     """Return the file if it is regular and not empty, else None. A symbolic link is not followed."""
     try:
@@ -251,4 +251,4 @@ def _transcript_if_regular(
     if abs(mtime) > _MAX_INTEGER:
         mtime = max(-_MAX_INTEGER, min(mtime, _MAX_INTEGER))
     inode = status.st_ino & _MAX_INTEGER
-    return TranscriptFile(path, folder, session_id, agent, inode, status.st_size, mtime)
+    return TranscriptFile(path, folder, session_id, agent_name, inode, status.st_size, mtime)

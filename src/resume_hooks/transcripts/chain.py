@@ -89,7 +89,7 @@ class RecordGraph:
         return {uuid: index for index, uuid in enumerate(self.nodes)}
 
     @cached_property
-    def nodes_by_time(self) -> dict[bool, list[Node]]:
+    def sorted_nodes_by_sidechain(self) -> dict[bool, list[Node]]:
         """The records that have a time, sorted by time.
 
         The key False has the records of the main conversation, and the key True has those of side
@@ -476,7 +476,7 @@ def _find_substitute_parent(
     """
     if node.time_ms is None:
         return None
-    dated_nodes = graph.nodes_by_time[node.is_sidechain]
+    dated_nodes = graph.sorted_nodes_by_sidechain[node.is_sidechain]
     for index in range(bisect_right(dated_nodes, node.time_ms, key=_get_node_time) - 1, -1, -1):
         candidate = dated_nodes[index]
         if node.time_ms - _get_node_time(candidate) > MAX_SUBSTITUTE_AGE_MS:
