@@ -239,7 +239,7 @@ class RecordLines:
         entry = self.find_line_with_number(expected_number)
         if entry is not None and uuid in records.list_uuids(entry.parse_record() or {}):
             return entry
-        number = self._number_by_uuid.get(uuid)
+        number = self._line_numbers_by_uuid.get(uuid)
         if number is None:
             return None
         return self.find_line_with_number(number)
@@ -305,7 +305,7 @@ class RecordLines:
         return RecordLine(self.session_id, self.file, number, offset, length)
 
     @cached_property
-    def _number_by_uuid(self) -> dict[str, int]:
+    def _line_numbers_by_uuid(self) -> dict[str, int]:
         with open_transcript(self.file) as stream:
             rows = ((line.number, records.parse_record(line.body)) for line in read_lines(stream))
             numbers = {}

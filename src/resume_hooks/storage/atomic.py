@@ -195,7 +195,7 @@ def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> Non
                 os.utime(descriptor)  # Another program wrote between the two calls.
 
 
-def _finish_replacement(path: str, copier: AppendedLineCopier, target: int) -> bool:
+def _finish_replacement(path: str, copier: AppendedLineCopier, target_fd: int) -> bool:
     """Copy the lines that were written to the old file after the rename.
 
     Return whether a program still has the old file open.
@@ -204,8 +204,8 @@ def _finish_replacement(path: str, copier: AppendedLineCopier, target: int) -> b
         f"{path} was rewritten, but a running client's new lines could not be carried over",
         "Free some space on the disk. The last lines may be missing; the backup has the trimmed contents.",
     ):
-        is_open = copier.copy_later_writes(target)
-        os.fsync(target)
+        is_open = copier.copy_later_writes(target_fd)
+        os.fsync(target_fd)
     sync_folder(os.path.dirname(path))
     return is_open
 

@@ -69,9 +69,9 @@ class TokenScale:
             piece.line_number, 1 / self.characters_per_token
         )
 
-    def tokens_of_text(self, number: int, characters: int) -> float:
-        """Return the number of tokens of a text in the record with the line number ``number``."""
-        return characters * self._texts.get(number, 1 / self.characters_per_token)
+    def tokens_of_text(self, line_number: int, character_count: int) -> float:
+        """Return the number of tokens of a text in the record of a line."""
+        return character_count * self._texts.get(line_number, 1 / self.characters_per_token)
 
 
 class _RequestGap(NamedTuple):

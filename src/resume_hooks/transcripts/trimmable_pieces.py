@@ -278,7 +278,7 @@ def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
     }
 
 
-def _parse_tool_call(block: Record, number: int) -> ToolCall:
+def _parse_tool_call(block: Record, line_number: int) -> ToolCall:
     tool_input: Record = block["input"]
     target = next((value for key in _TARGET_INPUTS if (value := get_string(tool_input, key))), "")
     # Values of other types are replaced by the name of their type, because they may be nested too
@@ -290,7 +290,7 @@ def _parse_tool_call(block: Record, number: int) -> ToolCall:
         else type(value_of_extent).__name__
         for value_of_extent in extent
     )
-    return ToolCall(number, get_string(block, "name"), target, tuple(plain_extent))
+    return ToolCall(line_number, get_string(block, "name"), target, tuple(plain_extent))
 
 
 def _iterate_input_strings(value: object, address: Address) -> Iterator[tuple[Address, str]]:

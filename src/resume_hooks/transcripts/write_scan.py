@@ -119,5 +119,5 @@ def _is_rejected_block(block: object) -> bool:
     return kind == records.REDACTED_THINKING and not get_string(block, "data")
 
 
-def _has_duplicates(calls: tuple[str, ...]) -> bool:
-    return len(calls) > 1 and len(set(calls)) < len(calls)
+def _has_duplicates(call_ids: tuple[str, ...]) -> bool:
+    return len(call_ids) > 1 and len(set(call_ids)) < len(call_ids)

@@ -109,7 +109,7 @@ def test_a_handoff_warns_if_it_cannot_archive_the_parent(config_home: ConfigHome
 def test_a_handoff_leaves_a_large_parent_to_the_next_start(config_home: ConfigHome) -> None:
     """A handoff does not archive a large parent, but the next start does."""
     root = session_of_age(config_home, 1, 0)
-    write_file_backups(config_home, root, 0, count=archive_sessions.MAX_QUICK_FILES + 1)
+    write_file_backups(config_home, root, 0, count=archive_sessions.MAX_QUICK_SESSION_FILES + 1)
     assert write_handoff_child(config_home, root).warnings == ()
     assert archived_ids(config_home.where) == []
     assert archive_pending_sessions(config_home.where, always_over_time_limit) == 1

@@ -122,7 +122,7 @@ def test_large_sessions_are_skipped_while_a_user_waits(config_home: ConfigHome, 
         config_home,
         session,
         29,
-        count=archive_sessions.MAX_QUICK_FILES + 1 if what == "files" else 1,
+        count=archive_sessions.MAX_QUICK_SESSION_FILES + 1 if what == "files" else 1,
     )
     if what == "bytes":
         (folder / "large@v1").write_bytes(bytes(permission.MAX_QUICK_ARCHIVE_BYTES))

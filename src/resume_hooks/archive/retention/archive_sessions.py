@@ -27,7 +27,7 @@ from resume_hooks.sessions.expiry import DatedSession
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.hard_links import list_file_sizes
 
-MAX_QUICK_FILES = 100
+MAX_QUICK_SESSION_FILES = 100
 """A session with more files than this is not archived while the user waits."""
 
 MAX_LOCK_SECONDS = 0.02
@@ -136,11 +136,11 @@ class BackgroundArchiver:
         Raises ResumeHooksError for any other failure.
         """
         try:
-            return self._archive(session_file(path))
+            return self._archive_session(session_file(path))
         except SessionNotFound:
             return False
 
-    def _archive(self, session: SessionFile) -> bool:
+    def _archive_session(self, session: SessionFile) -> bool:
         try:
             archive_session(
                 session,
@@ -156,7 +156,7 @@ class BackgroundArchiver:
         """Archive a session if it is small. Return False if archiving it would take too long."""
         is_quick = is_quick_to_archive(session, self._where)
         if is_quick:
-            self._archive(session)
+            self._archive_session(session)
         return is_quick
 
 
@@ -171,6 +171,6 @@ def is_quick_to_archive(session: DatedSession | SessionFile, where: Where) -> bo
     backups = os.path.join(where.file_history, session.session_id)
     for count, size in enumerate(chain(list_file_sizes(own_folder), list_file_sizes(backups)), 1):
         total_bytes += size
-        if total_bytes > permission.MAX_QUICK_ARCHIVE_BYTES or count > MAX_QUICK_FILES:
+        if total_bytes > permission.MAX_QUICK_ARCHIVE_BYTES or count > MAX_QUICK_SESSION_FILES:
             return False
     return total_bytes <= permission.MAX_QUICK_ARCHIVE_BYTES
