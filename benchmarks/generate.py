@@ -223,7 +223,7 @@ def _real_turns() -> tuple[Piece, ...]:
         for turn in transcript.turns:
             calls = [call for node in turn.nodes for call in node.call_ids]
             results = [call for node in turn.nodes for call in node.answered_call_ids]
-            size = sum(node.length for node in turn.nodes)
+            size = sum(node.line_length for node in turn.nodes)
             kinds = {node.kind for node in turn.nodes}
             cut = any(node.is_boundary for node in turn.nodes)
             if (

@@ -43,7 +43,7 @@ def compare_scans(path: str) -> tuple[list[Any], list[Any], bool]:
     part, (observer,) = scan_live_part(path, lambda: (_Collector(),))
     assert observer.numbers == [node.line_number for node in part.nodes]
     rows = [
-        [(n.uuid, n.line_number, n.offset, n.length) for n in found.chain]
+        [(n.uuid, n.line_number, n.offset, n.line_length) for n in found.chain]
         for found in (whole, part)
     ]
     return rows[0], rows[1], not part.is_whole

@@ -35,8 +35,8 @@ class KeptSegment(NamedTuple):
 class Node:
     """A record of the chain, with its links and its size.
 
-    ``line_number`` is counted from 0. ``offset`` and ``length`` are the position and the size of the
-    record's line in bytes. ``character_count`` is the number of characters that reach the API.
+    ``line_number`` is counted from 0. ``offset`` and ``line_length`` are the position and the size of
+    the record's line in bytes. ``character_count`` is the number of characters that reach the API.
     ``call_ids`` are the ids of the calls in the record, and ``answered_call_ids`` are those of the
     calls whose results it contains.
 
@@ -51,7 +51,7 @@ class Node:
     kind: str
     line_number: int = 0
     offset: int = 0
-    length: int = 0
+    line_length: int = 0
     session_id: str | None = None
     has_sent_uuid: bool = False
     subtype: str = ""
@@ -172,7 +172,7 @@ def make_node(record: Record, line: Line) -> Node:
     kind: str = record["type"]
     parent = get("parentUuid")
     node = Node(record["uuid"], parent if isinstance(parent, str) and parent else None, kind)
-    node.line_number, node.offset, node.length = line.number, line.offset, len(line.raw)
+    node.line_number, node.offset, node.line_length = line.number, line.offset, len(line.raw)
     node.time_ms = clock.to_milliseconds(get("timestamp"))
     node.is_sidechain = bool(get("isSidechain"))
     session_id = get("sessionId")

@@ -231,7 +231,9 @@ def read_record(stream: BinaryIO, node: Node) -> records.Record:
     detect this.
     """
     record = records.parse_record(
-        Line(node.line_number, node.offset, read_exactly(stream, node.offset, node.length)).body
+        Line(
+            node.line_number, node.offset, read_exactly(stream, node.offset, node.line_length)
+        ).body
     )
     if record is None or (node.uuid and not node.is_node_of(record)):
         raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")

@@ -67,7 +67,7 @@ def kept_nodes(decided: TrimPlan) -> list[Node]:
 
 def record_line(path: Path, node: Node) -> bytes:
     """Return the bytes of a record's line in a file."""
-    return Line(0, node.offset, path.read_bytes()[node.offset :][: node.length]).body
+    return Line(0, node.offset, path.read_bytes()[node.offset :][: node.line_length]).body
 
 
 def strings_in(value: Any) -> Iterator[str]:

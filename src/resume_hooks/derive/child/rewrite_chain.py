@@ -481,7 +481,7 @@ class ChainRewrite(ChildBody):
         """Yield the index, the node and the edited line of each record that the child keeps."""
         for index, node in enumerate(self.linear_chain.nodes):
             body = Line(
-                node.line_number, node.offset, read_exactly(stream, node.offset, node.length)
+                node.line_number, node.offset, read_exactly(stream, node.offset, node.line_length)
             ).body
             # If the line does not contain the record's id as plain text, the line is parsed,
             # because the id may be written with escapes.

@@ -283,7 +283,7 @@ def add_screen_copy_edits(
             edits.get(node.line_number), origins.find_origin_of_record(node.line_number)
         )
         for node in chain
-        if node.answered_call_ids and node.length > max_record_bytes
+        if node.answered_call_ids and node.line_length > max_record_bytes
     }
 
 

@@ -392,7 +392,7 @@ def _scan_salvaged_records(
     """Pass the records found inside bad lines to the scan's observer, numbered as in the chain."""
     with open(repaired_transcript.path, "rb") as stream:
         for node in repaired_transcript.chain:
-            raw = read_exactly(stream, node.offset, node.length)
+            raw = read_exactly(stream, node.offset, node.line_length)
             if not raw.endswith(b"\n"):
                 if parse_record_strictly(raw) is None:
                     repaired_transcript.lenient_lines.add(node.line_number)
