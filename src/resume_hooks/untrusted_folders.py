@@ -73,7 +73,7 @@ def is_outside_projects(path: str, projects: Sequence[str]) -> bool:
 
 
 def is_in_project_or_repository(folder: str, env: Mapping[str, str]) -> bool:
-    """Check whether a folder is in the project or in any repository, also after resolving its links.
+    """Check whether a folder, as given or with its links resolved, is in the project or a repository.
 
     A repository that contains the user's home is ignored.
     """

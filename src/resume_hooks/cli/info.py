@@ -170,7 +170,7 @@ def _make_info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
                 "tool calls in the live turns"
             ),
         ),
-        ("records", f"{data['live_records']:,} live of {data['records']:,} linked"),
+        ("records", f"{data['live_records']:,} live of {data['records']:,} linked records"),
         ("damage", damage_text + (", torn last line" if data["torn"] else "")),
     ]
 

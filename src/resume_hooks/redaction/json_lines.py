@@ -65,7 +65,7 @@ _BASE64_PATTERN = compile_lazily(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
 _FOLDER_FIELD_PATTERN = compile_lazily(rb'"cwd":\s?"([^"]{1,4096})"')
 
 _KEY_SEARCH_BYTES = 100
-"""The number of bytes before a string in which its key is searched for."""
+"""The number of bytes before a string that are searched for its key."""
 
 
 class Leaf(NamedTuple):

@@ -74,7 +74,7 @@ class Lookup(NamedTuple):
 
     @property
     def is_in_index(self) -> bool:
-        """Whether the index contains the term or a word that replaces it."""
+        """Whether the index contains the term, or words that are searched in its place."""
         return self.kind != "nowhere"
 
 

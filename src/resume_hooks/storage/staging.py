@@ -26,7 +26,7 @@ from resume_hooks.storage.state_file import (
 
 MAX_IMPORT_BYTES = 200 * 1024 * 1024  # The default for the maximum size of an import, in bytes.
 # The maximum number of bytes in a line. Parsing a line may take thirty times as much memory. The
-# longest known line has 60 MB.
+# longest known line is 60 MB long.
 MAX_LINE_BYTES = 64 * 1024 * 1024
 # The maximum number of lines. Parsing even an empty line takes time. A session with 400,000 lines
 # has about 1.2 GB.

@@ -35,8 +35,8 @@ If token counts fall without such a record, the reason is different: the session
 another model or another client.
 """
 COMPACTION, API_ERROR = "compact_boundary", "api_error"  # Subtypes of system records.
-# Our subtype of records for the goal of a Codex session. The goal and its status are valid from
-# this record on.
+# Records with this subtype are our own. They hold the goal of a Codex session and its status, which
+# apply from the record on.
 GOAL_SUBTYPE = "thread_goal"
 
 TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"

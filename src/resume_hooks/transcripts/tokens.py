@@ -35,7 +35,7 @@ MAX_IMAGE_SIDE_PIXELS = 1_568
 MAX_IMAGE_TOKENS = 1_600
 PIXELS_PER_TOKEN = 750
 # Number of tokens for a PDF page. The API's guide states 1,500 to 3,000 tokens for the text, and
-# the image of the page is added.
+# an image of the page is sent as well.
 TOKENS_PER_PAGE = 2_000
 
 _TRIM_REMARK_PATTERN = re.compile(

@@ -1,8 +1,8 @@
 """Ask a model by running ``codex exec`` once.
 
 The run has no shell, no MCP servers, no hooks and no web access, and it saves no session. As in
-``ClaudeHeadless``, the model must have no tool that runs or writes anything. In measurements, Codex
-0.104 to 0.169 rejected every call of such a tool as unsupported. If a run used a tool nevertheless,
+``ClaudeHeadless``, the model must have no tool that runs or writes anything. In our measurements, Codex
+0.104 to 0.169 rejected every call to such a tool as unsupported. If a run used a tool nevertheless,
 its answer is discarded.
 """
 

@@ -90,7 +90,7 @@ class PackedBundle(NamedTuple):
 
 @contextlib.contextmanager
 def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
-    """Pack the sessions of a document into a temporary file for the duration of the block.
+    """Pack the sessions of a document into a temporary file. It is closed when the context ends.
 
     The file has no name, so a crash leaves no file behind. Raise SessionNotFound if a session
     cannot be read, and WriteFailed if the file cannot be written.

@@ -54,7 +54,7 @@ class ExportOptions(
     thinking: bool = option(
         "--thinking/--no-thinking",
         default=True,
-        help="Include the model's thinking (the default), or not.",
+        help="Include the model's thinking (the default), or leave it out.",
     )
     max_chars: int = option(
         type=click.IntRange(0),
@@ -65,7 +65,7 @@ class ExportOptions(
     redact: bool = option(
         "--redact/--no-redact",
         default=True,
-        help="Remove secrets and home folders (the default), or not.",
+        help="Remove secrets and home folders (the default), or leave them in.",
     )
     force: bool = flag(help="Replace an existing file.")
     dry_run: bool = DRY_RUN_OPTION
