@@ -46,7 +46,7 @@ def old_session(config_home: ConfigHome) -> Path:
     )
 
 
-def verify_findings(cli: Cli) -> list[dict[str, str]]:
+def run_archive_verify(cli: Cli) -> list[dict[str, str]]:
     """Return the findings of ``archive --verify``."""
     done = cli("archive", "--verify", "--json")
     assert done.returncode == 1
@@ -107,12 +107,12 @@ def test_verify_reports_damaged_and_unreadable_copies(
     kept = next(each for each in list_archived(config_home.where) if each.session_id == SESSION)
     pack = Path(kept.folder, kept.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])
-    found = verify_findings(cli)
+    found = run_archive_verify(cli)
     assert [(each["session_id"], each["name"]) for each in found] == [(SESSION, "damaged")]
     assert document("archive", "--verify", OTHER_ID)["data"]["findings"] == []
     assert document("restore", SESSION, code=1)["error"]["code"] == "write-failed"
     Path(kept.folder, "manifest.json").write_bytes(b"{}")
-    assert {each["name"] for each in verify_findings(cli)} == {"unreadable"}
+    assert {each["name"] for each in run_archive_verify(cli)} == {"unreadable"}
     assert "is not a readable manifest" in document("archive", "--list")["warnings"][0]
     doctor = {
         each["name"]: each
@@ -135,7 +135,7 @@ def test_verify_finds_damage_in_the_trash(
     pack = Path(entry.folder, entry.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])
     assert b"archive --verify" in cli("restore", SESSION).stderr
-    assert [(each["session_id"], each["name"]) for each in verify_findings(cli)] == [
+    assert [(each["session_id"], each["name"]) for each in run_archive_verify(cli)] == [
         (SESSION, "damaged")
     ]
 

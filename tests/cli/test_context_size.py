@@ -75,7 +75,9 @@ def records_with_cleared_output() -> list[Record]:
     ]
 
 
-def context_sizes_of_verbs(home: ConfigHome, cli: Cli, records: Sequence[Record]) -> list[Record]:
+def read_context_sizes_in_verbs(
+    home: ConfigHome, cli: Cli, records: Sequence[Record]
+) -> list[Record]:
     """Return the context sizes that ``info``, ``resume`` and ``sessions`` show for these records."""
     write_session(home.project(CWD), SESSION, records)
     info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
@@ -117,7 +119,7 @@ def test_records_before_a_broken_link_are_not_counted(
 
     The last request still included them.
     """
-    told = context_sizes_of_verbs(config_home, cli, records)
+    told = read_context_sizes_in_verbs(config_home, cli, records)
     assert [(each["kind"], each["reason"]) for each in told] == [
         (ESTIMATED, MISSING_BEGINNING_REASON)
     ] * 3
@@ -133,7 +135,7 @@ def test_outputs_cleared_by_an_old_client_are_counted(config_home: ConfigHome, c
 
     The last request did not include them.
     """
-    told = context_sizes_of_verbs(
+    told = read_context_sizes_in_verbs(
         config_home, cli, records_of_old_client(records_with_cleared_output(), 7)
     )
     assert [(each["kind"], each["reason"]) for each in told] == [
@@ -161,6 +163,6 @@ def test_uncounted_thinking_makes_the_size_an_estimate(config_home: ConfigHome, 
         (FIRST_REQUEST_TOKENS + 70, ESTIMATED, THINKING_UNCOUNTED_REASON),
     ):
         last = assistant("done", uuid="a4", parent="u4", ts=6, tokens=counted)
-        info, full, _ = context_sizes_of_verbs(config_home, cli, [*records, last])
+        info, full, _ = read_context_sizes_in_verbs(config_home, cli, [*records, last])
         assert (info["kind"], info["reason"], info["tokens"]) == (kind, reason, counted)
         assert full == info

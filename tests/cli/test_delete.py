@@ -218,16 +218,16 @@ def test_doctor_shows_the_trash(old_parent: Path, cli: Cli, document: Document) 
     """``doctor`` shows the number of deleted sessions, and reports an interrupted deletion."""
     kept = document("delete", SESSION, "--yes")["data"]["session"]["kept_in"]
 
-    def trash_finding() -> tuple[str, str]:
+    def read_trash_finding() -> tuple[str, str]:
         findings = json.loads(cli("doctor", "--json").stdout)["data"]["findings"]
         (row,) = [row for row in findings if row["name"] == "trash"]
         return row["level"], row["detail"]
 
-    assert trash_finding()[0] == "ok"
-    assert "deleted sessions: 1, " in trash_finding()[1]
+    assert read_trash_finding()[0] == "ok"
+    assert "deleted sessions: 1, " in read_trash_finding()[1]
     manifest = Path(kept) / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"complete": False}))
-    assert trash_finding() == ("note", "a delete was interrupted")
+    assert read_trash_finding() == ("note", "a delete was interrupted")
     assert b"interrupted" in cli("restore", "--list").stdout
 
 

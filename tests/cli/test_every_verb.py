@@ -1,6 +1,6 @@
 """Tests that run every verb.
 
-Invalid words cause one error sentence and exit code 2, and a dry run writes nothing.
+Invalid arguments cause one error sentence and exit code 2, and a dry run writes nothing.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tests.needs import REPO
 class CommandResult(NamedTuple):
     """The exit code and the output of a command in a terminal."""
 
-    code: int | None
+    exit_code: int | None
     text: str
 
 
@@ -103,7 +103,7 @@ def test_the_child_gets_the_saved_digest(editor_home: EditorHome) -> None:
         '"$1"'
     )
     done = editor_home.run_handoff("-n", "go on", EDITOR=editor_home.write_editor(script))
-    assert done.code == 0, done.text
+    assert done.exit_code == 0, done.text
     (opening,) = editor_home.openings()
     block, digest, step = opening.split("\n\n")
     assert block.endswith("[/SESSION LINEAGE]")
@@ -141,24 +141,24 @@ def test_an_empty_file_or_a_failed_editor_cancels_the_handoff(
     It prints one sentence and exits with code 1.
     """
     done = editor_home.run_handoff(EDITOR=editor_home.write_editor(script))
-    assert (done.code, done.text.count("\n")) == (1, 1), done.text
+    assert (done.exit_code, done.text.count("\n")) == (1, 1), done.text
     assert said in done.text
     assert editor_home.openings() == []
     assert os.listdir(editor_home.tmp) == []
 
 
 def test_the_editor_comes_from_visual_or_editor(editor_home: EditorHome) -> None:
-    """``handoff --edit`` starts the editor in VISUAL, then the one in EDITOR, then vi.
+    """``handoff --edit`` starts the editor that VISUAL names, or else the one in EDITOR, or else vi.
 
     The editor runs without a shell.
     """
     script = editor_home.write_editor('echo "called as $0 with $1" >> "$2"')
-    assert editor_home.run_handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").code == 0
+    assert editor_home.run_handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").exit_code == 0
     assert f"called as {script} with a $(b) c" in editor_home.openings()[0]
     os.rename(script, editor_home.bin / "vi")
-    # This is the same script, but as ``vi`` it gets only one argument, so the script fails.
+    # The script, now named ``vi``, gets only one argument and therefore fails.
     done = editor_home.run_handoff(EDITOR=" ", PATH=str(editor_home.bin))
-    assert done.code == 1
+    assert done.exit_code == 1
     assert f"The editor {editor_home.bin}/vi ended with an error" in done.text
 
 
@@ -175,7 +175,7 @@ def test_handoff_edit_fails_without_an_editor(
 ) -> None:
     """If there is no usable editor, the error explains how to set one."""
     done = editor_home.run_handoff(**environ)
-    assert done.code == 1
+    assert done.exit_code == 1
     assert said in done.text
     assert "EDITOR=nano" in done.text
     assert editor_home.openings() == []
@@ -186,7 +186,7 @@ def test_handoff_edit_fails_if_the_text_cannot_be_written(editor_home: EditorHom
     """If the text cannot be written to the file, ``handoff --edit`` starts no editor."""
     editor_home.max_file_bytes = 500
     done = editor_home.run_handoff(EDITOR=editor_home.write_editor("echo started"))
-    assert done.code == 1
+    assert done.exit_code == 1
     assert "The text to edit could not be written: File too large" in done.text
     assert "started" not in done.text
     assert (editor_home.openings(), os.listdir(editor_home.tmp)) == ([], [])
@@ -196,7 +196,7 @@ def test_the_edited_text_is_kept_if_the_handoff_fails(editor_home: EditorHome) -
     """If the handoff fails after the edit, the error names the file that contains the edited text."""
     script = editor_home.write_editor("head -c 300000 /dev/zero | tr '\\0' x >> \"$1\"")
     done = editor_home.run_handoff(EDITOR=script)
-    assert done.code == 2
+    assert done.exit_code == 2
     (folder,) = editor_home.tmp.iterdir()
     assert f"Your text is in {folder}/handoff.md" in done.text
     assert (folder / "handoff.md").stat().st_size > 300_000

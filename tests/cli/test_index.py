@@ -13,7 +13,7 @@ from tests.cli.conftest import Cli, Document
 
 @pytest.fixture
 def home_with_two_sessions(config_home: ConfigHome) -> ConfigHome:
-    """Write two sessions."""
+    """Write two sessions, and return their home."""
     for name in (SESSION, session_id(2)):
         write_session(
             config_home.project(), name, conversation(3, session_id=name, prefix=name[:8])

@@ -266,7 +266,7 @@ def test_a_dry_run_of_a_purge_lists_the_removed_files(
     for name in ("pending/mark-1.json", "links.jsonl", "audit.json", "notes.txt"):
         (state / name).touch()
 
-    def purge_lists(*options: str) -> tuple[list[str], list[str]]:
+    def list_deleted_and_kept_paths(*options: str) -> tuple[list[str], list[str]]:
         assert run(["install", "--remove", "--purge", *options, "--json"]) == 0
         data = json.loads(capsys.readouterr().out)["data"]
         assert data["ran"] is ("--yes" in options)
@@ -276,9 +276,9 @@ def test_a_dry_run_of_a_purge_lists_the_removed_files(
         str(state / name)
         for name in ("links.jsonl", "audit.json", "pending/mark-1.json", "index", "unpacked")
     ]
-    assert purge_lists("--dry-run") == (gone, [str(state / "notes.txt")])
+    assert list_deleted_and_kept_paths("--dry-run") == (gone, [str(state / "notes.txt")])
     (state / "notes.txt").unlink()
-    assert purge_lists("--dry-run") == (gone, [])
+    assert list_deleted_and_kept_paths("--dry-run") == (gone, [])
     assert run(["install", "--remove", "--purge", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "These commands would run:\n  claude plugin uninstall" in said
@@ -290,7 +290,7 @@ def test_a_dry_run_of_a_purge_lists_the_removed_files(
     assert f"Would be removed: 29 files in {state}/pending\n" in said
     assert "mark-2" not in said
     assert not log.exists()
-    assert set(purge_lists("--yes")[0]) > set(gone)
+    assert set(list_deleted_and_kept_paths("--yes")[0]) > set(gone)
     assert not state.exists()
 
 

@@ -74,8 +74,10 @@ def test_lineage_writes_nothing(home_with_lineage: ConfigHome, cli: Cli) -> None
     assert sorted(home_with_lineage.root.rglob("*")) == before
 
 
-def test_lineage_continued_omits_trims(home_with_lineage: ConfigHome, document: Document) -> None:
-    """``lineage --continued`` omits a trimmed session and shows its child as a child of its parent."""
+def test_lineage_continued_omits_trimmed_sessions(
+    home_with_lineage: ConfigHome, document: Document
+) -> None:
+    """``lineage --continued`` omits a trimmed session and shows its children below its parent."""
     rows = document("lineage", THIRD_ID, "--continued")["data"]["rows"]
     assert [row["session_id"] for row in rows] == [LOST_ID, FIRST_ID, THIRD_ID]
     assert rows[-1]["parent_session_id"] == FIRST_ID

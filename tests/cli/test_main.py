@@ -429,11 +429,11 @@ def test_the_default_is_the_latest_session_of_the_folder(config_home: ConfigHome
 def test_ctrl_c_during_the_import_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl+C during the import of the modules exits with code 130 and prints no traceback."""
 
-    class Interrupted(ModuleType):
+    class InterruptedModule(ModuleType):
         def __getattr__(self, name: str) -> object:
             raise KeyboardInterrupt
 
-    monkeypatch.setitem(sys.modules, "resume_hooks.cli.main", Interrupted("main"))
+    monkeypatch.setitem(sys.modules, "resume_hooks.cli.main", InterruptedModule("main"))
     with pytest.raises(SystemExit) as ended:
         start()
     assert ended.value.code == 130

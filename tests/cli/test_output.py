@@ -42,7 +42,7 @@ def test_text_width_counts_columns(text: str, columns: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "most", "expected"),
+    ("text", "max_columns", "expected"),
     [
         ("abc", 3, "abc"),
         ("abcd", 3, "ab\u2026"),
@@ -53,17 +53,17 @@ def test_text_width_counts_columns(text: str, columns: int) -> None:
         ("", 0, ""),
     ],
 )
-def test_a_text_is_cut_at_a_character(text: str, most: int, expected: str) -> None:
+def test_a_text_is_cut_at_a_character(text: str, max_columns: int, expected: str) -> None:
     """``fit_columns`` cuts a text between two characters; the width includes the ellipsis that it adds."""
-    assert fit_columns(text, most) == expected
+    assert fit_columns(text, max_columns) == expected
 
 
 @given(st.text(max_size=30), st.integers(0, 40))
-def test_a_shortened_text_fits(text: str, most: int) -> None:
-    """``fit_columns`` returns a text that is at most as wide as given. A text that fits stays unchanged."""
-    found = fit_columns(text, most)
-    assert text_width(found) <= most
-    assert found == text or text_width(text) > most
+def test_a_wide_text_is_shortened_to_fit(text: str, max_columns: int) -> None:
+    """``fit_columns`` shortens a text that is wider than the given width. Other texts stay unchanged."""
+    found = fit_columns(text, max_columns)
+    assert text_width(found) <= max_columns
+    assert found == text or text_width(text) > max_columns
 
 
 ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")

@@ -16,7 +16,7 @@ CLICK_ONLY_OPTION = ("--max-chars", "8000")
 
 
 @pytest.fixture(autouse=True)
-def two_sessions(config_home: ConfigHome) -> None:
+def write_two_sessions(config_home: ConfigHome) -> None:
     """Write two sessions, one in the current folder and one in another folder."""
     here = str(config_home.root / "here")
     write_talk(

@@ -18,7 +18,7 @@ PLAN_PROMPT = (
 
 
 @pytest.fixture(autouse=True)
-def session_with_plan_prompt(config_home: ConfigHome) -> None:
+def write_session_with_plan_prompt(config_home: ConfigHome) -> None:
     """Write a session whose first prompt is ``/plan`` with a task."""
     rows = [
         user(PLAN_PROMPT, uuid="p0"),

@@ -19,7 +19,7 @@ def fake_sys(*, terminal: bool) -> SimpleNamespace:
 
 
 @pytest.fixture
-def drawn_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+def recorded_progress_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Record the calls of the progress bar, which is drawn even for small files in this test."""
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1)
@@ -31,21 +31,26 @@ def drawn_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return told
 
 
-def test_a_long_scan_draws_its_progress(tmp_path: Path, drawn_steps: list[tuple[int, int]]) -> None:
+def test_a_long_scan_draws_its_progress(
+    tmp_path: Path, recorded_progress_steps: list[tuple[int, int]]
+) -> None:
     """A long scan draws its progress in steps of at least 800 bytes."""
     path = write_session(tmp_path, SESSION, conversation(10))
     with output.show_scan_progress(path, quiet=False) as watching:
         found = scan_transcript(path, observers=watching)
-    places = [done for done, _ in drawn_steps]
+    places = [done for done, _ in recorded_progress_steps]
     assert places[0] == 0
     assert all(later - earlier >= 800 for earlier, later in pairwise(places))
     assert 3 < len(places) < found.line_count
-    assert {total for _, total in drawn_steps} == {found.size}
+    assert {total for _, total in recorded_progress_steps} == {found.size}
 
 
 @pytest.mark.parametrize("why", ["asked for JSON", "no terminal", "a short file", "no file"])
 def test_no_progress_is_drawn_for_short_scans_or_outside_terminals(
-    why: str, tmp_path: Path, drawn_steps: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    why: str,
+    tmp_path: Path,
+    recorded_progress_steps: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No progress bar is drawn for JSON output, outside a terminal, or for a short or missing file."""
     path = write_session(tmp_path, SESSION, conversation(10))
@@ -55,4 +60,4 @@ def test_no_progress_is_drawn_for_short_scans_or_outside_terminals(
     where = "/none.jsonl" if why == "no file" else path
     with output.show_scan_progress(where, quiet=why == "asked for JSON") as watching:
         assert watching == []
-    assert drawn_steps == []
+    assert recorded_progress_steps == []

@@ -313,9 +313,9 @@ def test_read_prints_a_turn(cli: Cli, session: Path) -> None:
 
 
 def test_several_records_share_the_budget(cli: Cli, session: Path) -> None:
-    """``read --turns`` cuts only the huge output, so that all records together stay within the maximum.
+    """``read --turns`` cuts only the longest record, so that all records stay within the maximum.
 
-    A notice names the command that prints the whole output.
+    A notice names the command that prints the whole record.
     """
     lines = printed_lines(cli, SESSION, "--turns", "2", "--max-chars", "1500")
     assert sum(len(line) + 1 for line in lines) <= 1_500

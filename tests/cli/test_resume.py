@@ -87,8 +87,8 @@ def test_resume_mentions_an_open_session(
     assert warning.startswith(note)
 
 
-def test_the_document_of_resume_has_every_number(document: Document, parent: str) -> None:
-    """The document of ``resume`` has all numbers, including the prices behind the costs."""
+def test_the_document_of_resume_has_sizes_costs_and_prices(document: Document, parent: str) -> None:
+    """The document of ``resume`` has the session's size, the costs of each way, and the prices."""
     data = document("resume", SESSION)["data"]
     assert (data["session_id"], data["session_file"], data["title"]) == (
         SESSION,
@@ -193,12 +193,13 @@ def test_the_printed_command_is_safe_for_a_shell(
     assert os.listdir(folder) == []
 
 
-def test_resume_explains_a_folder_that_became_a_link(
+def test_continue_explains_a_folder_that_became_a_link(
     config_home: ConfigHome, cli: Cli, project: str
 ) -> None:
-    """If a session's folder is now a link, ``continue`` fails and suggests a fork in the link's target.
+    """If a session's folder is now a link, ``continue`` fails and suggests a fork.
 
-    The reason is that clients before 2.1.223 would not find the session.
+    The fork is in the folder to which the link leads. Clients before 2.1.223 would not find the
+    session itself.
     """
     old = f"{config_home.root}/old"
     os.mkdir(old)

@@ -302,7 +302,7 @@ def test_resume_searches_for_its_words(terminal_home: TerminalHome) -> None:
     screen.wait_for("^  Write the docs")
 
 
-def test_resume_true_is_not_searched(terminal_home: TerminalHome) -> None:
+def test_resume_does_not_search_for_true(terminal_home: TerminalHome) -> None:
     """``resume true`` opens the list of all sessions, unless a session has the title "true".
 
     It does not search for "true", because programs that start the client may pass this word.

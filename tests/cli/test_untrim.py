@@ -218,13 +218,10 @@ def test_untrim_uses_the_latest_trim_by_default(
     assert Path(back["file"]).read_text().count(LONG_OUTPUT) == 3
 
 
-def test_untrim_uses_the_session_that_continued_after_a_trim(
+def test_untrim_uses_a_parent_that_was_continued_after_a_trim(
     run_in_folder: Callable[..., dict[str, Any]],
 ) -> None:
-    """Without a session, ``untrim`` uses the session that the user continued after the trim.
-
-    This may be the parent.
-    """
+    """Without a session id, ``untrim`` uses the parent if the user continued the parent after the trim."""
     made = run_in_folder("trim", "--keep-recent", "0")
     os.utime(made["parent_file"], (4_000_000_000, 4_000_000_000))
     assert run_in_folder("untrim", "--all")["parent_file"] == made["parent_file"]

@@ -1,6 +1,6 @@
-"""Tests of the context window, which comes from the settings or the model.
+"""Tests of the size of the context window, which comes from the settings or the model.
 
-Every verb uses the same limit.
+Every verb uses this size.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def test_the_suggested_limit_is_valid() -> None:
     assert "49,999 more turns: --limit 1000 " in result_text(result_with_hits(HIT, total=50_000))
 
 
-def test_the_limit_does_not_count_styles() -> None:
+def test_the_character_limit_excludes_styles() -> None:
     """The limit applies to the text's characters, excluding the styles of titles and marked words."""
     plain = result_text(result_with_hits(HIT))
     styled = result_text(
@@ -221,7 +221,7 @@ def test_the_text_fits_its_limit(
 
 @pytest.mark.parametrize("budget", [400, 700, 1_100, 2_500])
 def test_omitted_hits_are_mentioned(budget: int) -> None:
-    """A short text shows the best hit, and the number of omitted hits with the command to list them."""
+    """Even a short text shows the best hit, the number of omitted hits, and the command to list them."""
     hit = HIT._replace(snippet="the linter " * 20)
     text = result_text(result_with_hits(*[hit] * 9), budget)
     assert "11111111:4" in text

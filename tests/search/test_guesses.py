@@ -100,7 +100,7 @@ def test_no_word_of_another_project_is_suggested(home_with_sentences: ConfigHome
 
 
 def test_a_part_of_a_word_matches_only_without_other_hits(home_with_sentences: ConfigHome) -> None:
-    """A word matches as part of longer words only if it occurs nowhere in the project on its own.
+    """A query matches part of a longer word only if no message of the project has the query as a word.
 
     In a query of several words, each word must match as a whole word.
     """

@@ -145,7 +145,7 @@ class StaleIndex:
         self.home = home
         self.path = path
 
-    def hits(self, query: str) -> list[str]:
+    def find_snippets(self, query: str) -> list[str]:
         """Return the snippets of the hits that the outdated index finds."""
         db = sqlite3.connect(index_file_path(self.home.where))
         try:
@@ -180,7 +180,7 @@ def _replace_with_pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-FILE_CHANGES: dict[str, Callable[[Path], object]] = {
+FILE_CHANGE_FUNCTIONS: dict[str, Callable[[Path], object]] = {
     "gone": Path.unlink,
     "cut": lambda path: os.truncate(path, 100),
     "rewritten": _rewrite_file,
@@ -191,21 +191,21 @@ FILE_CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", FILE_CHANGES)
+@pytest.mark.parametrize("change", FILE_CHANGE_FUNCTIONS)
 def test_a_changed_record_is_not_a_hit(stale_index: StaleIndex, change: str) -> None:
     """A record is not a hit after its file was changed, deleted or replaced.
 
     A pipe that replaces the file does not block the search.
     """
-    FILE_CHANGES[change](stale_index.path)
-    assert stale_index.hits("linter") == []
+    FILE_CHANGE_FUNCTIONS[change](stale_index.path)
+    assert stale_index.find_snippets("linter") == []
 
 
 def test_hits_stay_after_records_were_appended(stale_index: StaleIndex) -> None:
     """Hits are still shown after records were appended to their file."""
     with stale_index.path.open("ab") as stream:
         stream.write(b'{"torn')
-    assert stale_index.hits("linter") == ["tune the linter"]
+    assert stale_index.find_snippets("linter") == ["tune the linter"]
 
 
 def test_an_unreadable_session_is_skipped(

@@ -43,7 +43,7 @@ from tests.builders import (
     write_session,
 )
 
-PADDING: Record = {
+PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
     "snapshot": {"padding": "x" * 3 * END_BYTES},
@@ -225,16 +225,22 @@ def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None
     assert (compacted.context_tokens, compacted.context.kind) == (30_002, ESTIMATED)
 
 
-def test_the_row_of_a_long_file_has_a_minimum_number_of_turns(config_home: ConfigHome) -> None:
-    """For a long file, a row has a minimum number of turns, because only both ends of the file are read.
+def test_the_row_of_a_long_file_has_only_a_minimum_turn_count(config_home: ConfigHome) -> None:
+    """For a long file, only both ends are read, so its row has only a minimum number of turns.
 
-    If the index contains the unchanged file, the row has the exact number.
+    If the index contains the unchanged file, the row also has the exact number.
     """
     middle = conversation(5, prefix="m", start=10)
     write_aged_session(
         config_home,
         1,
-        [*conversation(1), PADDING, *middle, PADDING, *conversation(2, prefix="z", start=90)],
+        [
+            *conversation(1),
+            PADDING_RECORD,
+            *middle,
+            PADDING_RECORD,
+            *conversation(2, prefix="z", start=90),
+        ],
     )
     (row,) = list_rows(config_home)
     assert (row.turn_count, row.min_turn_count, row.context_tokens, row.title) == (
@@ -262,7 +268,7 @@ def test_a_row_has_the_size_after_a_trim_in_place(
         *conversation(2, start=110),
         boundary(uuid="b", before="r3", ts=120),
         summary("x", uuid="s", parent="b", ts=120),
-        PADDING,
+        PADDING_RECORD,
         user("prompt", uuid="p", parent="s", ts=120),
         assistant("answer", uuid="a", parent="p", ts=120),
         system("informational", uuid="i", parent="a", ts=121, content=remark),
@@ -275,7 +281,7 @@ def test_a_row_has_the_size_after_a_trim_in_place(
     assert (row.context_tokens, row.context.is_estimate) == (1_100, False)
 
 
-def test_a_copied_size_remark_is_ignored(config_home: ConfigHome) -> None:
+def test_a_copied_remark_about_the_size_is_ignored(config_home: ConfigHome) -> None:
     """A child's size comes from its first line, even if the child copied a remark about another size."""
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     old = [user("prompt", uuid="p", ts=50), assistant("answer", uuid="a", parent="p", ts=51)]
@@ -427,7 +433,7 @@ def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "offset", "found", "more"),
+    ("limit", "first_row", "found", "more"),
     [
         (0, 0, [1, 2, 3, 4], False),
         (2, 0, [1, 2], True),
@@ -437,15 +443,15 @@ def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
     ],
 )
 def test_a_page_starts_after_the_given_number_of_rows(
-    config_home: ConfigHome, limit: int, offset: int, found: list[int], *, more: bool
+    config_home: ConfigHome, limit: int, first_row: int, found: list[int], *, more: bool
 ) -> None:
-    """A page of the list starts after ``first_row`` listed sessions, not counting omitted files."""
+    """A page of the list begins after the first ``first_row`` sessions. Omitted files are not counted."""
     for number in range(1, 5):
         write_aged_session(config_home, number, age=number)
     write_aged_session(config_home, 9, [custom_title("nothing said")], age=2.5)
     look = SessionLister(CWD, config_home.where)
     part = listing_page(
-        look, project_of_folder(CWD, config_home.where), max_rows=limit, first_row=offset
+        look, project_of_folder(CWD, config_home.where), max_rows=limit, first_row=first_row
     )
     assert [int(row.session_id[:8], 16) for row in part.rows] == found
     assert (part.has_more, part.file_count) == (more, 5)

@@ -1,6 +1,6 @@
 """Tests of parsing a query.
 
-No text is invalid syntax. The only error is a query without words.
+Every text is valid, unless it contains no word to search for.
 """
 
 from __future__ import annotations

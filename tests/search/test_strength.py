@@ -96,7 +96,7 @@ def test_the_strongest_hit_is_first(home_with_one_answer: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sure", "word"),
+    ("confidence", "strength"),
     [
         (1.0, "strong"),
         (STRONG_CONFIDENCE, "strong"),
@@ -106,9 +106,9 @@ def test_the_strongest_hit_is_first(home_with_one_answer: ConfigHome) -> None:
         (0.0, "weak"),
     ],
 )
-def test_each_strength_starts_at_its_limit(sure: float, word: str) -> None:
+def test_each_strength_has_a_minimum_confidence(confidence: float, strength: str) -> None:
     """Each of the words "strong", "fair" and "weak" applies from a minimum confidence upwards."""
-    assert strength_of_confidence(sure) == word
+    assert strength_of_confidence(confidence) == strength
 
 
 def test_each_factor_raises_the_confidence() -> None:

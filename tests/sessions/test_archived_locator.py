@@ -32,7 +32,7 @@ from tests.builders import (
 from tests.sessions.archived.removed_sessions import archive_and_remove
 from tests.sessions.test_lineage import opened_paths
 
-PULL_REQUEST = {
+PULL_REQUEST_RECORD = {
     "type": "pr-link",
     "prNumber": 72,
     "prUrl": "https://github.com/o/r/pull/72",
@@ -52,7 +52,7 @@ def write_titled_session(
     rows: list[Any] = [*conversation(2, session_id=number), custom_title(title, number)]
     rows += [
         {"type": "tag", "tag": "Later", "sessionId": number},
-        {**PULL_REQUEST, "sessionId": number},
+        {**PULL_REQUEST_RECORD, "sessionId": number},
     ]
     return write_session(home.project(cwd), number, rows, mtime=1_000_000)
 

@@ -34,8 +34,13 @@ def write_child_with_title(folder: Path, number: int, title: str, *, filler: int
     )
 
 
-def test_numbers_start_at_one_in_each_project(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The number in a title is one more than the highest number in the folder for the same kind."""
+def test_a_title_gets_the_next_number_of_its_kind_and_folder(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """A new title gets the next number after those of the same kind in the same folder.
+
+    The kind is the word before the number, for example "handoff" or "rollover".
+    """
     folder = config_home.project()
     assert unused_title("Fix it", "handoff", str(folder)) == "Fix it · handoff"
     write_child_with_title(folder, 2, "Fix it · handoff")

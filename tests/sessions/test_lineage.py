@@ -35,7 +35,7 @@ The hook can't be removed again. Therefore ``opened_paths`` removes its list ins
 """
 
 
-def _record_open(event: str, arguments: tuple[Any, ...]) -> None:
+def _record_opened_path(event: str, arguments: tuple[Any, ...]) -> None:
     if (
         event in {"open", "os.listdir", "os.scandir"}
         and arguments
@@ -45,7 +45,7 @@ def _record_open(event: str, arguments: tuple[Any, ...]) -> None:
             watcher.append(os.path.abspath(arguments[0]))
 
 
-sys.addaudithook(_record_open)
+sys.addaudithook(_record_opened_path)
 
 
 @contextlib.contextmanager
@@ -137,8 +137,8 @@ def test_a_missing_ancestor_is_a_row(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("how", ["empty", "folder", "symlink", "fifo"])
-def test_a_parent_that_is_not_a_file_is_missing(config_home: ConfigHome, how: str) -> None:
-    """A parent is shown as missing if its path is an empty file, a folder, a link or a pipe.
+def test_a_parent_without_a_usable_file_is_missing(config_home: ConfigHome, how: str) -> None:
+    """A parent is shown as missing if an empty file, a folder, a link or a pipe has its path.
 
     Opening a pipe does not block.
     """
@@ -389,8 +389,13 @@ def test_descendants_of_every_kind_are_found(config_home: ConfigHome) -> None:
     assert told == [(2, 1, "handoff"), (4, 1, "clear"), (5, 1, "fork"), (3, 2, "handoff")]
 
 
-def test_descendants_are_found_in_a_cycle_and_of_a_missing_session(config_home: ConfigHome) -> None:
-    """In a cycle, a session is not its own descendant. A missing session also has descendants."""
+def test_descendants_are_found_in_a_cycle_or_if_the_session_is_missing(
+    config_home: ConfigHome,
+) -> None:
+    """The descendants of a session are found even if the sessions form a cycle or its file is missing.
+
+    In a cycle, a session is not one of its own descendants.
+    """
     for number, parent in ((1, 2), (2, 1), (4, 3)):
         write_continued_session(config_home, number, parent)
     lineage_finder = LineageFinder(config_home.where)

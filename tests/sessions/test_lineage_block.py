@@ -145,18 +145,18 @@ hostile_titles = st.one_of(
 @given(
     titles=st.lists(hostile_titles, min_size=1, max_size=15),
     path=hostile_titles,
-    own=hostile_titles,
+    own_title=hostile_titles,
 )
-def test_no_title_breaks_the_block(titles: list[str], path: str, own: str) -> None:
-    """Whatever the titles and paths are, a block has one opening and one closing marker.
+def test_no_title_breaks_the_lineage_block(titles: list[str], path: str, own_title: str) -> None:
+    """Whatever the titles and paths are, a lineage block has one opening and one closing marker.
 
-    All ids in the block can be read.
+    The ids of the sessions can be read from the block.
     """
     rows = [
         present_ancestor(n, title=title, session_file=f"/{path}")
         for n, title in enumerate(titles, 1)
     ]
-    text = block_of_child(rows, own)
+    text = block_of_child(rows, own_title)
     text.encode()
     folded = text.upper()
     assert (folded.count(OPENING_MARKER), folded.count(CLOSING_MARKER)) == (1, 1)

@@ -76,8 +76,8 @@ def test_invalid_fields_of_a_link_are_read_as_empty(config_home: ConfigHome) -> 
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
-def test_a_links_file_of_another_kind_is_ignored(config_home: ConfigHome, kind: str) -> None:
-    """A links file is ignored without blocking if it is a pipe, a device or too large."""
+def test_an_unusable_links_file_is_ignored(config_home: ConfigHome, kind: str) -> None:
+    """A links file is ignored if it is a pipe, a device or too large. Opening it does not block."""
     os.makedirs(os.path.dirname(links_file(Where())))
     if kind == "pipe":
         os.mkfifo(links_file(Where()))

@@ -29,7 +29,7 @@ from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session
 from tests.needs import corpus_sessions
 
-PADDING: Record = {
+PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
     "snapshot": {"padding": "x" * 3 * END_BYTES},
@@ -66,7 +66,7 @@ def test_every_title_is_found(
     """Every title is found, wherever it is in the file and in any letter case."""
     fields = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
     named = user(title, uuid="u") if kind == "prompt" else {"type": kind, fields[kind]: title}
-    around: list[Any] = [PADDING] if place != "only" else []
+    around: list[Any] = [PADDING_RECORD] if place != "only" else []
     records = [*around, *([] if kind == "prompt" else [user("else", uuid="u")])]
     own = way(named)
     content = [own, *records] if place == "head" or kind == "prompt" else [*records, own]
@@ -80,9 +80,9 @@ def test_every_title_is_found(
 @pytest.mark.parametrize(
     "records",
     [
-        [custom_title("Gone"), *conversation(1), PADDING, custom_title("")],
+        [custom_title("Gone"), *conversation(1), PADDING_RECORD, custom_title("")],
         [custom_title("Gone"), custom_title(""), *conversation(1)],
-        [*conversation(1), PADDING, custom_title("Gone"), custom_title("")],
+        [*conversation(1), PADDING_RECORD, custom_title("Gone"), custom_title("")],
     ],
 )
 def test_a_removed_title_is_not_found(tmp_path: Path, records: list[Record]) -> None:
@@ -100,10 +100,10 @@ def test_a_mentioned_title_is_not_a_match(tmp_path: Path) -> None:
     assert filter_by_name_lines(pattern_of_words("other"), [session], {}) == [session]
 
 
-def test_tags_and_links_are_found_at_the_end(tmp_path: Path) -> None:
+def test_tags_and_pull_requests_at_the_end_of_a_file_are_found(tmp_path: Path) -> None:
     """A tag or a pull request at the end of a long file finds the session."""
     tag, link = {"type": "tag", "tag": "draft"}, {"type": "pr-link", "prNumber": 72}
-    session = write_candidate(tmp_path, [custom_title("Mine"), PADDING, tag, link])
+    session = write_candidate(tmp_path, [custom_title("Mine"), PADDING_RECORD, tag, link])
     for pattern in (
         pattern_of_words("draft"),
         re.compile(rb'"prnumber":\s?72\b'),

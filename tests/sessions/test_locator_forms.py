@@ -75,7 +75,7 @@ class SessionToWrite(NamedTuple):
     fields: dict[str, Any]
 
 
-def candidate_session(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> SessionToWrite:
+def session_to_write(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> SessionToWrite:
     """Return a session to write."""
     return SessionToWrite(number, more, cwd, fields)
 
@@ -83,12 +83,12 @@ def candidate_session(number: int, *more: Record, cwd: str = CWD, **fields: Any)
 OTHER_FOLDER = "/elsewhere"
 OTHER_PULL_REQUEST_URL = "https://github.com/a/b/pull/72"
 PARSER_SESSIONS = [
-    candidate_session(3, custom_title("Fix the parser"), cwd=OTHER_FOLDER),
-    candidate_session(2, custom_title("Fix the parser again")),
-    candidate_session(1, custom_title("Parser")),
+    session_to_write(3, custom_title("Fix the parser"), cwd=OTHER_FOLDER),
+    session_to_write(2, custom_title("Fix the parser again")),
+    session_to_write(1, custom_title("Parser")),
 ]
-NOT_FOUND = (SessionNotFound, "")
-NOT_IMPORTED = (UsageError, "An address must be imported first")
+NOT_FOUND_ERROR = (SessionNotFound, "")
+NOT_IMPORTED_ERROR = (UsageError, "An address must be imported first")
 LOCATOR_CASES: dict[
     str,
     tuple[
@@ -97,11 +97,11 @@ LOCATOR_CASES: dict[
 ] = {
     "latest counts back among what it may be: no helpers, nothing of another folder": (
         [
-            candidate_session(1),
-            candidate_session(2),
-            candidate_session(3),
-            candidate_session(0, entrypoint="sdk-cli"),
-            candidate_session(9, cwd=OTHER_FOLDER),
+            session_to_write(1),
+            session_to_write(2),
+            session_to_write(3),
+            session_to_write(0, entrypoint="sdk-cli"),
+            session_to_write(9, cwd=OTHER_FOLDER),
         ],
         {
             "latest": 1,
@@ -114,7 +114,7 @@ LOCATOR_CASES: dict[
         },
     ),
     "counting back too far says how many there are": (
-        [candidate_session(1)],
+        [session_to_write(1)],
         {
             "latest~1": (SessionNotFound, f"There is only 1 session of {CWD} to count back from"),
             ("latest~1", "/nowhere"): (SessionNotFound, "No session of /nowhere yet"),
@@ -122,40 +122,40 @@ LOCATOR_CASES: dict[
     ),
     "latest is always the word, whatever a session is called": (
         [
-            candidate_session(1),
-            candidate_session(2, custom_title("latest")),
-            candidate_session(3, custom_title("latest~2")),
+            session_to_write(1),
+            session_to_write(2, custom_title("latest")),
+            session_to_write(3, custom_title("latest~2")),
         ],
         {"latest": 1, "title:latest": 2, "title:latest~2": 3},
     ),
     "a tag, whatever its capitals; the last one counts; this project before all others": (
         [
-            candidate_session(1, tag_record("old"), tag_record("Review")),
-            candidate_session(2, tag_record("review"), cwd=OTHER_FOLDER),
+            session_to_write(1, tag_record("old"), tag_record("Review")),
+            session_to_write(2, tag_record("review"), cwd=OTHER_FOLDER),
         ],
         {
             "review": 1,
             "tag:REVIEW": 1,
             "Tag: review": 1,
             ("review", OTHER_FOLDER): 2,
-            "old": NOT_FOUND,
+            "old": NOT_FOUND_ERROR,
         },
     ),
     "a tag comes before a part of a title": (
         [
-            candidate_session(1, custom_title("The parser at work")),
-            candidate_session(2, tag_record("parser")),
+            session_to_write(1, custom_title("The parser at work")),
+            session_to_write(2, tag_record("parser")),
         ],
         {"parser": 2},
     ),
     "a title comes before a tag": (
-        [candidate_session(2, tag_record("parser")), candidate_session(3, custom_title("parser"))],
+        [session_to_write(2, tag_record("parser")), session_to_write(3, custom_title("parser"))],
         {"parser": 3, "tag:parser": 2},
     ),
     "any part of a title, whatever its capitals": (
         [
-            candidate_session(1, custom_title("Fix the Parser at r\u00e9sum\u00e9")),
-            candidate_session(2, custom_title("Something else")),
+            session_to_write(1, custom_title("Fix the Parser at r\u00e9sum\u00e9")),
+            session_to_write(2, custom_title("Something else")),
         ],
         dict.fromkeys(
             ["parser", "PARSER", "the pars", "e parser at", "title:parser", "r\u00c9sum\u00e9"], 1
@@ -166,37 +166,37 @@ LOCATOR_CASES: dict[
     "a whole title but for its capitals first": (PARSER_SESSIONS, {"parser": 1}),
     "a part names only what a listing shows; exact titles still do": (
         [
-            candidate_session(1, custom_title("Fix the parser")),
-            candidate_session(2, custom_title("Parser helper"), entrypoint="sdk-cli", turns=1),
-            candidate_session(3, custom_title("Parser side"), isSidechain=True),
+            session_to_write(1, custom_title("Fix the parser")),
+            session_to_write(2, custom_title("Parser helper"), entrypoint="sdk-cli", turns=1),
+            session_to_write(3, custom_title("Parser side"), isSidechain=True),
         ],
         {"parser": 1, "Parser helper": 2},
     ),
     "words that are too short or empty name nothing": (
-        [candidate_session(1, custom_title("Fix a title: tag:x # ~1"))],
+        [session_to_write(1, custom_title("Fix a title: tag:x # ~1"))],
         dict.fromkeys(
-            ["ix", "a", "title: ", "tag: ", "tag:x ", "# ", "~1 ", "latest~x "], NOT_FOUND
+            ["ix", "a", "title: ", "tag: ", "tag:x ", "# ", "~1 ", "latest~x "], NOT_FOUND_ERROR
         ),
     ),
     "an exact title of this project first": (
         [
-            candidate_session(1, custom_title("same"), cwd=OTHER_FOLDER),
-            candidate_session(2, custom_title("same")),
+            session_to_write(1, custom_title("same"), cwd=OTHER_FOLDER),
+            session_to_write(2, custom_title("same")),
         ],
         {"same": 2, ("same", OTHER_FOLDER): 1},
     ),
     "one letter may be a word": (
-        [candidate_session(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))],
+        [session_to_write(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))],
         {"\u89e3\u6790": 1},
     ),
     "a pull request by its number or its address, whatever part of its pages that leads to": (
         [
-            candidate_session(
+            session_to_write(
                 1,
                 pull_request_record(7),
                 pull_request_record(720, "https://github.com/a/b/pull/720"),
             ),
-            candidate_session(
+            session_to_write(
                 2,
                 pull_request_record(71, "https://github.com/a/b/pull/71"),
                 pull_request_record(72),
@@ -219,8 +219,8 @@ LOCATOR_CASES: dict[
     ),
     "a number is this project's first, an address always says which": (
         [
-            candidate_session(1, pull_request_record(72), cwd="/one"),
-            candidate_session(2, pull_request_record(72, OTHER_PULL_REQUEST_URL), cwd="/two"),
+            session_to_write(1, pull_request_record(72), cwd="/one"),
+            session_to_write(2, pull_request_record(72, OTHER_PULL_REQUEST_URL), cwd="/two"),
         ],
         {
             ("#72", "/one"): 1,
@@ -231,30 +231,30 @@ LOCATOR_CASES: dict[
         | {"#72": (AmbiguousLocator, "")},
     ),
     "a bare number comes last": (
-        [candidate_session(1, pull_request_record(72)), candidate_session(2, tag_record("72"))],
+        [session_to_write(1, pull_request_record(72)), session_to_write(2, tag_record("72"))],
         {"72": 2, "#72": 1},
     ),
     "what is no number links nothing": (
         [
-            candidate_session(place, pull_request_record(number, 7))
+            session_to_write(place, pull_request_record(number, 7))
             for place, number in enumerate(["72", None, True, 72.0, [72]], 1)
         ],
-        {"#72": NOT_FOUND},
+        {"#72": NOT_FOUND_ERROR},
     ),
     "an address is not followed, a pull request's is only looked up": (
         [],
         {
-            "https://example.org/a.jsonl?key=secret": NOT_IMPORTED,
-            "HTTP://127.0.0.1/x": NOT_IMPORTED,
+            "https://example.org/a.jsonl?key=secret": NOT_IMPORTED_ERROR,
+            "HTTP://127.0.0.1/x": NOT_IMPORTED_ERROR,
             PULL_REQUEST_URL: (SessionNotFound, "No session is linked to this pull request"),
         },
     ),
     "an exact title may be an address": (
-        [candidate_session(1, custom_title("https://example.org/issue?id=1"))],
+        [session_to_write(1, custom_title("https://example.org/issue?id=1"))],
         {"https://example.org/issue?id=1": 1},
     ),
     "what is no file may be a part of a title or a tag": (
-        [candidate_session(1, custom_title("Fix src/parser.py"), tag_record("team/red"))],
+        [session_to_write(1, custom_title("Fix src/parser.py"), tag_record("team/red"))],
         {
             "src/parser": 1,
             "team/red": 1,
@@ -263,8 +263,8 @@ LOCATOR_CASES: dict[
     ),
     "of folders with one key the one named inside decides": (
         [
-            candidate_session(1, custom_title("same"), cwd="/w/a_b"),
-            candidate_session(2, custom_title("same"), cwd="/w/a-b"),
+            session_to_write(1, custom_title("same"), cwd="/w/a_b"),
+            session_to_write(2, custom_title("same"), cwd="/w/a-b"),
         ],
         {("same", "/w/a_b"): 1, ("same", "/w/a-b"): 2},
     ),
@@ -309,11 +309,11 @@ def test_latest_inside_the_client_is_the_current_session(config_home: ConfigHome
 
 def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None:
     """An ambiguous locator raises an error with the matching sessions of this project, newest first."""
-    same = [candidate_session(number, custom_title("same")) for number in (7, 6)]
+    same = [session_to_write(number, custom_title("same")) for number in (7, 6)]
     for each in [
         *PARSER_SESSIONS,
-        candidate_session(5, tag_record("wip")),
-        candidate_session(4, tag_record("wip")),
+        session_to_write(5, tag_record("wip")),
+        session_to_write(4, tag_record("wip")),
         *same,
     ]:
         write_numbered_talk(config_home, each.number, *each.more, cwd=each.cwd)

@@ -65,7 +65,7 @@ def write_client_entry(home: ConfigHome, pid: int, **entry: Any) -> None:
 
 
 def test_an_old_session_is_not_open(config_home: ConfigHome, old_session: SessionFile) -> None:
-    """A session that was last written long ago and is in no client's entry is not open."""
+    """A session that was last written long ago and that no client's entry names is not open."""
     assert describe_open_session(old_session, config_home.where) == ""
 
 
@@ -108,7 +108,7 @@ def test_an_untouched_child_is_not_open(config_home: ConfigHome, old_session: Se
 
 
 OPEN_REASON = f"the running client {os.getpid()} has the session open"
-CLIENT_ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
+CLIENT_ENTRY_CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a running client that names it": ({}, OPEN_REASON),
     "a running client that names another": ({"sessionId": OTHER_ID}, ""),
     "a client that was killed": ({"ended": True}, ""),
@@ -135,12 +135,12 @@ The entries are those of client 2.1.329, unless the key says otherwise.
 """
 
 
-@pytest.mark.parametrize("case", CLIENT_ENTRIES)
+@pytest.mark.parametrize("case", CLIENT_ENTRY_CASES)
 def test_a_running_clients_entry_marks_a_session_as_open(
     config_home: ConfigHome, old_session: SessionFile, ended_process: int, case: str
 ) -> None:
     """A session is open if a running client's entry names the session. Other files are skipped."""
-    fields, reason = CLIENT_ENTRIES[case]
+    fields, reason = CLIENT_ENTRY_CASES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
     write_client_entry(config_home, ended_process if "ended" in fields else os.getpid(), **entry)
     for name in (f"{os.getpid()}.abc.key", "x.json", "\u00b2.json", "1"):
@@ -153,7 +153,7 @@ def test_a_running_clients_entry_marks_a_session_as_open(
 def test_an_unreadable_session_is_treated_as_open(
     config_home: ConfigHome, old_session: SessionFile
 ) -> None:
-    """A session is treated as open if the entries or the session's file cannot be read."""
+    """A session is treated as open if its file or the clients' entries cannot be read."""
     (config_home.config / "sessions").write_text("no folder", encoding="utf-8")
     assert "it is unknown" in describe_open_session(old_session, config_home.where)
     gone = old_session._replace(path=f"{old_session.path}.gone")
@@ -161,7 +161,7 @@ def test_an_unreadable_session_is_treated_as_open(
 
 
 @pytest.fixture
-def unlisted_client(tmp_path: Path) -> Iterator[int]:
+def unlisted_client_process_id(tmp_path: Path) -> Iterator[int]:
     """Yield the id of a process that has a client's name but no entry, like client 2.1.42."""
     if not os.path.isdir("/proc/self"):
         pytest.skip("without /proc other processes' folders are not seen")
@@ -190,27 +190,31 @@ def test_an_entry_that_is_not_a_file_is_ignored(
     assert describe_open_session(old_session, config_home.where) == ""
 
 
-def test_an_unlisted_client_opens_no_session(config_home: ConfigHome, unlisted_client: int) -> None:
+def test_an_unlisted_client_opens_no_session(
+    config_home: ConfigHome, unlisted_client_process_id: int
+) -> None:
     """A session is not open just because a client without an entry runs in its folder.
 
-    While that client runs, no other client may open a child that it made.
+    While a client without an entry runs, other clients may not open the children that it made.
     """
     path = write_session(
-        config_home.project(os.readlink(f"/proc/{unlisted_client}/cwd")),
+        config_home.project(os.readlink(f"/proc/{unlisted_client_process_id}/cwd")),
         SESSION,
         conversation(1),
         mtime=LONG_AGO,
     )
     assert describe_open_session(session_file(path), config_home.where) == ""
-    assert not Clients(config_home.where).may_open_child(os.getpid(), SESSION, unlisted_client)
+    assert not Clients(config_home.where).may_open_child(
+        os.getpid(), SESSION, unlisted_client_process_id
+    )
 
 
 def test_only_the_client_that_made_a_child_may_open_it(
     config_home: ConfigHome, ended_process: int
 ) -> None:
-    """A child may be opened by the client that made it, or by any client after that client has ended.
+    """Only the client that made a child may open it. After this client has ended, any client may.
 
-    If a different client has the child open, no client may open it.
+    If a different client already has the child open, no client may open it.
     """
     here, other = os.getpid(), os.getppid()
 

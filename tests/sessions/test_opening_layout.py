@@ -11,17 +11,17 @@ from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, opening_text, shorten_opening
 from tests.sessions.test_lineage_block import block_of_child, present_ancestor
 
-MAX_LENGTH = 3_800
+MAX_OPENING_CHARACTERS = 3_800
 OPENING_REFERENCE = "12345678:1"
 DIGEST = "\n".join(f"line {number} of the digest" for number in range(400))
 
 
 def opening_of_child(
-    count: int = 2, step: str = "fix the tests", digest: str = DIGEST, summary: str = ""
+    ancestor_count: int = 2, step: str = "fix the tests", digest: str = DIGEST, summary: str = ""
 ) -> str:
-    """Return the opening of a child with ``count`` ancestors."""
+    """Return the opening of a child with ``ancestor_count`` ancestors."""
     return opening_text(
-        block_of_child([present_ancestor(n) for n in range(1, count + 1)]),
+        block_of_child([present_ancestor(n) for n in range(1, ancestor_count + 1)]),
         step,
         digest=digest,
         summary=summary,
@@ -31,36 +31,40 @@ def opening_of_child(
 def test_a_short_opening_is_unchanged() -> None:
     """An opening that fits is unchanged."""
     text = opening_of_child(digest="goal: short")
-    assert shorten_opening(text, MAX_LENGTH, OPENING_REFERENCE) == text
+    assert shorten_opening(text, MAX_OPENING_CHARACTERS, OPENING_REFERENCE) == text
 
 
 def test_a_long_digest_is_shortened() -> None:
     """If a digest is too long, its end is cut off, and a line names the command that shows all of it."""
-    text = shorten_opening(opening_of_child(), MAX_LENGTH, OPENING_REFERENCE)
-    assert len(text) <= MAX_LENGTH
+    text = shorten_opening(opening_of_child(), MAX_OPENING_CHARACTERS, OPENING_REFERENCE)
+    assert len(text) <= MAX_OPENING_CHARACTERS
     assert text.startswith(OPENING_MARKER)
     assert text.endswith(
         f"\n(cut here; all of it: resume-hooks read {OPENING_REFERENCE})\n\n{NEXT_STEP_HEADING}\nfix the tests"
     )
     middle = text.partition(f"{CLOSING_MARKER}\n\n")[2].partition("\n(cut")[0].split("\n")
     assert middle == [f"line {number} of the digest" for number in range(len(middle))]
-    assert len(text) > MAX_LENGTH - 100
+    assert len(text) > MAX_OPENING_CHARACTERS - 100
 
 
-@pytest.mark.parametrize("most", [MAX_LENGTH, 38_000])
-@pytest.mark.parametrize("count", [1, 12, 60])
+@pytest.mark.parametrize("max_characters", [MAX_OPENING_CHARACTERS, 38_000])
+@pytest.mark.parametrize("ancestor_count", [1, 12, 60])
 @pytest.mark.parametrize("step", ["", "x", "long words " * 2_000, "\n".join("abc" * 5_000)])
 @pytest.mark.parametrize("summary", ["", "s" * 9_000, "s\n" * 3_000])
 @pytest.mark.parametrize("digest", ["", DIGEST, "no line end " * 900])
-def test_any_long_opening_fits(most: int, count: int, step: str, summary: str, digest: str) -> None:
+def test_any_long_opening_fits(
+    max_characters: int, ancestor_count: int, step: str, summary: str, digest: str
+) -> None:
     """Any long opening can be made to fit its limit.
 
     The shortened opening has a complete lineage block and the beginning of the next step.
     """
     text = shorten_opening(
-        opening_of_child(count, step.strip(), digest, summary.strip()), most, OPENING_REFERENCE
+        opening_of_child(ancestor_count, step.strip(), digest, summary.strip()),
+        max_characters,
+        OPENING_REFERENCE,
     )
-    assert len(text) <= most
+    assert len(text) <= max_characters
     assert text.count(OPENING_MARKER) == text.count(CLOSING_MARKER) == 1
     assert (f"{NEXT_STEP_HEADING}\n{step.strip()[:100]}" in text) is bool(step.strip())
 
@@ -68,4 +72,4 @@ def test_any_long_opening_fits(most: int, count: int, step: str, summary: str, d
 @pytest.mark.parametrize("text", ["", "hello", f"x{OPENING_MARKER}{CLOSING_MARKER}"])
 def test_a_text_that_is_not_an_opening_is_not_shortened(text: str) -> None:
     """For a text that is not an opening, the result is empty."""
-    assert shorten_opening(text, MAX_LENGTH, OPENING_REFERENCE) == ""
+    assert shorten_opening(text, MAX_OPENING_CHARACTERS, OPENING_REFERENCE) == ""

@@ -64,9 +64,11 @@ def records_after(session: SessionFile, before: bytes) -> list[object]:
     return [json.loads(line) for line in now[len(before) :].split(b"\n") if line]
 
 
-def rename_session(session: SessionFile, title: str, environ: dict[str, str], **how: bool) -> None:
+def rename_session(
+    session: SessionFile, title: str, environ: dict[str, str], **options: bool
+) -> None:
     """Plan and write a title."""
-    write_label(plan_title(session, title, Where(environ), **how))
+    write_label(plan_title(session, title, Where(environ), **options))
 
 
 def test_a_title_is_written_as_two_records(

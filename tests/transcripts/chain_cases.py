@@ -36,7 +36,7 @@ class Case(NamedTuple):
     records: list[Record]
     expected: str
     expected_from_chain: str = ""
-    """The messages in the order of our chain, if the client later rearranges or repairs them."""
+    """The messages of our chain, if the client rearranges or repairs them before it sends them."""
 
 
 _PADDING: Record = {
@@ -83,8 +83,8 @@ def _records(words: str) -> Iterator[Record]:
         if hint := _HINT_PATTERN.fullmatch(word):
             yield {**last_prompt(hint[2]), **({"explicit": True} if hint[1] else {})}
             continue
-        if word in _OTHER_RECORDS:
-            yield _OTHER_RECORDS[word]
+        if word in _RECORDS_BY_WORD:
+            yield _RECORDS_BY_WORD[word]
             continue
         found = _WORD_PATTERN.fullmatch(word)
         assert found is not None, word
@@ -94,26 +94,28 @@ def _records(words: str) -> Iterator[Record]:
         hangs = (f"c{uuid[1:]}" if kind == "r" else before) if parent is None else parent or None
         links: dict[str, Any] = {"uuid": uuid, "ts": int(at) if at.is_integer() else at}
         extra = {**({"isSidechain": True} if side else {}), **_FORMS.get(form, {})}
-        yield _record(kind, links, hangs, before, message, extra)
+        yield _make_record(kind, links, hangs, before, message, extra)
         before = uuid
 
 
-def _record(
+def _make_record(
     kind: str,
     links: dict[str, Any],
     parent: str | None,
-    before: str | None,
-    message: str | None,
+    previous_uuid: str | None,
+    message_id: str | None,
     extra: dict[str, Any],
 ) -> Record:
     uuid: str = links["uuid"]
     if kind == "b":
-        return boundary(**links, before=None if extra.get("isSidechain") else before, **extra)
+        return boundary(
+            **links, before=None if extra.get("isSidechain") else previous_uuid, **extra
+        )
     links["parent"] = parent
     made: dict[str, Callable[[], Record]] = {
         "u": lambda: user(uuid, **links),
         "a": lambda: assistant(uuid, **links),
-        "c": lambda: tool_use(uuid[1:], **links, message_id=message),
+        "c": lambda: tool_use(uuid[1:], **links, message_id=message_id),
         "r": lambda: tool_result(uuid[1:], **links),
         "s": lambda: summary(f"sum{uuid[1:]}", **links),
         "p": lambda: progress(**links),
@@ -125,7 +127,7 @@ def _record(
     return {**made[kind](), **extra}
 
 
-_OTHER_RECORDS: dict[str, Record] = {
+_RECORDS_BY_WORD: dict[str, Record] = {
     "padding": _PADDING,
     "emptied": {"type": "last-prompt", "leafUuid": None, "explicit": True, "sessionId": SESSION},
     "two-calls": assistant([call("1"), call("2")], uuid="c", parent="u1", ts=1),

@@ -120,7 +120,7 @@ def test_a_request_states_the_lifetime_of_the_cache(
 
 
 def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> None:
-    """The last request that wrote to the cache sets the lifetime. The last request of all sets the model."""
+    """The last request that wrote to the cache sets its lifetime. The very last request sets the model."""
     rows = [
         user("q", uuid="u"),
         counted_answer("a", "u", 1, usage_object(0, 50, **{"1h": 50})),
@@ -144,25 +144,27 @@ def test_the_cache_is_warm_until_its_lifetime_has_passed(config_home: ConfigHome
     assert found.seconds_since(START) == 0
 
 
-def turn_of_requests(number: int, requests: int, grows: int, before: int) -> list[Record]:
-    """Return a prompt and ``requests`` answers with one tool call each.
+def turn_of_requests(
+    turn_number: int, request_count: int, added_tokens: int, tokens_before: int
+) -> list[Record]:
+    """Return a prompt and ``request_count`` answers with one tool call each.
 
-    Each answer consists of two records. The context grows by ``grows`` tokens in total.
+    Each answer consists of two records. The context grows by ``added_tokens`` tokens in total.
     """
-    rows = [user(f"prompt {number}", uuid=f"p{number}", ts=100 * number)]
-    for at in range(requests):
-        context = before + round(grows * (at + 1) / requests)
+    rows = [user(f"prompt {turn_number}", uuid=f"p{turn_number}", ts=100 * turn_number)]
+    for at in range(request_count):
+        context = tokens_before + round(added_tokens * (at + 1) / request_count)
         usage = usage_object(context - 20, 7)
-        name = f"{number}-{at}"
+        name = f"{turn_number}-{at}"
         shared: dict[str, Any] = {
             "message_id": f"m{name}",
             "tokens": usage,
-            "ts": 100 * number + at,
+            "ts": 100 * turn_number + at,
         }
         rows += [
             assistant("hm", uuid=f"t{name}", parent=rows[-1]["uuid"], **shared),
             tool_use(f"c{name}", uuid=f"a{name}", parent=f"t{name}", **shared),
-            tool_result(f"c{name}", uuid=f"r{name}", parent=f"a{name}", ts=100 * number + at),
+            tool_result(f"c{name}", uuid=f"r{name}", parent=f"a{name}", ts=100 * turn_number + at),
         ]
     return rows
 
@@ -183,7 +185,7 @@ def test_the_typical_turn_is_the_median_of_recent_turns(config_home: ConfigHome)
 def test_a_partially_read_turn_is_not_counted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the read part of a file begins within a turn, that turn is not counted."""
+    """If only the end of a file is read, and this end begins within a turn, the turn is not counted."""
     rows = [*turn_of_requests(1, 9, 9_000, 1_000), *turn_of_requests(2, 2, 500, 10_000)]
     path = write_session(config_home.project(), SESSION, rows)
     size = sum(len(str(row)) for row in turn_of_requests(2, 2, 500, 10_000))
@@ -245,9 +247,10 @@ def test_invalid_counts_are_ignored(config_home: ConfigHome, usage: object) -> N
 def test_a_new_session_starts_with_the_first_request_without_its_prompt(
     config_home: ConfigHome,
 ) -> None:
-    """A new session starts with the tokens of the first request, minus those of the prompt.
+    """The start tokens of a new session are those of the first request without those of its prompt.
 
-    Attachments are included. Sessions share the part that was read from the cache.
+    Attachments belong to the start tokens. The tokens that the first request read from the cache
+    are the part that sessions share.
     """
     rows = [
         user("x" * 4_000, uuid="u"),
@@ -258,7 +261,7 @@ def test_a_new_session_starts_with_the_first_request_without_its_prompt(
     assert start_tokens_of_new_session(config_home, rows) == FirstRequest(30_005 - 1_000, 16_000)
 
 
-def test_a_first_request_without_cache_has_the_usual_shared_part(config_home: ConfigHome) -> None:
+def test_a_first_request_without_cache_has_the_usual_shared_tokens(config_home: ConfigHome) -> None:
     """If the first request used no cache, the shared part has the usual size, but at most the request's."""
     for written, shared in ((40_000, USUAL_CACHED_TOKENS), (5_000, 5_000)):
         rows = [user("", uuid="u"), counted_answer("a", "u", 1, usage_object(0, written, plain=0))]

@@ -34,11 +34,11 @@ def test_a_valid_session_passes_all_checks(tmp_path: Path) -> None:
     assert failed_checks(session_bytes(VALID), tmp_path) == set()
 
 
-TREE_CHECK = "there is one root, and every parent precedes its child"
-LIVE_CHAIN_CHECK = "the live chain is the whole file in order"
-TIMESTAMP_CHECK = "timestamps are in order, and the last one is unique"
-FORM_CHECK = "every message has an accepted form"
-PAIRS_CHECK = "every tool call has one result"
+TREE_CHECK_NAME = "there is one root, and every parent precedes its child"
+LIVE_CHAIN_CHECK_NAME = "the live chain is the whole file in order"
+TIMESTAMP_CHECK_NAME = "timestamps are in order, and the last one is unique"
+FORM_CHECK_NAME = "every message has an accepted form"
+PAIRS_CHECK_NAME = "every tool call has one result"
 STRING_CONTENT = {
     **assistant("x", uuid="b", parent="a"),
     "message": {"role": "assistant", "content": "x"},
@@ -54,22 +54,22 @@ def prompt_after(
 
 BROKEN_FILES: dict[str, tuple[list[Any], str]] = {
     "garbage line": ([*VALID, b"{torn"], "every line is a whole JSON object"),
-    "second root": ([*VALID, prompt_after("e", None)], TREE_CHECK),
-    "dangling parent": ([*VALID, prompt_after("e", "?")], TREE_CHECK),
-    "no chain at all": ([VALID[0]], TREE_CHECK),
+    "second root": ([*VALID, prompt_after("e", None)], TREE_CHECK_NAME),
+    "dangling parent": ([*VALID, prompt_after("e", "?")], TREE_CHECK_NAME),
+    "no chain at all": ([VALID[0]], TREE_CHECK_NAME),
     "parent after child": (
         [VALID[0], VALID[1], VALID[3], VALID[2], VALID[4]],
-        TREE_CHECK,
+        TREE_CHECK_NAME,
     ),
     "two branches": (
         [*VALID, assistant("x", uuid="e", parent="c", ts=4)],
-        LIVE_CHAIN_CHECK,
+        LIVE_CHAIN_CHECK_NAME,
     ),
-    "sidechain leaf": ([*VALID, prompt_after("e", isSidechain=True)], LIVE_CHAIN_CHECK),
+    "sidechain leaf": ([*VALID, prompt_after("e", isSidechain=True)], LIVE_CHAIN_CHECK_NAME),
     "id twice": ([*VALID, prompt_after("a")], "record ids are unique"),
-    "time runs back": ([*VALID, prompt_after("e", ts=1)], TIMESTAMP_CHECK),
-    "two are latest": ([*VALID, prompt_after("e", ts=3)], TIMESTAMP_CHECK),
-    "no time": ([*VALID, prompt_after("e", ts="soon")], TIMESTAMP_CHECK),
+    "time runs back": ([*VALID, prompt_after("e", ts=1)], TIMESTAMP_CHECK_NAME),
+    "two are latest": ([*VALID, prompt_after("e", ts=3)], TIMESTAMP_CHECK_NAME),
+    "no time": ([*VALID, prompt_after("e", ts="soon")], TIMESTAMP_CHECK_NAME),
     "assistant first": (
         [assistant("x", uuid="a")],
         "the conversation starts with a user's message",
@@ -78,13 +78,16 @@ BROKEN_FILES: dict[str, tuple[list[Any], str]] = {
         [tool_result("t9", uuid="a", parent=None)],
         "the conversation starts with a user's message",
     ),
-    "string content": ([user("hi", uuid="a"), STRING_CONTENT], FORM_CHECK),
-    "empty text": ([user("", uuid="a")], FORM_CHECK),
-    "blank block": ([user("hi", uuid="a"), assistant(" \n", uuid="b", parent="a")], FORM_CHECK),
-    "unanswered call": (VALID[:3], PAIRS_CHECK),
+    "string content": ([user("hi", uuid="a"), STRING_CONTENT], FORM_CHECK_NAME),
+    "empty text": ([user("", uuid="a")], FORM_CHECK_NAME),
+    "blank block": (
+        [user("hi", uuid="a"), assistant(" \n", uuid="b", parent="a")],
+        FORM_CHECK_NAME,
+    ),
+    "unanswered call": (VALID[:3], PAIRS_CHECK_NAME),
     "answered twice": (
         [*VALID, tool_result("t1", uuid="e", parent="d", ts=4)],
-        PAIRS_CHECK,
+        PAIRS_CHECK_NAME,
     ),
     "foreign session id": (
         [*VALID, prompt_after("e", session_id="else")],
@@ -106,8 +109,8 @@ def test_a_torn_file_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o604])
-def test_a_file_that_others_can_read_fails(tmp_path: Path, mode: int) -> None:
-    """A file that other users can read fails."""
+def test_a_file_that_other_users_can_read_fails_the_check(tmp_path: Path, mode: int) -> None:
+    """A file that other users can read fails the check "the file is private"."""
     assert failed_checks(session_bytes(VALID), tmp_path, mode) == {"the file is private"}
 
 

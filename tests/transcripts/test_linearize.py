@@ -77,7 +77,7 @@ EXPECTED_ORDERS = {
 
 
 @pytest.mark.parametrize("name", EXPECTED_ORDERS)
-def test_results_follow_their_answer(name: str) -> None:
+def test_results_follow_the_answer_with_their_calls(name: str) -> None:
     """The records of an answer are followed by the results of its calls, and then by later remarks."""
     story, wanted = EXPECTED_ORDERS[name]
     assert linear_order(story) == wanted
@@ -156,7 +156,10 @@ SMALLEST_COUNTS = {
 
 
 @pytest.mark.parametrize("name", SMALLEST_COUNTS)
-def test_smallest_valid_count_skips_results_of_earlier_calls(name: str) -> None:
-    """``find_smallest_valid_count`` moves a cut forward until no call is open and no answer is cut."""
+def test_smallest_valid_count_excludes_open_calls(name: str) -> None:
+    """``find_smallest_valid_count`` returns the smallest valid number of records from ``start`` upwards.
+
+    After a valid number of records, no call is open and no answer is cut.
+    """
     story, start, expected = SMALLEST_COUNTS[name]
     assert find_smallest_valid_count(linearize_chain(chain_of_story(story)), start) == expected

@@ -144,7 +144,7 @@ def test_the_last_line_with_a_word_is_found(content: bytes, data: st.DataObject)
         )
 
 
-def test_lines_after_the_opened_size_are_not_read(tmp_path: Path) -> None:
+def test_lines_appended_after_opening_a_file_are_not_read(tmp_path: Path) -> None:
     """Lines that were appended after the file was opened are not read."""
     path = tmp_path / "x"
     path.write_bytes(b"one\ntwo\nthr")

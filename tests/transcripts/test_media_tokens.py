@@ -29,20 +29,22 @@ JPEG = (
     + b"\xff\xe1\x00\x14Exif\0\0\xff\xd8\xff\xc0\x00\x0b\x08\0\x10\0\x10\0"  # A thumbnail that has its own size.
     + b"\xff\xc2\x00\x0b\x08" + struct.pack(">HH", 480, 640) + b"\x03\0\0\0"
 )  # fmt: skip
-VP8X = (
+WEBP_EXTENDED = (
     b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0"
     + (639).to_bytes(3, "little")
     + (479).to_bytes(3, "little")
 )
-VP8L = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + (639 | 479 << 14).to_bytes(4, "little") + b"\0" * 8
-VP8 = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\x30\x01\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480)
+WEBP_LOSSLESS = (
+    b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + (639 | 479 << 14).to_bytes(4, "little") + b"\0" * 8
+)
+WEBP_LOSSY = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\x30\x01\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480)
 IMAGES_BY_FORMAT = {
     "png": PNG,
     "gif": GIF,
     "jpeg": JPEG,
-    "webp extended": VP8X,
-    "webp lossless": VP8L,
-    "webp lossy": VP8,
+    "webp extended": WEBP_EXTENDED,
+    "webp lossless": WEBP_LOSSLESS,
+    "webp lossy": WEBP_LOSSY,
 }
 
 

@@ -19,7 +19,7 @@ from resume_hooks.transcripts.parted_text import (
     split_into_parts,
 )
 
-CLIENT_LIMIT = 10_000
+MAX_HOOK_OUTPUT_UNITS = 10_000
 """The client's limit for the output of a hook, in UTF-16 units."""
 
 ANY_LINES = st.builds(
@@ -37,7 +37,7 @@ def test_parts_join_to_the_original_text(text: str, random: object) -> None:
     """Parts in any order, among other texts, join to the original text."""
     parts = split_into_parts(text)
     assert 1 <= len(parts) <= MAX_PARTS
-    assert max(map(utf16_length, parts)) <= MAX_PART_UNITS < CLIENT_LIMIT
+    assert max(map(utf16_length, parts)) <= MAX_PART_UNITS < MAX_HOOK_OUTPUT_UNITS
     random.shuffle(parts)  # type: ignore[attr-defined]
     assert join_parts(parts) == [text]
     assert join_parts(["theirs", *parts]) == ["theirs", text]
@@ -49,10 +49,10 @@ def test_a_single_part_has_no_number() -> None:
     assert len(split_into_parts("x" * (MAX_PART_UNITS + 1))) == 2
 
 
-def test_each_part_has_its_number() -> None:
-    """Each part has its number, and no line is cut.
+def test_each_part_of_a_text_has_a_number() -> None:
+    """Each part of a long text has a number, and no line of the text is cut.
 
-    In the first part, the number is after the first line, which is the marker of an opening.
+    In the first part of an opening, the number comes after the opening's first line.
     """
     head = f"{AFTER_CLEAR_BEGINNING}that left this:"
     lines = [f"{number:04} {'word ' * 20}" for number in range(250)]
@@ -83,7 +83,7 @@ def test_long_lines_are_cut_if_there_are_too_few_parts() -> None:
     assert join_parts(split_into_parts(text)) == [text]
 
 
-def test_parts_join_even_if_one_is_missing() -> None:
+def test_parts_of_a_text_are_joined_even_if_one_is_missing() -> None:
     """The parts are joined even if one of them is missing. A quoted part is not joined."""
     parts = split_into_parts("\n".join(f"line {number:05}" for number in range(2_000)))
     assert len(parts) == 3

@@ -212,10 +212,10 @@ def test_a_malformed_fork_names_no_parent(tmp_path: Path, fork: object) -> None:
     )
 
 
-paths = st.text(st.characters(codec=None), max_size=60)
+ANY_PATHS = st.text(st.characters(codec=None), max_size=60)
 
 
-@given(file=paths, kind=st.sampled_from(["handoff", "rollover", "trim"]))
+@given(file=ANY_PATHS, kind=st.sampled_from(["handoff", "rollover", "trim"]))
 def test_the_written_line_has_no_key_that_programs_search_for(file: str, kind: str) -> None:
     """The written line has no keys, such as ``cwd``, that programs search for in its text."""
     written = make_first_line(

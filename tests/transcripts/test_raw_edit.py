@@ -82,7 +82,10 @@ def test_set_fields_keeps_all_other_bytes(name: str) -> None:
     [b'{"parentUuid": "p0", "sessionId": "s0", "x": [1, 2]}', b'{"x":[1,2],"sessionId":"s0"}'],
 )
 def test_a_record_in_another_format_is_encoded_again(body: bytes) -> None:
-    """A record that contains spaces or lacks one of the fields is encoded again in compact form."""
+    """A record is encoded again if it contains spaces or lacks one of the fields to replace.
+
+    The new encoding is compact.
+    """
     record = orjson.loads(body)
     old = {key: record.get(key) for key in OLD_FIELDS}
     assert parse_record(set_fields(body, old, NEW_FIELDS)) == {**record, **NEW_FIELDS}
@@ -207,7 +210,7 @@ def test_the_outer_field_is_changed_in_any_format() -> None:
     assert changed == {"sessionId": "new", "data": {"sessionId": "old"}, "n": 1}
 
 
-ADDED_FIELDS = {
+ADDED_FIELD_CASES = {
     "added at the end": (b'{"x":1.50e+3}', b'{"x":1.50e+3,"own":{"a":"b"}}'),
     "behind white space": (b'{"x":1} \t', b'{"x":1,"own":{"a":"b"}}'),
     "set where it stands": (b'{"own":null,"x":1.50e+3}', b'{"own":{"a":"b"},"x":1.50e+3}'),
@@ -217,8 +220,8 @@ ADDED_FIELDS = {
 }
 
 
-@pytest.mark.parametrize("name", ADDED_FIELDS)
+@pytest.mark.parametrize("name", ADDED_FIELD_CASES)
 def test_add_field_adds_or_replaces_a_field(name: str) -> None:
     """``add_field`` adds or replaces a field at the top level of the record."""
-    before, after = ADDED_FIELDS[name]
+    before, after = ADDED_FIELD_CASES[name]
     assert add_field(before, "own", {"a": "b"}) == after

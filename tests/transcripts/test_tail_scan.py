@@ -30,9 +30,9 @@ from tests.builders import (
 )
 from tests.needs import corpus
 
-FILLER = user("x" * 1_000_000, uuid="filler", parent="r3", ts=4)
+FILLER_RECORD = user("x" * 1_000_000, uuid="filler", parent="r3", ts=4)
 FILLER_RECORDS = [
-    {**FILLER, "uuid": f"f{n}", "parentUuid": f"f{n - 1}" if n else "r3"} for n in range(6)
+    {**FILLER_RECORD, "uuid": f"f{n}", "parentUuid": f"f{n - 1}" if n else "r3"} for n in range(6)
 ]
 LONG_OLD_PART = [*conversation(2), *FILLER_RECORDS]
 

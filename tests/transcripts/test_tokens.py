@@ -1,6 +1,6 @@
-"""Tests of measuring a session's tokens: the API's counts and the context window.
+"""Tests of a session's tokens: the API's counts, the estimates, and the context window.
 
-Reading only the end of the file gives the same result.
+Measuring only the end of a file gives the same size as measuring the whole file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ from tests.builders import (
 )
 from tests.needs import corpus
 
-PADDING = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 2_000}}
+PADDING_RECORD = {
+    "type": "file-history-snapshot",
+    "messageId": "x",
+    "snapshot": {"padding": "x" * 2_000},
+}
 # Number of tokens in the first request of these sessions, without its prompt.
 FIRST_REQUEST_TOKENS = 1_088
 KEPT_SEGMENT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
@@ -75,12 +79,12 @@ def measure_context_both_ways(path: str) -> ContextSize:
     return recent
 
 
-def test_the_end_of_every_corpus_file_gives_the_size_of_the_whole(
+def test_measuring_only_the_end_of_corpus_files_gives_the_same_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """For every corpus file, the end of the file gives the same size as the whole file.
+    """For every corpus file, measuring only its end gives the same size as measuring all of it.
 
-    This holds for any number of bytes read.
+    The result does not depend on how many bytes at the end are read.
     """
     files = [file for file in corpus().rglob("*.jsonl") if file.stat().st_size]
     for file in files:
@@ -98,47 +102,52 @@ def test_the_end_of_every_corpus_file_gives_the_size_of_the_whole(
         (conversation(9), 2_700),
         ([*conversation(3), last_prompt("r1")], 1_500),
         ([*conversation(3), {**last_prompt("r1"), "explicit": True}], 1_100),
-        ([*conversation(3), {**last_prompt("r1"), "explicit": True}, *[PADDING] * 9], 1_100),
-        ([*conversation(3), last_prompt("gone"), *[PADDING] * 9], 1_500),
-        ([*conversation(3), user("x", uuid="x", parent="r1", ts=50), *[PADDING] * 9], 1_100),
+        ([*conversation(3), {**last_prompt("r1"), "explicit": True}, *[PADDING_RECORD] * 9], 1_100),
+        ([*conversation(3), last_prompt("gone"), *[PADDING_RECORD] * 9], 1_500),
+        ([*conversation(3), user("x", uuid="x", parent="r1", ts=50), *[PADDING_RECORD] * 9], 1_100),
         ([*conversation(3), user("x", uuid="x", parent="r1", ts=50)], 1_100),
-        ([*conversation(3), *[PADDING] * 9, user("x", uuid="x", parent=None, ts=50)], 0),
-        ([*conversation(3), *[PADDING] * 9, user("x", uuid="x", parent="gone", ts=6)], 1_500),
-        ([*conversation(3), *[PADDING] * 9, *conversation(1, prefix="y", start=90)], 1_100),
+        ([*conversation(3), *[PADDING_RECORD] * 9, user("x", uuid="x", parent=None, ts=50)], 0),
+        (
+            [*conversation(3), *[PADDING_RECORD] * 9, user("x", uuid="x", parent="gone", ts=6)],
+            1_500,
+        ),
+        ([*conversation(3), *[PADDING_RECORD] * 9, *conversation(1, prefix="y", start=90)], 1_100),
         (
             [
                 last_prompt("r1"),
                 *conversation(3),
-                *[PADDING] * 9,
+                *[PADDING_RECORD] * 9,
                 *conversation(2, prefix="y", start=90),
             ],
             1_100,
         ),
         ([*conversation(9), {**last_prompt("r1"), "leafUuid": None, "explicit": True}], 0),
         (conversation(9)[::-1], 2_700),
-        ([*conversation(9)[::-1], *[PADDING] * 9], 2_700),
+        ([*conversation(9)[::-1], *[PADDING_RECORD] * 9], 2_700),
         (records_after_compaction(), 100 + FIRST_REQUEST_TOKENS),
-        (records_after_compaction(*[PADDING] * 9), 100 + FIRST_REQUEST_TOKENS),
+        (records_after_compaction(*[PADDING_RECORD] * 9), 100 + FIRST_REQUEST_TOKENS),
         (records_after_compaction(segment=KEPT_SEGMENT), 105 + FIRST_REQUEST_TOKENS),
         (
-            records_after_compaction(*[PADDING] * 9, segment=KEPT_SEGMENT),
+            records_after_compaction(*[PADDING_RECORD] * 9, segment=KEPT_SEGMENT),
             105 + FIRST_REQUEST_TOKENS,
         ),
         (
             records_after_compaction(
-                user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT_SEGMENT
+                user("x", uuid="x", parent="s", ts=20), *[PADDING_RECORD] * 3, segment=KEPT_SEGMENT
             ),
             105 + FIRST_REQUEST_TOKENS,
         ),
         (records_after_compaction(*conversation(1, prefix="n", start=30)), 1_100),
         (
-            records_after_compaction(user("x", uuid="x", parent="r3", ts=30), *[PADDING] * 9),
+            records_after_compaction(
+                user("x", uuid="x", parent="r3", ts=30), *[PADDING_RECORD] * 9
+            ),
             150_000,
         ),
         (
             [
                 last_prompt("r1"),
-                *records_after_compaction(user("x", uuid="x", parent="s", ts=30), PADDING),
+                *records_after_compaction(user("x", uuid="x", parent="s", ts=30), PADDING_RECORD),
             ],
             100 + FIRST_REQUEST_TOKENS,
         ),
@@ -155,7 +164,7 @@ def test_a_misleading_end_of_a_file_gives_the_right_size(
 def test_a_childs_stated_size_is_used_until_its_own_compaction(tmp_path: Path) -> None:
     """The size in a child's first line is used until the child itself is compacted.
 
-    A boundary that the child copied is older than the child.
+    A compaction that happened before the child was made does not count.
     """
     stated = {"continued_at": "2026-02-01T00:00:00.000Z", "context_tokens": 78_833}
     head = {"type": "continue_metadata", "continue_metadata": stated}
@@ -233,12 +242,12 @@ def without_estimate(context: ContextSize) -> ContextSize:
 
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_end_of_generated_sessions_gives_the_size_of_the_whole(
+def test_measuring_only_the_end_of_random_sessions_gives_the_same_size(
     tmp_path: Path, chance: random.Random
 ) -> None:
-    """For random sessions, the end of a file gives the same size as the whole file.
+    """For random sessions, measuring only the end of a file gives the same size as measuring all of it.
 
-    The estimate for the text after the last count is not compared.
+    The estimate for the text after the last token count is not compared.
     """
     records: list[Record] = []
     known: list[str] = []
@@ -268,7 +277,7 @@ def test_the_end_of_generated_sessions_gives_the_size_of_the_whole(
             records.append(last_prompt(chance.choice([*known, "gone"])))
             continue
         elif kind == "p":
-            records.append(PADDING)
+            records.append(PADDING_RECORD)
             continue
         else:
             segment = None
@@ -287,8 +296,10 @@ def test_the_end_of_generated_sessions_gives_the_size_of_the_whole(
 
 def test_large_files_skip_compacted_records(tmp_path: Path) -> None:
     """In files larger than 5 MiB, a parent before the compaction is ignored, as it is in the client."""
-    big = {**PADDING, "snapshot": {"padding": "x" * 6_000_000}}
-    records = records_after_compaction(user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING] * 9)
+    big = {**PADDING_RECORD, "snapshot": {"padding": "x" * 6_000_000}}
+    records = records_after_compaction(
+        user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING_RECORD] * 9
+    )
     assert measure_context_both_ways(write_session(tmp_path, SESSION, [big, *records])).tokens == 10
 
 
@@ -346,7 +357,7 @@ def test_the_percentage_excludes_the_reserve() -> None:
     assert ContextSize(167_001, 200_000).compacts_at_once
 
 
-def test_the_ratio_compares_characters_and_tokens(tmp_path: Path) -> None:
+def test_the_ratio_is_measured_in_characters_per_token(tmp_path: Path) -> None:
     """The ratio is the growth in characters divided by the growth in tokens.
 
     Both are measured between the first and the last count.
@@ -378,6 +389,6 @@ def test_the_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
     ) in {1.5, 8.0}
 
 
-def test_a_session_without_counts_has_the_usual_ratio() -> None:
+def test_a_session_without_counts_has_four_characters_per_token() -> None:
     """Without token counts, a token is assumed to have four characters."""
     assert measure_characters_per_token([]) == 4.0

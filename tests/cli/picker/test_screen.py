@@ -144,9 +144,9 @@ def test_the_chooser_describes_its_list() -> None:
         def record_description() -> None:
             told.append(chooser.describe_list())
             pipe.send_text("\x19")
-            run_when(lambda: bool(chooser.message), record_message)
+            run_when(lambda: bool(chooser.message), store_message_and_press_enter)
 
-        def record_message() -> None:
+        def store_message_and_press_enter() -> None:
             told.append(chooser.message)
             pipe.send_text("\r")
 

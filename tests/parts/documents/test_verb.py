@@ -71,7 +71,7 @@ def test_the_document_contains_the_edited_text(editor_home: EditorHome) -> None:
     assert (
         editor_home.run_handoff(
             "--out", "x.md", EDITOR=editor_home.write_editor('echo "use tabs" >> "$1"')
-        ).code
+        ).exit_code
         == 0
     )
     text = (editor_home.project / "x.md").read_text("utf-8")
@@ -86,7 +86,7 @@ def test_a_document_created_meanwhile_is_kept(editor_home: EditorHome) -> None:
     """
     script = editor_home.write_editor(f'echo mine > {editor_home.project}/x.md; echo words >> "$1"')
     done = editor_home.run_handoff("--out", "x.md", EDITOR=script)
-    assert done.code == 2
+    assert done.exit_code == 2
     (folder,) = editor_home.tmp.iterdir()
     assert "exists already" in done.text
     assert f"Your text is in {folder}/handoff.md" in done.text

@@ -46,9 +46,9 @@ If the word was found in a turn, the turn's number replaces the line number.
 class Row(NamedTuple):
     """A record in the index, with the name of its file."""
 
-    name: str
-    line: int
-    turn: int
+    file_name: str
+    line_number: int
+    turn_number: int
     role: str
     tool: str
     posting: Posting
@@ -63,8 +63,8 @@ class IndexContent(NamedTuple):
     notes: list[str]
     rebuilt: bool
 
-    def lines(self, word: str) -> list[tuple[str, int]]:
-        """Return the file and line of each record that contains ``word``."""
+    def lines_with_word(self, word: str) -> list[tuple[str, int]]:
+        """Return the file name and the line number of each record that contains ``word``."""
         return sorted(
             (name, line)
             for name, line, field, found in self.finds
@@ -123,7 +123,7 @@ def read_rows(index: OpenIndex) -> list[Row]:
         for row in found
     ]
     assert (
-        len({(row.posting.file_id, row.line) for row in read})
+        len({(row.posting.file_id, row.line_number) for row in read})
         == len(read)
         == index.postings.record_count
     )

@@ -62,7 +62,7 @@ def sdk_fork_record(record: Record, source: str, target: str) -> Record:
     }
 
 
-def test_a_fork_of_the_client_is_one_hit(config_home: ConfigHome) -> None:
+def test_a_record_that_a_fork_copied_is_one_hit(config_home: ConfigHome) -> None:
     """A record that the client copied to a fork is one hit, in the parent.
 
     The client keeps the uuid. Later records of the fork are hits in the fork.
@@ -76,7 +76,7 @@ def test_a_fork_of_the_client_is_one_hit(config_home: ConfigHome) -> None:
     assert hits_for_word(config_home, "gamma") == [(f"{FORK}:2", (FORK,))]
 
 
-def test_a_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
+def test_a_record_that_the_sdk_copied_twice_is_one_hit(config_home: ConfigHome) -> None:
     """A record that the SDK copied twice is one hit, in the original session.
 
     The SDK writes a new uuid and stores the old one. The times of the files do not matter.
@@ -120,7 +120,10 @@ def test_our_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
 
 
 def write_large_parent(home: ConfigHome) -> Path:
-    """Write a parent with long tool results to trim, whose records have valid uuids."""
+    """Write a session whose long tool results can be trimmed, and return its path.
+
+    The uuids of its records are valid.
+    """
     records: list[Record] = [prompt_with_id("alpha question")]
     for number in range(12):
         records += [
@@ -198,7 +201,7 @@ def test_the_lineage_of_a_handoff_is_not_indexed(config_home: ConfigHome) -> Non
     )
     receipt = write_child(plan, config_home.where)
     holding = read_index(config_home)
-    assert {name for name, _ in holding.lines("zymurgi")} == {Path(receipt.file).name}
+    assert {name for name, _ in holding.lines_with_word("zymurgi")} == {Path(receipt.file).name}
     assert "lineag" not in holding.words()
 
 

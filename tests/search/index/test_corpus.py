@@ -38,7 +38,10 @@ def test_every_row_has_the_position_of_its_record(config_home: ConfigHome) -> No
         paths = dict(index.db.execute("SELECT id, path FROM files WHERE session<>''").fetchall())
         by_file: dict[str, dict[int, tuple[int, int]]] = {path: {} for path in paths.values()}
         for row in read_rows(index):
-            by_file[paths[row.posting.file_id]][row.line] = (row.posting.offset, row.posting.length)
+            by_file[paths[row.posting.file_id]][row.line_number] = (
+                row.posting.offset,
+                row.posting.length,
+            )
     assert all(by_file.values()), "files of which nothing can be found"
     count = sum(map(len, by_file.values()))
     lines = 0

@@ -99,7 +99,7 @@ def test_a_disk_that_fills_up_later_keeps_the_stored_index(config_home: ConfigHo
     append_records(config_home.project() / f"{session_id(1)}.jsonl", prompt_with_id("zymurgy"))
     with limit_file_size(1_000):
         holding = read_index(config_home)
-    assert holding.lines("zymurgi")
+    assert holding.lines_with_word("zymurgi")
     assert "temporary index" in holding.notes[0]
     assert read_index(config_home).finds == holding.finds
 

@@ -65,7 +65,7 @@ def test_only_the_last_part_is_read_again(
         holding = read_index(config_home)
         assert holding.outcome.read_file_count == 1
         assert size <= holding.outcome.read_byte_count < 2_000 + size < whole
-        assert holding.lines(f"gamma{number}") == [(FILE_NAME, number)]
+        assert holding.lines_with_word(f"gamma{number}") == [(FILE_NAME, number)]
         assert read_index(config_home).outcome == (0, 0, 0, 0)
     fresh = build_new_index(config_home, tmp_path)
     assert (holding.finds, len(holding.rows)) == (fresh.finds, len(fresh.rows))
@@ -82,8 +82,8 @@ def test_an_unfinished_line_is_indexed_when_complete(config_home: ConfigHome) ->
     add_bytes(path, raw[40:])
     append_records(path, prompt_with_id("delta"))
     holding = read_index(config_home)
-    assert holding.lines("gamma") == [(FILE_NAME, 1)]
-    assert holding.lines("delta") == [(FILE_NAME, 2)]
+    assert holding.lines_with_word("gamma") == [(FILE_NAME, 1)]
+    assert holding.lines_with_word("delta") == [(FILE_NAME, 2)]
 
 
 def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome) -> None:
@@ -93,7 +93,7 @@ def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome)
     """
     path = write_session_file(config_home, prompt_with_id("alpha"), old=False)
     add_bytes(path, line(prompt_with_id("gamma")))
-    assert read_index(config_home).lines("gamma") == [(FILE_NAME, 1)]
+    assert read_index(config_home).lines_with_word("gamma") == [(FILE_NAME, 1)]
     with opened_index(config_home.where) as index:
         assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
 
@@ -109,7 +109,7 @@ def test_an_indexed_unfinished_line_may_still_grow(config_home: ConfigHome, tmp_
         )
         add_bytes(path, line(prompt_with_id("gamma", number=10 + number)))
         make_old(path)
-        assert read_index(config_home).lines("gamma")
+        assert read_index(config_home).lines_with_word("gamma")
         add_bytes(
             path,
             joint
@@ -172,7 +172,7 @@ def test_a_moved_file_is_found_at_its_new_path(config_home: ConfigHome) -> None:
     path = write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     path.rename(config_home.project("/home/user/elsewhere") / FILE_NAME)
-    assert read_index(config_home).lines("alpha") == [(FILE_NAME, 0)]
+    assert read_index(config_home).lines_with_word("alpha") == [(FILE_NAME, 0)]
     with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT folder FROM files").fetchall() == [
             ("-home-user-elsewhere",)
@@ -207,11 +207,11 @@ def test_records_appended_during_an_update_are_indexed_once(
             "resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed
         )
         first = read_index(config_home)
-    assert first.lines("gamma") == [(FILE_NAME, 1)]
+    assert first.lines_with_word("gamma") == [(FILE_NAME, 1)]
     append_records(path, prompt_with_id("delta"))
     holding = read_index(config_home)
-    assert holding.lines("delta") == [(FILE_NAME, 2)]
-    assert len(holding.lines("gamma")) == 1
+    assert holding.lines_with_word("delta") == [(FILE_NAME, 2)]
+    assert len(holding.lines_with_word("gamma")) == 1
 
 
 def test_a_link_or_pipe_instead_of_a_file_is_skipped(tmp_path: Path) -> None:
@@ -324,7 +324,10 @@ def test_a_repeated_title_is_indexed_once(config_home: ConfigHome) -> None:
     write_session_file(config_home, title, name=OTHER_ID)
     read_index(config_home)
     append_records(path, title)
-    assert read_index(config_home).lines("parser") == [(f"{OTHER_ID}.jsonl", 0), (FILE_NAME, 0)]
+    assert read_index(config_home).lines_with_word("parser") == [
+        (f"{OTHER_ID}.jsonl", 0),
+        (FILE_NAME, 0),
+    ]
 
 
 def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> None:
@@ -339,10 +342,10 @@ def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> Non
         folder_bytes(index_words_folder(config_home)) + table_path(config_home).stat().st_size
         < 300_000
     )
-    assert len(read_index(config_home).lines("common")) == 60
+    assert len(read_index(config_home).lines_with_word("common")) == 60
 
 
-def test_a_mostly_deleted_index_is_rebuilt(
+def test_an_index_of_mostly_deleted_records_is_rebuilt(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The index is rebuilt when most of its records belong to deleted files.

@@ -46,8 +46,8 @@ FILE_NAME = f"{SESSION}.jsonl"
 
 
 def read_rows(home: ConfigHome) -> list[tuple[int, str, str]]:
-    """Return line, role and tool of every indexed record."""
-    return [(row.line, row.role, row.tool) for row in read_index(home).rows]
+    """Return the line number, the role and the tool of every indexed record."""
+    return [(row.line_number, row.role, row.tool) for row in read_index(home).rows]
 
 
 def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
@@ -188,7 +188,7 @@ def test_our_own_output_is_not_indexed(
         user([result("c1", printed)], uuid=uuid_of_text(2)),
         name=session_id(2),
     )
-    assert read_index(config_home).lines("zymurgi") == [(FILE_NAME, 0)]
+    assert read_index(config_home).lines_with_word("zymurgi") == [(FILE_NAME, 0)]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_our_output_is_omitted_only_if_a_shell_printed_it(
     assert {"zymurgi", "quokka", "numbat", "walrus"} <= read_index(config_home).words()
 
 
-def test_the_report_of_our_searcher_is_not_indexed(config_home: ConfigHome) -> None:
+def test_the_report_of_the_session_searcher_is_not_indexed(config_home: ConfigHome) -> None:
     """The report of this plugin's agent ``session-searcher`` is not indexed.
 
     The report of another plugin's agent with the same name is indexed.
@@ -316,9 +316,9 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
         )
     assert sessions == dict.fromkeys(["agent-a1", "agent-a2", "agent-a3"], SESSION)
     assert [
-        (row.name, row.role, row.turn)
+        (row.file_name, row.role, row.turn_number)
         for row in read_index(config_home).rows
-        if row.name != FILE_NAME
+        if row.file_name != FILE_NAME
     ] == [
         ("agent-a1.jsonl", "task", 1),
         ("agent-a1.jsonl", "reply", 1),
@@ -327,7 +327,7 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
     ]
 
 
-def test_files_of_our_searcher_are_not_indexed(config_home: ConfigHome) -> None:
+def test_files_of_the_session_searcher_are_not_indexed(config_home: ConfigHome) -> None:
     """The files of this plugin's agent ``session-searcher`` are not indexed.
 
     The file with the agent's name may be written after the agent's first record.

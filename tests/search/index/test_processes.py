@@ -67,14 +67,14 @@ def start_builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
     )
 
 
-def remaining_processes(session: int) -> list[int]:
+def remaining_processes(process_session_id: int) -> list[int]:
     """Return the ids of the running processes in this process session."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[3]) == session and fields[0] != "Z":
+                if int(fields[3]) == process_session_id and fields[0] != "Z":
                     found.append(int(entry.name))
     return found
 
@@ -202,10 +202,10 @@ def test_without_workers_the_parent_reads_all_files(
 
 
 @pytest.mark.usefixtures("use_two_processes")
-def test_several_processes_read_the_same_as_one(
+def test_two_processes_build_the_same_index_as_one(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two processes build the same index as one."""
+    """Two processes build the same index as a single process."""
     fill_home(config_home, files=6)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 30_000)
     with monkeypatch.context() as patch:

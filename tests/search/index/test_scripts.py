@@ -28,7 +28,7 @@ FILE_NAME = f"{SESSION}.jsonl"
 
 
 def matches_any_row(home: ConfigHome, word: str) -> bool:
-    """Check whether any record in the index contains all forms of a typed word."""
+    """Check whether a record in the index contains every form of a typed word."""
     wanted = [stem_word(forms[0]) for forms in forms_of_word(word)]
     query = Query.boolean_query(
         [(Occur.Must, Query.term_query(SCHEMA, WORDS_FIELD, form)) for form in wanted]
@@ -84,8 +84,8 @@ def test_invalid_lines_are_counted_and_skipped(config_home: ConfigHome, raw: byt
     )
     holding = read_index(config_home)
     number = raw.count(b"\n")
-    assert holding.lines("alpha") == [(FILE_NAME, number)]
-    assert holding.lines("beta") == [(FILE_NAME, number + 1)]
+    assert holding.lines_with_word("alpha") == [(FILE_NAME, number)]
+    assert holding.lines_with_word("beta") == [(FILE_NAME, number + 1)]
     content = path.read_bytes()
     for row in holding.rows:
         place = row.posting
@@ -112,9 +112,9 @@ def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: s
     add_bytes(
         path, record.replace("%s", odd).encode() + b"\n" + line(prompt_with_id("delta")) + b"\n"
     )
-    assert read_index(config_home).lines("delta") == [(FILE_NAME, 1)]
+    assert read_index(config_home).lines_with_word("delta") == [(FILE_NAME, 1)]
     add_bytes(path, line(prompt_with_id("zeta")) + b"\n")
-    assert read_index(config_home).lines("zeta") == [(FILE_NAME, 2)]
+    assert read_index(config_home).lines_with_word("zeta") == [(FILE_NAME, 2)]
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_a_line_of_60_mb_is_indexed(config_home: ConfigHome, tmp_path: Path) -> 
     )
     write_session_file(config_home, prompt_with_id("gamma"), name=session_id(2))
     holding = read_index(config_home)
-    assert holding.lines("omega") == [(FILE_NAME, 0)]
-    assert holding.lines("beta") == [(FILE_NAME, 1)]
-    assert holding.lines("gamma")
+    assert holding.lines_with_word("omega") == [(FILE_NAME, 0)]
+    assert holding.lines_with_word("beta") == [(FILE_NAME, 1)]
+    assert holding.lines_with_word("gamma")
     add_bytes(path, line(prompt_with_id("delta")) + b"\n")
-    assert read_index(config_home).lines("delta") == [(FILE_NAME, 2)]
+    assert read_index(config_home).lines_with_word("delta") == [(FILE_NAME, 2)]

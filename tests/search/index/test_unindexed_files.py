@@ -248,12 +248,12 @@ def test_a_search_is_incomplete_if_a_file_could_not_be_read(
     assert (result.unindexed_file_count > 0, result.is_complete) == (True, False)
 
 
-def test_files_without_a_misspelled_word_may_still_match(
+def test_a_misspelled_word_is_corrected_after_all_files_are_indexed(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search for a misspelled word is incomplete as long as some files are not indexed.
+    """While files are not indexed, a search for a misspelled word finds nothing and is incomplete.
 
-    After indexing, the word is corrected and the session is found.
+    After the files are indexed, the search corrects the word and finds the session.
     """
     write_four_sessions(config_home)
     with monkeypatch.context() as patch:

@@ -85,7 +85,7 @@ def test_a_session_that_was_not_archived_is_missing(config_home: ConfigHome) -> 
     ]
 
 
-def test_an_archived_session_that_still_exists_is_present(config_home: ConfigHome) -> None:
+def test_an_archived_session_that_still_exists_is_shown_as_present(config_home: ConfigHome) -> None:
     """A session that is archived and still exists in the client's folder is shown as present."""
     paths = write_four_generations(config_home)
     raw = Path(paths[0]).read_bytes()

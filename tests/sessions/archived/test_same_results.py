@@ -82,7 +82,7 @@ def answers_of_reading_verbs(home: ConfigHome, parent: str, child: str) -> list[
 
 
 def lines_without_variable_values(home: ConfigHome, path: str) -> list[str]:
-    """Return the lines of a child in which its id, times and paths are replaced."""
+    """Return the lines of a child without the values that vary: its id, its times and its uuids."""
     own = Path(path).stem
     text = Path(path).read_text(encoding="utf-8", errors="surrogateescape").replace(own, "<child>")
     text = re.sub(r"\d{4}-\d\d-\d\d(?:T[\d:.]+Z| \d\d:\d\d)", "<instant>", text).replace(

@@ -145,10 +145,10 @@ def test_a_child_of_an_archived_session_needs_no_restore(
     assert not os.path.exists(path)
 
 
-def test_the_comparison_ends_with_the_restore_command(
+def test_resume_of_an_archived_session_gives_the_restore_command(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """Without a terminal, ``resume`` of an archived session prints the restore command and a warning."""
+    """``resume`` of an archived session gives the restore command and warns that this is the only copy."""
     archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     found = document("resume", SESSION)
     assert found["data"]["commands"]["shell"] == f"resume-hooks restore {SESSION}"
