@@ -1,4 +1,4 @@
-"""Tests that estimated costs match hand-computed numbers and the sum of all requests."""
+"""Tests that estimated costs match numbers computed by hand, and the added costs of all requests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_token_prices_have_the_published_ratios() -> None:
 def test_the_cost_of_the_first_request(strategy: Strategy, lifetime: int, expected: float) -> None:
     """In the first request, cached tokens cost a tenth, and other tokens the price of a cache write.
 
-    The cost of a separate request is added.
+    If another request precedes it, the cost of that request is added.
     """
     assert compute_first_request_cost(strategy, find_cache_rates(lifetime)) == pytest.approx(
         expected

@@ -472,7 +472,9 @@ def test_a_fork_of_a_file_outside_the_projects_has_a_warning(
     assert fork_receipt(path, home=str(other_folder)).warnings == ()
 
 
-def test_a_missing_home_is_refused(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_fork_to_a_missing_or_linked_folder_is_refused(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """A fork to a missing folder or to a project folder that is a symbolic link is refused."""
     path = write_lines(config_home, conversation(1))
     with pytest.raises(UsageError, match="is not a folder"):
@@ -538,10 +540,10 @@ def fork_at_line(path: str, number: int) -> Receipt | None:
         return None
 
 
-def fork_contents(path: str, own: set[str]) -> list[Any]:
-    """Return the uuid, message and time of each of a fork's records whose uuid is in ``own``."""
+def fork_contents(path: str, own_uuids: set[str]) -> list[Any]:
+    """Return the uuid, message and time of each of a fork's records whose uuid is in ``own_uuids``."""
     return [
         (row["uuid"], row.get("message"), row["timestamp"])
         for row in live_records(path)
-        if row["uuid"] in own
+        if row["uuid"] in own_uuids
     ]

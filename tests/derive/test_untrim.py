@@ -435,7 +435,7 @@ def test_untrim_restores_from_the_backups_of_trims_in_place(
 
 
 def test_untrim_finds_the_backup_of_a_trimmed_parent(config_home: ConfigHome, parent: str) -> None:
-    """If the parent is trimmed in place after the child, the child is restored from the parent's backup."""
+    """If the parent is trimmed in place after the child was made, an untrim uses the parent's backup."""
     whole, child = live_contents(parent), write_trimmed_child(parent, config_home)
     trim_in_place(session_file(parent), AGGRESSIVE_OPTIONS, Caller(config_home.where), force=True)
     receipt = write_untrimmed_child(child, config_home, strict=True)
@@ -445,7 +445,7 @@ def test_untrim_finds_the_backup_of_a_trimmed_parent(config_home: ConfigHome, pa
 
 
 def test_untrim_copies_messages_since_the_trim(config_home: ConfigHome, parent: str) -> None:
-    """Messages after the trim are copied after the restored contents."""
+    """An untrim also copies the messages after the trim. They follow the restored contents."""
     child = write_trimmed_child(parent, config_home)
     more = [
         user("and then?", uuid="n1", parent="a9", ts=90),

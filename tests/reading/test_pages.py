@@ -188,7 +188,7 @@ GENERATED_RECORDS: list[Record | bytes] = [
 def test_a_growing_file_does_not_change_its_pages(
     rows: list[Record | bytes], known_count: int, limit: int, data: st.DataObject
 ) -> None:
-    """While another process appends to a file, its pages show each record that existed at first once."""
+    """While another process appends to a file, its pages show each initial record exactly once."""
     content = session_bytes(rows)
     start = len(session_bytes(rows[:known_count]))
     with TemporaryDirectory() as folder:

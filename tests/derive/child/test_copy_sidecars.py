@@ -137,15 +137,15 @@ def test_only_regular_sidecars_are_copied(
     assert os.listdir(session_with_sidecars.linked[0]) == ["file"]
 
 
-@pytest.mark.parametrize("own_folder", [False, True])
+@pytest.mark.parametrize("is_own_folder_linked", [False, True])
 def test_sidecars_in_a_linked_folder_are_not_copied(
-    session_with_sidecars: SessionWithSidecars, tmp_path: Path, own_folder: bool
+    session_with_sidecars: SessionWithSidecars, tmp_path: Path, is_own_folder_linked: bool
 ) -> None:
     """Sidecars are not copied if the session's folder or its outputs folder is a symbolic link."""
     elsewhere = tmp_path / "elsewhere" / session_with_sidecars.outputs.name
     elsewhere.mkdir(parents=True)
     (elsewhere / "file").write_bytes(b"no")
-    if own_folder:
+    if is_own_folder_linked:
         session_with_sidecars.outputs.parent.symlink_to(elsewhere.parent)
     else:
         session_with_sidecars.outputs.parent.mkdir()

@@ -89,7 +89,7 @@ def child_lines(
 def child_records(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **rewrite_options: Any
 ) -> list[Record]:
-    """Return the child's records with uuids, without the lineage."""
+    """Return those records of the child that have a uuid, except the lineage."""
     whole = [
         parse_record(body) or {} for body in child_lines(folder, rows, edits, **rewrite_options)
     ]

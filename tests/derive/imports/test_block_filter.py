@@ -360,7 +360,7 @@ def test_no_spelling_of_a_reminder_remains(parts: list[str]) -> None:
     st.sampled_from(["user", "assistant", "queued"]),
 )
 def test_filtering_any_content_twice_changes_nothing(content: Any, role: str) -> None:
-    """Filtering content a second time changes nothing. The filter drops only values that are no blocks."""
+    """Filtering content a second time changes nothing. The filter drops only values that are not blocks."""
     found = filter_content(content, role)
     assert filter_content(found, role) == found
     if isinstance(content, list):

@@ -144,12 +144,12 @@ def test_a_failed_summary_leaves_the_child_unchanged(
 def answer_after_change(parent: Path, change_child: Callable[[Path], None]) -> ScriptedAnswer:
     """Return an answer that changes the child's file before the model returns."""
 
-    def answer() -> dict[str, Any]:
+    def change_child_and_answer() -> dict[str, Any]:
         (child,) = (path for path in parent.parent.iterdir() if path != parent)
         change_child(child)
         return MINIMAL_SUMMARY
 
-    return answer
+    return change_child_and_answer
 
 
 def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path) -> None:

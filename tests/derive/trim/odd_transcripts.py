@@ -60,7 +60,7 @@ class TranscriptMaker:
         is_followed: bool = True,
         **fields: Any,
     ) -> str:
-        """Add a record to the transcript and return its uuid. With ``link``, the next record follows it."""
+        """Add a record to the transcript and return its uuid. With ``is_followed``, the next record follows it."""
         self.count += 1
         uuid = f"{self.count:04d}-uuid"
         self.time += self.pick(1, 1, 1, 0, -30, 0.0004)

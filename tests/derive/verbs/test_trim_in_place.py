@@ -296,7 +296,9 @@ def test_a_trim_in_place_refuses_an_open_session(config_home: ConfigHome) -> Non
     assert trim(config_home, path, force=True).written
 
 
-def test_a_trim_in_place_refuses_other_files(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_trim_in_place_refuses_links_renamed_files_and_backups(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """A trim in place refuses a symbolic link, a file with another name, and a backup."""
     path = write_old_session(config_home, turns_with_reads(6))
     link = path.with_name(f"{session_id(5)}.jsonl")

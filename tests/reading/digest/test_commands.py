@@ -184,7 +184,7 @@ def test_a_command_chain_is_replaced_by_its_parts(config_home: ConfigHome) -> No
 
 
 @pytest.mark.parametrize(
-    ("selected", "whole"),
+    ("selected_command", "wider_command"),
     [
         ("go test ./pkg/a -run TestOne -v", "go test ./..."),
         ("cd pkg && go test -run TestOne", "go test -race ./pkg/..."),
@@ -195,27 +195,41 @@ def test_a_command_chain_is_replaced_by_its_parts(config_home: ConfigHome) -> No
     ],
 )
 def test_a_run_of_selected_tests_is_replaced_by_a_wider_check(
-    config_home: ConfigHome, selected: str, whole: str
+    config_home: ConfigHome, selected_command: str, wider_command: str
 ) -> None:
     """A run of selected tests is not listed if a wider check passes after later edits.
 
     The run is still listed if no edit followed, if the wider check failed, or if the selected tests
     ran more than once.
     """
-    talk = Talk().prompt("go").runs(whole).runs(selected)
-    assert set(entry_texts(talk.digest(config_home), "commands")) == {selected, whole}
-    failed = Talk().prompt("go").runs(selected).runs_and_fails(whole)
-    assert entry_texts(failed.digest(config_home), "commands") == [selected]
-    talk.edits(f"{CWD}/a.py").runs(whole)
+    talk = Talk().prompt("go").runs(wider_command).runs(selected_command)
+    assert set(entry_texts(talk.digest(config_home), "commands")) == {
+        selected_command,
+        wider_command,
+    }
+    failed = Talk().prompt("go").runs(selected_command).runs_and_fails(wider_command)
+    assert entry_texts(failed.digest(config_home), "commands") == [selected_command]
+    talk.edits(f"{CWD}/a.py").runs(wider_command)
     # Tests named "one" may also exist outside the folder ``tests``.
-    kept = whole == "pytest tests -q"
-    assert (selected in entry_texts(talk.digest(config_home), "commands")) is kept
+    kept = wider_command == "pytest tests -q"
+    assert (selected_command in entry_texts(talk.digest(config_home), "commands")) is kept
     inspected = (
-        Talk().prompt("go").runs(selected).edits(f"{CWD}/a.py").runs(f'echo "=== all ==="; {whole}')
+        Talk()
+        .prompt("go")
+        .runs(selected_command)
+        .edits(f"{CWD}/a.py")
+        .runs(f'echo "=== all ==="; {wider_command}')
     )
-    assert (selected in entry_texts(inspected.digest(config_home), "commands")) is kept
-    again = Talk().prompt("go").runs(selected).runs(selected).edits(f"{CWD}/a.py").runs(whole)
-    assert selected in entry_texts(again.digest(config_home), "commands")
+    assert (selected_command in entry_texts(inspected.digest(config_home), "commands")) is kept
+    again = (
+        Talk()
+        .prompt("go")
+        .runs(selected_command)
+        .runs(selected_command)
+        .edits(f"{CWD}/a.py")
+        .runs(wider_command)
+    )
+    assert selected_command in entry_texts(again.digest(config_home), "commands")
 
 
 def test_a_command_that_reads_a_temporary_file_is_not_listed(
@@ -514,7 +528,7 @@ def test_a_failed_command_without_a_replacement_is_listed_alone(config_home: Con
 
 
 def test_a_check_that_passed_later_is_not_a_failure(config_home: ConfigHome) -> None:
-    """A build that failed and later passed in another form is not listed as a failure."""
+    """A build that failed is not listed as a failure if another form of its command passed later."""
     talk = Talk().prompt("go").runs_and_fails("go build .", "no Go files", 1).runs("go build ./cmd")
     assert entry_texts(talk.digest(config_home), "failures") == []
 

@@ -24,7 +24,7 @@ def _record_text(line: bytes) -> str:
 
 
 def _required_words(section: str, entry: DigestEntry, record_text: str) -> list[str]:
-    """Return the words of an entry that its record must contain."""
+    """Return the words of a digest's entry that must occur in the entry's record."""
     text = entry.text
     if section in {"changed", "read"}:
         return [text.rstrip("…").rpartition("/")[2]]

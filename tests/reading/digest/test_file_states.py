@@ -536,7 +536,7 @@ def test_a_folder_is_not_listed_beside_its_files(config_home: ConfigHome) -> Non
     assert _uncommitted_rows(talk, config_home) == "not committed: lib/x.py"
 
 
-def test_a_deleted_file_is_removed(config_home: ConfigHome) -> None:
+def test_a_deleted_file_is_listed_as_removed(config_home: ConfigHome) -> None:
     """A deleted file is listed as removed, even after a commit, until it is written again."""
     talk = _talk_with_edit("a.py").runs("rm a.py; git status -s", " D a.py", cwd=CWD)
     talk.runs("git commit -am x", f"{COMMIT_OUTPUT} delete mode 100644 b.py\n", cwd=CWD)

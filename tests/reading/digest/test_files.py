@@ -87,7 +87,7 @@ def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
     }
 
 
-def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
+def test_a_file_of_a_rejected_edit_is_not_listed_as_changed(config_home: ConfigHome) -> None:
     """A file whose edit the user rejected is not listed as changed, even if the rejection is very long."""
     digest = (
         Talk()
@@ -192,7 +192,7 @@ def test_a_very_long_path_is_cut(config_home: ConfigHome) -> None:
     assert [len(text) for text in entry_texts(digest, "changed")] == [4, 301]
 
 
-def test_a_file_that_was_read_and_changed_is_changed(config_home: ConfigHome) -> None:
+def test_a_file_that_was_read_and_changed_is_listed_as_changed(config_home: ConfigHome) -> None:
     """A file that was read and later changed is not listed as read. The other read files are listed."""
     talk = Talk().prompt("go")
     for name in ("a", "b", "c"):

@@ -243,7 +243,7 @@ def make_partial_clone(repo: Path, hostile_script: Path) -> None:
 
 
 def write_index_with_hostile_monitor(repo: Path, hostile_script: Path) -> None:
-    """Write an index that names a file system monitor, and make the hostile script that monitor."""
+    """Write an index that names a file system monitor, and configure the hostile script as the monitor."""
     run_git(
         repo,
         "-c",

@@ -417,7 +417,7 @@ def test_sub_agents_beyond_the_budget_are_counted(
 def test_a_sub_agent_in_both_folders_belongs_to_the_parent(
     config_home: ConfigHome,
 ) -> None:
-    """A sub-agent whose transcript is in both the parent's and the child's folder is the parent's."""
+    """If both folders have a sub-agent's transcript, the sub-agent belongs to the parent."""
     talk = Talk().prompt("go")
     path = talk.write(config_home)
     agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")

@@ -71,7 +71,7 @@ def write_script(path: Path, text: str) -> Path:
 
 
 def test_the_state_of_a_clean_repository_has_its_branch_and_commit_count(repo: Path) -> None:
-    """The state of a clean repository has its branch and the commits since the session began."""
+    """The state of a clean repository has its branch and the number of commits since the session began."""
     assert git_state_without_time_limit(repo) == RepositoryState(
         "branch main, 1 commit since the session began, clean", str(repo), frozenset(), "main"
     )
