@@ -241,7 +241,7 @@ def test_the_cache_is_assumed_to_be_cold_without_token_counts(
     assert found.is_trim_estimated
 
 
-def test_a_large_live_part_has_no_trim_estimate(config_home: ConfigHome) -> None:
+def test_no_trim_of_a_large_live_part_is_planned(config_home: ConfigHome) -> None:
     """If the live part of a session is larger than the limit, neither a trim nor a handoff is planned."""
     assert TRIM not in estimates_by_name(compare_at(config_home, bulky_session(), 200, limit=1_000))
     assert not compare_at(config_home, bulky_session(), 200, limit=1_000).is_trim_estimated

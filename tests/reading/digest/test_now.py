@@ -28,7 +28,7 @@ def now_and_pending_texts(digest: Digest) -> str:
     return "\n".join([*entry_texts(digest, "now"), *entry_texts(digest, "pending")])
 
 
-def test_the_digest_names_the_branch_and_the_uncommitted_files() -> None:
+def test_the_state_names_the_branch_and_the_uncommitted_files() -> None:
     """The state names the branch and the uncommitted files, relative to the session's folder."""
     state = RepositoryState(
         "branch main, 3 uncommitted",

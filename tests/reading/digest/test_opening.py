@@ -909,7 +909,7 @@ def test_superseded_calls_are_omitted(config_home: ConfigHome) -> None:
         ("error: no such file", True),
     ],
 )
-def test_zero_failures_are_not_a_failure(
+def test_an_earlier_run_with_failures_is_also_shown(
     config_home: ConfigHome, printed: str, is_shown_twice: bool
 ) -> None:
     """An earlier run whose output reports failures is shown in addition to the later run.

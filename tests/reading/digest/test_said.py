@@ -182,7 +182,7 @@ def test_a_prompt_queued_after_a_command_is_not_a_request(
     assert request_texts(talk.digest(config_home)) == ["go", "with the readme"]
 
 
-def test_a_queued_command_may_be_recorded_after_later_prompts(config_home: ConfigHome) -> None:
+def test_a_queued_prompt_is_not_a_request_until_it_is_sent(config_home: ConfigHome) -> None:
     """A queued prompt is not a request until it is sent, even if a command was queued after it.
 
     Newer clients record queued prompts and commands in the order in which their hooks finish.
@@ -327,7 +327,7 @@ def test_a_refused_edit_of_a_file_that_was_changed_later_is_not_a_refusal(
     assert entry_texts(talk.edits("/a.py").digest(config_home), "refusals") == []
 
 
-def test_a_question_that_the_user_dismissed_ends_with_a_prompt(config_home: ConfigHome) -> None:
+def test_a_dismissed_question_is_not_listed_after_the_next_prompt(config_home: ConfigHome) -> None:
     """After the next prompt, a question that the user dismissed is not listed as refused."""
     asked = {"questions": [{"question": "Which one?"}]}
     talk = Talk().prompt("go").calls("AskUserQuestion", asked, REJECTION_TEXT, error=True)
@@ -711,7 +711,7 @@ def test_a_short_constraint_is_listed_with_its_subject(config_home: ConfigHome) 
     assert found == "The parser reads the names of users from the table. Never change that."
 
 
-SUMMARY = """This session is being continued from a previous conversation that ran out of context.
+CLIENT_SUMMARY_TEXT = """This session is being continued from a previous conversation that ran out of context.
 
 6. All user messages:
    - Initial request: "Move the parser into a package. Never rename a public function."
@@ -740,7 +740,9 @@ def test_a_constraint_that_only_a_summary_quotes_is_listed(config_home: ConfigHo
     A constraint that a prompt contains is listed once, with a reference to the prompt.
     """
     talk = Talk().prompt("use tabs instead of spaces in every new file").says("ok")
-    talk.prompt(SUMMARY, isCompactSummary=True, isVisibleInTranscriptOnly=True).prompt("go on")
+    talk.prompt(CLIENT_SUMMARY_TEXT, isCompactSummary=True, isVisibleInTranscriptOnly=True).prompt(
+        "go on"
+    )
     digest = talk.says("Done.").digest(config_home)
     assert entry_line_numbers(digest, "constraints") == {
         "use tabs instead of spaces in every new file": 0,
@@ -758,7 +760,7 @@ def test_constraints_that_a_summary_lists_are_marked(
     """
     listed = "\n   Constraints in effect (from CLAUDE.md):\n   - Always sign tags\n   - Clone by SSH\n\n7. "
     talk = Talk().prompt("go").says("ok")
-    for text in (SUMMARY.replace("\n7. ", listed), SUMMARY):
+    for text in (CLIENT_SUMMARY_TEXT.replace("\n7. ", listed), CLIENT_SUMMARY_TEXT):
         talk.prompt(text, isCompactSummary=True, isVisibleInTranscriptOnly=True).prompt("go on")
     rows = entry_notes(talk.says("Done.").digest(config_home), "constraints")
     assert rows == {
