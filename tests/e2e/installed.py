@@ -26,7 +26,7 @@ def clone_repository(folder: Path) -> Path:
 
 
 def code_block_of_page(page: str, first_words: str) -> str:
-    """Return the only code block of a page that begins with ``first_words``."""
+    """Return the code block that begins with ``first_words``. The page has only one such block."""
     blocks = re.findall(
         r"^```\n(.*?)^```$", (REPO / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )

@@ -92,7 +92,7 @@ class ContextFillingModel:
 
 
 @pytest.mark.parametrize(
-    ("when", "chosen"),
+    ("when", "compaction_setting"),
     [
         ("before a turn", "trim"),
         ("within a turn", "12k"),
@@ -101,7 +101,7 @@ class ContextFillingModel:
     ],
 )
 def test_the_turn_continues_without_a_summary(
-    tui: Tui, plugin: Path, parent: Path, when: str, chosen: str
+    tui: Tui, plugin: Path, parent: Path, when: str, compaction_setting: str
 ) -> None:
     """The client compacts without a summary, and the current prompt is still answered.
 
@@ -110,13 +110,13 @@ def test_the_turn_continues_without_a_summary(
     """
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000 if when == "before a turn" else 130_000})
-    open_real_session(tui, plugin, {"RESUME_HOOKS_COMPACTION": chosen})
+    open_real_session(tui, plugin, {"RESUME_HOOKS_COMPACTION": compaction_setting})
     tui.api.script = ContextFillingModel(tui, when)
     tui.submit(f"{when} ALPHA")
     tui.wait_for("Mock reply [0-9]+")
     tui.wait_until_idle()
     assert summary_requests(tui) == []
-    tui.wait_for(rf"shrunk in place \(compaction {chosen}\)(.*\n)+?.*/untrim")
+    tui.wait_for(rf"shrunk in place \(compaction {compaction_setting}\)(.*\n)+?.*/untrim")
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(parent))), tui.home.where)
     assert decided.sizes.tokens_after > decided.sizes.tokens_before
     request = tui.api.main_requests()[-1]
@@ -126,7 +126,7 @@ def test_the_turn_continues_without_a_summary(
     assert ("a line of notes" in text_of_request(request)) == (
         when in {"within a turn", "while it thinks"}
     )
-    if chosen == "trim":
+    if compaction_setting == "trim":
         assert ("user", "", "We should add the agent name to any logging") in request_contents(
             request
         )
@@ -140,10 +140,12 @@ def test_the_turn_continues_without_a_summary(
 
 
 @pytest.mark.parametrize(
-    "broken", one_in(2, ["sys.exit('the engine is ill')", "time.sleep(60)"]), ids=["fails", "hangs"]
+    "failing_script",
+    one_in(2, ["sys.exit('the engine is ill')", "time.sleep(60)"]),
+    ids=["fails", "hangs"],
 )
 def test_the_client_compacts_if_the_engine_fails(
-    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, failing_script: str
 ) -> None:
     """If the engine fails, ``/trim here`` reports the failure and changes nothing.
 
@@ -154,7 +156,7 @@ def test_the_client_compacts_if_the_engine_fails(
     open_real_session(
         tui,
         plugin,
-        engine_environment(tmp_path, ENGINE_SCRIPT_WITHOUT_PLAN + broken)
+        engine_environment(tmp_path, ENGINE_SCRIPT_WITHOUT_PLAN + failing_script)
         | {"RESUME_HOOKS_COMPACTION": "trim"},
     )
     tui.submit("/trim here")
@@ -169,7 +171,7 @@ def test_the_client_compacts_if_the_engine_fails(
 
 
 @pytest.mark.parametrize(
-    ("env", "used"),
+    ("env", "usage"),
     [
         pytest.param(
             {"RESUME_HOOKS_NOTICE_PERCENT": "5"},
@@ -183,7 +185,7 @@ def test_the_client_compacts_if_the_engine_fails(
     ],
 )
 def test_the_compaction_hint_appears_once(
-    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, env: dict[str, str], used: Usage
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, env: dict[str, str], usage: Usage
 ) -> None:
     """After a turn, a hint about the setting ``compaction`` appears once.
 
@@ -191,7 +193,7 @@ def test_the_compaction_hint_appears_once(
     The engine is asked when the session starts but answers only after the turn.
     """
     open_real_session(tui, plugin, engine_environment(tmp_path, ENGINE_SCRIPT_WITH_SLOW_BAND) | env)
-    tui.api.usage = used
+    tui.api.usage = usage
     tui.submit("hello")
     tui.wait_for("Mock reply 1")
     tui.wait_for("config compaction trim")

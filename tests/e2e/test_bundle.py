@@ -137,7 +137,7 @@ def test_a_bundle_continues_on_another_machine(
 def test_an_imported_conversation_is_sent_with_a_remark(
     every_client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
-    """The request contains the original conversation and one remark about the import."""
+    """An imported session's request contains the conversation and one remark about the import."""
     root = home.install_session(corpus() / SAMPLE_SESSIONS[0], str(uuid.uuid4()), set_cwd=True)
     bundle = pack_sessions([root], home)
     before = request_blocks(resume_request(find_client(NEWEST_VERSION), home, api, root.stem))
@@ -154,7 +154,7 @@ def test_the_client_resumes_an_imported_session_by_its_id(
     root = home.install_session(corpus() / SAMPLE_SESSIONS[1], str(uuid.uuid4()), set_cwd=True)
     (came,) = import_bundle(pack_sessions([root], home), other_machine, with_all_records=True)
     with Tui(client, other_machine, api) as tui:
-        tui.start(["--resume", came.session_id], ready=False)
+        tui.start(["--resume", came.session_id], must_be_ready=False)
         tui.wait_until_idle()
         tui.submit("and now")
         tui.wait_for("Mock reply 1")

@@ -92,9 +92,9 @@ def count_references_that_print_outputs(
     return len(outputs_of)
 
 
-@pytest.mark.parametrize("chosen", one_in(2, ["trim", "handoff"]))
+@pytest.mark.parametrize("compaction_setting", one_in(2, ["trim", "handoff"]))
 def test_a_session_above_the_threshold_is_compacted_after_the_turn(
-    small_tui: Tui, plugin: Path, parent: Path, fork_server: ForkServer, chosen: str
+    small_tui: Tui, plugin: Path, parent: Path, fork_server: ForkServer, compaction_setting: str
 ) -> None:
     """After a turn above the threshold, the session is compacted without a request.
 
@@ -102,10 +102,10 @@ def test_a_session_above_the_threshold_is_compacted_after_the_turn(
     the running client.
     """
     before, originals = parent.read_bytes(), outputs_by_call(parent)
-    open_real_session(small_tui, plugin, {"RESUME_HOOKS_COMPACTION": f"{chosen}@60k"})
+    open_real_session(small_tui, plugin, {"RESUME_HOOKS_COMPACTION": f"{compaction_setting}@60k"})
     small_tui.api.usage = USAGE_ABOVE_THRESHOLD
     small_tui.submit("hello ALPHA")
-    small_tui.wait_for(chosen + COMPACTION_REPORT)
+    small_tui.wait_for(compaction_setting + COMPACTION_REPORT)
     small_tui.wait_until_idle()
     assert len(small_tui.api.main_requests()) == 1
     assert summary_requests(small_tui) == []
@@ -117,7 +117,7 @@ def test_a_session_above_the_threshold_is_compacted_after_the_turn(
     assert_every_client_resends_the_contents(small_tui.home, small_tui.api, parent, before, live)
     assert bool(
         count_references_that_print_outputs(small_tui.home, fork_server, parent, live, originals)
-    ) == (chosen == "trim")
+    ) == (compaction_setting == "trim")
 
 
 class GrowingModel:
@@ -205,10 +205,12 @@ def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, paren
 
 
 @pytest.mark.parametrize(
-    "broken", one_in(2, ["sys.exit('the engine is ill')", "time.sleep(60)"]), ids=["fails", "hangs"]
+    "failing_script",
+    one_in(2, ["sys.exit('the engine is ill')", "time.sleep(60)"]),
+    ids=["fails", "hangs"],
 )
 def test_a_failing_engine_does_not_compact_the_session(
-    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, failing_script: str
 ) -> None:
     """If the engine fails, the failure is reported once, and the session is not compacted.
 
@@ -217,7 +219,7 @@ def test_a_failing_engine_does_not_compact_the_session(
     open_real_session(
         tui,
         plugin,
-        engine_environment(tmp_path, ENGINE_SCRIPT_WITHOUT_PLAN + broken) | TRIM_AT_60K_ENV,
+        engine_environment(tmp_path, ENGINE_SCRIPT_WITHOUT_PLAN + failing_script) | TRIM_AT_60K_ENV,
     )
     tui.api.usage = USAGE_OF_FULL_CONTEXT
     tui.submit("first")

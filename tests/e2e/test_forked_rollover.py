@@ -180,7 +180,7 @@ def run_turn(tui: Tui, usage: Usage = WARM_CACHE_USAGE) -> None:
 
 
 @pytest.mark.parametrize(
-    "rounds",
+    "replies_by_reason",
     [
         {
             r"api-error\s+400\s+invalid_request": [Refusal(400, "prompt is too long")] * 4,
@@ -194,7 +194,7 @@ def run_turn(tui: Tui, usage: Usage = WARM_CACHE_USAGE) -> None:
     ids=["refused, then a tool-call", "empty", "prose"],
 )
 def test_a_rollover_without_an_answer_asks_the_headless_model(
-    tui: Tui, plugin: Path, tmp_path: Path, rounds: dict[str, list[Reply]]
+    tui: Tui, plugin: Path, tmp_path: Path, replies_by_reason: dict[str, list[Reply]]
 ) -> None:
     """If the session's model returns no summary, a headless run adds a summary to the same child.
 
@@ -202,7 +202,7 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
     has no last request that could be extended, so the headless run writes the summary immediately.
     """
     session = start_session_with_warm_cache(tui, plugin, tmp_path)
-    for shown, replies in rounds.items():
+    for shown, replies in replies_by_reason.items():
         tui.api.script = model_that_replies(*replies)
         tui.submit("/rollover")
         tui.wait_for(shown)

@@ -49,7 +49,7 @@ def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> 
 
 @pytest.mark.wide
 @pytest.mark.parametrize(
-    ("records", "shown"),
+    ("records", "shown_title"),
     [
         ([CUSTOM_TITLE_RECORD, AI_TITLE_RECORD, SUMMARY_RECORD], "CUSTOM"),
         ([AI_TITLE_RECORD, SUMMARY_RECORD], "GENERATED"),
@@ -62,7 +62,7 @@ def test_titles_agree_with_the_clients_picker(
     home: ClientHome,
     api: MockApi,
     records: Sequence[Record],
-    shown: str,
+    shown_title: str,
 ) -> None:
     """The plugin and the client's picker show the same title for a session.
 
@@ -74,8 +74,8 @@ def test_titles_agree_with_the_clients_picker(
         terminal.start()
         terminal.wait_until_idle()
         terminal.submit("/resume")
-        terminal.wait_for(shown)
-    assert ours == (shown if records else "FIRST 1")
+        terminal.wait_for(shown_title)
+    assert ours == (shown_title if records else "FIRST 1")
 
 
 @pytest.mark.wide

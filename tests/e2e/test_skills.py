@@ -172,7 +172,7 @@ def test_the_skill_reads_in_the_tui_without_a_question(
 
 
 def model_that_starts_the_agent(
-    agent: list[Reply], *, background: bool
+    agent: list[Reply], *, is_background: bool
 ) -> Callable[[Request], Reply]:
     """Return a model that starts the agent and waits for it. ``agent`` contains the agent's replies."""
     steps = iter(agent)
@@ -181,7 +181,7 @@ def model_that_starts_the_agent(
         "description": "look it up",
         "prompt": AGENT_TASK,
     }
-    start = {"name": "Agent", "input": call | {"run_in_background": background}}
+    start = {"name": "Agent", "input": call | {"run_in_background": is_background}}
 
     def reply_to_request(request: Request) -> Reply:
         if AGENT_TASK in text_of_request({"messages": request["messages"][:1]}):
@@ -191,14 +191,16 @@ def model_that_starts_the_agent(
     return reply_to_request
 
 
-@pytest.mark.parametrize("background", one_in(2, [False, True]), ids=["foreground", "background"])
+@pytest.mark.parametrize(
+    "is_background", one_in(2, [False, True]), ids=["foreground", "background"]
+)
 def test_the_agent_reads_without_permission(
     client: ClientVersion,
     home: ClientHome,
     api: MockApi,
     plugin: Path,
     child: Path,
-    background: bool,
+    is_background: bool,
 ) -> None:
     """The agent's reading calls run without permission, and its ``trim`` is refused.
 
@@ -206,7 +208,7 @@ def test_the_agent_reads_without_permission(
     """
     trim = bash_call(f'"{plugin}/hooks/engine" trim {PARENT_ID}')
     api.script = model_that_starts_the_agent(
-        [*reading_calls(plugin, child.stem), trim, "AGENT-DONE"], background=background
+        [*reading_calls(plugin, child.stem), trim, "AGENT-DONE"], is_background=is_background
     )
     before = session_hashes(home, child)
     done = run_print(
@@ -230,7 +232,7 @@ def test_the_agent_reads_without_permission(
 def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, child: Path) -> None:
     """On the screen, the calls of a background agent run without a dialog."""
     tui.api.script = model_that_starts_the_agent(
-        [*reading_calls(plugin, child.stem), "AGENT-DONE"], background=True
+        [*reading_calls(plugin, child.stem), "AGENT-DONE"], is_background=True
     )
     tui.start(
         ["--permission-mode", "default"], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE_ENV

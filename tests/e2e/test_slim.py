@@ -35,10 +35,10 @@ The measured value was 51,000 KB. The program reads one line at a time.
 """
 
 
-def turns_with_large_outputs(count: int, home: ClientHome) -> list[Record]:
-    """Return ``count`` turns, each with an output of 1 MB."""
+def turns_with_large_outputs(turn_count: int, home: ClientHome) -> list[Record]:
+    """Return ``turn_count`` turns, each with an output of 1 MB."""
     rows: list[Record] = []
-    for number in range(count):
+    for number in range(turn_count):
         before = f"d{number - 1}" if number else None
         name = f"toolu_{number}"
         rows += [
@@ -62,16 +62,16 @@ def turns_with_large_outputs(count: int, home: ClientHome) -> list[Record]:
     return rows
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(210, marks=pytest.mark.wide)])
+@pytest.mark.parametrize("turn_count", [4, pytest.param(210, marks=pytest.mark.wide)])
 def test_the_client_continues_a_slim_copy(
-    client: ClientVersion, home: ClientHome, api: MockApi, count: int
+    client: ClientVersion, home: ClientHome, api: MockApi, turn_count: int
 ) -> None:
     """The client resumes a slim copy and sends a short description in place of each large output.
 
     ``archive --slim`` needs little memory and does not change the original.
     """
     giant = Path(
-        home.install_session(session_bytes(turns_with_large_outputs(count, home)), SESSION)
+        home.install_session(session_bytes(turns_with_large_outputs(turn_count, home)), SESSION)
     )
     before = (giant.stat().st_size, giant.read_bytes()[-1_000:])
     command = [
@@ -90,13 +90,13 @@ def test_the_client_continues_a_slim_copy(
     )
     assert int(done.stderr.split()[-1]) < MAX_MEMORY_KB
     (slim,) = (path for path in home.sessions() if path != giant)
-    assert slim.stat().st_size < 20_000 + 6_000 * count
+    assert slim.stat().st_size < 20_000 + 6_000 * turn_count
     sent = run_print(client, home, api, "go on now", resume=slim.stem)
     assert sent.returncode == 0, sent.stderr
     request = api.main_requests()[0]
     said = text_of_request(request)
-    assert all(f"what does report {number} say?" in said for number in range(count))
+    assert all(f"what does report {number} say?" in said for number in range(turn_count))
     assert "line 29999 of the zebra report" not in said
     # The legend repeats the words once.
-    assert said.count("[Results from Read tool suppressed - ") > count
+    assert said.count("[Results from Read tool suppressed - ") > turn_count
     assert (giant.stat().st_size, giant.read_bytes()[-1_000:]) == before

@@ -122,7 +122,7 @@ def type_command(tui: Tui, command: str) -> None:
 
 
 def open_list_at_session(
-    tui: Tui, command: str, words: str, row: str, *, idle: bool = True
+    tui: Tui, command: str, words: str, row: str, *, must_be_idle: bool = True
 ) -> None:
     """Open the pane with a command, type ``words``, and wait until the row ``row`` is marked."""
     type_command(tui, command)
@@ -130,7 +130,7 @@ def open_list_at_session(
     tui.wait_for("look into it")
     tui.type(words)
     tui.wait_for(f"> {row}")
-    if idle:
+    if must_be_idle:
         tui.wait_until_idle()
 
 
@@ -276,7 +276,8 @@ def test_a_hit_opens_at_its_line_and_scrolls(
 
 
 @pytest.mark.parametrize(
-    ("size", "count"), [(SMALL_SCREEN, 6), pytest.param(MIDDLE_SCREEN, 11, marks=pytest.mark.wide)]
+    ("size", "row_count"),
+    [(SMALL_SCREEN, 6), pytest.param(MIDDLE_SCREEN, 11, marks=pytest.mark.wide)],
 )
 def test_a_small_pane_shows_one_session_on_each_line(
     home: ClientHome,
@@ -284,7 +285,7 @@ def test_a_small_pane_shows_one_session_on_each_line(
     plugin: Path,
     parent: Path,
     size: tuple[int, int],
-    count: int,
+    row_count: int,
 ) -> None:
     """In a small pane, each session takes one line, and the lines fill a third of the screen.
 
@@ -302,11 +303,11 @@ def test_a_small_pane_shows_one_session_on_each_line(
         type_command(tui, "/sessions")
         tui.wait_for("newest first")
         tui.wait_until_idle()
-        assert len(re.findall(r"│ [> ] (?:Task \d|We should)", tui.text())) == count, tui.text()
+        assert len(re.findall(r"│ [> ] (?:Task \d|We should)", tui.text())) == row_count, tui.text()
         tui.type("answer")
         tui.wait_for("the model · turn")
         tui.wait_until_idle()
-        assert len(re.findall(r"│ [> ] Task \d", tui.text())) == count, tui.text()
+        assert len(re.findall(r"│ [> ] Task \d", tui.text())) == row_count, tui.text()
 
 
 ENGINE_SCRIPT_WITH_SLOW_SEARCH = (
@@ -542,7 +543,7 @@ def test_a_pane_and_a_card_open_while_the_model_works(
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
-    open_list_at_session(tui, "/search", "docs", "Write the docs", idle=False)
+    open_list_at_session(tui, "/search", "docs", "Write the docs", must_be_idle=False)
     tui.key("Escape")
     tui.wait_until_gone("Esc closes|look into it")
     type_command(tui, "/full")
@@ -558,7 +559,7 @@ def test_a_pane_and_a_card_open_while_the_model_works(
 
 
 @pytest.mark.parametrize(
-    ("broken", "shown"),
+    ("failing_script", "shown_pattern"),
     [
         ("sys.exit('the engine is ill')", "the engine is ill"),
         pytest.param("time.sleep(60)", "Sessions|words of a title", marks=pytest.mark.wide),
@@ -566,7 +567,7 @@ def test_a_pane_and_a_card_open_while_the_model_works(
     ids=["fails", "hangs"],
 )
 def test_a_pane_reports_a_failing_engine(
-    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str, shown: str
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path, failing_script: str, shown_pattern: str
 ) -> None:
     """If the engine fails, the pane reports it, Esc closes the pane, and the next prompt is answered."""
     first = json.dumps({"pane": pane.open_pane("")})
@@ -574,12 +575,12 @@ def test_a_pane_reports_a_failing_engine(
         tui,
         plugin,
         engine_environment(
-            tmp_path, f"print({first!r}) if '\"search\"' in sys.stdin.read() else {broken}"
+            tmp_path, f"print({first!r}) if '\"search\"' in sys.stdin.read() else {failing_script}"
         ),
     )
     type_command(tui, "/search")
     tui.wait_for("look into it")
-    tui.wait_for(shown)
+    tui.wait_for(shown_pattern)
     tui.type("abc")
     tui.wait_for("abc")
     tui.key("Escape")

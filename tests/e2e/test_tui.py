@@ -232,7 +232,7 @@ def test_the_picker_shows_the_child_s_title(
         agents.plan_fresh(locate.session_file(str(parent)), home.where, kind="handoff"), home.where
     )
     with Tui(client, home, api) as tui:
-        tui.start(["--resume"], ready=False)
+        tui.start(["--resume"], must_be_ready=False)
         tui.wait_for(re.escape(child.title))
 
 

@@ -46,12 +46,12 @@ def check_clients_continue_in_own_children(two_tuis: tuple[Tui, Tui], parent: Pa
 
 
 @pytest.mark.parametrize(
-    "at_once",
+    "is_parallel",
     [True, pytest.param(False, marks=pytest.mark.wide)],
     ids=["at once", "one after the other"],
 )
 def test_two_clients_each_hand_off_and_trim(
-    two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool
+    two_tuis: tuple[Tui, Tui], plugin: Path, parent: Path, is_parallel: bool
 ) -> None:
     """If two clients have the same session open, each makes and opens its own handoff and trimmed copy.
 
@@ -64,7 +64,7 @@ def test_two_clients_each_hand_off_and_trim(
         tui.wait_for(NEXT_STEP)
     for tui in two_tuis:
         tui.key("Enter")
-        if not at_once:
+        if not is_parallel:
             tui.wait_for("Handed off from")
     for tui in two_tuis:
         tui.wait_for("Handed off from")

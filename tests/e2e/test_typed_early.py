@@ -45,14 +45,14 @@ def sent_prompts(tui: Tui) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "count", [2, pytest.param(len(COMMANDS_WITH_TYPING_TIMES), marks=pytest.mark.wide)]
+    "command_count", [2, pytest.param(len(COMMANDS_WITH_TYPING_TIMES), marks=pytest.mark.wide)]
 )
 def test_words_typed_after_a_command_arrive_whole(
-    tui: Tui, plugin: Path, parent: Path, count: int
+    tui: Tui, plugin: Path, parent: Path, command_count: int
 ) -> None:
     """Words typed after a command are sent to the new session or stay complete in its input box."""
     open_real_session(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})
-    for command, delay, pace in COMMANDS_WITH_TYPING_TIMES[:count]:
+    for command, delay, pace in COMMANDS_WITH_TYPING_TIMES[:command_count]:
         tui.api.clear_requests()
         type_after_command(tui, command, delay, pace, TYPED_WORDS)
         tui.wait_for("This is the new session|Handed off from|Back to 20")

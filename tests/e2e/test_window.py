@@ -31,7 +31,7 @@ ENGINE_SCRIPT_WITHOUT_BAND = (
 
 
 @pytest.mark.parametrize(
-    ("before", "used", "now", "room", "by_hook"),
+    ("old_model", "used_tokens", "new_model", "window_tokens", "is_shown_by_hook"),
     [
         # The context is larger than this model's window, so no prompt is sent.
         pytest.param(LARGE_MODEL, 300_000, SMALL_MODEL, 180_000, False, id="smaller"),
@@ -55,55 +55,60 @@ def test_all_reports_use_one_context_window(
     api: MockApi,
     plugin: Path,
     tmp_path: Path,
-    before: str,
-    used: int,
-    now: str,
-    room: int,
-    by_hook: bool,
+    old_model: str,
+    used_tokens: int,
+    new_model: str,
+    window_tokens: int,
+    is_shown_by_hook: bool,
 ) -> None:
     """The band, the hook's line, both cards, the trim's question and the shell show the same percentage."""
-    api.usage = Usage(input_tokens=10, cache_read_input_tokens=used - 10 - Usage().output_tokens)
+    api.usage = Usage(
+        input_tokens=10, cache_read_input_tokens=used_tokens - 10 - Usage().output_tokens
+    )
     records = turns_with_large_files()
     for row in records:
         if row["type"] == "assistant":
-            row["message"] |= {"model": before, "usage": api.usage.as_dict()}
-    if before == LARGE_MODEL:
+            row["message"] |= {"model": old_model, "usage": api.usage.as_dict()}
+    if old_model == LARGE_MODEL:
         # If resume-hooks writes a child, the child's first record contains the parent's window.
         records[0]["context_window"] = 1_000_000
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
-    percent = round(100 * used / room)
+    percent = round(100 * used_tokens / window_tokens)
     share = f"{percent} % of"
     card = (
-        rf"{percent} % (?:full \(of {room:,} tokens\)|of {room:,})\."
-        if used < room // 2
-        else rf"{share} {room:,}\."
+        rf"{percent} % (?:full \(of {window_tokens:,} tokens\)|of {window_tokens:,})\."
+        if used_tokens < window_tokens // 2
+        else rf"{share} {window_tokens:,}\."
     )
     with Tui(find_client(NEWEST_VERSION), home, api) as tui:
         env = REPORTING_ENV | (
-            engine_environment(tmp_path, ENGINE_SCRIPT_WITHOUT_BAND) if by_hook else {}
+            engine_environment(tmp_path, ENGINE_SCRIPT_WITHOUT_BAND) if is_shown_by_hook else {}
         )
-        tui.start(("--model", now), plugin_dir=plugin, extra_env=env, resume=SESSION)
+        tui.start(("--model", new_model), plugin_dir=plugin, extra_env=env, resume=SESSION)
         tui.wait_until_idle()
-        if not by_hook:
-            tui.wait_for(rf"{share} {room:,} ·", 20)
+        if not is_shown_by_hook:
+            tui.wait_for(rf"{share} {window_tokens:,} ·", 20)
         tui.submit("/full")
         tui.wait_for(card, 20)
         tui.key("Escape")
         tui.wait_until_idle()
         tui.submit("/trim")
-        tui.wait_for(rf"{share} {room:,}\)", 20)
+        tui.wait_for(rf"{share} {window_tokens:,}\)", 20)
         tui.wait_until_idle(2)  # The dialog ignores keys that are pressed too early.
         tui.key("Escape")
         tui.wait_until_idle()
         tui.submit(">resume")
         tui.wait_for(card, 20)
-        if used < room:
+        if used_tokens < window_tokens:
             tui.submit("go on")
             tui.wait_for("Mock reply 1")
             tui.wait_until_idle()
             assert (
-                tui.text().count(f"Stop says: resume-hooks: {share} the context is used") == by_hook
+                tui.text().count(f"Stop says: resume-hooks: {share} the context is used")
+                == is_shown_by_hook
             )
     context = data_of_verb(home, "info", SESSION)["context"]
-    assert (context["window"], f"{context['percent']} % of") == (room + 20_000, share)
-    assert data_of_verb(home, "sessions")["sessions"][0]["context"]["window"] == room + 20_000
+    assert (context["window"], f"{context['percent']} % of") == (window_tokens + 20_000, share)
+    assert (
+        data_of_verb(home, "sessions")["sessions"][0]["context"]["window"] == window_tokens + 20_000
+    )

@@ -36,7 +36,7 @@ FAKE_MODULES_BY_RECORDED_NAME = {
     "later": "background",
     "fallback": "fallback",
 }
-"""The modules of ``resume_hooks.hooks`` that the tests replace by fake ones.
+"""The modules of ``resume_hooks.hooks`` that the tests replace with fake ones.
 
 The keys are the names that the fake modules record.
 """

@@ -24,12 +24,14 @@ console.log(JSON.stringify((await ask($, { command: 'rules' })).rules ?? null))
 
 @NEEDS_NODE_MARK
 @pytest.mark.parametrize(
-    ("info", "told"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)]
+    ("info", "sent_rules"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)]
 )
-def test_the_module_sends_the_rules_of_the_account(info: dict[str, object], told: object) -> None:
+def test_the_module_sends_the_rules_of_the_account(
+    info: dict[str, object], sent_rules: object
+) -> None:
     """The module sends the data rules of the client's account.
 
     If the client is too old to know them, the module sends none.
     """
     script = ASK_SCRIPT % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
-    assert run_node(script) == told
+    assert run_node(script) == sent_rules

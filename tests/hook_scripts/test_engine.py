@@ -67,8 +67,10 @@ def test_a_launcher_on_path_is_tried_once(plugin: PluginCopy, tmp_path: Path) ->
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_the_data_folder_is_found_without_the_variable(plugin: PluginCopy, known: bool) -> None:
+@pytest.mark.parametrize("has_lock_file", [True, False])
+def test_the_data_folder_is_found_without_the_variable(
+    plugin: PluginCopy, has_lock_file: bool
+) -> None:
     """The launcher finds the data folder even without CLAUDE_PLUGIN_DATA, as in the model's Bash tool.
 
     It searches for a folder that the installer has written. If there are several, it takes the one
@@ -78,7 +80,7 @@ def test_the_data_folder_is_found_without_the_variable(plugin: PluginCopy, known
     for data in (plugin.data_folder, older):
         write_fake_python(data / "venv" / "bin" / "python", data.name)
         (data / "install.json").write_text("{}")
-    if known:
+    if has_lock_file:
         shutil.copy(plugin.root / "requirements.lock", plugin.data_folder / "venv")
     else:
         shutil.rmtree(older)
@@ -262,9 +264,9 @@ def test_a_killed_engine_is_not_reinstalled(
     assert not wait_until(fake_installation.exists, 1)
 
 
-@pytest.mark.parametrize(("status", "begins"), [(0, False), (1, True)])
+@pytest.mark.parametrize(("status", "is_reinstalled"), [(0, False), (1, True)])
 def test_only_a_python_that_does_not_start_is_reinstalled(
-    plugin: PluginCopy, fake_installation: Path, status: int, begins: bool
+    plugin: PluginCopy, fake_installation: Path, status: int, is_reinstalled: bool
 ) -> None:
     """The engine is installed again only if the Python in the repository does not start.
 
@@ -277,7 +279,7 @@ def test_only_a_python_that_does_not_start_is_reinstalled(
         plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="").stdout
         == b"reply of fallback\n"
     )
-    assert wait_until(fake_installation.exists, 10 if begins else 1) == begins
+    assert wait_until(fake_installation.exists, 10 if is_reinstalled else 1) == is_reinstalled
 
 
 @pytest.mark.usefixtures("fake_installation")
@@ -335,7 +337,7 @@ def plugin_without_python(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "told"),
+    ("prompt", "trigger_name"),
     [
         (">handoff", ">handoff"),
         ('>handoff fix "this" \\ and\nthat', ">handoff"),
@@ -349,7 +351,7 @@ def plugin_without_python(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
     ],
 )
 def test_a_trigger_without_python_is_blocked(
-    plugin_without_python: PluginCopy, prompt: str, told: str
+    plugin_without_python: PluginCopy, prompt: str, trigger_name: str
 ) -> None:
     """If there is no usable Python, a trigger is blocked, and the message repeats the text after it.
 
@@ -359,12 +361,14 @@ def test_a_trigger_without_python_is_blocked(
         "UserPromptSubmit", json.dumps({"session_id": "x", "prompt": prompt}).encode()
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    if not told:
+    if not trigger_name:
         assert done.stdout == b""
         return
     answer = json.loads(done.stdout)
     assert answer["decision"] == "block"
-    assert answer["reason"].startswith(f"resume-hooks: {told} needs Python 3.11 or newer, or uv.")
+    assert answer["reason"].startswith(
+        f"resume-hooks: {trigger_name} needs Python 3.11 or newer, or uv."
+    )
     text = prompt.partition(" ")[2]
     assert answer["reason"].endswith(f"not sent: {text}" if text else "again.")
 

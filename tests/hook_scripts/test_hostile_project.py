@@ -301,7 +301,7 @@ def install_engine(plugin: Path) -> None:
 
 @pytest.fixture(params=["uv", "real uv", "python3.9", "both", "neither", "engine"])
 def extra_programs(request: pytest.FixtureRequest) -> str:
-    """Return which programs a machine has in addition to those that a shell needs, for example "both"."""
+    """Return the name of a set of additional programs, for example "both" for uv and Python."""
     found: str = request.param
     if found == "real uv":
         require_for_test("uv", shutil.which("uv"), "install uv")

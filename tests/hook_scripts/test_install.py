@@ -398,16 +398,16 @@ def test_a_team_driver_is_installed_in_the_plugins_venv(quick_plugin: PluginCopy
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "way", one_in(2, ["pip", "uv", "pip without an index", "uv without an index"])
+    "installation_method", one_in(2, ["pip", "uv", "pip without an index", "uv without an index"])
 )
 def test_the_installer_installs_the_real_engine(
-    plugin: PluginCopy, tmp_path: Path, way: str
+    plugin: PluginCopy, tmp_path: Path, installation_method: str
 ) -> None:
     """The installer installs the real engine from the lock file with hashes, and the launcher can use it.
 
     This also works with downloaded wheels and without a package index.
     """
-    tool = way.partition(" ")[0]
+    tool = installation_method.partition(" ")[0]
     uv = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
     env = {"RESUME_HOOKS_PYTHON": ""}
     if tool == "uv":
@@ -425,7 +425,7 @@ def test_the_installer_installs_the_real_engine(
         )
         bare.chmod(0o755)
         env["PATH"] = str(tmp_path / "bin")
-    if way != tool:
+    if installation_method != tool:
         fetch_wheels(plugin.root)
         env |= {"PIP_INDEX_URL": "http://127.0.0.1:9/", "UV_DEFAULT_INDEX": "http://127.0.0.1:9/"}
         env |= {

@@ -96,7 +96,7 @@ def test_the_module_is_valid_javascript(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "env", "asked"),
+    ("settings", "env", "is_requested"),
     [
         ("", {}, False),
         ('{"handoff_dir": "_handoffs"}', {}, False),
@@ -105,7 +105,7 @@ def test_the_module_is_valid_javascript(tmp_path: Path) -> None:
     ],
 )
 def test_a_start_requests_tools_only_if_settings_name_one(
-    plugin: PluginCopy, tmp_path: Path, settings: str, env: dict[str, str], asked: bool
+    plugin: PluginCopy, tmp_path: Path, settings: str, env: dict[str, str], is_requested: bool
 ) -> None:
     """When a client starts, the module asks the engine for tools only if a setting turns a tool on.
 
@@ -124,7 +124,7 @@ def test_a_start_requests_tools_only_if_settings_name_one(
             "RESUME_HOOKS_PYTHON": str(python), "RESUME_HOOKS_HOME": str(state), "CLAUDE_PLUGIN_ROOT": str(plugin.root),
         },
     )  # fmt: skip
-    assert done.stdout == ("asked\n" if asked else "{}\n")
+    assert done.stdout == ("asked\n" if is_requested else "{}\n")
 
 
 def test_the_launcher_replaces_itself_with_the_engine(plugin: PluginCopy) -> None:

@@ -105,8 +105,10 @@ def test_a_stamp_that_is_a_link_counts_as_missing(plugin: PluginCopy, tmp_path: 
     assert start_calls_engine(plugin)
 
 
-@pytest.mark.parametrize("level", ["user", "project", "local", "ours"])
-def test_newer_settings_make_a_check_due(plugin: PluginCopy, tmp_path: Path, level: str) -> None:
+@pytest.mark.parametrize("settings_level", ["user", "project", "local", "ours"])
+def test_newer_settings_make_a_check_due(
+    plugin: PluginCopy, tmp_path: Path, settings_level: str
+) -> None:
     """If the client's or the plugin's settings are newer than the stamp, a start calls the engine.
 
     The newer settings may change when sessions expire.
@@ -119,7 +121,7 @@ def test_newer_settings_make_a_check_due(plugin: PluginCopy, tmp_path: Path, lev
         "project": own / "settings.json",
         "local": own / "settings.local.json",
         "ours": stamps_folder(plugin).parent / "settings.json",
-    }[level]
+    }[settings_level]
     file.write_text("{}")
     env = {"CLAUDE_PROJECT_DIR": str(own.parent)}
     os.utime(file, (time.time() - 600,) * 2)

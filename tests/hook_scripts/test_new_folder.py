@@ -147,7 +147,7 @@ def test_the_module_asks_the_engine_about_a_new_folder_once(
     """
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
 
-    def offer_of_module(transcript: str, entrypoint: str = "cli", **env: str) -> str:
+    def run_offered_script(transcript: str, entrypoint: str = "cli", **env: str) -> str:
         done = subprocess.run(
             ["sh", str(plugin.root / "hooks" / "offered"), "--module", transcript],
             input="{}", capture_output=True, encoding="utf-8", check=False, timeout=60,
@@ -157,28 +157,30 @@ def test_the_module_asks_the_engine_about_a_new_folder_once(
         return done.stdout
 
     for hostile in ("", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/$(touch x)/x.jsonl"):
-        assert offer_of_module(hostile) == "{}\n"
-    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
-    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n'
-    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
+        assert run_offered_script(hostile) == "{}\n"
+    assert run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
+    assert (
+        run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n'
+    )
+    assert run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
     assert engine_arguments_at_start(plugin, repository) == []
     assert not os.path.lexists(tmp_path / "x")
     can_ask = stamps_folder(plugin) / "can-ask"
     os.utime(can_ask, (1, 1))
-    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
+    assert run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
     assert (
-        offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n'
+        run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n'
     ), "a start looked since"
-    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
+    assert run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
     os.utime(can_ask, (1, 1))
     tool = {"RESUME_HOOKS_HANDOFF_TOOL": "on"}
     assert (
-        offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl", **tool)
+        run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl", **tool)
         == '{"look":true,"offer":true}\n'
     ), "then the engine itself"
     os.utime(can_ask, (1, 1))
     (stamps_folder(plugin).parent / "vault-told").touch()
-    assert offer_of_module(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
+    assert run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
 
 
 def test_the_note_of_a_linked_worktree_names_its_repository(

@@ -248,16 +248,17 @@ def test_hostile_events_are_ignored(plugin: PluginCopy, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["", "x", '{"look": }', '{"look": "9"}', '{"look": -5}', '"look": 99999999999999999999']
+    "note_content",
+    ["", "x", '{"look": }', '{"look": "9"}', '{"look": -5}', '"look": 99999999999999999999'],
 )
-def test_a_damaged_note_is_replaced(plugin: PluginCopy, said: str) -> None:
+def test_a_damaged_note_is_replaced(plugin: PluginCopy, note_content: str) -> None:
     """If the note is damaged, Python is called and writes a new note.
 
     If the number in the note is larger than any context, Python is not called.
     """
     body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
-    write_note(plugin, 0).write_text(said)
-    assert stop_hook_calls_python(plugin, body) is ("999" not in said)
+    write_note(plugin, 0).write_text(note_content)
+    assert stop_hook_calls_python(plugin, body) is ("999" not in note_content)
 
 
 def test_a_long_event_is_read_completely(plugin: PluginCopy) -> None:
@@ -382,10 +383,12 @@ def test_the_end_of_a_turn_links_no_other_file(plugin: PluginCopy, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"]
+    "system_call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"]
 )
-def test_killing_the_script_loses_no_file(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
-    """If the script is killed at a system call ``call``, the next check makes the missing links.
+def test_killing_the_script_loses_no_file(
+    plugin: PluginCopy, tmp_path: Path, system_call: str
+) -> None:
+    """If the script is killed during ``system_call``, the next check makes the missing links.
 
     The test kills the script at each of these calls. No file of the session is changed.
     """
@@ -401,7 +404,7 @@ def test_killing_the_script_loses_no_file(plugin: PluginCopy, tmp_path: Path, ca
     for count in range(1, 25):  # ``mkdir -p`` makes one system call for each folder in the path.
         shutil.rmtree(links_folder(plugin))
         links_folder(plugin)
-        inject = f"inject={call}:signal=SIGKILL:when={count}"
+        inject = f"inject={system_call}:signal=SIGKILL:when={count}"
         plugin.run_hook(
             "Stop",
             stop_event(path),

@@ -436,28 +436,32 @@ def test_a_damaged_claim_is_ignored(
     assert OPENING[-100:] in first
 
 
-@pytest.mark.parametrize("place", ["", "pending", f"pending/parts-{NEW_ID}-1"])
+@pytest.mark.parametrize("link_place", ["", "pending", f"pending/parts-{NEW_ID}-1"])
 def test_state_behind_a_link_is_ignored(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
     running_hooks: list[RunningHook],
-    place: str,
+    link_place: str,
 ) -> None:
     """If the state folder or a file in it is a link, the hooks do not print what the link leads to."""
     state, elsewhere = config_home.config / "resume-hooks", config_home.root / "elsewhere"
-    pending = elsewhere / "pending" if place != f"pending/parts-{NEW_ID}-1" else state / "pending"
+    pending = (
+        elsewhere / "pending" if link_place != f"pending/parts-{NEW_ID}-1" else state / "pending"
+    )
     pending.mkdir(parents=True)
     (pending / f"parts-{NEW_ID}.json").write_text(
         json.dumps({"version": 1, "pid": os.getpid(), "count": 2})
     )
-    if place.endswith("-1"):
+    if link_place.endswith("-1"):
         (config_home.root / "x").write_text('{"planted": 1}\n')
-        (state / place).symlink_to(config_home.root / "x")
+        (state / link_place).symlink_to(config_home.root / "x")
     else:
         (pending / f"parts-{NEW_ID}-1").write_text('{"planted": 1}\n')
         state.parent.mkdir(parents=True, exist_ok=True)
-        (state / place).parent.mkdir(parents=True, exist_ok=True)
-        (state / place if place else state).symlink_to(pending if place else elsewhere)
+        (state / link_place).parent.mkdir(parents=True, exist_ok=True)
+        (state / link_place if link_place else state).symlink_to(
+            pending if link_place else elsewhere
+        )
     hooks = start_hooks(
         running_hooks, OTHER_HOOK_COMMANDS[:1], hook_environment, start_event("compact")
     )

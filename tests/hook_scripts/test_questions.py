@@ -79,34 +79,38 @@ def run_question(
     return found
 
 
-@pytest.mark.parametrize("called", [True, False])
+@pytest.mark.parametrize("is_requested", [True, False])
 @pytest.mark.parametrize(
-    "early", ["Open", "Not now", ""], ids=["first choice", "last choice", "Esc"]
+    "early_answer", ["Open", "Not now", ""], ids=["first choice", "last choice", "Esc"]
 )
-def test_a_key_pressed_as_a_question_opens_is_ignored(called: bool, early: str) -> None:
+def test_a_key_pressed_as_a_question_opens_is_ignored(
+    is_requested: bool, early_answer: str
+) -> None:
     """A key that is pressed just when a question opens is ignored, and the question is shown again."""
-    done = run_question((early, 300), ("Open", 4000), is_requested=called)
+    done = run_question((early_answer, 300), ("Open", 4000), is_requested=is_requested)
     assert (done["told"], done["shown"]) == (["", "yes"], 2)
 
 
-@pytest.mark.parametrize("called", [True, False])
-def test_a_later_answer_counts_immediately(called: bool) -> None:
+@pytest.mark.parametrize("is_requested", [True, False])
+def test_a_later_answer_counts_immediately(is_requested: bool) -> None:
     """After four seconds, Esc counts as the last choice, and the question is not shown again."""
-    done = run_question(("", 4000), is_requested=called)
+    done = run_question(("", 4000), is_requested=is_requested)
     assert (done["told"], done["shown"]) == (["", "no"], 1)
 
 
-@pytest.mark.parametrize("called", [True, False])
-def test_a_question_that_the_client_refuses_ends(called: bool) -> None:
+@pytest.mark.parametrize("is_requested", [True, False])
+def test_a_question_that_the_client_refuses_ends(is_requested: bool) -> None:
     """If the client refuses to show a question three times, the last choice counts as the answer."""
-    done = run_question(*[("", 0)] * 3, is_requested=called)
+    done = run_question(*[("", 0)] * 3, is_requested=is_requested)
     assert (done["told"], done["shown"]) == (["", "no"], 3)
 
 
-@pytest.mark.parametrize(("called", "first"), [(True, "Open"), (False, "Not now")])
-def test_an_unrequested_question_has_a_harmless_default(called: bool, first: str) -> None:
+@pytest.mark.parametrize(("is_requested", "first_choice"), [(True, "Open"), (False, "Not now")])
+def test_an_unrequested_question_has_a_harmless_default(
+    is_requested: bool, first_choice: str
+) -> None:
     """If the user did not request a question, its first choice changes nothing."""
-    assert run_question(("Not now", 4000), is_requested=called)["first"] == [first]
+    assert run_question(("Not now", 4000), is_requested=is_requested)["first"] == [first_choice]
 
 
 def test_words_typed_into_a_question_return_to_the_box() -> None:

@@ -93,7 +93,7 @@ COLD_RESUME_FIELDS = {
 
 
 @pytest.mark.parametrize(
-    ("other", "due"),
+    ("changed_fields", "must_start_python"),
     [
         ({}, True),
         ({"context_tokens": 99_999}, False),
@@ -104,18 +104,21 @@ COLD_RESUME_FIELDS = {
     ],
 )
 def test_only_a_resume_of_a_large_uncached_session_starts_python(
-    plugin: PluginCopy, other: dict[str, object], due: bool
+    plugin: PluginCopy, changed_fields: dict[str, object], must_start_python: bool
 ) -> None:
     """When a session is resumed, Python starts only if the session is large and its cache has expired.
 
     Only such a session is expensive to continue.
     """
-    assert hook_calls_engine(plugin, "SessionStart", {**COLD_RESUME_FIELDS, **other}) is due
+    assert (
+        hook_calls_engine(plugin, "SessionStart", {**COLD_RESUME_FIELDS, **changed_fields})
+        is must_start_python
+    )
 
 
-@pytest.mark.parametrize(("size", "due"), [(100_000_001, True), (99_000_000, False)])
+@pytest.mark.parametrize(("size", "must_start_python"), [(100_000_001, True), (99_000_000, False)])
 def test_a_resume_of_a_giant_file_starts_python(
-    plugin: PluginCopy, tmp_path: Path, size: int, due: bool
+    plugin: PluginCopy, tmp_path: Path, size: int, must_start_python: bool
 ) -> None:
     """When a file larger than 100 MB is resumed, Python starts and reports the file's size."""
     path = tmp_path / "no project" / "a giant.jsonl"
@@ -129,7 +132,7 @@ def test_a_resume_of_a_giant_file_starts_python(
         hook_calls_engine(
             plugin, "SessionStart", {"source": "resume", "transcript_path": str(path)}
         )
-        is due
+        is must_start_python
     )
     assert not hook_calls_engine(
         plugin, "SessionStart", {"source": "startup", "transcript_path": str(path)}
@@ -171,14 +174,16 @@ def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCo
     assert not hook_calls_engine(plugin, "SessionStart", {"source": "fork"})
 
 
-@pytest.mark.parametrize("ending", ["json", "told"])
-def test_a_resume_of_the_child_reads_its_pending_handoff(plugin: PluginCopy, ending: str) -> None:
+@pytest.mark.parametrize("note_suffix", ["json", "told"])
+def test_a_resume_of_the_child_reads_its_pending_handoff(
+    plugin: PluginCopy, note_suffix: str
+) -> None:
     """If the child of a waiting handoff is resumed, the engine is called.
 
     It is called even if a start has already reported the handoff. If another session is resumed,
     the engine is not called.
     """
-    (stamps_folder(plugin) / f"handoff-4711-{CHILD_ID}.{ending}").touch()
+    (stamps_folder(plugin) / f"handoff-4711-{CHILD_ID}.{note_suffix}").touch()
     assert not hook_calls_engine(
         plugin, "SessionStart", {"source": "resume", "session_id": CHILD_ID.replace("5", "6")}
     )
@@ -275,12 +280,14 @@ def test_an_outdated_engine_starts_the_installation(plugin: PluginCopy, change: 
     assert installed.read_text() == str(plugin.data_folder)
 
 
-@pytest.mark.parametrize("own", ["named", "checkout"])
-def test_a_users_own_python_prevents_the_installation(plugin: PluginCopy, own: str) -> None:
+@pytest.mark.parametrize("python_source", ["named", "checkout"])
+def test_a_users_own_python_prevents_the_installation(
+    plugin: PluginCopy, python_source: str
+) -> None:
     """If RESUME_HOOKS_PYTHON is set or the plugin's folder contains a .venv, no installation begins."""
     installed = fake_installer(plugin)
     end_installer(plugin)
-    if own == "checkout":
+    if python_source == "checkout":
         python = plugin.root / ".venv" / "bin" / "python"
         python.parent.mkdir(parents=True)
         python.symlink_to(plugin.env["RESUME_HOOKS_PYTHON"])

@@ -45,14 +45,22 @@ RULE = "Never touch the generated files."
 """A user's rule about how to work."""
 
 
-def session_with_constraint(number: int, rule: str = RULE) -> list[Record]:
+def session_with_constraint(session_number: int, rule: str = RULE) -> list[Record]:
     """Return the records of a session in which the user states the rule."""
     said = user(
-        f"Fix the parser. {rule}", uuid=f"s{number}", parent=None, session_id=session_id(number)
+        f"Fix the parser. {rule}",
+        uuid=f"s{session_number}",
+        parent=None,
+        session_id=session_id(session_number),
     )
     return [
         said,
-        assistant("done", uuid=f"t{number}", parent=f"s{number}", session_id=session_id(number)),
+        assistant(
+            "done",
+            uuid=f"t{session_number}",
+            parent=f"s{session_number}",
+            session_id=session_id(session_number),
+        ),
     ]
 
 
@@ -64,10 +72,14 @@ def successful_command(number: int, command: str) -> list[Record]:
     return [call, tool_result(f"c{number}", "ok", uuid="", parent="")]
 
 
-def restored_text(home: ConfigHome, number: int, max_characters: int = MAX_FACTS_CHARACTERS) -> str:
+def restored_text(
+    home: ConfigHome, session_number: int, max_characters: int = MAX_FACTS_CHARACTERS
+) -> str:
     """Return the text that the hook restores in the session with this number."""
     return describe_lost_facts(
-        session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), max_characters
+        session_id(session_number),
+        str(home.project() / f"{session_id(session_number)}.jsonl"),
+        max_characters,
     )
 
 

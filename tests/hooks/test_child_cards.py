@@ -75,9 +75,9 @@ def trim_outcome(receipt: Receipt, options: str, note: str) -> Outcome:
     return trim_cards.add_savings(OpenedSession(receipt, None, done, (note,)), options)
 
 
-def outcome_card(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
+def outcome_card(outcome: Outcome, copied: CopyResult, *, is_slash: bool) -> str:
     """Return the card that shows the outcome, given the result of copying its command to the clipboard."""
-    return draw_card(outcome, lambda _: copied, is_slash=slash)
+    return draw_card(outcome, lambda _: copied, is_slash=is_slash)
 
 
 def text_of_block_reply(reason: str) -> str:
@@ -96,10 +96,10 @@ def count_utf16_units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-@pytest.mark.parametrize("slash", [True, False])
+@pytest.mark.parametrize("is_slash", [True, False])
 @pytest.mark.parametrize("copied", COPY_RESULTS)
 @pytest.mark.parametrize("first_words", ["handed off", "trimmed", "already trimmed"])
-def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, first_words: str) -> None:
+def test_a_card_gives_both_commands(copied: CopyResult, is_slash: bool, first_words: str) -> None:
     """A child's card shows two commands that open the child: one for Claude Code and one for a shell.
 
     The card also shows the title, the tokens, the next step or the options, and the warnings. The
@@ -108,7 +108,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, first_words
     made = handoff_receipt(warnings=("odd place",))
     if first_words == "handed off":
         text = text_of_block_reply(
-            outcome_card(handoff_outcome(made, "fix\nthe tests"), copied, slash=slash)
+            outcome_card(handoff_outcome(made, "fix\nthe tests"), copied, is_slash=is_slash)
         )
         own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj no longer exists"
     else:
@@ -117,7 +117,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, first_words
             outcome_card(
                 trim_outcome(made, "--tools Read", "It would compact."),
                 copied,
-                slash=slash,
+                is_slash=is_slash,
             )
         )
         own = "about 123,135 tokens are placeholders now; each names its original\n  options: --tools Read\n  It would"
@@ -134,35 +134,35 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, first_words
     assert text.startswith(first_words)
     last = text.split("\n")[-1]
     assert len(last) <= MAX_LAST_LINE_CHARACTERS
-    assert ("Ctrl+C once" in last) is not slash
-    assert ("Ctrl+C clears the input box" in text) is not slash
+    assert ("Ctrl+C once" in last) is not is_slash
+    assert ("Ctrl+C clears the input box" in text) is not is_slash
     assert last.startswith("Copied") is (copied.outcome == "copied")
 
 
-def test_the_card_of_a_handoff_without_a_step_reports_that() -> None:
+def test_the_card_of_a_handoff_reports_a_missing_next_step() -> None:
     """The card of a handoff without a next step says "no next step given"."""
     assert "no next step given" in outcome_card(
-        handoff_outcome(handoff_receipt(), ""), COPY_RESULTS[0], slash=False
+        handoff_outcome(handoff_receipt(), ""), COPY_RESULTS[0], is_slash=False
     )
 
 
-@pytest.mark.parametrize("slash", [True, False])
-def test_every_card_of_trim_ends_in_a_useful_line(slash: bool) -> None:
+@pytest.mark.parametrize("is_slash", [True, False])
+def test_every_card_of_trim_ends_in_a_useful_line(is_slash: bool) -> None:
     """Every card of ``trim`` ends in a short line that says what to type next."""
     question = StoredQuestion(SESSION, "--tools Read", 0)
-    trim = "/resume-hooks:trim" if slash else ">trim"
+    trim = "/resume-hooks:trim" if is_slash else ">trim"
     ends = {
         trim_cards.question_card("numbers", "", "", trim): f"To create it: {trim} yes",
         trim_cards.question_card("numbers", "", "It can't.", trim): "Nothing was changed.",
         trim_cards.not_worthwhile_card("numbers", ">handoff"): "Instead: >handoff",
         trim_cards.help_card(
-            "options", trigger_of_command("trim", ""), is_open=slash
+            "options", trigger_of_command("trim", ""), is_open=is_slash
         ): "Type: /trim",
-        trim_cards.cancelled_card(is_open=slash): "Nothing was changed.",
+        trim_cards.cancelled_card(is_open=is_slash): "Nothing was changed.",
         trim_cards.no_question_card(trim): f"First: {trim}",
         trim_cards.answered_card(question, trim, is_deleted=False): f"First: {trim}",
         trim_cards.answered_card(
-            question._replace(child=CHILD_ID), trim, is_deleted=slash
+            question._replace(child=CHILD_ID), trim, is_deleted=is_slash
         ): f"First: {trim}",
         trim_cards.busy_card(trim): f"In a moment: {trim} yes",
     }
@@ -305,12 +305,12 @@ def test_cards_remove_control_sequences(config_home: ConfigHome) -> None:
                 handoff_receipt(folder=HOSTILE_TITLE, title=HOSTILE_TITLE), HOSTILE_TITLE
             ),
             COPY_RESULTS[2],
-            slash=True,
+            is_slash=True,
         ),
         outcome_card(
             trim_outcome(handoff_receipt(title=HOSTILE_TITLE), HOSTILE_TITLE, HOSTILE_TITLE),
             COPY_RESULTS[2],
-            slash=True,
+            is_slash=True,
         ),
         trim_cards.question_card(HOSTILE_TITLE, HOSTILE_TITLE, "", "/trim"),
         trim_cards.answered_card(

@@ -136,7 +136,7 @@ def test_a_command_followed_by_help_shows_its_usage(parent: Path, command: str, 
 
 
 @pytest.mark.parametrize(
-    ("command", "words", "said"),
+    ("command", "arguments", "reply_text"),
     [
         (
             "search",
@@ -151,11 +151,13 @@ def test_a_command_followed_by_help_shows_its_usage(parent: Path, command: str, 
         ("rollover", "--quick", "--quick is not an option here"),
     ],
 )
-def test_an_unknown_word_is_reported(parent: Path, command: str, words: str, said: str) -> None:
+def test_an_unknown_word_is_reported(
+    parent: Path, command: str, arguments: str, reply_text: str
+) -> None:
     """If an option or word is unknown, the reply names it and repeats the user's text."""
-    text = ask_engine(command, words)["text"]
-    assert text.startswith(said)
-    assert f"Your text: {words}" in text
+    text = ask_engine(command, arguments)["text"]
+    assert text.startswith(reply_text)
+    assert f"Your text: {arguments}" in text
 
 
 def test_the_card_of_full_shows_no_session_id(parent: Path) -> None:

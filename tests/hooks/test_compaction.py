@@ -139,7 +139,7 @@ def test_parallel_calls_become_one_message(
 
 
 @pytest.mark.parametrize(
-    ("messages", "fields", "told"),
+    ("messages", "fields", "reason"),
     [
         ("gone", {}, "differs from its file"),
         ("other calls", {}, "differs from its file"),
@@ -152,7 +152,7 @@ def test_parallel_calls_become_one_message(
     ],
 )
 def test_an_impossible_compaction_is_reported(
-    parent: Path, messages: object, fields: dict[str, object], told: str
+    parent: Path, messages: object, fields: dict[str, object], reason: str
 ) -> None:
     """If the user requests a compaction that is impossible, it is skipped with a one-line reason.
 
@@ -168,7 +168,7 @@ def test_an_impossible_compaction_is_reported(
         messages = rows
     reply = ask_for_trim_in_place(messages, **fields)
     assert set(reply) == {"skip"}
-    assert told in reply["skip"]
+    assert reason in reply["skip"]
     assert "\n" not in reply["skip"]
     assert not hook_state.consume_fresh_note(hook_state.compaction_note_name(SESSION), 60)
 
@@ -204,10 +204,10 @@ def test_a_trim_with_a_small_saving_asks_no_question() -> None:
 
 
 def compact_automatically(
-    rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
+    rows: list[dict[str, Any]], compaction_setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
-    """Return the plan for an automatic compaction while the setting ``compaction`` is ``chosen``."""
-    monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
+    """Return the plan for an automatic compaction while the setting ``compaction`` is ``compaction_setting``."""
+    monkeypatch.setenv("RESUME_HOOKS_COMPACTION", compaction_setting)
     return ask_for_trim_in_place(rows, trigger="auto", options=None)
 
 
@@ -236,10 +236,10 @@ def test_a_full_session_is_compacted_as_the_user_chose(
 
 
 def compact_at_threshold(
-    rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
+    rows: list[dict[str, Any]], compaction_setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
     """Return the plan for a compaction at the token limit in the setting, such as ``trim@60k``."""
-    monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
+    monkeypatch.setenv("RESUME_HOOKS_COMPACTION", compaction_setting)
     return ask_for_trim_in_place(rows, trigger=compaction.THRESHOLD_TRIGGER, options=None)
 
 
@@ -263,18 +263,19 @@ def test_at_the_threshold_the_last_answers_are_rebuilt_too(
 
 
 @pytest.mark.parametrize(
-    ("chosen", "told"), [("client", "is client"), ("trim", "is trim"), ("trim@60k", "a fifth")]
+    ("compaction_setting", "reason"),
+    [("client", "is client"), ("trim", "is trim"), ("trim@60k", "a fifth")],
 )
 def test_a_failed_compaction_at_the_threshold_is_reported(
-    parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, told: str
+    parent: Path, monkeypatch: pytest.MonkeyPatch, compaction_setting: str, reason: str
 ) -> None:
     """If a compaction at the token limit is impossible, it is skipped and the reply gives the reason.
 
     The client does not write a summary in its place, because the user did not ask for one.
     """
-    reply = compact_at_threshold(module_messages(parent)[:4], chosen, monkeypatch)
+    reply = compact_at_threshold(module_messages(parent)[:4], compaction_setting, monkeypatch)
     assert set(reply) == {"skip"}
-    assert told in reply["skip"]
+    assert reason in reply["skip"]
 
 
 @pytest.mark.parametrize(("typed_turn_count", "is_too_early"), [(4, True), (5, False)])
@@ -300,9 +301,11 @@ def test_compactions_at_the_threshold_are_five_turns_apart(
     assert reply.get("rests", False) == is_too_early
 
 
-@pytest.mark.parametrize(("chosen", "tokens"), [("24k@150k", 150_000), ("trim@1000k", 1_000_000)])
+@pytest.mark.parametrize(
+    ("compaction_setting", "tokens"), [("24k@150k", 150_000), ("trim@1000k", 1_000_000)]
+)
 def test_the_band_reply_has_the_token_limit_for_compaction(
-    parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int
+    parent: Path, monkeypatch: pytest.MonkeyPatch, compaction_setting: str, tokens: int
 ) -> None:
     """The reply to ``band`` contains the token limit from the setting ``compaction``.
 
@@ -312,10 +315,10 @@ def test_the_band_reply_has_the_token_limit_for_compaction(
     event = {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
     assert "line" not in answer_module("band", event)
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
-    monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
+    monkeypatch.setenv("RESUME_HOOKS_COMPACTION", compaction_setting)
     line = answer_module("band", event)["line"]
     assert (line["from"], line["trigger"]) == (tokens, compaction.THRESHOLD_TRIGGER)
-    assert chosen in line["compact"]
+    assert compaction_setting in line["compact"]
 
 
 def test_a_compaction_within_a_turn_keeps_its_messages(

@@ -25,9 +25,9 @@ def question_path(home: ConfigHome, session: str = SESSION) -> Path:
     return home.config / "resume-hooks" / "pending" / f"trim-{session}.json"
 
 
-def recent_question(seconds: float = 0, child: str = "") -> StoredQuestion:
-    """Return a question that was asked ``seconds`` ago."""
-    return StoredQuestion(SESSION, "--tools Read", time.time() - seconds, child)
+def recent_question(age_seconds: float = 0, child: str = "") -> StoredQuestion:
+    """Return a question that was asked ``age_seconds`` ago."""
+    return StoredQuestion(SESSION, "--tools Read", time.time() - age_seconds, child)
 
 
 def write_question_file(home: ConfigHome, content: bytes | dict[str, Any]) -> Path:
@@ -45,18 +45,18 @@ def valid_question_fields(**more: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("age", "is_open"),
+    ("age_seconds", "is_open"),
     [(0, True), (599, True), (601, False), (1e9, False), (-3, True), (-60, False), (-1e9, False)],
 )
 def test_a_question_is_open_for_ten_minutes(
-    config_home: ConfigHome, age: float, is_open: bool
+    config_home: ConfigHome, age_seconds: float, is_open: bool
 ) -> None:
     """A question is open for ten minutes after it was asked.
 
     If the clock was set back, the question's time may be in the future. The question is still open
     if this time is at most a few seconds ahead.
     """
-    confirmations.store_question(recent_question(age))
+    confirmations.store_question(recent_question(age_seconds))
     found = confirmations.find_question(SESSION)
     assert found is not None
     assert found.is_open is is_open

@@ -166,14 +166,16 @@ def test_a_malformed_event_is_ignored(
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "note_content",
     [b"", b"null", b"[1]", b'{"version": 1, "told": "x"}', b'{"version": 9, "told": 200000}'],
 )
-def test_a_damaged_note_is_replaced(config_home: ConfigHome, end_turn: Any, kept: bytes) -> None:
+def test_a_damaged_note_is_replaced(
+    config_home: ConfigHome, end_turn: Any, note_content: bytes
+) -> None:
     """The hook replaces a damaged note file and prints its line again."""
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True)
-    (folder / f"notice-{SESSION}.json").write_bytes(kept)
+    (folder / f"notice-{SESSION}.json").write_bytes(note_content)
     assert "94 %" in end_turn(full_conversation(170_000))
     assert read_note(config_home)["told"] == 200_000
 
@@ -234,10 +236,10 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
     them uses an earlier window or the model's usual window.
     """
 
-    def shown_percentages(shown: int, window: int) -> list[object]:
-        write_session(config_home.project(), SESSION, full_conversation(shown))
+    def shown_percentages(context_tokens: int, window: int) -> list[object]:
+        write_session(config_home.project(), SESSION, full_conversation(context_tokens))
         card = " ".join(answer_module("full", {**event, "window": window})["card"]["lines"])
-        line = end_turn(full_conversation(shown))
+        line = end_turn(full_conversation(context_tokens))
         (row,) = SessionLister("/", Where()).rows_of_files([session_file(path)], None)
         session = Session.from_file(session_file(path), Where())
         pieces = PieceCollector()
@@ -317,7 +319,7 @@ def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) 
 
 
 @pytest.mark.parametrize(
-    "chosen",
+    "client_settings",
     [
         {"autoCompactWindow": 100_000},
         {
@@ -328,14 +330,14 @@ def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) 
     ids=["for all", "for the model, as /autocompact writes it"],
 )
 def test_the_notice_uses_the_window_of_the_clients_settings(
-    config_home: ConfigHome, end_turn: Any, chosen: dict[str, Any]
+    config_home: ConfigHome, end_turn: Any, client_settings: dict[str, Any]
 ) -> None:
     """The band and the Stop hook's line use ``autoCompactWindow`` from the client's settings.
 
     With a window of 100,000 tokens, the client compacts the conversation at 67,000 tokens. The band
     and the line appear before that and show the same percentage as the client.
     """
-    (config_home.config / "settings.json").write_text(json.dumps(chosen))
+    (config_home.config / "settings.json").write_text(json.dumps(client_settings))
     rows = full_conversation(66_000)
     rows[-1]["message"]["model"] = "claude-sonnet-4-5-20250929"
     path = write_session(config_home.project(), SESSION, rows)

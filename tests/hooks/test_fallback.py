@@ -29,7 +29,7 @@ def ask_fallback(run_hook: RunHook, any_python: str, tmp_path: Path) -> AskFallb
     file.
     """
 
-    def reason_of_fallback(
+    def answer_of_fallback(
         prompt: object, *, state: object = None, session: object = SESSION
     ) -> str:
         data = tmp_path / "data"
@@ -50,7 +50,7 @@ def ask_fallback(run_hook: RunHook, any_python: str, tmp_path: Path) -> AskFallb
         assert len(reason.rsplit("\n", maxsplit=1)[-1]) <= 40
         return reason
 
-    return reason_of_fallback
+    return answer_of_fallback
 
 
 @pytest.mark.parametrize("prompt", [">session", ">resume", ">continue", "/resume-hooks:session"])
@@ -89,7 +89,7 @@ def test_the_fallback_says_that_a_trigger_needs_the_engine(
 
 
 @pytest.mark.parametrize(
-    ("state", "words"),
+    ("state", "answer_part"),
     [
         ({"state": "installing", "started": time.time() - 12}, "being installed, for"),
         ({"state": "installing"}, "The engine is being installed."),
@@ -113,14 +113,14 @@ def test_the_fallback_says_that_a_trigger_needs_the_engine(
     ],
 )
 def test_the_fallback_shows_the_state_of_the_installation(
-    ask_fallback: AskFallback, state: object, words: str
+    ask_fallback: AskFallback, state: object, answer_part: str
 ) -> None:
     """The fallback shows how long the installation has been running, or why it failed.
 
     A damaged state file is treated like a missing one.
     """
-    assert words in ask_fallback(">handoff", state=state)
-    assert words in ask_fallback(">help", state=state)
+    assert answer_part in ask_fallback(">handoff", state=state)
+    assert answer_part in ask_fallback(">help", state=state)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def ask_engine(text: str, **fields: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("code", "message", "said"),
+    ("code", "message", "question_part"),
     [
         ("thinking-unsigned", SIGNATURE_ERROR, "thinking without a signature (record 3)."),
         (
@@ -58,7 +58,7 @@ def ask_engine(text: str, **fields: object) -> dict[str, Any]:
     ],
 )
 def test_the_first_answer_makes_a_repaired_copy(
-    config_home: ConfigHome, code: str, message: str, said: str
+    config_home: ConfigHome, code: str, message: str, question_part: str
 ) -> None:
     """The first answer makes a repaired copy of the session and leaves the session itself unchanged.
 
@@ -67,7 +67,7 @@ def test_the_first_answer_makes_a_repaired_copy(
     """
     parent = write_broken_session(CASES_BY_CODE[code], config_home)
     asked = ask_engine(message)
-    assert said in asked["ask"]
+    assert question_part in asked["ask"]
     assert ("Not kept: record 2: omitted, because its counterpart is missing" in asked["ask"]) is (
         message == TOOL_USE_ERROR
     )
@@ -112,7 +112,7 @@ def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: st
     assert list_children(parent) == []
 
 
-def test_errors_that_no_repair_helps_get_no_question(
+def test_an_unrepairable_api_error_causes_no_question(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the API error does not come from the session's records, the reply is empty.

@@ -221,15 +221,15 @@ def test_a_long_digest_is_shortened_by_section(
         assert head in note["opening"]
 
 
-@pytest.mark.parametrize("typed", ["--print", '-n "fix it"', "--out=x y"])
+@pytest.mark.parametrize("step", ["--print", '-n "fix it"', "--out=x y"])
 def test_an_option_is_not_a_next_step(
-    config_home: ConfigHome, parent: str, run_hook: RunHook, typed: str
+    config_home: ConfigHome, parent: str, run_hook: RunHook, step: str
 ) -> None:
     """``handoff`` refuses a next step that begins with an option, such as ``--print``."""
     said = str(
         run_hook(
             "prompt",
-            {"session_id": SESSION, "transcript_path": parent, "prompt": f">handoff {typed}"},
+            {"session_id": SESSION, "transcript_path": parent, "prompt": f">handoff {step}"},
         ).stdout
     )
     assert "is not an option here" in said

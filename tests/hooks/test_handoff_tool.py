@@ -68,10 +68,10 @@ def test_the_question_shows_the_exact_step() -> None:
 
 
 @pytest.mark.usefixtures("enable_handoff_tool")
-@pytest.mark.parametrize("said", ["no", "Yes", "do it"])
-def test_only_the_first_choice_is_a_yes(said: str) -> None:
+@pytest.mark.parametrize("answer", ["no", "Yes", "do it"])
+def test_only_the_first_choice_is_a_yes(answer: str) -> None:
     """Only the first choice means yes. Any other answer means no, and the reply tells the model so."""
-    told = call_tool("x", said=said)
+    told = call_tool("x", said=answer)
     assert set(told) == {"text"}
     assert "said no" in told["text"]
 

@@ -61,10 +61,10 @@ def test_an_invalid_note_is_read_as_empty(note: Path, name: str) -> None:
     assert hook_state.read_note(NOTE_NAME) == {}
 
 
-@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_a_note_that_others_may_write_is_ignored(note: Path, mode: int) -> None:
+@pytest.mark.parametrize("file_mode", [0o620, 0o602, 0o666])
+def test_a_note_that_others_may_write_is_ignored(note: Path, file_mode: int) -> None:
     """A note is ignored if its file mode allows other users to write to it."""
-    note.chmod(mode)
+    note.chmod(file_mode)
     assert hook_state.read_note(NOTE_NAME) == {}
 
 

@@ -59,19 +59,19 @@ def trimmable_sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch)
     write_session(config_home.project(), session_id(7), conversation(2))
 
 
-def list_answers(asked: str, arguments: str) -> Iterator[str]:
+def list_answers(command: str, arguments: str) -> Iterator[str]:
     """Yield every answer to a command with these arguments: the hook's, the module's and the fallback's."""
     for session in (SESSION, session_id(7), MISSING_SESSION_ID, "no id"):
         event = {"session_id": session, "args": arguments, "waiting": True}
-        if asked.startswith(TYPED_SIGN):
-            trigger = recognise_trigger(f"{asked} {arguments}")
+        if command.startswith(TYPED_SIGN):
+            trigger = recognise_trigger(f"{command} {arguments}")
             if trigger is None:
                 return
             yield prompt.card_of_trigger(trigger, event)
         else:
-            trigger = trigger_of_command(asked, arguments)
-            yield from map(str, _texts_of_reply(answer_module(asked, event)))
-            yield from map(str, _texts_of_reply(answer_module(asked, {**event, "screen": True})))
+            trigger = trigger_of_command(command, arguments)
+            yield from map(str, _texts_of_reply(answer_module(command, event)))
+            yield from map(str, _texts_of_reply(answer_module(command, {**event, "screen": True})))
         yield fallback.answer_without_engine(trigger, session)
         yield prompt.run_with_error_reply(_raise_bug, str, trigger, event)
 
@@ -85,9 +85,9 @@ def _raise_bug() -> str:
 
 
 @pytest.mark.parametrize(
-    ("sign", "asked"), COMMANDS_WITH_SIGNS, ids=[asked for _, asked in COMMANDS_WITH_SIGNS]
+    ("sign", "command"), COMMANDS_WITH_SIGNS, ids=[command for _, command in COMMANDS_WITH_SIGNS]
 )
-def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
+def test_every_answer_uses_the_typed_name(sign: str, command: str) -> None:
     """An answer writes the names of other triggers with the prefix that the user typed, such as ``>``.
 
     The other prefixes are ``/resume-hooks:`` and ``/``. The answer contains only names of triggers
@@ -97,10 +97,10 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
         row.command
         for row in TRIGGER_ROWS.values()
         if row.command
-        and (sign == BARE_SIGN or row.is_module_only or asked == f"{PLUGIN_NAME}:help")
+        and (sign == BARE_SIGN or row.is_module_only or command == f"{PLUGIN_NAME}:help")
     }
     for text in WORDS_AFTER_COMMAND:
-        for said in list_answers(asked, text):
+        for said in list_answers(command, text):
             for found in NAMED_COMMAND_PATTERN.finditer(said):
                 if found["sign"] == BARE_SIGN:
                     assert found["name"] in known | CLIENT_COMMANDS, said

@@ -54,11 +54,13 @@ def list_note_names(home: ConfigHome) -> list[str]:
     return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("*"))
 
 
-def handoff_with_new_child(handoff: PendingHandoff, number: int) -> PendingHandoff:
+def handoff_with_new_child(handoff: PendingHandoff, child_number: int) -> PendingHandoff:
     """Return a pending handoff from the same client with a different child, which is not opened yet."""
-    path = write_session(os.path.dirname(handoff.child_file), session_id(number), conversation(1))
+    path = write_session(
+        os.path.dirname(handoff.child_file), session_id(child_number), conversation(1)
+    )
     return handoff._replace(
-        child_id=session_id(number), child_file=path, child_size=os.path.getsize(path)
+        child_id=session_id(child_number), child_file=path, child_size=os.path.getsize(path)
     )
 
 

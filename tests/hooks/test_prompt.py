@@ -227,20 +227,20 @@ def test_the_transcript_path_of_an_event_is_ignored(
         assert "secret" not in text
 
 
-@pytest.mark.parametrize("how", ["symlink", "fifo", "folder", "empty"])
+@pytest.mark.parametrize("file_kind", ["symlink", "fifo", "folder", "empty"])
 @pytest.mark.parametrize(
     "prompt", ["/resume-hooks:resume kept words", ">handoff kept words", ">lineage", ">trim"]
 )
 def test_a_special_file_is_not_a_transcript(
-    config_home: ConfigHome, run_hook: RunHook, prompt: str, how: str
+    config_home: ConfigHome, run_hook: RunHook, prompt: str, file_kind: str
 ) -> None:
     """A link, a pipe, a folder or an empty file is treated like a missing transcript."""
     place = config_home.project() / f"{SESSION}.jsonl"
-    if how == "symlink":
+    if file_kind == "symlink":
         place.symlink_to(write_session(config_home.root, OTHER_ID, conversation(1)))
-    elif how == "fifo":
+    elif file_kind == "fifo":
         os.mkfifo(place)
-    elif how == "folder":
+    elif file_kind == "folder":
         place.mkdir()
     else:
         place.touch()
@@ -301,29 +301,31 @@ REFUSALS_BY_TRIGGER = {
 }
 
 
-@pytest.mark.parametrize("words", REFUSALS_BY_TRIGGER)
-def test_a_trigger_without_a_transcript_is_refused(config_home: ConfigHome, words: str) -> None:
+@pytest.mark.parametrize("trigger_text", REFUSALS_BY_TRIGGER)
+def test_a_trigger_without_a_transcript_is_refused(
+    config_home: ConfigHome, trigger_text: str
+) -> None:
     """If the session has no transcript, the trigger is refused.
 
     The answer gives the reason, tells the user what to do, and repeats the user's text.
     """
-    text = trigger_card(f">{words}", session_id=OTHER_ID)
+    text = trigger_card(f">{trigger_text}", session_id=OTHER_ID)
     assert (
-        f"{REFUSALS_BY_TRIGGER[words]}: this session has no transcript yet.\n\nSend a prompt first."
+        f"{REFUSALS_BY_TRIGGER[trigger_text]}: this session has no transcript yet.\n\nSend a prompt first."
         in text
     )
-    assert ("Your text: my words" in text) is ("my words" in words)
+    assert ("Your text: my words" in text) is ("my words" in trigger_text)
     assert text.endswith("\nNothing was changed.")
 
 
-@pytest.mark.parametrize("words", ["handoff my words", "rollover"])
+@pytest.mark.parametrize("trigger_text", ["handoff my words", "rollover"])
 def test_a_trigger_after_clear_names_the_cleared_session(
-    config_home: ConfigHome, words: str
+    config_home: ConfigHome, trigger_text: str
 ) -> None:
     """A handoff right after ``/clear`` is refused, and the answer names the cleared session."""
     record_link(Link(OTHER_ID, SESSION, "clear", "2026-01-31T09:32:00.000Z"), config_home.where)
     assert f"The session before it: /resume {SESSION}\n" in trigger_card(
-        f">{words}", session_id=OTHER_ID
+        f">{trigger_text}", session_id=OTHER_ID
     )
 
 

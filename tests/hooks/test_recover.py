@@ -79,7 +79,7 @@ def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | 
     assert "Nothing was changed." in shown
 
 
-def test_recover_context_followed_by_text_is_no_trigger(config_home: ConfigHome) -> None:
+def test_recover_context_followed_by_text_is_not_a_trigger(config_home: ConfigHome) -> None:
     """``/resume-hooks:recover-context`` is a trigger only without further text.
 
     With further text, the hook lets the prompt pass to the model.

@@ -135,7 +135,7 @@ def test_the_table_compares_all_ways(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("traffic", "age", "words"),
+    ("traffic", "seconds_since_request", "table_part"),
     [
         (RecentRequests(1, LONG_CACHE_SECONDS, 9, 1, 0), 90, "cache: 58 min left"),
         (RecentRequests(1, DEFAULT_CACHE_SECONDS, 9, 1, 0), 200, "cache: 100 s left"),
@@ -145,27 +145,32 @@ def test_the_table_compares_all_ways(config_home: ConfigHome) -> None:
     ],
 )
 def test_the_table_shows_how_warm_the_cache_is(
-    config_home: ConfigHome, traffic: RecentRequests, age: int | None, words: str
+    config_home: ConfigHome,
+    traffic: RecentRequests,
+    seconds_since_request: int | None,
+    table_part: str,
 ) -> None:
     """The table shows how long the prompt cache will stay warm, or that it is cold or unused."""
     text = "\n".join(
-        build_ways_table(compare_ways(config_home, traffic=traffic, seconds_since_request=age))
+        build_ways_table(
+            compare_ways(config_home, traffic=traffic, seconds_since_request=seconds_since_request)
+        )
     )
-    assert words in text
+    assert table_part in text
     assert "a prompt: about 1 request, added tokens unknown" in text
 
 
 @pytest.mark.parametrize(
-    ("trim_estimated", "words"),
+    ("is_trim_estimated", "reason"),
     [(True, "nothing to trim"), (False, "too large for an estimate; try a trim")],
 )
 def test_a_trim_without_an_estimate_states_the_reason(
-    config_home: ConfigHome, trim_estimated: bool, words: str
+    config_home: ConfigHome, is_trim_estimated: bool, reason: str
 ) -> None:
     """If a trim's savings could not be estimated, its row shows the reason instead of numbers."""
     without = tuple(row for row in ESTIMATES if row.name != TRIM)
-    assert f"trim       {words}" in build_ways_table(
-        compare_ways(config_home, estimates=without, is_trim_estimated=trim_estimated)
+    assert f"trim       {reason}" in build_ways_table(
+        compare_ways(config_home, estimates=without, is_trim_estimated=is_trim_estimated)
     )
 
 

@@ -101,7 +101,7 @@ def test_a_rollover_after_another_prompt_is_new(
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("answer_script", "reason"),
     [
         ("result(is_error=True, result='Not logged in')", "haiku gave no answer: Not logged in"),
         ("os.kill(os.getpid(), signal.SIGKILL)", "claude was ended by signal 9"),
@@ -109,17 +109,17 @@ def test_a_rollover_after_another_prompt_is_new(
     ],
 )
 def test_a_failed_summary_is_reported(
-    config_home: ConfigHome, type_prompt: TypePrompt, parent: Path, body: str, said: str
+    config_home: ConfigHome, type_prompt: TypePrompt, parent: Path, answer_script: str, reason: str
 ) -> None:
     """If the summary fails, the child contains only the digest.
 
     The card states the reason and shows the commands that try again.
     """
-    made = write_stand_in(config_home.root, body)
+    made = write_stand_in(config_home.root, answer_script)
     text = card_of_prompt(type_prompt, made)
     (child,) = list_children(parent)
     assert text.startswith("rolled over without a summary · ")
-    assert f"No summary: {said}. The new session has only the digest." in text
+    assert f"No summary: {reason}. The new session has only the digest." in text
     command = f"sh {shlex.quote(f'{REPO}/hooks/engine')} rollover {SESSION}"
     assert (
         f"to try again, >rollover in the old session (/resume {SESSION}), or in a shell: {command}"
@@ -171,20 +171,24 @@ def test_esc_keeps_the_child_with_the_digest(config_home: ConfigHome, parent: Pa
 
 
 @pytest.mark.parametrize(
-    "body",
+    "answer_script",
     [
         "result(is_error=True, result='Not logged in')",
         "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(0.2)",
     ],
 )
 def test_a_failed_summary_is_tried_again(
-    config_home: ConfigHome, run_hook: RunHook, type_prompt: TypePrompt, parent: Path, body: str
+    config_home: ConfigHome,
+    run_hook: RunHook,
+    type_prompt: TypePrompt,
+    parent: Path,
+    answer_script: str,
 ) -> None:
     """After a failure or Esc, the same rollover adds the summary to the existing child."""
     run_hook(
         "prompt",
         prompt_event(">rollover"),
-        environ={"PATH": write_stand_in(config_home.root, body).path},
+        environ={"PATH": write_stand_in(config_home.root, answer_script).path},
     )
     assert card_of_prompt(type_prompt, write_stand_in(config_home.root, SUMMARY_ANSWER)).startswith(
         "rolled over · "

@@ -32,11 +32,11 @@ def card_lines(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Card
     """
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
-    def lines_of_card(typed: str, session_number: int = 1) -> list[str]:
-        trigger = recognise_trigger(typed)
+    def lines_of_card(prompt_text: str, session_number: int = 1) -> list[str]:
+        trigger = recognise_trigger(prompt_text)
         assert trigger is not None
         lines = prompt.card_of_trigger(
-            trigger, {"session_id": session_id(session_number), "prompt": typed}
+            trigger, {"session_id": session_id(session_number), "prompt": prompt_text}
         ).split("\n")
         assert len(lines[-1]) <= 40
         return lines
@@ -54,13 +54,13 @@ def home_with_two_projects(config_home: ConfigHome) -> ConfigHome:
 
 
 @pytest.mark.parametrize(
-    "typed", [">search redis -drop", "/resume-hooks:search redis -drop", ">SEARCH\nredis -drop "]
+    "prompt", [">search redis -drop", "/resume-hooks:search redis -drop", ">SEARCH\nredis -drop "]
 )
 def test_the_card_of_a_search_lists_the_hits(
-    home_with_two_projects: ConfigHome, card_lines: CardLines, typed: str
+    home_with_two_projects: ConfigHome, card_lines: CardLines, prompt: str
 ) -> None:
     """The card of a search shows the number of hits, and for each hit the command that opens it."""
-    assert card_lines(typed) == [
+    assert card_lines(prompt) == [
         "resume-hooks · search · redis -drop · 1 turn · without drop",
         "  is redis back?: is redis back?",
         f"  /resume {session_id(2)} · strong, turn 1, 2026-01-31",
@@ -69,7 +69,7 @@ def test_the_card_of_a_search_lists_the_hits(
 
 
 @pytest.mark.parametrize(
-    "typed",
+    "prompt",
     [
         ">search --all redis elsewhere",
         ">search --all\tredis elsewhere",
@@ -77,10 +77,10 @@ def test_the_card_of_a_search_lists_the_hits(
     ],
 )
 def test_all_searches_every_project(
-    home_with_two_projects: ConfigHome, card_lines: CardLines, typed: str
+    home_with_two_projects: ConfigHome, card_lines: CardLines, prompt: str
 ) -> None:
     """``>search --all`` searches every project; without ``--all``, only the current one is searched."""
-    assert session_id(3) in str(card_lines(typed))
+    assert session_id(3) in str(card_lines(prompt))
     assert session_id(3) not in str(card_lines(">search redis elsewhere"))
 
 
@@ -99,7 +99,7 @@ def test_a_search_without_hits_suggests_other_words(
 
 
 @pytest.mark.parametrize(
-    ("typed", "kept"),
+    ("prompt", "repeated_text"),
     [
         (">search redis --sinc 2w", "redis --sinc 2w"),
         (">search", ""),
@@ -109,12 +109,12 @@ def test_a_search_without_hits_suggests_other_words(
     ],
 )
 def test_a_search_without_words_is_refused(
-    home_with_two_projects: ConfigHome, card_lines: CardLines, typed: str, kept: str
+    home_with_two_projects: ConfigHome, card_lines: CardLines, prompt: str, repeated_text: str
 ) -> None:
     """A search without words is refused, and the card repeats the typed text."""
-    lines = card_lines(typed)
+    lines = card_lines(prompt)
     assert lines[0].startswith("resume-hooks: ")
-    assert (f"Your text: {kept}" in lines) is bool(kept)
+    assert (f"Your text: {repeated_text}" in lines) is bool(repeated_text)
 
 
 def test_the_card_shows_the_best_hits(

@@ -222,9 +222,9 @@ def test_only_a_start_after_clear_consumes_the_clear_note(
 
 
 @RUN_ON_BOTH_PYTHONS
-@pytest.mark.parametrize("seconds", [-3_600, 3_600])
+@pytest.mark.parametrize("time_offset", [-3_600, 3_600])
 def test_an_outdated_clear_note_writes_no_link(
-    config_home: ConfigHome, send_event: SendEvent, seconds: int
+    config_home: ConfigHome, send_event: SendEvent, time_offset: int
 ) -> None:
     """If the note of a ``/clear`` is too old or has a future time, no link is recorded.
 
@@ -232,7 +232,7 @@ def test_an_outdated_clear_note_writes_no_link(
     """
     send_event(end_event())
     (mark,) = clear_notes(config_home)
-    mark.write_text(json.dumps({**json.loads(mark.read_text()), "at": time.time() + seconds}))
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), "at": time.time() + time_offset}))
     send_event(start_event())
     assert linked_pairs(config_home) == []
     assert clear_notes(config_home) == []
@@ -369,14 +369,14 @@ def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python
     ]
 
 
-@pytest.mark.parametrize("kind", ["pipe", "link"])
+@pytest.mark.parametrize("file_kind", ["pipe", "link"])
 def test_a_clear_note_that_is_not_a_file_is_ignored(
-    config_home: ConfigHome, run_hook: RunHook, kind: str
+    config_home: ConfigHome, run_hook: RunHook, file_kind: str
 ) -> None:
     """If a note is a pipe or a link, it is ignored, and the start does not wait to read it."""
     mark = config_home.config / "resume-hooks" / "pending" / "clear-4711.json"
     mark.parent.mkdir(parents=True)
-    if kind == "pipe":
+    if file_kind == "pipe":
         os.mkfifo(mark)
     else:
         (config_home.root / "elsewhere").write_text(json.dumps({"session_id": session_id(1)}))
@@ -594,7 +594,7 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
 
 
 @pytest.mark.parametrize(
-    ("prompt", "said"),
+    ("prompt", "size_text"),
     [
         ("go on", ""),
         (
@@ -607,7 +607,7 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
     ],
 )
 def test_the_cold_cache_line_ignores_a_missing_beginning(
-    config_home: ConfigHome, reply_to_event: SendAndReply, prompt: str, said: str
+    config_home: ConfigHome, reply_to_event: SendAndReply, prompt: str, size_text: str
 ) -> None:
     """If the beginning of the file is missing, the line about the cache shows the same size as ``info``.
 
@@ -621,7 +621,7 @@ def test_the_cold_cache_line_ignores_a_missing_beginning(
         **COLD_CACHE_FIELDS,
         "context_tokens": 263_400,
     }
-    due = {"systemMessage": said} if said else {}
+    due = {"systemMessage": size_text} if size_text else {}
     assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == due
 
 

@@ -187,7 +187,7 @@ def test_only_the_exact_word_confirms(type_prompt: TypePrompt, parent: Path, tex
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "advice"),
     [
         ("--bogus 3", "'--bogus' is not an option of >trim"),
         ("here", "If your client knows /trim here, type that; >trim makes a trimmed copy."),
@@ -201,12 +201,12 @@ def test_only_the_exact_word_confirms(type_prompt: TypePrompt, parent: Path, tex
     ],
 )
 def test_invalid_options_keep_the_question(
-    type_prompt: TypePrompt, parent: Path, options: str, words: str
+    type_prompt: TypePrompt, parent: Path, options: str, advice: str
 ) -> None:
     """Invalid options are refused with advice, and an earlier question stays open."""
     type_prompt(">trim")
     text = type_prompt(f">trim {options}")
-    assert words in text
+    assert advice in text
     assert "Your text:" in text
     assert "\x1b" not in text
     assert list_children(parent) == []
@@ -225,16 +225,16 @@ def test_a_yes_without_a_question_is_refused(type_prompt: TypePrompt, parent: Pa
     assert list_children(parent) == []
 
 
-@pytest.mark.parametrize("age", [confirmations.QUESTION_LIFETIME_SECONDS + 1, 1e8, -60])
+@pytest.mark.parametrize("age_seconds", [confirmations.QUESTION_LIFETIME_SECONDS + 1, 1e8, -60])
 def test_a_yes_to_an_expired_question_is_refused(
-    type_prompt: TypePrompt, parent: Path, age: float
+    type_prompt: TypePrompt, parent: Path, age_seconds: float
 ) -> None:
     """``>trim yes`` is refused if the question is older than ten minutes or has a future time.
 
     The card repeats the options.
     """
     type_prompt(">trim --tools Read")
-    change_question(asked=time.time() - age)
+    change_question(asked=time.time() - age_seconds)
     text = type_prompt(">trim yes")
     assert "older than 10 minutes" in text
     assert ">trim --tools Read" in text
@@ -398,16 +398,16 @@ def test_a_short_session_has_nothing_to_trim(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "reason"),
     [("--threshold 100000", "would not pay"), ("--of-tomorrow 1", "is not an option of >trim")],
 )
 def test_an_outdated_question_is_refused(
-    type_prompt: TypePrompt, parent: Path, options: str, said: str
+    type_prompt: TypePrompt, parent: Path, options: str, reason: str
 ) -> None:
     """``>trim yes`` is refused if the trim no longer saves enough, or if an option is unknown."""
     type_prompt(">trim")
     change_question(options=options)
-    assert said in type_prompt(">trim yes")
+    assert reason in type_prompt(">trim yes")
     assert list_children(parent) == []
 
 

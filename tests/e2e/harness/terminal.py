@@ -58,13 +58,13 @@ class Terminal(ABC):
         resume: str | None = None,
         plugin_dir: Path | None = None,
         extra_env: Mapping[str, str] | None = None,
-        ready: bool = True,
+        must_be_ready: bool = True,
     ) -> Self:
-        """Start the client with ``args``, and wait for its input box if ``ready`` is True."""
+        """Start the client with ``args``, and wait for its input box if ``must_be_ready`` is True."""
         command = [*self.version.command, *client_arguments(resume, plugin_dir, args)]
         env = self.home.env(self.api.client_env() | dict(extra_env or {}))
         self._launch(command, env)
-        if ready:
+        if must_be_ready:
             self.wait_until_ready()
         return self
 

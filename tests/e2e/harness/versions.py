@@ -18,7 +18,7 @@ OLDEST_VERSION = "2.1.112"
 ``/handoff``."""
 
 PREVIOUS_VERSION = "2.1.329"
-"""A recent client that supports modules. Some tests compare the plugin's records with its records.
+"""A recent client that supports modules. Some tests compare the plugin's records with those of this client.
 """
 
 NEWEST_VERSION = "2.1.332"

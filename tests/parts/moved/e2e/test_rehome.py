@@ -111,7 +111,7 @@ def test_a_session_of_a_moved_project_can_be_rehomed(
     title = assert_rewinds_after_a_move(every_client, home, api)
     if every_client.version == NEWEST_VERSION:
         with Tui(every_client, home, api) as tui:
-            tui.start(["--resume"], ready=False)
+            tui.start(["--resume"], must_be_ready=False)
             tui.wait_for(re.escape(title))
 
 

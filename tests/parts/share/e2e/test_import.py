@@ -104,7 +104,7 @@ def test_the_client_picker_lists_an_imported_session(
     """``claude --resume`` lists an imported session by its title, shows its messages and continues it."""
     import_session(session_bytes(strangers.hostile_records()), home)
     with Tui(every_client, home, api) as tui:
-        tui.start(["--resume"], ready=False)
+        tui.start(["--resume"], must_be_ready=False)
         tui.wait_for("Fix the parser · import")
         tui.key("Enter")
         tui.wait_for(strangers.HOSTILE_MESSAGES[1])
