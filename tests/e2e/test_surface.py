@@ -398,7 +398,7 @@ def test_fast_keys_do_not_leave_the_list(
     size: tuple[int, int],
     engine_line: str,
 ) -> None:
-    """Each press of an arrow key marks the next row, even in quick succession, and never leaves the list.
+    """Arrow keys pressed in quick succession each mark the next row and never leave the list.
 
     Enter opens the marked session, and no new session is made.
     """

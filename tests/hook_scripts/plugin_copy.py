@@ -84,7 +84,7 @@ class PluginCopy:
     def run_command_of_event(
         self, event: str, hook_index: int, stdin: bytes, *shell: str, **env: str
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run the command with this number for an event in hooks.json."""
+        """Run the command with this index for an event in hooks.json."""
         hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
         command = hooks[event][0]["hooks"][hook_index]["command"]
         return subprocess.run(

@@ -149,7 +149,7 @@ def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
 def test_the_hook_replies_only_to_one_call_of_a_reading_verb(
     spaced_plugin: PluginCopy, shell: list[str]
 ) -> None:
-    """The hook does not reply if a command runs another program, a second command, or another verb.
+    """The hook does not reply if a command runs another program, a second command, or no reading verb.
 
     It does not reply to shell expansions either.
     """

@@ -23,10 +23,10 @@ PYTHON_PATHS = installed_pythons() or [Path(sys.base_prefix, "bin", "python3")]
 PROMPT_EVENT = b'{"prompt":">resume"}'
 
 
-def write_fake_python(path: Path, output: str, status: int = 0) -> None:
+def write_fake_python(path: Path, output: str, exit_status: int = 0) -> None:
     """Write an executable that prints ``output`` and its arguments, in place of Python."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'#!/bin/sh\necho "{output} $*"\nexit {status}\n')
+    path.write_text(f'#!/bin/sh\necho "{output} $*"\nexit {exit_status}\n')
     path.chmod(0o755)
 
 
@@ -264,9 +264,9 @@ def test_a_killed_engine_is_not_reinstalled(
     assert not wait_until(fake_installation.exists, 1)
 
 
-@pytest.mark.parametrize(("status", "is_reinstalled"), [(0, False), (1, True)])
+@pytest.mark.parametrize(("exit_status", "is_reinstalled"), [(0, False), (1, True)])
 def test_only_a_python_that_does_not_start_is_reinstalled(
-    plugin: PluginCopy, fake_installation: Path, status: int, is_reinstalled: bool
+    plugin: PluginCopy, fake_installation: Path, exit_status: int, is_reinstalled: bool
 ) -> None:
     """The engine is installed again only if the Python in the repository does not start.
 
@@ -274,7 +274,7 @@ def test_only_a_python_that_does_not_start_is_reinstalled(
     """
     python = plugin.root / ".venv" / "bin" / "python"
     write_fake_python(python, "")
-    python.write_text(f"#!/bin/sh\n[ $# = 2 ] && exit 1\nexit {status}\n")
+    python.write_text(f"#!/bin/sh\n[ $# = 2 ] && exit 1\nexit {exit_status}\n")
     assert (
         plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="").stdout
         == b"reply of fallback\n"
@@ -332,7 +332,7 @@ def plugin_without_python(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
             "RESUME_HOOKS_PYTHON": "",
         }
     )
-    write_fake_python(tmp_path / "tools" / "python3", "too old", status=1)
+    write_fake_python(tmp_path / "tools" / "python3", "too old", exit_status=1)
     return plugin
 
 

@@ -42,7 +42,7 @@ def test_the_module_has_no_text_for_users() -> None:
 
 
 def test_no_prompt_waits_for_the_module() -> None:
-    """The module handles only the listed events, so that prompts do not wait for it.
+    """The module handles only a fixed list of events, so that prompts do not wait for it.
 
     Prompts wait only while another session is being opened.
     """

@@ -215,7 +215,7 @@ def test_only_the_first_hook_prints_a_short_handoff(
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork", "", "clear"])
-def test_no_parts_are_printed_at_other_starts(
+def test_no_parts_are_printed_if_no_handoff_follows_clear(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
     running_hooks: list[RunningHook],

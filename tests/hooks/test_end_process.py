@@ -30,11 +30,11 @@ def run_script_with_ending(ending: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, capture_output=True, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("status", [0, 1])
-def test_end_process_writes_output_and_runs_exit_handlers(status: int) -> None:
+@pytest.mark.parametrize("exit_status", [0, 1])
+def test_end_process_writes_output_and_runs_exit_handlers(exit_status: int) -> None:
     """``end_process`` writes buffered output, runs exit handlers, and frees no objects."""
-    done = run_script_with_ending(f"end_process({status})")
-    assert done.returncode == status
+    done = run_script_with_ending(f"end_process({exit_status})")
+    assert done.returncode == exit_status
     assert done.stdout == b"a reply without a line feed"
     assert done.stderr == b"exit "
 

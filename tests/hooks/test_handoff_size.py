@@ -44,7 +44,7 @@ def parent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ask_handoff(args: str, **fields: object) -> dict[str, Any]:
-    """Return the engine's reply to ``/handoff`` with these words."""
+    """Return the engine's reply to ``/handoff`` with these arguments."""
     return answer_module("handoff", {"session_id": SESSION, "screen": True, "args": args, **fields})
 
 

@@ -174,9 +174,9 @@ BAD_SESSION_IDS = [
     "prompt",
     ["/resume-hooks:resume words kept", ">handoff words kept", ">session", ">lineage", ">trim"],
 )
-@pytest.mark.parametrize("hostile", BAD_SESSION_IDS, ids=range(len(BAD_SESSION_IDS)))
+@pytest.mark.parametrize("invalid_id", BAD_SESSION_IDS, ids=range(len(BAD_SESSION_IDS)))
 def test_an_invalid_id_creates_no_file(
-    config_home: ConfigHome, run_hook: RunHook, hostile: object, prompt: str
+    config_home: ConfigHome, run_hook: RunHook, invalid_id: object, prompt: str
 ) -> None:
     """With an invalid session id, the answer says so and repeats the user's text.
 
@@ -185,7 +185,7 @@ def test_an_invalid_id_creates_no_file(
     write_titled_session(config_home)
     write_session(config_home.config / "projects", OTHER_ID, conversation(1))
     before = list_all_files(config_home)
-    text = read_block_reason(run_hook("prompt", prompt_event(prompt, session_id=hostile)))
+    text = read_block_reason(run_hook("prompt", prompt_event(prompt, session_id=invalid_id)))
     assert "Claude Code sent no session id" in text
     assert "Nothing was changed." in text
     assert ("words kept" in text) is ("words kept" in prompt)

@@ -17,7 +17,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.versions import ClientVersion
 
 # Linux refuses arguments of 128 KiB or more, so a longer prompt is sent through stdin.
-_LONGEST_ARGUMENT = 100_000
+_MAX_ARGUMENT_BYTES = 100_000
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def run_print(
 
     Raises AssertionError if the client does not end within ``timeout`` seconds.
     """
-    by_stdin = len(prompt.encode()) > _LONGEST_ARGUMENT
+    by_stdin = len(prompt.encode()) > _MAX_ARGUMENT_BYTES
     command = [*version.command, "-p", *([] if by_stdin else [prompt])]
     command += ["--output-format", "stream-json", "--verbose"]
     command += client_arguments(resume, plugin_dir, extra_args)
