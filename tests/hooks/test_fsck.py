@@ -21,7 +21,7 @@ SIGNATURE_ERROR = "API Error: 400 messages.3.content.0: Invalid `signature` in `
 TOOL_USE_ERROR = (
     "API Error: 400 due to tool use concurrency issues. Run /rewind to recover the conversation."
 )
-OTHER_ERROR = "API Error: 400 max_tokens: 99999 > 64000"
+UNRELATED_API_ERROR = "API Error: 400 max_tokens: 99999 > 64000"
 CASES_BY_CODE = {case.code: case for case in CASES}
 
 
@@ -126,7 +126,11 @@ def test_an_unrepairable_api_error_causes_no_question(
         patched.setenv("RESUME_HOOKS_TRIGGERS_OFF", "fsck")
         assert ask_engine(SIGNATURE_ERROR) == {}
     monkeypatch.delattr(fsck, "_plan_repair_of_request")
-    assert ask_engine(OTHER_ERROR) == ask_engine("API Error: 529 Overloaded (request 1400)") == {}
+    assert (
+        ask_engine(UNRELATED_API_ERROR)
+        == ask_engine("API Error: 529 Overloaded (request 1400)")
+        == {}
+    )
 
 
 def test_a_failed_check_is_reported_without_a_question(
