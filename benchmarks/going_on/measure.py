@@ -1,4 +1,4 @@
-"""CopyMaker tables: how many labelled items each way leaves in context, and how many tokens it sends.
+"""Make tables: how many labelled items each way leaves in context, and how many tokens it sends.
 
 ``judge`` has the same rule for all ways: an item is in context if the next request contains it
 verbatim, or if one of the request's lines keeps it. An item is one read away if the request names

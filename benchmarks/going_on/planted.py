@@ -124,7 +124,7 @@ WORDINGS: Mapping[str, Wording] = {
         (
             "Actually, the goal for the {s} is {v}.",
             "From now on the goal for the {s} is {v}.",
-            "CopyMaker it {v} for the {s}.",
+            "Make it {v} for the {s}.",
         ),
         """duration of the nightly export: 12 minutes, 8 minutes, 5 minutes
            share of flaky tests: 1 percent, 2 percent

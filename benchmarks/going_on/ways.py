@@ -222,7 +222,7 @@ def copying_ways() -> Iterator[tuple[str, CopyMaker]]:
 
 
 def hand_off_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
-    """CopyMaker a handoff of the copy ``path``, and return what its child contains.
+    """Make a handoff of the copy ``path``, and return what its child contains.
 
     Items are searched only in the digest, and in a model's summary if there is one. The request
     also includes the lineage, the next step and the card. The size may be any number of tokens,
