@@ -17,7 +17,7 @@ from resume_hooks.paths import project_key
 from resume_hooks.system.plugin_files import assemble_plugin
 
 LARGE_SESSION_BYTES = 50_000_000
-FILES = 2_000
+FILE_COUNT = 2_000
 COMPACTION_BYTES = 1_500_000
 """Number of bytes, about 170,000 tokens of the corpus, after which a generated session is
 compacted."""
@@ -50,7 +50,7 @@ class Bench:
     """
 
     def __init__(
-        self, scratch: Path, *, files: int = FILES, size: int = LARGE_SESSION_BYTES
+        self, scratch: Path, *, files: int = FILE_COUNT, size: int = LARGE_SESSION_BYTES
     ) -> None:
         self.work = scratch / "work"
         self.work.mkdir()

@@ -42,9 +42,9 @@ from tests.needs import corpus_folder, corpus_sessions
 # Two sizes count as equal if their difference is at most this fraction of the larger size.
 MAX_DIFFERENCE_FRACTION = 0.02
 PROMPT = "go on now"
-REMINDER = "<system-reminder>"
-_REMINDERS = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
-THINKING = {"thinking", "redacted_thinking"}
+REMINDER_TAG = "<system-reminder>"
+_REMINDERS_PATTERN = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
+THINKING_TYPES = {"thinking", "redacted_thinking"}
 
 
 class SessionSizes(NamedTuple):
@@ -195,21 +195,21 @@ def count_characters(rows: Iterable[Record]) -> int:
     The client's reminders are not counted, because each start adds new ones. Thinking is not
     counted either, because the client does not send the thinking of earlier turns.
     """
-    return sum(make_node(_talk(row), Line(0, 0, b"")).character_count for row in rows)
+    return sum(make_node(_keep_talk(row), Line(0, 0, b"")).character_count for row in rows)
 
 
-def _talk(row: Record) -> Record:
+def _keep_talk(row: Record) -> Record:
     content = row["message"]["content"]
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     kept = []
     for part in parts:
-        if part.get("type") not in THINKING and not _is_reminder(part):
+        if part.get("type") not in THINKING_TYPES and not _is_reminder(part):
             kept.append(_without_reminders(part))
     return row | {"message": row["message"] | {"content": kept}}
 
 
 def _is_reminder(part: Record) -> bool:
-    return part.get("type") == "text" and str(part.get("text")).lstrip().startswith(REMINDER)
+    return part.get("type") == "text" and str(part.get("text")).lstrip().startswith(REMINDER_TAG)
 
 
 def _without_reminders(part: Record) -> Record:
@@ -218,11 +218,11 @@ def _without_reminders(part: Record) -> Record:
     if part.get("type") != "tool_result":
         return part
     if isinstance(content, str):
-        return part | {"content": _REMINDERS.sub("", content)}
+        return part | {"content": _REMINDERS_PATTERN.sub("", content)}
     texts = []
     for block in content or []:
         if block.get("type") == "text":
-            texts.append(block | {"text": _REMINDERS.sub("", block["text"])})
+            texts.append(block | {"text": _REMINDERS_PATTERN.sub("", block["text"])})
         else:
             texts.append(block)
     return part | {"content": texts}

@@ -22,7 +22,7 @@ from resume_hooks.paths import project_key
 from resume_hooks.system.plugin_files import assemble_plugin
 from tests.builders import conversation, session_id, write_session
 
-FILES = 3_000
+FILE_COUNT = 3_000
 DUE_SESSION_COUNT = 500
 ROUNDS = 11
 DAY = 86_400
@@ -54,7 +54,7 @@ class Starts:
             "CLAUDE_PLUGIN_DATA": str(scratch / "data"),
             "RESUME_HOOKS_PYTHON": sys.executable,
         }
-        for number in range(FILES):
+        for number in range(FILE_COUNT):
             own_id = session_id(number)
             write_session(self.folder, own_id, conversation(2, session_id=own_id))
         self.set_ages(0)
@@ -63,7 +63,7 @@ class Starts:
         """Let ``due`` sessions expire soon, and the others in two weeks. Also empty the vault."""
         shutil.rmtree(self.state / "vault", ignore_errors=True)
         (self.state / "pending" / f"due-{self.folder.name}.json").unlink(missing_ok=True)
-        for number in range(FILES):
+        for number in range(FILE_COUNT):
             then = time.time() - (25 if number < due else 10) * DAY
             os.utime(self.folder / f"{session_id(number)}.jsonl", (then, then))
 
@@ -112,7 +112,7 @@ class Starts:
 def print_starts(scratch: Path) -> None:
     """Print the rows of the table."""
     home = Starts(scratch)
-    print(f"\n{f'the start of a session, {FILES:,} sessions':52} {'ms':>8} {'cpu ms':>8}")
+    print(f"\n{f'the start of a session, {FILE_COUNT:,} sessions':52} {'ms':>8} {'cpu ms':>8}")
     print_row("sh -c true", lambda: home.run("true"), rounds=41)
     home.run_start_hook()
     print_row("SessionStart, nothing due", home.run_start_hook, rounds=41)

@@ -56,13 +56,15 @@ def generate_session(
     have the client's form: compact, with parentUuid first. With ``compacted_bytes``, the session is
     compacted each time after that number of bytes. Without it, the whole session is live.
     """
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     stem = Path(path).stem
-    place = Place(stem if len(stem) == 36 else _new_id(chance), cwd, "main")
+    place = Place(stem if len(stem) == 36 else _new_id(random_source), cwd, "main")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     written = 0
     with open(path, "wb") as stream:
-        for record in _session(chance, place, START + timedelta(days=days), compacted_bytes):
+        for record in _generate_records(
+            random_source, place, START + timedelta(days=days), compacted_bytes
+        ):
             line = orjson.dumps(record) + b"\n"
             stream.write(line)
             written += len(line)
@@ -85,13 +87,13 @@ def generate_home(
     now. Session 7, for example, has the title ``Session 7`` and the folder ``/home/user/project-<7
     modulo projects>``.
     """
-    chance = random.Random(seed)
-    weights = [chance.lognormvariate(0, 1.6) for _ in range(sessions)]
+    random_source = random.Random(seed)
+    weights = [random_source.lognormvariate(0, 1.6) for _ in range(sessions)]
     now = datetime.now(UTC).timestamp()
     paths = []
     for number, weight in enumerate(weights):
         cwd = f"/home/user/project-{number % projects}"
-        path = os.path.join(config, "projects", project_key(cwd), f"{_new_id(chance)}.jsonl")
+        path = os.path.join(config, "projects", project_key(cwd), f"{_new_id(random_source)}.jsonl")
         size = int(total_bytes * weight / sum(weights))
         generate_session(
             path, size, seed + number, cwd=cwd, title=f"Session {number}", days=number / 24
@@ -102,8 +104,8 @@ def generate_home(
     return paths
 
 
-def _session(
-    chance: random.Random, place: Place, start: datetime, compacted_bytes: int
+def _generate_records(
+    random_source: random.Random, place: Place, start: datetime, compacted_bytes: int
 ) -> Iterator[Record]:
     """Yield the records of an endless session: turns of real sessions in random order.
 
@@ -114,16 +116,16 @@ def _session(
     moment = start
     tokens = 20_000
     while True:
-        piece = chance.choice(_real_turns())
-        ids = _NewIds(chance)
+        piece = random_source.choice(_read_real_turns())
+        ids = _NewIds(random_source)
         for old in piece:
             record = _renew_record(orjson.loads(orjson.dumps(old)), ids, place)
-            moment += timedelta(milliseconds=chance.randint(20, 20_000))
+            moment += timedelta(milliseconds=random_source.randint(20, 20_000))
             record["parentUuid"] = parent
             record["timestamp"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
             usage = record.get("message", {}).get("usage")
             if isinstance(usage, dict):
-                tokens = 20_000 + (tokens + chance.randint(50, 900)) % 170_000
+                tokens = 20_000 + (tokens + random_source.randint(50, 900)) % 170_000
                 usage.update(
                     input_tokens=3, cache_creation_input_tokens=97, cache_read_input_tokens=tokens
                 )
@@ -138,13 +140,13 @@ def _session(
         since += sum(map(len, map(orjson.dumps, piece)))
         if compacted_bytes and since > compacted_bytes:
             since, tokens = 0, 20_000
-            boundary, summary = _compaction(chance, place, parent, moment)
+            boundary, summary = _build_compaction(random_source, place, parent, moment)
             parent = summary["uuid"]
             yield from (boundary, summary)
 
 
-def _compaction(
-    chance: random.Random, place: Place, parent: str | None, moment: datetime
+def _build_compaction(
+    random_source: random.Random, place: Place, parent: str | None, moment: datetime
 ) -> tuple[Record, Record]:
     """Return the two records of a compaction as the client writes them.
 
@@ -165,7 +167,7 @@ def _compaction(
         "subtype": "compact_boundary",
         "content": "Conversation compacted",
         "compactMetadata": {"trigger": "auto", "preTokens": 170_000},
-        "uuid": _new_id(chance),
+        "uuid": _new_id(random_source),
         **common,
     }
     summary = {
@@ -174,7 +176,7 @@ def _compaction(
         "message": {"role": "user", "content": "What was done. " * 200},
         "isCompactSummary": True,
         "isVisibleInTranscriptOnly": True,
-        "uuid": _new_id(chance),
+        "uuid": _new_id(random_source),
         **common,
     }
     return boundary, summary
@@ -183,8 +185,8 @@ def _compaction(
 class _NewIds:
     """Makes new ids for the records of a turn. The same old id always gets the same new id."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, random_source: random.Random) -> None:
+        self._chance = random_source
         self._known: dict[str, str] = {}
 
     def new_uuid(self) -> str:
@@ -215,7 +217,7 @@ def _renew_record(record: Record, ids: _NewIds, place: Place) -> Record:
 
 
 @functools.cache
-def _real_turns() -> tuple[Piece, ...]:
+def _read_real_turns() -> tuple[Piece, ...]:
     """Return the turns of the corpus in which every call has its result."""
     found = []
     for path in corpus_sessions():
@@ -240,5 +242,5 @@ def _real_turns() -> tuple[Piece, ...]:
     return tuple(found)
 
 
-def _new_id(chance: random.Random) -> str:
-    return str(uuid.UUID(int=chance.getrandbits(128), version=4))
+def _new_id(random_source: random.Random) -> str:
+    return str(uuid.UUID(int=random_source.getrandbits(128), version=4))

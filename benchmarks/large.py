@@ -20,7 +20,7 @@ def print_large_rows(bench: Bench) -> None:
     print(f"\n{'a session of 1 GB':52} {'ms':>8} {'MB RSS':>8}")
     path = bench.session.with_name(f"{LARGE}.jsonl")
     run_in_process(generate_session, str(path), SESSION_BYTES, cwd=str(bench.work))
-    place = _first_id(
+    place = _read_first_id(
         bench, bench.shell("read", LARGE, "--page", "--before", str(MIDDLE_LINE), "--json")
     )
     uuid = place.rpartition(":")[2].partition("@")[0]
@@ -48,7 +48,7 @@ def print_large_rows(bench: Bench) -> None:
     path.unlink()
 
 
-def _first_id(bench: Bench, run: Run) -> str:
+def _read_first_id(bench: Bench, run: Run) -> str:
     command, _, cwd = run
     done = subprocess.run(command, capture_output=True, env=bench.env, cwd=cwd, check=True)
     return str(json.loads(done.stdout)["data"]["firstId"])

@@ -16,7 +16,7 @@ from benchmarks.bench import LARGE_SESSION_BYTES, SESSION, Bench, Run, run_in_pr
 from benchmarks.generate import generate_home, generate_session
 from resume_hooks.paths import project_key
 
-FILES = 3_000
+FILE_COUNT = 3_000
 REQUESTED_BYTES = 254_000_000
 """The size that ``generate_home`` is asked for.
 
@@ -48,7 +48,7 @@ class Library:
         self.config = folder / ".claude"
         self.env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(self.config)}
         self.big = self.config / "projects" / project_key(str(bench.work)) / f"{SESSION}.jsonl"
-        run_in_process(generate_home, str(self.config), FILES, REQUESTED_BYTES)
+        run_in_process(generate_home, str(self.config), FILE_COUNT, REQUESTED_BYTES)
 
     @property
     def size(self) -> int:
@@ -123,7 +123,7 @@ class Library:
         return max(seen) / 1000
 
 
-def load_text() -> str:
+def format_machine_load() -> str:
     """Return the load of the machine in the last minute as text. It includes this benchmark."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.library import FILES, Library, load_text, print_note, print_row
+from benchmarks.library import FILE_COUNT, Library, format_machine_load, print_note, print_row
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import all_sessions
 
@@ -19,7 +19,7 @@ ROUNDS = 5
 def print_listings(library: Library, peer: str | None) -> None:
     """Print the rows of the table."""
     print(
-        f"\n{f'listing and locators, {FILES:,} files':52} {'ms':>8} {'cpu ms':>8}   {load_text()}"
+        f"\n{f'listing and locators, {FILE_COUNT:,} files':52} {'ms':>8} {'cpu ms':>8}   {format_machine_load()}"
     )
     session_id = _id_of(library)
     for what, arguments in (
@@ -68,4 +68,4 @@ def _id_of(library: Library) -> str:
     The sessions are an hour apart, and the list begins with the newest.
     """
     made = all_sessions(Where(library.env))
-    return made[FILES - 1 - TITLED_SESSION_NUMBER].session_id
+    return made[FILE_COUNT - 1 - TITLED_SESSION_NUMBER].session_id

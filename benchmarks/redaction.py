@@ -46,11 +46,11 @@ def is_removed(one: PlantedSecret) -> bool:
     if one.place != "tool-results file":
         json.loads(clean)
     return bool(found) and not any(
-        piece in _resolve_escapes(clean) for piece in _pieces(one.secret)
+        piece in _resolve_escapes(clean) for piece in _choose_leftover_pieces(one.secret)
     )
 
 
-def _pieces(secret: str) -> list[str]:
+def _choose_leftover_pieces(secret: str) -> list[str]:
     """Return the last 12 characters of a secret (all of it if it is short), which must not remain."""
     body = secret.split("\n")[1] if secret.startswith("-----BEGIN") else secret
     body = body[-12:] if len(body) > 24 else body
@@ -108,13 +108,15 @@ def print_shares(files: dict[Path, list[bytes]]) -> None:
         )
     for name, count in missed_secrets.most_common():
         print(f"  missed {count}  {name}")
-    flagged = {path: kinds for path, lines in files.items() if (kinds := Counter(_kinds(lines)))}
+    flagged = {
+        path: kinds for path, lines in files.items() if (kinds := Counter(_find_kinds(lines)))
+    }
     print(f"clean files flagged              {len(flagged):4} of {len(files):4}")
     for path, kinds in flagged.items():
         print(f"  {path.name}: {dict(kinds)}")
 
 
-def _kinds(lines: list[bytes]) -> Iterator[str]:
+def _find_kinds(lines: list[bytes]) -> Iterator[str]:
     return (secret.kind for line in lines for secret in find_secrets_in_line(line))
 
 
@@ -199,7 +201,7 @@ def _repeated_forms() -> Iterator[tuple[str, str]]:
     Each comes after the name of the pattern.
     """
     warnings.simplefilter("ignore")
-    for name, pattern in _patterns():
+    for name, pattern in _find_redaction_patterns():
         for _ in range(MATCHES_PER_PATTERN):
             sample = from_regex(pattern).example()
             text = sample.decode("latin-1") if isinstance(sample, bytes) else sample
@@ -208,7 +210,7 @@ def _repeated_forms() -> Iterator[tuple[str, str]]:
                 yield from ((name, unit + after) for after in ("", " ", '"') if unit)
 
 
-def _patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pattern[str]]]:
+def _find_redaction_patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pattern[str]]]:
     groups = (*token_rules().by_keyword.values(), *token_rules().by_name.values())
     for rule in {id(rule): rule for group in groups for rule in group}.values():
         yield rule.kind, rule.regex

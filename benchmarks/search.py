@@ -19,12 +19,12 @@ import orjson
 
 from benchmarks.bench import SESSION, Bench, Run
 from benchmarks.library import (
-    FILES,
+    FILE_COUNT,
     ROUNDS,
     Library,
     Spent,
     folder_size,
-    load_text,
+    format_machine_load,
     print_note,
     print_row,
 )
@@ -71,17 +71,19 @@ WORDINGS = (
 )
 """A question in three wordings."""
 
-HITS = 10
+MAX_HITS = 10
 
 
 def print_search_rows(bench: Bench, peer: str | None) -> None:
     """Print the rows for the index, for searches and for an outline."""
     folder = bench.work.parent / "library"
     library = Library(bench, folder)
-    print(f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {load_text()}")
+    print(
+        f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {format_machine_load()}"
+    )
     print_first_search(library)
     print_build(library)
-    print_overhead(library, FILES)
+    print_overhead(library, FILE_COUNT)
     print_listings(library, peer)
     library.add_large_session()
     library.run(bench.shell("doctor", "--index", "update"))
@@ -115,7 +117,7 @@ def print_first_search(library: Library) -> None:
         delete_index(where)
         print_row(what, spent, f"indexes for {patience}")
         print_note(
-            f"{read / 1e6:,.0f} MB of {size / 1e6:,.0f} indexed by then; {memory_text(library, run)}"
+            f"{read / 1e6:,.0f} MB of {size / 1e6:,.0f} indexed by then; {format_peak_memory(library, run)}"
         )
 
 
@@ -124,15 +126,17 @@ def print_build(library: Library) -> None:
     bench, size = library.bench, library.size
     run = bench.shell("doctor", "--index", "rebuild", "--json")
     spent = library.median(run)
-    peak = memory_text(library, run)
+    peak = format_peak_memory(library, run)
     index = index_status(Where(library.env)).index_bytes
-    what = f"cold index, {FILES:,} files, {size / 1e6:,.0f} MB"
+    what = f"cold index, {FILE_COUNT:,} files, {size / 1e6:,.0f} MB"
     print_row(what, spent, f"{size / 1e3 / spent.ms:,.0f} MB/s (250)")
-    print_note(f"{size / 1e3 / spent.cpu_ms:,.0f} MB per second of one core; {load_text()}")
+    print_note(
+        f"{size / 1e3 / spent.cpu_ms:,.0f} MB per second of one core; {format_machine_load()}"
+    )
     print_note(f"{peak}; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} % (12 %)")
 
 
-def memory_text(library: Library, run: Run) -> str:
+def format_peak_memory(library: Library, run: Run) -> str:
     """Return a text with the peak memory of a command."""
     return f"memory of all its processes {library.peak_megabytes(run):,.0f} MB"
 
@@ -173,7 +177,9 @@ def print_searches(library: Library) -> None:
         searcher = Searcher(index, Scope(), Where(library.env))
         typed = [parse_query([WORDINGS[0][:end]]) for end in range(2, len(WORDINGS[0]) + 1)]
         keys = [
-            ms for query in typed for ms in time_rounds(partial(searcher.search, [query], HITS), 3)
+            ms
+            for query in typed
+            for ms in time_rounds(partial(searcher.search, [query], MAX_HITS), 3)
         ]
     print_spread(f"a letter typed into an open index, {len(typed)} letters", keys, "")
     outside = [
@@ -182,7 +188,7 @@ def print_searches(library: Library) -> None:
         for _ in range(ROUNDS)
     ]
     print_spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")
-    print_note(memory_text(library, bench.shell("search", "--all", "git status")))
+    print_note(format_peak_memory(library, bench.shell("search", "--all", "git status")))
     found = library.median(bench.prompt(">search --all git status"), 7)
     print_row(">search --all git status, through the hook", found, "")
     print_row(
@@ -199,7 +205,7 @@ def print_searches(library: Library) -> None:
     print_row(
         "outline of 50 MB, from the shell", library.median(bench.shell("outline", SESSION), 5), ""
     )
-    print_note(load_text())
+    print_note(format_machine_load())
 
 
 def append(session: Path, number: int) -> None:
@@ -229,7 +235,7 @@ def print_peer(library: Library, peer: str) -> None:
     spent = library.median(run, 1)
     index = folder_size(kept)
     print_row(
-        f"peer: build-index, {FILES + 1:,} files, {size / 1e6:,.0f} MB",
+        f"peer: build-index, {FILE_COUNT + 1:,} files, {size / 1e6:,.0f} MB",
         spent,
         f"{size / 1e3 / spent.ms:,.0f} MB/s",
     )

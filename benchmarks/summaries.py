@@ -34,14 +34,16 @@ SEED, MIN_SUMMARY_CHARACTERS, MAX_LIES = (
     40,
     # The minimum number of characters of a summary, and the maximum number of lies of a kind.
 )
-CLIENTS = re.compile(
+CLIENT_TEXT_PATTERN = re.compile(
     r"This session is being continued[^\n]*|If you need specific details.*|Please continue.*",
     re.DOTALL,
 )
-FILE = re.compile(r"[\w./@-]*\w\.(?:go|tsx?|py|m?js|ya?ml|md|json|sh|sql|toml|vue|mod|txt|kt)\b")
-NAME = re.compile(r"`([A-Za-z]\w*(?:[a-z][A-Z]|_|\.)\w+)(?:\(\))?`")
-NUMBER = re.compile(r"(?<![\w.,/#:-])\d{2,}(?:[.,]\d+)*(?![\w./-])")
-PATTERNS = {"file": FILE, "name": NAME}
+FILE_PATTERN = re.compile(
+    r"[\w./@-]*\w\.(?:go|tsx?|py|m?js|ya?ml|md|json|sh|sql|toml|vue|mod|txt|kt)\b"
+)
+NAME_PATTERN = re.compile(r"`([A-Za-z]\w*(?:[a-z][A-Z]|_|\.)\w+)(?:\(\))?`")
+NUMBER_PATTERN = re.compile(r"(?<![\w.,/#:-])\d{2,}(?:[.,]\d+)*(?![\w./-])")
+PATTERNS = {"file": FILE_PATTERN, "name": NAME_PATTERN}
 
 
 class Session(NamedTuple):
@@ -75,7 +77,7 @@ def read_session(path: Path) -> Session:
                 for c in [records.get_string(given, "command")]
                 if 5 < len(c) < 120 and "`" not in c
             }
-            things["name"] |= {*NAME.findall(records.get_string(block, "text"))}
+            things["name"] |= {*NAME_PATTERN.findall(records.get_string(block, "text"))}
         if record and records.is_prompt(record):
             rows = records.prompt_text(record).split("\n")
             things["said"] |= {
@@ -83,17 +85,21 @@ def read_session(path: Path) -> Session:
             }
     before = b"\n".join(line for line in lines[:at] if b'"isCompactSummary":true' not in line)
     told = (
-        [s for s in split_sentences(CLIENTS.sub("", summary)) if find_claims(s)]
+        [s for s in split_sentences(CLIENT_TEXT_PATTERN.sub("", summary)) if find_claims(s)]
         if len(summary) > MIN_SUMMARY_CHARACTERS
         else []
     )
     kept = {kind: sorted(found) for kind, found in things.items()}
     return Session(
-        path.parent.name, told, before.decode("utf-8", "replace"), list(_until(path, at)), kept
+        path.parent.name,
+        told,
+        before.decode("utf-8", "replace"),
+        list(_read_texts_until(path, at)),
+        kept,
     )
 
 
-def _until(path: Path, end: int) -> Iterator[tuple[str, str]]:
+def _read_texts_until(path: Path, end: int) -> Iterator[tuple[str, str]]:
     for ref, text in read_record_texts(str(path), "0"):
         if ref and int(ref[2:]) >= end:
             return
@@ -101,13 +107,15 @@ def _until(path: Path, end: int) -> Iterator[tuple[str, str]]:
 
 
 def lies_of(
-    one: Session, others: Sequence[Session], dice: random.Random
+    one: Session, others: Sequence[Session], random_source: random.Random
 ) -> Iterator[tuple[str, str]]:
     """Yield lies about a session, each after its kind."""
     for sentence in one.summary:
-        if numbers := list(NUMBER.finditer(sentence)):
-            at = dice.choice(numbers)
-            other = "".join(str(dice.randint(1, 9)) if sign.isdigit() else sign for sign in at[0])
+        if numbers := list(NUMBER_PATTERN.finditer(sentence)):
+            at = random_source.choice(numbers)
+            other = "".join(
+                str(random_source.randint(1, 9)) if sign.isdigit() else sign for sign in at[0]
+            )
             if other != at[0]:
                 yield "another number", _replace_span(sentence, at.span(), other)
     for near in (False, True):
@@ -117,10 +125,10 @@ def lies_of(
             known = [thing for other in pool for thing in other.things[kind]]
             for sentence in one.summary if known else ():
                 if places := list(pattern.finditer(sentence)):
-                    span = dice.choice(places).span(pattern.groups)
+                    span = random_source.choice(places).span(pattern.groups)
                     yield (
                         f"another {kind}, {where}",
-                        _replace_span(sentence, span, dice.choice(known)),
+                        _replace_span(sentence, span, random_source.choice(known)),
                     )
         made = {
             "command": "`{}` ran, and all tests passed.",
@@ -133,7 +141,7 @@ def lies_of(
                 for other in pool
                 for each in (other.summary if kind == "sentence" else other.things[kind])
             ]
-            for thing in dice.sample(known, min(MAX_LIES, len(known))):
+            for thing in random_source.sample(known, min(MAX_LIES, len(known))):
                 yield f"{kind} {where}", form.format(thing)
 
 
@@ -148,7 +156,7 @@ def is_marked_by_naive_check(sentence: str, raw: str) -> bool:
 
 def main() -> int:
     """Print a row for each kind of sentence. Return 0."""
-    tuned, dice = "--tuned" in sys.argv, random.Random(SEED)
+    tuned, random_source = "--tuned" in sys.argv, random.Random(SEED)
     paths = [
         path
         for path in corpus_sessions()
@@ -162,7 +170,10 @@ def main() -> int:
         ) is not tuned or not one.summary:
             continue
         others = [other for other in sessions.values() if other is not one]
-        rows = [*(("true", sentence) for sentence in one.summary), *lies_of(one, others, dice)]
+        rows = [
+            *(("true", sentence) for sentence in one.summary),
+            *lies_of(one, others, random_source),
+        ]
         rows = [(kind, " ".join(row.split())) for kind, row in rows]
         found = check_summary("\n".join(row for _, row in rows), one.said).text.split("\n")
         for (kind, row), after in zip(rows, found, strict=True):

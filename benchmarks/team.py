@@ -37,11 +37,11 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import assistant, session_bytes, user
 from tests.parts.team.server import Connection, Server, find_programs
 
-WRITERS = 8
-TURNS = 60
+WRITER_COUNT = 8
+TURN_COUNT = 60
 QUERY_COUNT = 60
 MAX_LINES_PER_FILE = 200_000
-YEARS = 2 * 365
+DAYS_OF_COPIES = 2 * 365
 
 
 def main(folder: str, records: str = "0", times: str = "1") -> int:
@@ -100,7 +100,9 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         )
         print_row("the same with words and their index, %", 100 * _size(root, "team.%") / raw)
         _measure_appends("turn appended alone, ms", 1, team, scratch, where)
-        _measure_appends(f"turn appended, {WRITERS} writers, ms", WRITERS, team, scratch, where)
+        _measure_appends(
+            f"turn appended, {WRITER_COUNT} writers, ms", WRITER_COUNT, team, scratch, where
+        )
         root.execute("analyze")
         rng = random.Random(1)
         for count in (1, 2, 3):
@@ -155,7 +157,7 @@ def _copy_records(root: Connection, times: int) -> None:
         root.execute(
             "insert into team.passage select part + %s, record, scope,"
             " now() - %s * interval '1 day' - random() * interval '30 days', tsv from team.passage where part <= %s",
-            (number * parts, (number - 1) * YEARS // times, parts),
+            (number * parts, (number - 1) * DAYS_OF_COPIES // times, parts),
         )
     root.execute("create index passage_words on team.passage using gin(tsv) with (fastupdate=off)")
     root.execute("analyze")
@@ -190,7 +192,7 @@ def _measure_appends(name: str, writers: int, team: Team, scratch: Path, where: 
     def write(number: int) -> None:
         path = scratch / f"{uuid.uuid4()}.jsonl"
         with connect_to_team(team.service) as db:
-            for turn in range(TURNS):
+            for turn in range(TURN_COUNT):
                 said = [
                     user(f"ask {turn} {number}", uuid=str(uuid.uuid4())),
                     assistant("word " * 3_000, uuid="a"),

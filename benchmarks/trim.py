@@ -19,7 +19,7 @@ from typing import NamedTuple
 from benchmarks.bench import Bench, Run, run_in_process
 from tests.builders import assistant, tool_result, tool_use, user, write_session
 
-LONG_LINE = 60_000_000
+LONG_LINE_BYTES = 60_000_000
 ROUNDS = 5
 
 
@@ -137,7 +137,7 @@ def restore_file(bench: Bench, session: Path, kept: Path) -> None:
 
 def write_long_line_session(path: Path) -> None:
     """Write a session with a tool output that is a single line of 60 MB."""
-    output = "a line of a log that nobody will read again\n" * (LONG_LINE // 45)
+    output = "a line of a log that nobody will read again\n" * (LONG_LINE_BYTES // 45)
     write_session(
         path.parent,
         path.stem,

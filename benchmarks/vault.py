@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.bench import Bench
-from benchmarks.library import FILES, Library, load_text, print_note, print_row
+from benchmarks.library import FILE_COUNT, Library, format_machine_load, print_note, print_row
 from resume_hooks.archive.vault.packs import XZ_PRESET, PackWriter
 from resume_hooks.sessions.archived.manifest import ArchivedFile
 from resume_hooks.sessions.archived.unpack import CHUNK_BYTES
@@ -46,7 +46,9 @@ CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
 def print_vault_rows(bench: Bench) -> None:
     """Print the rows for the vault."""
     library = Library(bench, bench.work.parent / "kept-library")
-    print(f"\n{f'the vault, {FILES:,} sessions':52} {'ms':>8} {'cpu ms':>8}   {load_text()}")
+    print(
+        f"\n{f'the vault, {FILE_COUNT:,} sessions':52} {'ms':>8} {'cpu ms':>8}   {format_machine_load()}"
+    )
     set_age(library.config, 1)
     shell = library.bench.shell
     print_row("archive --all, none kept", library.run(shell("archive", "--all")), "")
@@ -100,7 +102,7 @@ def print_ways(folder: Path) -> None:
     """
     whole = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.jsonl")))
     print(
-        f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   {load_text()}"
+        f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   {format_machine_load()}"
     )
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         source = Path(scratch) / "source"

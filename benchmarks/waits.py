@@ -23,13 +23,13 @@ ROUNDS, HANDOFF_ROUNDS, SEARCH_ROUNDS = 41, 11, 4
 UNCOUNTED_ROUNDS = 2
 """The number of rounds before the measurement, whose times do not count."""
 
-SIZE, FILES = 11_000_000, 50
+SIZE, FILE_COUNT = 11_000_000, 50
 SEARCHED_FILES, SEARCHED_BYTES = 1_070, 330_000_000
 """The sessions to search. Their actual size is 450 MB, because each contains at least one whole
 turn."""
 
-IMPORTS = "import json, math, os, re, stat, subprocess, sys, tempfile, time, typing"
-NAIVE = f"{sys.executable} -c '{IMPORTS}; json.load(sys.stdin)'"
+PEER_HOOK_IMPORTS = "import json, math, os, re, stat, subprocess, sys, tempfile, time, typing"
+NAIVE_HOOK_COMMAND = f"{sys.executable} -c '{PEER_HOOK_IMPORTS}; json.load(sys.stdin)'"
 
 
 def main() -> int:
@@ -37,17 +37,21 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         for name in ("small", "large", "library"):
             (Path(scratch) / name).mkdir()
-        bench = Bench(Path(scratch) / "small", files=FILES, size=SIZE)
+        bench = Bench(Path(scratch) / "small", files=FILE_COUNT, size=SIZE)
         prompt = bench.prompt("please look at this " * 10)
         prompts = {
             "sh -c true": (["/bin/sh", "-c", "true"], b"", bench.work),
             "an ordinary prompt": prompt,
-            "a hook that starts Python": (["/bin/sh", "-c", NAIVE], prompt[1], bench.work),
+            "a hook that starts Python": (
+                ["/bin/sh", "-c", NAIVE_HOOK_COMMAND],
+                prompt[1],
+                bench.work,
+            ),
         }
         print_medians(bench, prompts, ROUNDS)
         handoff = {f">handoff of {SIZE / 1e6:.0f} MB": bench.prompt(">handoff fix the tests")}
         print_medians(bench, handoff, HANDOFF_ROUNDS)
-        large = Bench(Path(scratch) / "large", files=FILES)
+        large = Bench(Path(scratch) / "large", files=FILE_COUNT)
         runs = {
             f">handoff of {LARGE_SESSION_BYTES / 1e6:.0f} MB": large.prompt(
                 ">handoff fix the tests"

@@ -173,16 +173,16 @@ SCREEN_ROWS = 30
 """The number of the client's rows in the animated picture."""
 
 INPUT_BOX_PATTERN = r"^─{20,}|/effort$"
-CARD_HEADING = r"operation blocked by hook"
-NEVER_MATCHES = r"(?!)"
-PASTED = "▐▛"
+CARD_HEADING_PATTERN = r"operation blocked by hook"
+NEVER_MATCHING_PATTERN = r"(?!)"
+CLIENT_LOGO_PATTERN = "▐▛"
 
 
 def make_card_picture(words: str, wait: str) -> Callable[[PictureHome], Rows]:
     """Return a function that returns the screen with the card of a trigger. ``words`` is the typed prompt."""
     return lambda home: cut_rows(
         home.screen_after_prompts(f"/resume-hooks:{words}", wait=wait),
-        CARD_HEADING,
+        CARD_HEADING_PATTERN,
         INPUT_BOX_PATTERN,
     )
 
@@ -192,7 +192,7 @@ def draw_pasted_session(home: PictureHome) -> Rows:
     rows = home.screen_after_prompts(
         f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step"
     )
-    return cut_rows(rows, PASTED, INPUT_BOX_PATTERN)
+    return cut_rows(rows, CLIENT_LOGO_PATTERN, INPUT_BOX_PATTERN)
 
 
 def draw_continuation(home: PictureHome) -> list[Rows]:
@@ -227,7 +227,7 @@ def draw_chooser(home: PictureHome) -> Rows:
         key="Down",
         then=r"newest first\n(.*\n)*1 · ",
     )
-    return cut_rows(rows, r"^\$ ", NEVER_MATCHES)
+    return cut_rows(rows, r"^\$ ", NEVER_MATCHING_PATTERN)
 
 
 PICTURES: dict[str, tuple[str, Callable[[PictureHome], Rows]]] = {
@@ -241,13 +241,15 @@ PICTURES: dict[str, tuple[str, Callable[[PictureHome], Rows]]] = {
         lambda home: cut_rows(
             home.shell("search", *pictured.QUESTION, wait=r"read: (?s:.*)read: "),
             r"^\$ ",
-            NEVER_MATCHES,
+            NEVER_MATCHING_PATTERN,
         ),
     ),
     "lineage": (
         "resume-hooks lineage",
         lambda home: cut_rows(
-            home.shell("lineage", pictured.SESSION[:8], wait=r"2\."), r"^\$ ", NEVER_MATCHES
+            home.shell("lineage", pictured.SESSION[:8], wait=r"2\."),
+            r"^\$ ",
+            NEVER_MATCHING_PATTERN,
         ),
     ),
 }

@@ -57,11 +57,11 @@ TOKEN_KEYWORDS = {
 """For some rules, keywords that are part of the secret itself. The keywords of gitleaks for these
 rules may be anywhere else in the file."""
 
-_ASSIGNED = re.compile(
+_ASSIGNED_RULE_PATTERN = re.compile(
     r"^(?:\[\\w\.-\]\{0,50\}\?)?\(\?i(?:\)|:)\[\\w\.-\]\{0,50\}\?\(\?:(?P<words>.*?)\)\(\?:\[ \\t\\w\.-\]\{0,20\}\)"
     r"\[\\s'\"\]\{0,3\}\)?\(\?:=\|>\|:\{1,3\}=\|\\\|\\\|\|:\|=>\|\\\?=\|,\)\[\\x60'\"\\s=\]\{0,5\}(?P<value>.*)$"
 )
-_TOKEN_END = re.compile(r"\(\?:\[\\x60'\"\\s;\]\|\\\\\[nr\]\|\$(?:\|\\b)?\)")
+_TOKEN_END_PATTERN = re.compile(r"\(\?:\[\\x60'\"\\s;\]\|\\\\\[nr\]\|\$(?:\|\\b)?\)")
 _END_LOOKAHEAD = "(?![A-Za-z0-9])"
 
 
@@ -73,7 +73,7 @@ def main(source: str, version: str) -> None:
     for rule in tomllib.loads(raw.decode())["rules"]:
         if rule["id"] in OMITTED_RULES or rule["id"].endswith(PUBLIC_RULE_SUFFIXES):
             continue
-        assignment = _ASSIGNED.match(rule["regex"])
+        assignment = _ASSIGNED_RULE_PATTERN.match(rule["regex"])
         if assignment:
             assigned.append(make_assigned_rule(rule, assignment["words"], assignment["value"]))
             _, _, alternative = assignment["value"].partition("|\\b(")
@@ -133,7 +133,7 @@ def convert_to_python(regex: str) -> str:
     by a lookahead.
     """
     regex = (
-        _TOKEN_END.sub(_END_LOOKAHEAD, regex)
+        _TOKEN_END_PATTERN.sub(_END_LOOKAHEAD, regex)
         .replace("[[:alnum:]]", "[A-Za-z0-9]")
         .replace("[:alnum:]", "A-Za-z0-9")
     )

@@ -80,7 +80,7 @@ def changelog_section(version: str) -> str:
     return found[1].strip() + "\n"
 
 
-def list_parts(target: Path, lock: str) -> None:
+def write_package_list(target: Path, lock: str) -> None:
     """Write the packages that the installer fetches for a lock file, in the format CycloneDX.
 
     If the tool fails, raise CalledProcessError. The tool prints its message to stderr.
@@ -122,7 +122,7 @@ def build_release(target: Path) -> list[Path]:
             Path(shutil.make_archive(str(target / f"resume-hooks-{name}"), "gztar", target / name))
         )
     for name, lock in PARTS_LISTS.items():
-        list_parts(target / name, lock)
+        write_package_list(target / name, lock)
         found.append(target / name)
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in found]
     (target / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")

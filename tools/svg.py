@@ -27,7 +27,7 @@ _NAMED_COLOURS = {
     "black": "#3b4048", "red": "#e06c75", "green": "#98c379", "brown": "#e5c07b", "yellow": "#e5c07b",
     "blue": "#61afef", "magenta": "#c678dd", "cyan": "#56b6c2", "white": "#d7dae0", "default": "",
 }  # fmt: skip
-_TEXT = re.compile(r"<text[^>]*>(.*?)</text>", re.DOTALL)
+_TEXT_PATTERN = re.compile(r"<text[^>]*>(.*?)</text>", re.DOTALL)
 
 
 class Cell(NamedTuple):
@@ -113,7 +113,7 @@ def extract_lines(svg: str) -> list[str]:
 
 def extract_drawn_text(svg: str) -> str:
     """Return all text that a picture draws, without white space."""
-    return "".join("".join(unescape(text).split()) for text in _TEXT.findall(svg))
+    return "".join("".join(unescape(text).split()) for text in _TEXT_PATTERN.findall(svg))
 
 
 def _extract_row_text(row: Sequence[Cell]) -> str:

@@ -54,7 +54,7 @@ that the named session added the line in another checkout of the file. ``command
 shell command of the named session contains the line and the file's name.
 """
 
-_WORKTREE = re.compile(r"^\.worktrees/[^/]+/")
+_WORKTREE_PATTERN = re.compile(r"^\.worktrees/[^/]+/")
 Control = tuple[
     str, str, list[str], list[int]
     # The kind of change, the file's path, its lines, and the positions of the lines that no session
@@ -146,7 +146,7 @@ class AnswerCounter:
                 )
 
     def _judge_without_replay(self, named: set[str], path: Path, tail: str, line: str) -> str:
-        if named & self.added[_WORKTREE.sub("", tail), line]:
+        if named & self.added[_WORKTREE_PATTERN.sub("", tail), line]:
             return "elsewhere"
         file_commands = (
             command
@@ -206,7 +206,7 @@ def main() -> int:
                 for line, wrote in file.ever.items()
             ]
             for tail, line, sessions in rows:
-                measured.added[_WORKTREE.sub("", tail), line] |= sessions
+                measured.added[_WORKTREE_PATTERN.sub("", tail), line] |= sessions
             for file in files:
                 for kind, wanted in zip(REAL_LINE_KINDS, (True, False), strict=True):
                     truth = {

@@ -13,7 +13,7 @@ counts planted facts after five handoffs.
 
 To add a way, in ``ways.py``:
 
-- A way that makes a file is a row in ``copying_ways``: its name, and a function that makes a child
+- A way that makes a file is a row in ``list_copy_methods``: its name, and a function that makes a child
   from the path of a copy and returns the child's path, another file in the same folder. Items are
   searched verbatim; those that are one read away are found by the keys of our trim. A program with
   references in words needs its pattern, as in ``resolve_peer_references`` for the peer. The copy is

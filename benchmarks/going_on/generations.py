@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.going_on.planted import GENERATIONS, WORDINGS, Fact, planted_facts
+from benchmarks.going_on.planted import GENERATIONS, WORDINGS, Fact, make_planted_facts
 from resume_hooks.derive.fresh_child import read_opening
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, convert_tokens_to_characters
 from resume_hooks.transcripts import records
@@ -55,7 +55,7 @@ work."""
 END_RECORD: Record = {"type": "user", "message": {"role": "user", "content": "end of the session"}}
 
 SUPERSEDED_MARK = "[superseded at "
-_STOP = re.compile(r"(?<=[.!?])\s+|\n")
+_SENTENCE_END_PATTERN = re.compile(r"(?<=[.!?])\s+|\n")
 
 
 class Turn(NamedTuple):
@@ -83,10 +83,10 @@ class FactCounts(NamedTuple):
         return FactCounts(*(one + more for one, more in zip(self, other, strict=True)))
 
 
-def real_turns(dice: random.Random) -> Iterator[Turn]:
+def real_turns(random_source: random.Random) -> Iterator[Turn]:
     """Yield the turns of real sessions, one session after another."""
     paths = [path for path in corpus_sessions() if path.stat().st_size > MIN_SESSION_BYTES]
-    dice.shuffle(paths)
+    random_source.shuffle(paths)
     for path in paths:
         prompt, answer = "", list[str]()
         for record in [*map(records.parse_record, path.read_bytes().split(b"\n")), END_RECORD]:
@@ -105,10 +105,10 @@ def real_turns(dice: random.Random) -> Iterator[Turn]:
 class Talk:
     """Makes the talk of each generation: turns of real sessions with planted facts."""
 
-    def __init__(self, facts: Sequence[Fact], dice: random.Random) -> None:
-        self._turns = real_turns(dice)
+    def __init__(self, facts: Sequence[Fact], random_source: random.Random) -> None:
+        self._turns = real_turns(random_source)
         self._facts = facts
-        self._dice = dice
+        self._dice = random_source
 
     def turns(self, generation: int, size: int) -> list[Turn]:
         """Return turns of about ``size`` characters in all, with the statements of a generation."""
@@ -204,7 +204,7 @@ def _states(message: str, subject: str, value: str) -> bool:
     marks = [row for row in rows if row.startswith(SUPERSEDED_MARK)]
     if any(subject in mark and value in mark for mark in marks):
         return False
-    sentences = (sentence for row in rows for sentence in _STOP.split(row))
+    sentences = (sentence for row in rows for sentence in _SENTENCE_END_PATTERN.split(row))
     return any(subject in sentence and value in sentence for sentence in sentences)
 
 
@@ -224,10 +224,10 @@ def main(more: int, *, in_unseen_words: bool) -> None:
     """Print a row for each kind of fact, for the last openings of all seeds."""
     ours, pasted = (dict.fromkeys((*WORDINGS, "all"), FactCounts(0, 0, 0, 0)) for _ in range(2))
     for seed in SEEDS:
-        dice = random.Random(seed)
-        facts = planted_facts(dice, in_unseen_words=in_unseen_words)
+        random_source = random.Random(seed)
+        facts = make_planted_facts(random_source, in_unseen_words=in_unseen_words)
         with tempfile.TemporaryDirectory() as root:
-            *_, last = make_openings(ConfigHome.at(Path(root)), Talk(facts, dice), more)
+            *_, last = make_openings(ConfigHome.at(Path(root)), Talk(facts, random_source), more)
         for kind in ours:
             of_kind = [fact for fact in facts if kind in {fact.kind, "all"}]
             ours[kind] = ours[kind].add(count_facts_in(last[0], of_kind))

@@ -19,7 +19,7 @@ SECTIONS_BY_KIND = {
 }
 """The sections of a digest in which files and commands are searched."""
 
-MESSAGE_HEADING = re.compile(
+MESSAGE_HEADING_PATTERN = re.compile(
     r"(?:last request, |last answer, )?(?:USER|ASSISTANT|SUB-AGENT'S REPORT|CLIENT'S SUMMARY|CALL)\b"
 )
 """Matches the beginning of a message's heading in an opening."""
@@ -31,11 +31,11 @@ MAX_COMMAND_CHARACTERS = 200
 """Only this number of characters of a long command must be in the text, because the rest is a
 document in the command."""
 
-_CD = re.compile(r"\A\s*cd\s+\S+\s*(?:&&|;)\s*")
-_SHORTENING_COMMANDS = re.compile(
+_CD_PATTERN = re.compile(r"\A\s*cd\s+\S+\s*(?:&&|;)\s*")
+_SHORTENING_COMMANDS_PATTERN = re.compile(
     r"(?:\s*2>&1)?\s*\|\s*(?:tail|head)\b[^|;&]*\Z|\s*2>&1\s*\Z|\s*2>\s*/dev/null\s*\Z"
 )
-_WORD = re.compile(r"[^\W\d_][\w./-]{2,}|[가-힣]{2,}")
+_WORD_PATTERN = re.compile(r"[^\W\d_][\w./-]{2,}|[가-힣]{2,}")
 
 
 class Row(NamedTuple):
@@ -50,7 +50,7 @@ def rows_of(opening: str) -> list[Row]:
     section, rows = "head", []
     for line in opening.split("\n"):
         if not line.startswith(INDENT):
-            section = "" if MESSAGE_HEADING.match(line) else line
+            section = "" if MESSAGE_HEADING_PATTERN.match(line) else line
         elif section:
             rows.append(Row(section, line.removeprefix(BULLET)))
         else:
@@ -95,7 +95,7 @@ def row_keeps_item(item: Item, rows: Sequence[Row]) -> bool:
         wanted = command_core(item.text)[:MAX_COMMAND_CHARACTERS]
         return any(wanted in command_core(row.text) for row in looked_at)
     wanted = collapse_spaces(item.text).lower()
-    telling = {word.lower() for word in _WORD.findall(item.text)}
+    telling = {word.lower() for word in _WORD_PATTERN.findall(item.text)}
     return any(
         wanted in collapse_spaces(row.text).lower() or _contains_most_words(row.text, telling)
         for row in looked_at
@@ -109,14 +109,14 @@ def command_core(command: str) -> str:
             r"\\(.)", lambda escaped: {"n": " ", "t": " "}.get(escaped[1], escaped[1]), command[7:]
         )
     found = " ".join(command.split())
-    for pattern in (_CD, _SHORTENING_COMMANDS, _SHORTENING_COMMANDS):
+    for pattern in (_CD_PATTERN, _SHORTENING_COMMANDS_PATTERN, _SHORTENING_COMMANDS_PATTERN):
         found = pattern.sub("", found)
     return found
 
 
 def _contains_most_words(row: str, words: set[str]) -> bool:
     """Check whether a row contains most of these words. Two words or fewer are never enough."""
-    said = {word.lower() for word in _WORD.findall(row)}
+    said = {word.lower() for word in _WORD_PATTERN.findall(row)}
     return len(words) > 2 and len(words & said) >= MIN_WORD_FRACTION * len(words)
 
 

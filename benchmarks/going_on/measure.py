@@ -19,7 +19,7 @@ from benchmarks.going_on.truth import KINDS, Item, items, source_of
 from benchmarks.going_on.ways import (
     Remainder,
     copy_session,
-    named_size,
+    format_token_count,
     run_ways_at_compaction,
     run_ways_on_session,
 )
@@ -33,7 +33,7 @@ COLUMN_HEADINGS = (
     "all",
     "or one read away",
 )
-USUAL_HANDOFF = f"handoff, {named_size(DEFAULT_TOKENS)}"
+USUAL_HANDOFF_NAME = f"handoff, {format_token_count(DEFAULT_TOKENS)}"
 
 
 @dataclass
@@ -72,8 +72,8 @@ def tables(*halves: str) -> Iterator[str]:
     for item in found:
         by_session.setdefault(item.session, []).append(item)
     sessions = {source_of(session): labelled for session, labelled in by_session.items()}
-    yield f"{', '.join(halves)}: {len(sessions)} sessions, {_counts(found)}"
-    yield from _table(_sums(sessions))
+    yield f"{', '.join(halves)}: {len(sessions)} sessions, {_format_counts(found)}"
+    yield from _format_table(_sum_ways(sessions))
     covered = [item for item in found if item.in_summary is not None]
     if covered:
         summed_up = {
@@ -82,21 +82,21 @@ def tables(*halves: str) -> Iterator[str]:
         }
         summed_up = {source: labelled for source, labelled in summed_up.items() if labelled}
         yield ""
-        yield f"{', '.join(halves)}, what a compaction summed up: {len(summed_up)} sessions, {_counts(covered)}"
-        yield from _table(_sums_at_compaction(summed_up))
+        yield f"{', '.join(halves)}, what a compaction summed up: {len(summed_up)} sessions, {_format_counts(covered)}"
+        yield from _format_table(_sum_ways_at_compaction(summed_up))
         yield build_readers_row(covered)
 
 
 def measure_own_sessions(paths: Sequence[Path]) -> Iterator[str]:
     """Yield the lines of a table with the tokens of each way, for sessions without labels."""
     yield f"{len(paths)} sessions of this home"
-    yield from _table(_sums(dict.fromkeys(paths, ())))
+    yield from _format_table(_sum_ways(dict.fromkeys(paths, ())))
 
 
 def missed_items(*halves: str) -> Iterator[str]:
     """Yield a line for each item that a handoff of the usual size does not contain."""
     for item in (item for half in halves for item in items(half)):
-        if place_after_way(item, _usual(source_of(item.session))) != IN:
+        if place_after_way(item, _measure_usual_handoff(source_of(item.session))) != IN:
             yield f"  missed {item.kind:10} {item.session[-36:][:8]}:{item.record} {collapse_spaces(item.text)[:150]}"
 
 
@@ -110,8 +110,8 @@ def row(way: str, sums: WaySums) -> str:
     counts = [sums.found[kind] for kind in KINDS]
     whole = sum(counts, Counter[str]())
     cells = [way, f"{statistics.median(sums.requests):,.0f}"]
-    cells += [_percent(each[IN], each.total()) for each in (*counts, whole)]
-    cells.append(_percent(whole[IN] + whole[NEAR], whole.total()))
+    cells += [_format_percent(each[IN], each.total()) for each in (*counts, whole)]
+    cells.append(_format_percent(whole[IN] + whole[NEAR], whole.total()))
     return f"| {' | '.join(cells)} |"
 
 
@@ -120,21 +120,21 @@ def build_readers_row(covered: Sequence[Item]) -> str:
     kept = Counter(item.kind for item in covered if item.in_summary)
     whole = Counter(item.kind for item in covered)
     cells = ["the same, as readers find it", ""]
-    cells += [_percent(kept[kind], whole[kind]) for kind in KINDS]
-    return f"| {' | '.join([*cells, _percent(kept.total(), whole.total())])} | |"
+    cells += [_format_percent(kept[kind], whole[kind]) for kind in KINDS]
+    return f"| {' | '.join([*cells, _format_percent(kept.total(), whole.total())])} | |"
 
 
 @cache
-def _usual(source: Path) -> Remainder:
+def _measure_usual_handoff(source: Path) -> Remainder:
     with copy_session(source) as path:
         return next(
             went.left
             for went in run_ways_on_session(path)
-            if went.way == USUAL_HANDOFF and went.left is not None
+            if went.way == USUAL_HANDOFF_NAME and went.left is not None
         )
 
 
-def _sums(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WaySums]:
+def _sum_ways(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WaySums]:
     sums: dict[str, WaySums] = {}
     for source, labelled in sessions.items():
         with copy_session(source) as path:
@@ -143,7 +143,7 @@ def _sums(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WaySums]:
     return sums
 
 
-def _sums_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WaySums]:
+def _sum_ways_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WaySums]:
     sums: dict[str, WaySums] = {}
     for source, labelled in sessions.items():
         with copy_session(source) as path:
@@ -152,17 +152,17 @@ def _sums_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, Wa
     return sums
 
 
-def _table(sums: Mapping[str, WaySums]) -> Iterator[str]:
+def _format_table(sums: Mapping[str, WaySums]) -> Iterator[str]:
     yield ""
     yield f"| {' | '.join(COLUMN_HEADINGS)} |"
     yield f"|{'---|' * len(COLUMN_HEADINGS)}"
     yield from (row(way, one) for way, one in sums.items())
 
 
-def _counts(found: Sequence[Item]) -> str:
+def _format_counts(found: Sequence[Item]) -> str:
     by_kind = Counter(item.kind for item in found)
     return f"{len(found)} items: " + ", ".join(f"{by_kind[kind]} {kind}s" for kind in KINDS)
 
 
-def _percent(count: int, whole: int) -> str:
+def _format_percent(count: int, whole: int) -> str:
     return f"{100 * count / whole:.0f}" if whole else ""

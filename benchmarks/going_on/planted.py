@@ -235,7 +235,9 @@ UNSEEN_CHANGES = (
 made."""
 
 
-def planted_facts(dice: random.Random, *, in_unseen_words: bool = False) -> list[Fact]:
+def make_planted_facts(
+    random_source: random.Random, *, in_unseen_words: bool = False
+) -> list[Fact]:
     """Return all facts, ordered by kind.
 
     With ``in_unseen_words``, new values are stated only in the wordings of ``UNSEEN_CHANGES``.
@@ -243,15 +245,15 @@ def planted_facts(dice: random.Random, *, in_unseen_words: bool = False) -> list
     found: list[Fact] = []
     for kind, wording in WORDINGS.items():
         changed = UNSEEN_CHANGES if in_unseen_words else (*wording.changed, *KNOWN_CHANGES)
-        found += _facts(kind, wording._replace(changed=changed), dice)
+        found += _make_facts(kind, wording._replace(changed=changed), random_source)
     return found
 
 
-def _facts(kind: str, wording: Wording, dice: random.Random) -> Iterator[Fact]:
+def _make_facts(kind: str, wording: Wording, random_source: random.Random) -> Iterator[Fact]:
     rows = [row.strip() for row in wording.rows.split("\n")]
     late = dict(
         zip(
-            dice.sample(range(CHANGING_FACT_COUNT, len(rows)), LATE_FACT_COUNT),
+            random_source.sample(range(CHANGING_FACT_COUNT, len(rows)), LATE_FACT_COUNT),
             range(1, GENERATIONS),
             strict=True,
         )
@@ -259,12 +261,12 @@ def _facts(kind: str, wording: Wording, dice: random.Random) -> Iterator[Fact]:
     for at, row in enumerate(rows):
         subject, _, values = row.partition(": ")
         first, *others = values.split(", ")
-        generations = sorted(dice.sample(range(1, GENERATIONS), len(others)))
-        sentence = dice.choice(wording.first).format(s=subject, v=first)
+        generations = sorted(random_source.sample(range(1, GENERATIONS), len(others)))
+        sentence = random_source.choice(wording.first).format(s=subject, v=first)
         # The assistant states half of the plain facts, as if it had found them out.
         by_assistant = kind == "fact" and at % 2 == 1
         statements = [Statement(sentence, first, late.get(at, 0), by_assistant)]
         for value, generation in zip(others, generations, strict=True):
-            changed = dice.choice(wording.changed).format(s=subject, v=value)
+            changed = random_source.choice(wording.changed).format(s=subject, v=value)
             statements.append(Statement(changed, value, generation))
         yield Fact(kind, subject, statements)

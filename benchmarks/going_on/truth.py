@@ -15,9 +15,9 @@ from pathlib import Path
 from resume_hooks.transcripts.records import parse_record
 from tests.needs import REPO, corpus
 
-HERE = Path(__file__).parent
-SAMPLE = "sample"
-HALVES = ("tune", "final", "unseen", "sealed", SAMPLE)
+LABELS_FOLDER = Path(__file__).parent
+SAMPLE_HALF = "sample"
+HALVES = ("tune", "final", "unseen", "sealed", SAMPLE_HALF)
 
 SEEN_HALVES = ("tune", "final", "unseen")
 """The halves on which rules were made, and the halves whose missed items we have read."""
@@ -48,16 +48,16 @@ class Item:
 
 def items(half: str) -> list[Item]:
     """Return the items of a half."""
-    files = sorted(HERE.glob(f"truth_{half}_*.jsonl"))
+    files = sorted(LABELS_FOLDER.glob(f"truth_{half}_*.jsonl"))
     rows = [
         json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()
     ]
-    return [_item(row) for row in rows]
+    return [_parse_item(row) for row in rows]
 
 
 def source_of(session: str) -> Path:
     """Return the file of a session in the corpus or among our own samples."""
-    return (REPO / "demo" if session == SAMPLE else corpus()) / f"{session}.jsonl"
+    return (REPO / "demo" if session == SAMPLE_HALF else corpus()) / f"{session}.jsonl"
 
 
 @cache
@@ -66,7 +66,7 @@ def lines(session: str) -> Sequence[bytes]:
     return source_of(session).read_bytes().split(b"\n")
 
 
-def _item(row: dict[str, object]) -> Item:
+def _parse_item(row: dict[str, object]) -> Item:
     session, number = str(row["session"]), int(str(row["record"]))
     record = parse_record(lines(session)[number])
     assert record is not None

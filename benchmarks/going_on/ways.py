@@ -52,7 +52,7 @@ MODEL_WAYS = ("rollover", "peer: aichat rollover")
 """The ways whose text a model writes. The texts are read from ``BENCH_SUMMARIES``."""
 
 PEER_ANSWER = b"n\n"
-PEER_REFERENCE = re.compile(r"\bline (\d+) of \S+\.jsonl\b")
+PEER_REFERENCE_PATTERN = re.compile(r"\bline (\d+) of \S+\.jsonl\b")
 """Matches the peer's placeholders. Their line numbers begin at 1."""
 
 MAX_WAY_SECONDS = 120
@@ -83,7 +83,7 @@ class WayResult(NamedTuple):
     left: Remainder | None
 
 
-def named_size(size: int) -> str:
+def format_token_count(size: int) -> str:
     """Return a number of tokens in short form, for example ``12k``."""
     return str(size) if size % 1_000 else f"{size // 1_000}k"
 
@@ -133,7 +133,7 @@ def result_of_file(path: Path, before: Remainder | None, parent: Path) -> Remain
 def resolve_peer_references(left: Remainder) -> Remainder:
     """Return a result that also names the records to which the peer's placeholders refer."""
     return left._replace(
-        named=left.named | {int(line) - 1 for line in PEER_REFERENCE.findall(left.text)}
+        named=left.named | {int(line) - 1 for line in PEER_REFERENCE_PATTERN.findall(left.text)}
     )
 
 
@@ -144,11 +144,11 @@ def run_ways_on_session(path: Path) -> Iterator[WayResult]:
     """
     here = result_of_file(path, None, path)
     base = _base(path)
-    records_of_it = _parsed(path)
+    records_of_it = _read_records(path)
     yield WayResult("go on", here)
     digest = build_digest(session_file(str(path)), Where())
     for size in OPENING_SIZES:
-        name = named_size(size)
+        name = format_token_count(size)
         yield WayResult(
             f"handoff, {name}",
             hand_off_copy(path, base, ChildContents(digest, opening_tokens=size)),
@@ -161,7 +161,7 @@ def run_ways_on_session(path: Path) -> Iterator[WayResult]:
             f"all prompts, then the newest words, {name}",
             result_of_text(base, select_prompts_and_end(records_of_it, size)),
         )
-    for way, make in copying_ways():
+    for way, make in list_copy_methods():
         child = make(path)
         # A trim that would not pay makes no child, so the session itself is measured.
         left = here if child is None else resolve_peer_references(result_of_file(child, here, path))
@@ -192,10 +192,10 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
         result_of_text(base, summary)._replace(tokens=base + TOKENS_AFTER_COMPACTION),
     )
     path.write_bytes(b"\n".join(raw[:at]) + b"\n")
-    records_of_it = _parsed(path)
+    records_of_it = _read_records(path)
     digest = build_digest(session_file(str(path)), Where())
     for size in COMPACTION_TEXT_SIZES:
-        name = named_size(size)
+        name = format_token_count(size)
         facts = describe_lost_facts(
             path.stem, str(path), convert_tokens_to_characters(size), MAX_WAY_SECONDS
         )
@@ -212,7 +212,7 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
         )
 
 
-def copying_ways() -> Iterator[tuple[str, CopyMaker]]:
+def list_copy_methods() -> Iterator[tuple[str, CopyMaker]]:
     """Yield the ways that make a copy of a session without a model, each as its name and a function."""
     yield "trim", make_trim_way()
     yield "trim, maximum", make_trim_way(threshold=["100"], keep_recent=0, assistant=1_000)
@@ -290,14 +290,14 @@ def run_model_way(way: str, path: Path, base: int, digest: Digest) -> WayResult:
     )
 
 
-def make_trim_way(**how: object) -> CopyMaker:
+def make_trim_way(**options: object) -> CopyMaker:
     """Return a function that trims a session with these options, and returns the child's path.
 
     The function returns None if the trim would not pay.
     """
 
     def make(path: Path) -> Path | None:
-        made = trim(path, make_options(TypedOptions(**how)))  # type: ignore[arg-type]
+        made = trim(path, make_options(TypedOptions(**options)))  # type: ignore[arg-type]
         return Path(made.file) if made.written else None
 
     return make
@@ -348,7 +348,7 @@ def _base(path: Path) -> int:
     return api_usage.read_session_base(HeadTail(str(path)), Where()).tokens
 
 
-def _parsed(path: Path) -> list[Record]:
+def _read_records(path: Path) -> list[Record]:
     return [
         record
         for line in path.read_bytes().split(b"\n")

@@ -65,27 +65,27 @@ def judge_answer(question: Question, answer: Answer) -> JudgedAnswer:
     return JudgedAnswer(
         question,
         answer,
-        rank(list(sessions), {session_of(place.file) for place in right}),
-        rank(answer.hits, right),
+        find_rank(list(sessions), {session_of(place.file) for place in right}),
+        find_rank(answer.hits, right),
         tuple(hit in right for hit in answer.hits),
     )
 
 
-def score(asked: Sequence[JudgedAnswer]) -> Score:
+def compute_score(asked: Sequence[JudgedAnswer]) -> Score:
     """Return the results of a searcher for some questions, as fractions."""
     sessions, turns = [one.session for one in asked], [one.turn for one in asked]
     return Score(
-        share(sessions, 1),
-        share(sessions, 5),
+        compute_share(sessions, 1),
+        compute_share(sessions, 5),
         mean(1 / place if place else 0.0 for place in sessions),
-        share(turns, 1),
-        share(turns, 5),
+        compute_share(turns, 1),
+        compute_share(turns, 5),
         mean(not one.answer.hits for one in asked),
         mean("strong" in one.answer.strengths[:1] for one in asked),
     )
 
 
-def sureness(asked: Iterable[JudgedAnswer]) -> dict[str, Sureness]:
+def compute_sureness(asked: Iterable[JudgedAnswer]) -> dict[str, Sureness]:
     """Return how often the hits with each strength are right, for the first hits of each answer."""
     hits: Counter[str] = Counter()
     right: Counter[str] = Counter()
@@ -100,12 +100,12 @@ def sureness(asked: Iterable[JudgedAnswer]) -> dict[str, Sureness]:
     }
 
 
-def rank(hits: Sequence[object], right: Collection[object]) -> int:
+def find_rank(hits: Sequence[object], right: Collection[object]) -> int:
     """Return the rank of the first right hit, from 1, or 0 if there is none."""
     return next((place for place, hit in enumerate(hits, 1) if hit in right), 0)
 
 
-def share(ranks: Sequence[int], reach: int) -> float:
+def compute_share(ranks: Sequence[int], reach: int) -> float:
     """Return the fraction of the ranks that are from 1 to ``reach``."""
     return mean(0 < place <= reach for place in ranks)
 

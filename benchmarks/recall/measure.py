@@ -17,10 +17,10 @@ from benchmarks.recall.cost import print_costs
 from benchmarks.recall.judge import (
     STRENGTHS,
     JudgedAnswer,
+    compute_score,
     compute_spread,
+    compute_sureness,
     judge_answer,
-    score,
-    sureness,
 )
 from benchmarks.recall.naive import FusedNaive, Naive
 from benchmarks.recall.questions import HALVES, KINDS, Home, Question, questions
@@ -73,13 +73,15 @@ def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[JudgedAn
             chosen = [one for one in asked if one.question.kind == kind]
             if not chosen:
                 continue
-            found = score(chosen)
+            found = compute_score(chosen)
             known = kind != "unanswerable"
             parts = [
-                *_cells(found[:3], (7, 6, 6), shown=known),
-                *_cells(found[3:5], (7, 6), shown=known and searcher.by_turn),
-                *_cells([found.empty], (7,)),
-                *_cells([found.strong], (8,), shown=any(one.answer.strengths for one in chosen)),
+                *_format_cells(found[:3], (7, 6, 6), shown=known),
+                *_format_cells(found[3:5], (7, 6), shown=known and searcher.by_turn),
+                *_format_cells([found.empty], (7,)),
+                *_format_cells(
+                    [found.strong], (8,), shown=any(one.answer.strengths for one in chosen)
+                ),
                 *(f"{ms:8.1f}" for ms in compute_spread([one.answer.ms for one in chosen])),
             ]
             print(
@@ -88,7 +90,9 @@ def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[JudgedAn
             )
 
 
-def _cells(shares: Sequence[float], widths: Sequence[int], *, shown: bool = True) -> list[str]:
+def _format_cells(
+    shares: Sequence[float], widths: Sequence[int], *, shown: bool = True
+) -> list[str]:
     return [
         f"{share:{width}.2f}" if shown else f"{'-':>{width}}"
         for share, width in zip(shares, widths, strict=True)
@@ -97,7 +101,7 @@ def _cells(shares: Sequence[float], widths: Sequence[int], *, shown: bool = True
 
 def print_sureness(title: str, asked: Sequence[JudgedAnswer]) -> None:
     """Print how often strong, fair and weak hits are right. Only the first hits of each answer count."""
-    found = sureness(asked)
+    found = compute_sureness(asked)
     parts = ", ".join(f"{name} {found[name].right:.2f} of {found[name].hits}" for name in STRENGTHS)
     is_consistent = 1 - found["weak"].right >= found["strong"].right
     print(

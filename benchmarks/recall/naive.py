@@ -63,8 +63,8 @@ class Naive:
         self._places.append(place)
         self._lengths.append(len(words))
 
-    def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the turns with the best chunks, best first, and at most ``most`` of them."""
+    def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
+        """Return the turns with the best chunks, best first, and at most ``max_hits`` of them."""
         begun = time.perf_counter()
         scores: dict[int, float] = defaultdict(float)
         count, usual = len(self._places), sum(self._lengths) / max(1, len(self._places))
@@ -76,7 +76,7 @@ class Naive:
                 scores[chunk] += rarity * often * (K1 + 1) / (often + K1 * length)
         best = sorted(scores, key=lambda chunk: -scores[chunk])
         return Answer(
-            list(dict.fromkeys(self._places[chunk] for chunk in best))[:most],
+            list(dict.fromkeys(self._places[chunk] for chunk in best))[:max_hits],
             milliseconds_since(begun),
         )
 
@@ -90,7 +90,7 @@ class FusedNaive:
         self.name = f"{naive.name}, ranks fused"
         self._naive = naive
 
-    def search(self, wordings: Sequence[str], most: int) -> Answer:
+    def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
         """Return the turns that rank high for most wordings."""
         begun = time.perf_counter()
         scores: dict[Place, float] = defaultdict(float)
@@ -98,7 +98,7 @@ class FusedNaive:
             for rank, place in enumerate(self._naive.search([wording], COMBINED_HIT_COUNT).hits, 1):
                 scores[place] += 1 / (RANK_OFFSET + rank)
         return Answer(
-            sorted(scores, key=lambda place: -scores[place])[:most], milliseconds_since(begun)
+            sorted(scores, key=lambda place: -scores[place])[:max_hits], milliseconds_since(begun)
         )
 
 
@@ -111,7 +111,7 @@ def words_of_file(name: str) -> Iterator[tuple[str, int]]:
             content = message.get("content")
         except (ValueError, AttributeError):
             continue
-        for text in _texts(content):
+        for text in _find_texts(content):
             for word in words_of(text):
                 yield word, turns[number]
 
@@ -121,31 +121,36 @@ def words_of(text: str) -> Iterator[str]:
     for word in re.findall("[a-z0-9]+", text.lower()):
         if word not in STOP_WORDS:
             yield next(
-                (word[: -len(end)] for end in ("ing", "ed", "es", "s") if _ends(word, end)), word
+                (
+                    word[: -len(end)]
+                    for end in ("ing", "ed", "es", "s")
+                    if _can_remove_ending(word, end)
+                ),
+                word,
             )
 
 
-def _ends(word: str, end: str) -> bool:
+def _can_remove_ending(word: str, end: str) -> bool:
     return word.endswith(end) and len(word) - len(end) >= 3
 
 
-def _texts(content: object) -> Iterator[str]:
+def _find_texts(content: object) -> Iterator[str]:
     """Yield all texts of a message, including thinking, tool inputs and tool results."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):
         for block in content:
-            yield from _texts(block)
+            yield from _find_texts(block)
     elif isinstance(content, dict):
         if content.get("type") == "tool_use":
-            yield from _strings(content.get("input"))
+            yield from _find_strings(content.get("input"))
         for key in ("text", "thinking", "content"):
-            yield from _texts(content.get(key))
+            yield from _find_texts(content.get(key))
 
 
-def _strings(value: object) -> Iterator[str]:
+def _find_strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _strings(part)
+            yield from _find_strings(part)

@@ -36,11 +36,11 @@ class Peer:
         self._home = home
         self._known: dict[str, dict[str, Any]] = dict(zip(texts, said["answers"], strict=True))
 
-    def search(self, wordings: Sequence[str], most: int) -> Answer:
+    def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
         """Return the files of the peer's answer. Several wordings are asked as one query."""
         said = self._known[" ".join(wordings)]
         return Answer(
-            [Place(self._home.name(file), UNKNOWN_TURN) for file in said["files"][:most]],
+            [Place(self._home.name(file), UNKNOWN_TURN) for file in said["files"][:max_hits]],
             said["ms"],
         )
 

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-MOST = 10
+MAX_RECORDS = 10
 
 
 def main() -> None:
@@ -38,17 +38,17 @@ def answer_query(index: Any, query: str, rounds: int) -> dict[str, Any]:
     """Answer a query. If the peer's parser rejects it, try its words without punctuation."""
     for how, text in (("as typed", query), ("as plain words", " ".join(re.findall(r"\w+", query)))):
         try:
-            return {"how": how, **_timed(index, text, rounds)}
+            return {"how": how, **_time_search(index, text, rounds)}
         except ValueError:
             continue
     return {"how": "refused", "files": [], "ms": 0.0}
 
 
-def _timed(index: Any, text: str, rounds: int) -> dict[str, Any]:
+def _time_search(index: Any, text: str, rounds: int) -> dict[str, Any]:
     times, found = [], []
     for _ in range(rounds):
         begun = time.perf_counter()
-        found = index.search(text, max_records=MOST)
+        found = index.search(text, max_records=MAX_RECORDS)
         times.append((time.perf_counter() - begun) * 1000)
     return {"files": [row["export_path"] for row in found], "ms": statistics.median(times)}
 

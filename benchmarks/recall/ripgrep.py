@@ -21,7 +21,7 @@ MAX_SHORT_WORD_LETTERS = 3
 """Maximum number of letters of a word that must match as a whole word. Most lines contain short
 words as parts of longer words."""
 
-_WORD = re.compile(r"\w[\w./-]*\w|\w")
+_WORD_PATTERN = re.compile(r"\w[\w./-]*\w|\w")
 
 
 class _Line(NamedTuple):
@@ -58,8 +58,8 @@ class Ripgrep:
         """Whether ripgrep is installed."""
         return shutil.which("rg") is not None
 
-    def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the turns with the best lines, and at most ``most`` of them."""
+    def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
+        """Return the turns with the best lines, and at most ``max_hits`` of them."""
         words = content_words(" ".join(wordings))
         scores: dict[_Line, tuple[int, float]] = {}
         ms = 0.0
@@ -72,7 +72,7 @@ class Ripgrep:
         begun = time.perf_counter()
         enough = [line for line, (count, _) in scores.items() if count >= self._share * len(words)]
         best = sorted(sorted(enough), key=lambda line: scores[line], reverse=True)
-        hits = list(dict.fromkeys(self._place(line) for line in best))[:most]
+        hits = list(dict.fromkeys(self._place(line) for line in best))[:max_hits]
         return Answer(hits, ms + milliseconds_since(begun))
 
     def _place(self, line: _Line) -> Place:
@@ -82,7 +82,7 @@ class Ripgrep:
 
 def content_words(text: str) -> list[str]:
     """Return the words of a question without those that many questions have."""
-    words = dict.fromkeys(word.casefold() for word in _WORD.findall(text))
+    words = dict.fromkeys(word.casefold() for word in _WORD_PATTERN.findall(text))
     return [word for word in words if word not in COMMON_WORDS] or list(words)
 
 
@@ -90,11 +90,11 @@ def content_words(text: str) -> list[str]:
 def _grep(word: str, folder: str) -> _Found:
     """Return the lines that contain a word. The result is cached."""
     begun = time.perf_counter()
-    lines = list(_lines(word, folder))
+    lines = list(_find_lines(word, folder))
     return _Found(lines, milliseconds_since(begun))
 
 
-def _lines(word: str, folder: str) -> Iterator[_Line]:
+def _find_lines(word: str, folder: str) -> Iterator[_Line]:
     """Yield the lines that contain a word.
 
     ripgrep prints only their numbers, because a line may have megabytes.

@@ -40,8 +40,8 @@ class Searcher(Protocol):
     def by_turn(self) -> bool:
         """Whether the searcher's hits are turns. Otherwise they are files."""
 
-    def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the best hits, and at most ``most`` of them."""
+    def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
+        """Return the best hits, and at most ``max_hits`` of them."""
 
 
 class Ours:
@@ -55,18 +55,20 @@ class Ours:
         # This call builds the index, so that its time is not measured later.
         self.search(["index"], 1)
 
-    def search(self, wordings: Sequence[str], most: int) -> Answer:
+    def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
         """Return the turns that our search finds."""
         begun = time.perf_counter()
-        result = self._search_index(wordings, most)
+        result = self._search_index(wordings, max_hits)
         ms = milliseconds_since(begun)
         places = [Place(self._home.name(hit.file), hit.turn_number) for hit in result.hits]
         return Answer(places, ms, [hit.strength for hit in result.hits])
 
-    def _search_index(self, wordings: Sequence[str], most: int) -> SearchResult:
+    def _search_index(self, wordings: Sequence[str], max_hits: int) -> SearchResult:
         where = Where(self._home.where)
         scope = Scope(include_helpers=True)
-        return search_index(wordings[:1], scope, where, other_wordings=wordings[1:], max_hits=most)
+        return search_index(
+            wordings[:1], scope, where, other_wordings=wordings[1:], max_hits=max_hits
+        )
 
 
 class AskedAgain(Ours):
@@ -74,10 +76,10 @@ class AskedAgain(Ours):
 
     name = "resume-hooks, again if nothing close"
 
-    def _search_index(self, wordings: Sequence[str], most: int) -> SearchResult:
-        first = super()._search_index(wordings[:1], most)
+    def _search_index(self, wordings: Sequence[str], max_hits: int) -> SearchResult:
+        first = super()._search_index(wordings[:1], max_hits)
         if first.has_only_weak_hits:
-            return super()._search_index(wordings, most)
+            return super()._search_index(wordings, max_hits)
         return first
 
 
@@ -87,8 +89,8 @@ class Unindexed:
     name = "resume-hooks, files not indexed"
     by_turn = False
 
-    def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the files with the highest relevance, and at most ``most`` of them."""
+    def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
+        """Return the files with the highest relevance, and at most ``max_hits`` of them."""
         begun = time.perf_counter()
         words = RawWordSearch(
             [term.forms for text in wordings for term in parse_query([text]).terms]
@@ -97,7 +99,7 @@ class Unindexed:
             name: words.find_words_in_file(str(corpus_folder() / name)) for name in corpus_names()
         }
         worth = relevance_by_file({name: found for name, found in looked.items() if found})
-        best = sorted(worth, key=lambda name: -worth[name])[:most]
+        best = sorted(worth, key=lambda name: -worth[name])[:max_hits]
         return Answer([Place(name, 0) for name in best], milliseconds_since(begun))
 
 

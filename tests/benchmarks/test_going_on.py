@@ -30,9 +30,9 @@ from benchmarks.going_on.planted import (
     WORDINGS,
     Fact,
     Statement,
-    planted_facts,
+    make_planted_facts,
 )
-from benchmarks.going_on.truth import SAMPLE, Item, items, source_of
+from benchmarks.going_on.truth import SAMPLE_HALF, Item, items, source_of
 from benchmarks.going_on.ways import (
     MODEL_WAYS,
     Remainder,
@@ -139,11 +139,11 @@ def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
 
 def test_a_handoff_of_the_sample_has_every_labelled_item() -> None:
     """A handoff of the published session has every labelled item. Its tokens are known without labels."""
-    handoff = next(line for line in tables(SAMPLE) if line.startswith("| handoff, 12k "))
+    handoff = next(line for line in tables(SAMPLE_HALF) if line.startswith("| handoff, 12k "))
     assert handoff.count("| 100 ") == 7
     assert "100" not in next(
         line
-        for line in measure_own_sessions([source_of(SAMPLE)])
+        for line in measure_own_sessions([source_of(SAMPLE_HALF)])
         if line.startswith("| handoff, 12k ")
     )
 
@@ -159,7 +159,7 @@ def test_a_stored_summary_of_a_model_is_measured(
     (tmp_path / MODEL_WAYS[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
     for folder, is_there in ((tmp_path, True), (tmp_path / "none", False)):
         monkeypatch.setenv("BENCH_SUMMARIES", str(folder))
-        with copy_session(source_of(SAMPLE)) as path:
+        with copy_session(source_of(SAMPLE_HALF)) as path:
             left = next(
                 went.left for went in run_ways_on_session(path) if went.way == MODEL_WAYS[0]
             )
@@ -189,7 +189,7 @@ def test_a_compaction_is_measured_on_earlier_messages(tmp_path: Path) -> None:
 
 def test_planted_facts_are_distinct() -> None:
     """There are twenty planted facts of each kind, and none of them is contained in another."""
-    facts = planted_facts(random.Random(1))
+    facts = make_planted_facts(random.Random(1))
     for kind in WORDINGS:
         of_kind = [fact for fact in facts if fact.kind == kind]
         assert len(of_kind) == 20

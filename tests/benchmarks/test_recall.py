@@ -16,10 +16,10 @@ import pytest
 from benchmarks.recall.judge import (
     JudgedAnswer,
     Sureness,
+    compute_score,
     compute_spread,
+    compute_sureness,
     judge_answer,
-    score,
-    sureness,
 )
 from benchmarks.recall.measure import MAX_HITS, ask
 from benchmarks.recall.naive import CHUNK_WORDS, FusedNaive, Naive, words_of
@@ -133,7 +133,8 @@ def test_natural_questions_are_answered(corpus_search: Ours) -> None:
     """Search finds an answer to nearly all natural questions in its first five hits."""
     asked = [question for question in questions("tune") if question.kind == "natural"]
     assert (
-        score(ask(corpus_search, asked, lambda question: [question.text])).five >= MIN_NATURAL_SHARE
+        compute_score(ask(corpus_search, asked, lambda question: [question.text])).five
+        >= MIN_NATURAL_SHARE
     )
 
 
@@ -142,7 +143,7 @@ def test_several_wordings_answer_most_paraphrased_questions(corpus_search: Ours)
     """With four wordings, search finds an answer to most paraphrased questions in its first five hits."""
     asked = [question for question in questions("tune") if question.also]
     assert (
-        score(ask(corpus_search, asked, lambda question: question.wordings)).five
+        compute_score(ask(corpus_search, asked, lambda question: question.wordings)).five
         >= MIN_PARAPHRASED_SHARE
     )
 
@@ -151,7 +152,7 @@ def test_hits_for_unknown_topics_are_not_strong(corpus_search: Ours) -> None:
     """Search hardly ever calls a hit strong for a question without an answer."""
     asked = [question for question in questions("tune") if question.kind == "unanswerable"]
     assert (
-        score(ask(corpus_search, asked, lambda question: [question.text])).strong
+        compute_score(ask(corpus_search, asked, lambda question: [question.text])).strong
         <= MAX_STRONG_SHARE
     )
 
@@ -209,14 +210,14 @@ def test_the_score_has_the_shares_of_right_answers() -> None:
         answer_with_ranks(0, 0),
         answer_with_ranks(5, 5, "fair", "strong"),
     ]
-    found = score(asked)
+    found = compute_score(asked)
     assert found == pytest.approx((0.25, 0.75, (1 + 1 / 2 + 1 / 5) / 4, 0.25, 0.5, 0.25, 0.25))
-    assert score([]).first == 0
+    assert compute_score([]).first == 0
 
 
 def test_the_first_five_hits_are_counted_by_strength() -> None:
     """The first five hits are counted by strength, each with the share that is right."""
-    found = sureness(
+    found = compute_sureness(
         [
             answer_with_ranks(1, 1, *["strong"] * 2, "fair", *["weak"] * 3),
             answer_with_ranks(0, 0, "strong"),

@@ -83,16 +83,16 @@ def freeze_ids(first: int) -> None:
     """
     drawn = {"ids": first, "bytes": 0}
 
-    def count_id() -> uuid.UUID:
+    def make_counted_id() -> uuid.UUID:
         drawn["ids"] += 1
         return uuid.UUID("f0f{0:05x}-0000-4000-8000-{0:012x}".format(drawn["ids"]))
 
-    def count_bytes(size: int) -> bytes:
+    def make_counted_bytes(size: int) -> bytes:
         drawn["bytes"] += 1
         return drawn["bytes"].to_bytes(max(size, 4), "big")[-size:] if size else b""
 
-    uuid.uuid4 = count_id
-    os.urandom = count_bytes
+    uuid.uuid4 = make_counted_id
+    os.urandom = make_counted_bytes
 
 
 def load_engine(source: str) -> None:

@@ -35,11 +35,11 @@ PRIVATE_MOUNT_VARIABLE = "RESUME_HOOKS_RECORDER_IS_PRIVATE"
 INITIAL_FILE_TIME = FROZEN_TIME - 7_200
 """The modification time of the files that exist before a step."""
 
-UNRECORDED_PATHS = re.compile(r"/resume-hooks/(?:index/|index\.db)")
+UNRECORDED_PATH_PATTERN = re.compile(r"/resume-hooks/(?:index/|index\.db)")
 """The files of the search index are not recorded, because they have random names. The results of
 searches are recorded."""
 
-UNCOMPARED_FILES = re.compile(r"/(?:[^/]*\.lock|lock|making|one-maker)$")
+UNCOMPARED_PATH_PATTERN = re.compile(r"/(?:[^/]*\.lock|lock|making|one-maker)$")
 """Files whose bytes depend on the process that uses them."""
 
 MODEL_ANSWER = """{"type": "result", "subtype": "success", "is_error": false, "result": "", "total_cost_usd": 0.0125,
@@ -53,10 +53,12 @@ case $1 in --version) echo '2.1.330 (Claude Code)'; exit ;; esac
 cat >/dev/null
 cat "{answer}"
 """
-_NEW_ID = re.compile(rb"(?<![0-9a-f])f0f[0-9a-f]{5}(?:-0000-4000-8000-[0-9a-f]{12}|(?![0-9a-f]))")
-_PROCESS = re.compile(rb'("(?:pid|client_pid|writer)": ?)\d+')
-_INODE = re.compile(rb'("inode": ?|\.jsonl":\[)\d+')
-_START_TIME = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+"')
+_NEW_ID_PATTERN = re.compile(
+    rb"(?<![0-9a-f])f0f[0-9a-f]{5}(?:-0000-4000-8000-[0-9a-f]{12}|(?![0-9a-f]))"
+)
+_PROCESS_ID_PATTERN = re.compile(rb'("(?:pid|client_pid|writer)": ?)\d+')
+_INODE_PATTERN = re.compile(rb'("inode": ?|\.jsonl":\[)\d+')
+_START_TIME_PATTERN = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+"')
 
 
 class Home:
@@ -148,7 +150,7 @@ class Home:
                 links = [each for each in folders if os.path.islink(os.path.join(folder, each))]
                 for each in (*files, *links):
                     path = os.path.join(folder, each)
-                    if not UNRECORDED_PATHS.search(path):
+                    if not UNRECORDED_PATH_PATTERN.search(path):
                         yield path
 
     def list_changes(self, step: int) -> list[str]:
@@ -176,12 +178,12 @@ class Home:
         row["mode"] = f"{stat.S_IMODE(status.st_mode):o}"
         if stat.S_ISLNK(status.st_mode):
             content = os.fsencode(os.readlink(path))
-        elif UNCOMPARED_FILES.search(path):
+        elif UNCOMPARED_PATH_PATTERN.search(path):
             return {**row, "sha256": "not compared"}
         else:
             content = Path(path).read_bytes()
             if f"{self.root}/home/.claude/resume-hooks/" in path:
-                content = _INODE.sub(rb"\1INODE", content)
+                content = _INODE_PATTERN.sub(rb"\1INODE", content)
         return {**row, "sha256": self._store_content(self.normalize_content(content))}
 
     def _store_content(self, content: bytes) -> str:
@@ -199,8 +201,10 @@ class Home:
         content = content.replace(str(self.root).encode(), b"<ROOT>")
         content = content.replace(self.key.removesuffix("-work").encode(), b"<KEY>")
         if b'pid":' in content or b'"writer"' in content:
-            content = _START_TIME.sub(rb'\1"START"', _PROCESS.sub(rb"\1PID", content))
-        return _NEW_ID.sub(self._replace_id, content) if b"f0f" in content else content
+            content = _START_TIME_PATTERN.sub(
+                rb'\1"START"', _PROCESS_ID_PATTERN.sub(rb"\1PID", content)
+            )
+        return _NEW_ID_PATTERN.sub(self._replace_id, content) if b"f0f" in content else content
 
     def _replace_id(self, found: re.Match[bytes]) -> bytes:
         drawn = found[0][:8]

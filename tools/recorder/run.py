@@ -15,7 +15,7 @@ from tools.recorder.home import Home, find_new_session, find_session_id
 from tools.recorder.matrix import Scenario, Step
 from tools.recorder.sessions import CODEX, Session
 
-NO_ENTRY_POINT = -1
+NO_ENTRY_POINT_EXIT_CODE = -1
 """The exit code that is recorded if the checkout does not have the entry point."""
 
 MAX_IDS_PER_STEP = 0x1000
@@ -135,7 +135,7 @@ class Runner:
         (streams / "stdin").write_text(event_text, encoding="utf-8")
         script = self._scripts[step.entry_point]
         if step.entry_point != matrix.CLI and not script:
-            return NO_ENTRY_POINT
+            return NO_ENTRY_POINT_EXIT_CODE
         request = {
             "script": f"{self._home.root}/tree/{script}" if script else "",
             "words": words,

@@ -110,7 +110,7 @@ def make_damaged_copies(sessions: list[Session], count: int) -> list[Session]:
 
     Each kind of damage is used in turn. The seed chooses the session and the damaged line.
     """
-    draw = random.Random(RANDOM_SEED)  # noqa: S311 - the same ones every time is the point
+    random_source = random.Random(RANDOM_SEED)  # noqa: S311 - the same ones every time is the point
     candidates = [
         session for session in sessions if 2_000 < len(session.content) <= MAX_DAMAGED_BYTES
     ]
@@ -118,9 +118,9 @@ def make_damaged_copies(sessions: list[Session], count: int) -> list[Session]:
     made = []
     for number in range(count if candidates else 0):
         kind, damage = kinds[number % len(kinds)]
-        session = draw.choice(candidates)
+        session = random_source.choice(candidates)
         lines = session.content.split(b"\n")
-        content = damage(lines, draw)
+        content = damage(lines, random_source)
         made.append(
             session._replace(name=f"mutant-{number:03d}-{kind}/{session.name}", content=content)
         )
@@ -130,77 +130,77 @@ def make_damaged_copies(sessions: list[Session], count: int) -> list[Session]:
 Damage = Callable[[list[bytes], random.Random], bytes]
 
 
-def _choose_line(lines: list[bytes], draw: random.Random) -> int:
-    return draw.randrange(max(1, len(lines) - 1))
+def _choose_line(lines: list[bytes], random_source: random.Random) -> int:
+    return random_source.randrange(max(1, len(lines) - 1))
 
 
-def _truncated(lines: list[bytes], draw: random.Random) -> bytes:
+def _truncate_file(lines: list[bytes], random_source: random.Random) -> bytes:
     whole = b"\n".join(lines)
-    return whole[: draw.randrange(len(whole) // 2, len(whole))]
+    return whole[: random_source.randrange(len(whole) // 2, len(whole))]
 
 
-def _cut_line(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _choose_line(lines, draw)
+def _cut_line_in_half(lines: list[bytes], random_source: random.Random) -> bytes:
+    at = _choose_line(lines, random_source)
     lines[at] = lines[at][: len(lines[at]) // 2]
     return b"\n".join(lines)
 
 
-def _missing_line(lines: list[bytes], draw: random.Random) -> bytes:
-    del lines[_choose_line(lines, draw)]
+def _remove_line(lines: list[bytes], random_source: random.Random) -> bytes:
+    del lines[_choose_line(lines, random_source)]
     return b"\n".join(lines)
 
 
-def _doubled_line(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _choose_line(lines, draw)
-    lines.insert(_choose_line(lines, draw), lines[at])
+def _double_line(lines: list[bytes], random_source: random.Random) -> bytes:
+    at = _choose_line(lines, random_source)
+    lines.insert(_choose_line(lines, random_source), lines[at])
     return b"\n".join(lines)
 
 
-def _not_json(lines: list[bytes], draw: random.Random) -> bytes:
-    lines.insert(_choose_line(lines, draw), b'{"type": "user", "uuid": nope]')
+def _insert_invalid_json(lines: list[bytes], random_source: random.Random) -> bytes:
+    lines.insert(_choose_line(lines, random_source), b'{"type": "user", "uuid": nope]')
     return b"\n".join(lines)
 
 
-def _not_utf8(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _choose_line(lines, draw)
+def _insert_invalid_utf8(lines: list[bytes], random_source: random.Random) -> bytes:
+    at = _choose_line(lines, random_source)
     lines[at] = lines[at].replace(b"e", b"\xff\xfe", 3)
     return b"\n".join(lines)
 
 
-def _nul_bytes(lines: list[bytes], draw: random.Random) -> bytes:
-    lines.insert(_choose_line(lines, draw), b"\0" * 4_096)
+def _insert_nul_bytes(lines: list[bytes], random_source: random.Random) -> bytes:
+    lines.insert(_choose_line(lines, random_source), b"\0" * 4_096)
     return b"\n".join(lines)
 
 
-def _unknown_type(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _choose_line(lines, draw)
+def _set_unknown_type(lines: list[bytes], random_source: random.Random) -> bytes:
+    at = _choose_line(lines, random_source)
     lines[at] = re.sub(rb'"type": ?"[a-z_-]+"', b'"type":"never-heard-of"', lines[at])
     return b"\n".join(lines)
 
 
-def _huge_line(lines: list[bytes], draw: random.Random) -> bytes:
+def _insert_huge_line(lines: list[bytes], random_source: random.Random) -> bytes:
     record = {"type": "system", "uuid": "huge", "content": "x" * 2_000_000}
-    lines.insert(_choose_line(lines, draw), json.dumps(record).encode())
+    lines.insert(_choose_line(lines, random_source), json.dumps(record).encode())
     return b"\n".join(lines)
 
 
-def _shuffled(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _choose_line(lines, draw)
+def _shuffle_lines(lines: list[bytes], random_source: random.Random) -> bytes:
+    at = _choose_line(lines, random_source)
     some = lines[at : at + 12]
-    draw.shuffle(some)
+    random_source.shuffle(some)
     lines[at : at + 12] = some
     return b"\n".join(lines)
 
 
-def _lost_parents(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _choose_line(lines, draw)
+def _set_missing_parent(lines: list[bytes], random_source: random.Random) -> bytes:
+    at = _choose_line(lines, random_source)
     lost = b'"parentUuid":"00000000-dead-4000-8000-000000000000"'
     lines[at] = re.sub(rb'"parentUuid": ?(?:null|"[^"]*")', lost, lines[at])
     return b"\n".join(lines)
 
 
-def _own_parent(lines: list[bytes], draw: random.Random) -> bytes:
-    for at in range(_choose_line(lines, draw), len(lines)):
+def _set_own_uuid_as_parent(lines: list[bytes], random_source: random.Random) -> bytes:
+    for at in range(_choose_line(lines, random_source), len(lines)):
         own = re.search(rb'"uuid": ?"([^"]+)"', lines[at])
         if own and b'"parentUuid"' in lines[at]:
             loop = b'"parentUuid":"' + own[1] + b'"'
@@ -209,69 +209,69 @@ def _own_parent(lines: list[bytes], draw: random.Random) -> bytes:
     return b"\n".join(lines)
 
 
-def _wrong_types(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _choose_line(lines, draw)
+def _set_values_of_wrong_types(lines: list[bytes], random_source: random.Random) -> bytes:
+    at = _choose_line(lines, random_source)
     changed = re.sub(rb'"content": ?"', b'"content":7,"was":"', lines[at], count=1)
     lines[at] = re.sub(rb'"timestamp": ?"[^"]*"', b'"timestamp":[]', changed)
     return b"\n".join(lines)
 
 
-def _unanswered_calls(lines: list[bytes], draw: random.Random) -> bytes:
+def _remove_call_result(lines: list[bytes], random_source: random.Random) -> bytes:
     results = []
     for at, line in enumerate(lines):
         if b'"tool_result"' in line or b"_call_output" in line:
             results.append(at)
     if results:
-        del lines[draw.choice(results)]
+        del lines[random_source.choice(results)]
     return b"\n".join(lines)
 
 
-def _windows_ends(lines: list[bytes], _: random.Random) -> bytes:
+def _use_windows_line_ends(lines: list[bytes], _: random.Random) -> bytes:
     return b"\r\n".join(lines)
 
 
-def _empty(_: list[bytes], __: random.Random) -> bytes:
+def _empty_file(_: list[bytes], __: random.Random) -> bytes:
     return b""
 
 
-def _blank(_: list[bytes], __: random.Random) -> bytes:
+def _replace_by_blank_lines(_: list[bytes], __: random.Random) -> bytes:
     return b"\n\n\n"
 
 
-def _deep(lines: list[bytes], draw: random.Random) -> bytes:
+def _insert_deeply_nested_line(lines: list[bytes], random_source: random.Random) -> bytes:
     lines.insert(
-        _choose_line(lines, draw),
+        _choose_line(lines, random_source),
         b'{"type":"user","uuid":"deep","message":' + b"[" * 3_000 + b"]" * 3_000 + b"}",
     )
     return b"\n".join(lines)
 
 
-def _wrong_roots(lines: list[bytes], draw: random.Random) -> bytes:
+def _insert_non_object_lines(lines: list[bytes], random_source: random.Random) -> bytes:
     for value in (b"null", b"[]", b'"text"', b"17"):
-        lines.insert(_choose_line(lines, draw), value)
+        lines.insert(_choose_line(lines, random_source), value)
     return b"\n".join(lines)
 
 
 DAMAGES: dict[str, Damage] = {
-    "truncated": _truncated,
-    "cut-line": _cut_line,
-    "missing-line": _missing_line,
-    "doubled-line": _doubled_line,
-    "not-json": _not_json,
-    "not-utf8": _not_utf8,
-    "nul-bytes": _nul_bytes,
-    "unknown-type": _unknown_type,
-    "huge-line": _huge_line,
-    "shuffled": _shuffled,
-    "lost-parents": _lost_parents,
-    "own-parent": _own_parent,
-    "wrong-types": _wrong_types,
-    "unanswered-calls": _unanswered_calls,
-    "windows-ends": _windows_ends,
-    "empty": _empty,
-    "blank": _blank,
-    "deep": _deep,
-    "wrong-roots": _wrong_roots,
+    "truncated": _truncate_file,
+    "cut-line": _cut_line_in_half,
+    "missing-line": _remove_line,
+    "doubled-line": _double_line,
+    "not-json": _insert_invalid_json,
+    "not-utf8": _insert_invalid_utf8,
+    "nul-bytes": _insert_nul_bytes,
+    "unknown-type": _set_unknown_type,
+    "huge-line": _insert_huge_line,
+    "shuffled": _shuffle_lines,
+    "lost-parents": _set_missing_parent,
+    "own-parent": _set_own_uuid_as_parent,
+    "wrong-types": _set_values_of_wrong_types,
+    "unanswered-calls": _remove_call_result,
+    "windows-ends": _use_windows_line_ends,
+    "empty": _empty_file,
+    "blank": _replace_by_blank_lines,
+    "deep": _insert_deeply_nested_line,
+    "wrong-roots": _insert_non_object_lines,
 }
 """The kinds of damage by name. Each is a function that gets the lines of a file and a random
 generator and returns the bytes of the damaged file."""
