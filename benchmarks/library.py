@@ -34,7 +34,7 @@ class Spent(NamedTuple):
 
     ms: float
     cpu_ms: float
-    printed: bytes
+    output: bytes
 
 
 class Library:
@@ -99,7 +99,7 @@ class Library:
             statistics.median(column)
             for column in zip(*((one.ms, one.cpu_ms) for one in spent), strict=True)
         )
-        return Spent(ms, cpu_ms, spent[-1].printed)
+        return Spent(ms, cpu_ms, spent[-1].output)
 
     def peak_megabytes(self, run: Run) -> float:
         """Return the peak memory of a process and its children in megabytes.

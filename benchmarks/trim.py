@@ -28,7 +28,7 @@ class Spent(NamedTuple):
 
     ms: float
     megabytes: float
-    printed: bytes
+    output: bytes
 
 
 def print_trims(bench: Bench, peer: str | None) -> None:
@@ -47,11 +47,11 @@ def print_trims(bench: Bench, peer: str | None) -> None:
         clean = partial(restore_file, bench, session, kept)
         for what, run in own_runs(bench, session):
             spent = measure(bench, run, clean)
-            data = json.loads(spent.printed)["data"]
+            data = json.loads(spent.output)["data"]
             print_row(f"{what}, {name}", spent, f"{data['savings']['tokens_saved']:,}")
         for what, run in peer_runs(bench, session, peer):
             spent = measure(bench, run, clean)
-            print_row(f"peer: {what}, {name}", spent, saved_by_peer(spent.printed))
+            print_row(f"peer: {what}, {name}", spent, saved_by_peer(spent.output))
         kept.unlink()
 
 

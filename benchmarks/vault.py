@@ -59,7 +59,7 @@ def print_vault_rows(bench: Bench) -> None:
     print_note(
         f"memory of archive --all {library.peak_megabytes(shell('archive', '--all')):,.0f} MB"
     )
-    kept = json.loads(library.run(shell("archive", "--list", "--json")).printed)["data"]["vault"]
+    kept = json.loads(library.run(shell("archive", "--list", "--json")).output)["data"]["vault"]
     whole, packed = (sum(int(each[name]) for each in kept) for name in ("size", "stored"))
     print_note(f"{whole / 1e6:,.0f} MB to {packed / 1e6:,.1f} MB, {packed / whole:.1%}")
     print_row("archive --verify", library.run(shell("archive", "--verify")), "")

@@ -159,9 +159,9 @@ def test_cells_of_a_screen_are_drawn_as_svg() -> None:
     """The cells of a screen are drawn as SVG text with escaped characters and colours."""
     rows = [
         [
-            *(Cell(c, "green", bold=True) for c in "a<b"),
+            *(Cell(c, "green", is_bold=True) for c in "a<b"),
             Cell(" "),
-            Cell("x", "ff0000", reverse=True),
+            Cell("x", "ff0000", is_reversed=True),
         ]
     ]
     source = draw_picture(rows, "T & U")

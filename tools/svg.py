@@ -34,10 +34,10 @@ class Cell(NamedTuple):
     """A character and its style. The colours have the names that pyte uses."""
 
     character: str
-    fore: str = "default"
-    back: str = "default"
-    bold: bool = False
-    reverse: bool = False
+    text_colour: str = "default"
+    background_colour: str = "default"
+    is_bold: bool = False
+    is_reversed: bool = False
 
 
 def draw_picture(rows: Sequence[Sequence[Cell]], title: str) -> str:
@@ -151,8 +151,8 @@ def _draw_words(text: str, place: int, top: int, fore: str, *, bold: bool) -> li
 
 
 def _choose_colours(cell: Cell) -> tuple[str, str]:
-    fore, back = _convert_colour(cell.fore) or TEXT, _convert_colour(cell.back)
-    return (back or BACKGROUND, fore) if cell.reverse else (fore, back)
+    fore, back = _convert_colour(cell.text_colour) or TEXT, _convert_colour(cell.background_colour)
+    return (back or BACKGROUND, fore) if cell.is_reversed else (fore, back)
 
 
 def _convert_colour(colour: str) -> str:

@@ -70,7 +70,7 @@ def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iter
     for kind, changed in (("numbers bumped", bumped), ("formatter run", indented)):
         yield (
             kind,
-            file.tail,
+            file.relative_path,
             changed,
             [place for place, line in enumerate(lines) if line != changed[place]],
         )
@@ -85,14 +85,14 @@ def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iter
         "people's lines, most of them trivial": person_lines,
         "a session's lines, copied by a person": lines[start : start + 12],
         "taken out by sessions, put back": [
-            line for line in file.ever if file.ever[line] and line not in lines
+            line for line in file.writers_by_line if file.writers_by_line[line] and line not in lines
         ][:12],
     }
     for kind, new in added.items():
         # It is unknown which of these lines is the copy.
         if "copied" not in kind or not start - 1 <= at <= start + 13:
-            yield kind, file.tail, [*lines[:at], *new, *lines[at:]], [*range(at, at + len(new))]
-    yield "generated file", f"dist/{file.tail}", lines, [*range(len(lines))]
+            yield kind, file.relative_path, [*lines[:at], *new, *lines[at:]], [*range(at, at + len(new))]
+    yield "generated file", f"dist/{file.relative_path}", lines, [*range(len(lines))]
 
 
 class AnswerCounter:
@@ -125,7 +125,7 @@ class AnswerCounter:
         entered = find_files_in_scope(self._index.db, scope, self._where)
         sources = Sources(self._index, entered.file_ids, self._where)
         edits = list(EditFinder(self._index, scope, entered, sources).find_edits(asked))
-        counts = self.counts[zlib.crc32(file.first.encode()) % 2, kind]
+        counts = self.counts[zlib.crc32(file.first_session.encode()) % 2, kind]
         for place, authors in truth.items():
             found = find_writing_edit(lines, place + 1, edits).record
             named = (
@@ -138,7 +138,7 @@ class AnswerCounter:
                 told = self._judge_without_replay(named, path, tail, lines[place])
             counts[told] += 1
             counts[
-                f"naive {_judge_answer(file.last if tail == file.tail else NO_SESSIONS, authors)}"
+                f"naive {_judge_answer(file.last_sessions if tail == file.relative_path else NO_SESSIONS, authors)}"
             ] += 1
             if told == "wrong":
                 self.wrong.append(
@@ -201,9 +201,9 @@ def main() -> int:
                 for line in step.added()
             ]
             rows += [
-                (file.tail, line, frozenset(wrote))
+                (file.relative_path, line, frozenset(wrote))
                 for file in files
-                for line, wrote in file.ever.items()
+                for line, wrote in file.writers_by_line.items()
             ]
             for tail, line, sessions in rows:
                 measured.added[_WORKTREE_PATTERN.sub("", tail), line] |= sessions
@@ -212,10 +212,10 @@ def main() -> int:
                     truth = {
                         place: who for place, who in enumerate(file.authors) if bool(who) == wanted
                     }
-                    measured.ask(kind, file, file.tail, file.lines, truth)
-                alike = [each for each in files if Path(each.tail).suffix == Path(file.tail).suffix]
+                    measured.ask(kind, file, file.relative_path, file.lines, truth)
+                alike = [each for each in files if Path(each.relative_path).suffix == Path(file.relative_path).suffix]
                 foreign = rng.choice(
-                    [each.lines for each in alike if Path(each.tail).name != Path(file.tail).name]
+                    [each.lines for each in alike if Path(each.relative_path).name != Path(file.relative_path).name]
                     or [[]]
                 )
                 for kind, tail, lines, places in plant_changes(file, foreign, rng):

@@ -20,41 +20,41 @@ NO_SESSIONS: Sessions = frozenset()
 class Step(NamedTuple):
     """An edit of a file. ``sessions`` are the sessions that contain its record.
 
-    ``old`` is the text that the edit replaced, or None if the edit wrote the whole file. ``before``
-    is the file's content before the edit, if the record contains it. ``times`` is the number of
+    ``old_text`` is the text that the edit replaced, or None if the edit wrote the whole file. ``content_before``
+    is the file's content before the edit, if the record contains it. ``replacement_count`` is the number of
     replacements, or -1 if all occurrences were replaced.
     """
 
     time: str
     sessions: Sessions
-    before: str | None
-    old: str | None
-    new: str
-    times: int
+    content_before: str | None
+    old_text: str | None
+    new_text: str
+    replacement_count: int
 
     def added(self) -> set[str]:
         """Return the lines that the edit added."""
-        return set(split_lines(self.new)).difference(
-            split_lines(self.old if self.old is not None else self.before or "")
+        return set(split_lines(self.new_text)).difference(
+            split_lines(self.old_text if self.old_text is not None else self.content_before or "")
         )
 
 
 class Rebuilt(NamedTuple):
     """A file after its last edit.
 
-    ``authors`` are the sessions that wrote each line, or an empty set if they are unknown. ``ever``
+    ``authors`` are the sessions that wrote each line, or an empty set if they are unknown. ``writers_by_line``
     maps each line that the file had at any time to the sessions that wrote it. ``root`` is the
-    folder of the project, and ``tail`` is the file's path below it. ``first`` is the first session
-    that edited the file, and ``last`` are the sessions with the last edit.
+    folder of the project, and ``relative_path`` is the file's path below it. ``first_session`` is the first session
+    that edited the file, and ``last_sessions`` are the sessions with the last edit.
     """
 
     root: str
-    tail: str
+    relative_path: str
     lines: list[str]
     authors: list[Sessions]
-    ever: Mapping[str, set[str]]
-    first: str
-    last: Sessions
+    writers_by_line: Mapping[str, set[str]]
+    first_session: str
+    last_sessions: Sessions
 
 
 def read_steps(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step]]:
@@ -114,10 +114,10 @@ def rebuild_file(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
     text, authors, ever = "", list[Sessions](), defaultdict[str, set[str]](set)
     steps = sorted(steps, key=lambda step: step.time)
     for step in steps:
-        before = text if step.before is None else step.before
-        if step.before is None and (not step.old or text.count(step.old) != 1):
+        before = text if step.content_before is None else step.content_before
+        if step.content_before is None and (not step.old_text or text.count(step.old_text) != 1):
             return None
-        after = before.replace(step.old, step.new, step.times) if step.old else step.new
+        after = before.replace(step.old_text, step.new_text, step.replacement_count) if step.old_text else step.new_text
         for target, author in ((before, NO_SESSIONS), (after, step.sessions)):
             authors = _carry_authors(split_lines(text), split_lines(target), authors, author)
             text = target

@@ -40,11 +40,11 @@ USUAL_HANDOFF_NAME = f"handoff, {format_token_count(DEFAULT_TOKENS)}"
 class WaySums:
     """The results of a way in all sessions.
 
-    ``requests`` are the tokens of its requests. ``found`` counts, for each kind of item, where the
+    ``request_tokens`` are the tokens of its requests. ``found`` counts, for each kind of item, where the
     items are.
     """
 
-    requests: list[int] = field(default_factory=list)
+    request_tokens: list[int] = field(default_factory=list)
     found: dict[str, Counter[str]] = field(
         default_factory=lambda: {kind: Counter() for kind in KINDS}
     )
@@ -53,7 +53,7 @@ class WaySums:
         """Add the result of a session, unless it is None."""
         if left is None:
             return
-        self.requests.append(left.tokens)
+        self.request_tokens.append(left.request_tokens)
         for item in labelled:
             self.found[item.kind][place_after_way(item, left)] += 1
 
@@ -62,7 +62,7 @@ def place_after_way(item: Item, left: Remainder) -> str:
     """Return where an item is after a way: in context, one read away, or out of reach."""
     if text_keeps_item(item, left.text, left.rows):
         return IN
-    return NEAR if item.record in left.named or row_keeps_item(item, left.more) else OUT
+    return NEAR if item.record in left.named_records or row_keeps_item(item, left.nearby_rows) else OUT
 
 
 def tables(*halves: str) -> Iterator[str]:
@@ -105,11 +105,11 @@ def row(way: str, sums: WaySums) -> str:
 
     A cell is empty if the way was not measured or if there are no labels.
     """
-    if not sums.requests:
+    if not sums.request_tokens:
         return f"| {way} |{' |' * (len(COLUMN_HEADINGS) - 1)}"
     counts = [sums.found[kind] for kind in KINDS]
     whole = sum(counts, Counter[str]())
-    cells = [way, f"{statistics.median(sums.requests):,.0f}"]
+    cells = [way, f"{statistics.median(sums.request_tokens):,.0f}"]
     cells += [_format_percent(each[IN], each.total()) for each in (*counts, whole)]
     cells.append(_format_percent(whole[IN] + whole[NEAR], whole.total()))
     return f"| {' | '.join(cells)} |"

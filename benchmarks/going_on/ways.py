@@ -65,15 +65,15 @@ class Remainder(NamedTuple):
     """What a way leaves of a session: the tokens of the first request, and its text.
 
     White space in ``text`` is collapsed. ``rows`` are the lines of the text, which are also judged
-    one by one. ``named`` are the numbers of the records that the text names. These records and the
-    rows ``more`` are one read away.
+    one by one. ``named_records`` are the numbers of the records that the text names. These records and the
+    rows ``nearby_rows`` are one read away.
     """
 
-    tokens: int
+    request_tokens: int
     text: str = ""
     rows: Sequence[Row] = ()
-    named: frozenset[int] = frozenset()
-    more: Sequence[Row] = ()
+    named_records: frozenset[int] = frozenset()
+    nearby_rows: Sequence[Row] = ()
 
 
 class WayResult(NamedTuple):
@@ -126,14 +126,14 @@ def result_of_file(path: Path, before: Remainder | None, parent: Path) -> Remain
         gone = sum(node.character_count for node in old) - sum(
             node.character_count for node in transcript.chain
         )
-        count = max(0, before.tokens - round(gone / tokens.measure_characters_per_token(old)))
-    return Remainder(count, text, named=named)
+        count = max(0, before.request_tokens - round(gone / tokens.measure_characters_per_token(old)))
+    return Remainder(count, text, named_records=named)
 
 
 def resolve_peer_references(left: Remainder) -> Remainder:
     """Return a result that also names the records to which the peer's placeholders refer."""
     return left._replace(
-        named=left.named | {int(line) - 1 for line in PEER_REFERENCE_PATTERN.findall(left.text)}
+        named_records=left.named_records | {int(line) - 1 for line in PEER_REFERENCE_PATTERN.findall(left.text)}
     )
 
 
@@ -189,7 +189,7 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
     summary = records.join_text_blocks(told)
     yield WayResult(
         "the client's summary",
-        result_of_text(base, summary)._replace(tokens=base + TOKENS_AFTER_COMPACTION),
+        result_of_text(base, summary)._replace(request_tokens=base + TOKENS_AFTER_COMPACTION),
     )
     path.write_bytes(b"\n".join(raw[:at]) + b"\n")
     records_of_it = _read_records(path)
@@ -243,7 +243,7 @@ def hand_off_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
     rows = [*(rows_of_prose(before) if contents.summary else ()), *rows_of(text)]
     found = collapse_spaces(f"{contents.summary}\n{text}")
     return Remainder(
-        base + said, found, rows, more=rows_of(format_whole_digest(contents.digest or Digest()))
+        base + said, found, rows, nearby_rows=rows_of(format_whole_digest(contents.digest or Digest()))
     )
 
 

@@ -32,18 +32,18 @@ MAX_READ_HITS = 5
 class Cost(NamedTuple):
     """The numbers of characters that the verbs print for one answer.
 
-    ``file`` is the number of bytes of the file that contains the answer.
+    ``file_bytes`` is the number of bytes of the file that contains the answer.
     """
 
-    search: int
-    reads: int
-    outline: int
-    file: int
+    search_characters: int
+    read_characters: int
+    outline_characters: int
+    file_bytes: int
 
     @property
     def total(self) -> int:
         """The number of characters that the agent reads in all."""
-        return self.search + self.reads + self.outline
+        return self.search_characters + self.read_characters + self.outline_characters
 
 
 def print_costs(home: Home, asked: Sequence[Question]) -> None:
@@ -55,13 +55,13 @@ def print_costs(home: Home, asked: Sequence[Question]) -> None:
     if len(costs) < 2:
         return
     parts: dict[str, list[float]] = {
-        "search": [cost.search for cost in costs],
-        "read: hits up to the right one, its turn": [cost.reads for cost in costs],
-        "outline of its session": [cost.outline for cost in costs],
-        "search and read": [cost.search + cost.reads for cost in costs],
+        "search": [cost.search_characters for cost in costs],
+        "read: hits up to the right one, its turn": [cost.read_characters for cost in costs],
+        "outline of its session": [cost.outline_characters for cost in costs],
+        "search and read": [cost.search_characters + cost.read_characters for cost in costs],
         "search, read and outline": [cost.total for cost in costs],
-        "the file, read whole (bytes)": [cost.file for cost in costs],
-        "the file / search, read and outline": [cost.file / cost.total for cost in costs],
+        "the file, read whole (bytes)": [cost.file_bytes for cost in costs],
+        "the file / search, read and outline": [cost.file_bytes / cost.total for cost in costs],
     }
     for name, values in parts.items():
         high = statistics.quantiles(values, n=10, method="inclusive")[-1]

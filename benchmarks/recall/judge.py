@@ -42,13 +42,13 @@ class Score(NamedTuple):
     whose best hit is called strong.
     """
 
-    session_first: float
-    session_five: float
-    reciprocal: float
-    first: float
-    five: float
-    empty: float
-    strong: float
+    session_first_fraction: float
+    session_top_five_fraction: float
+    mean_reciprocal_rank: float
+    turn_first_fraction: float
+    turn_top_five_fraction: float
+    no_hits_fraction: float
+    strong_fraction: float
 
 
 class Sureness(NamedTuple):

@@ -77,10 +77,10 @@ def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[JudgedAn
             known = kind != "unanswerable"
             parts = [
                 *_format_cells(found[:3], (7, 6, 6), shown=known),
-                *_format_cells(found[3:5], (7, 6), shown=known and searcher.by_turn),
-                *_format_cells([found.empty], (7,)),
+                *_format_cells(found[3:5], (7, 6), shown=known and searcher.finds_turns),
+                *_format_cells([found.no_hits_fraction], (7,)),
                 *_format_cells(
-                    [found.strong], (8,), shown=any(one.answer.strengths for one in chosen)
+                    [found.strong_fraction], (8,), shown=any(one.answer.strengths for one in chosen)
                 ),
                 *(f"{ms:8.1f}" for ms in compute_spread([one.answer.ms for one in chosen])),
             ]
@@ -130,7 +130,7 @@ def main(half: str) -> int:
         print(f"The corpus is not at {corpus_folder()}: set RESUME_HOOKS_CORPUS")
         return 1
     asked = questions(half)
-    reworded = [question for question in asked if question.also]
+    reworded = [question for question in asked if question.other_wordings]
     with tempfile.TemporaryDirectory(prefix="resume-hooks-recall-") as folder:
         home = Home(Path(folder) / ".claude")
         compared = list(searchers(home, Path(folder), asked))

@@ -45,7 +45,7 @@ class Naive:
     """
 
     name = "naive: BM25 of 400 words"
-    by_turn = True
+    finds_turns = True
 
     def __init__(self) -> None:
         self._places: list[Place] = []
@@ -84,7 +84,7 @@ class Naive:
 class FusedNaive:
     """Ranks like ``Naive``, but combines the rankings of several wordings by reciprocal ranks."""
 
-    by_turn = True
+    finds_turns = True
 
     def __init__(self, naive: Naive) -> None:
         self.name = f"{naive.name}, ranks fused"

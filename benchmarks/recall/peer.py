@@ -25,7 +25,7 @@ class Peer:
     """The answers of the peer. All questions are asked in one run of the peer's own Python."""
 
     name = "peer: tantivy SessionIndex"
-    by_turn = False
+    finds_turns = False
 
     def __init__(
         self, program: str, home: Home, index: Path, ways: Iterable[Sequence[str]]

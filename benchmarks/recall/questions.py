@@ -34,7 +34,7 @@ class Question(NamedTuple):
     """A question about the corpus.
 
     ``answers`` are the file (below the corpus) and the line of each answering record. They are
-    empty if the corpus has no answer. ``also`` are other wordings of the question.
+    empty if the corpus has no answer. ``other_wordings`` are other wordings of the question.
     """
 
     id: str
@@ -42,12 +42,12 @@ class Question(NamedTuple):
     text: str
     answers: tuple[tuple[str, int], ...]
     half: str
-    also: tuple[str, ...] = ()
+    other_wordings: tuple[str, ...] = ()
 
     @property
     def wordings(self) -> tuple[str, ...]:
         """All wordings of the question."""
-        return (self.text, *self.also)
+        return (self.text, *self.other_wordings)
 
 
 class Place(NamedTuple):

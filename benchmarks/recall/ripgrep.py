@@ -46,7 +46,7 @@ class Ripgrep:
     wordings are searched together.
     """
 
-    by_turn = True
+    finds_turns = True
 
     def __init__(self, home: Home, share: float, name: str) -> None:
         self.name = name

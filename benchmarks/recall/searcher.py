@@ -37,7 +37,7 @@ class Searcher(Protocol):
         """The searcher's name in the table."""
 
     @property
-    def by_turn(self) -> bool:
+    def finds_turns(self) -> bool:
         """Whether the searcher's hits are turns. Otherwise they are files."""
 
     def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
@@ -48,7 +48,7 @@ class Ours:
     """Our own search in all projects."""
 
     name = "resume-hooks"
-    by_turn = True
+    finds_turns = True
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -87,7 +87,7 @@ class Unindexed:
     """Our search without an index, which ranks files by the words in their bytes."""
 
     name = "resume-hooks, files not indexed"
-    by_turn = False
+    finds_turns = False
 
     def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
         """Return the files with the highest relevance, and at most ``max_hits`` of them."""

@@ -93,11 +93,11 @@ def test_an_item_behind_a_placeholder_is_near() -> None:
         )
         == IN
     )
-    assert place_after_way(CHANGED_FILE_ITEM, Remainder(1, named=frozenset({7}))) == NEAR
-    assert place_after_way(CHANGED_FILE_ITEM, Remainder(1, named=frozenset({8}))) == OUT
+    assert place_after_way(CHANGED_FILE_ITEM, Remainder(1, named_records=frozenset({7}))) == NEAR
+    assert place_after_way(CHANGED_FILE_ITEM, Remainder(1, named_records=frozenset({8}))) == OUT
     assert (
         place_after_way(
-            CHANGED_FILE_ITEM, Remainder(1, more=[Row("files changed:", "src/pool.py")])
+            CHANGED_FILE_ITEM, Remainder(1, nearby_rows=[Row("files changed:", "src/pool.py")])
         )
         == NEAR
     )
@@ -110,7 +110,7 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
     """
     sums = WaySums()
     sums.add(
-        Remainder(50, "take the lock first", named=frozenset({7})),
+        Remainder(50, "take the lock first", named_records=frozenset({7})),
         [CHANGED_FILE_ITEM, DECISION_ITEM],
     )
     sums.add(Remainder(70), [])
@@ -224,7 +224,7 @@ def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None
     with copy_session(source) as path:
         ways = {way: left for way, left in run_ways_on_session(path) if left is not None}
     assert dict(os.environ) == before
-    assert ways["go on"].tokens >= ways["trim"].tokens >= ways["trim, maximum"].tokens
+    assert ways["go on"].request_tokens >= ways["trim"].request_tokens >= ways["trim, maximum"].request_tokens
     labelled = [item for item in found if item.session == found[0].session]
     kept = {
         way: sum(place_after_way(item, left) == IN for item in labelled)

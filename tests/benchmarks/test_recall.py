@@ -133,7 +133,7 @@ def test_natural_questions_are_answered(corpus_search: Ours) -> None:
     """Search finds an answer to nearly all natural questions in its first five hits."""
     asked = [question for question in questions("tune") if question.kind == "natural"]
     assert (
-        compute_score(ask(corpus_search, asked, lambda question: [question.text])).five
+        compute_score(ask(corpus_search, asked, lambda question: [question.text])).turn_top_five_fraction
         >= MIN_NATURAL_SHARE
     )
 
@@ -141,9 +141,9 @@ def test_natural_questions_are_answered(corpus_search: Ours) -> None:
 @pytest.mark.wide
 def test_several_wordings_answer_most_paraphrased_questions(corpus_search: Ours) -> None:
     """With four wordings, search finds an answer to most paraphrased questions in its first five hits."""
-    asked = [question for question in questions("tune") if question.also]
+    asked = [question for question in questions("tune") if question.other_wordings]
     assert (
-        compute_score(ask(corpus_search, asked, lambda question: question.wordings)).five
+        compute_score(ask(corpus_search, asked, lambda question: question.wordings)).turn_top_five_fraction
         >= MIN_PARAPHRASED_SHARE
     )
 
@@ -152,7 +152,7 @@ def test_hits_for_unknown_topics_are_not_strong(corpus_search: Ours) -> None:
     """Search hardly ever calls a hit strong for a question without an answer."""
     asked = [question for question in questions("tune") if question.kind == "unanswerable"]
     assert (
-        compute_score(ask(corpus_search, asked, lambda question: [question.text])).strong
+        compute_score(ask(corpus_search, asked, lambda question: [question.text])).strong_fraction
         <= MAX_STRONG_SHARE
     )
 
@@ -212,7 +212,7 @@ def test_the_score_has_the_shares_of_right_answers() -> None:
     ]
     found = compute_score(asked)
     assert found == pytest.approx((0.25, 0.75, (1 + 1 / 2 + 1 / 5) / 4, 0.25, 0.5, 0.25, 0.25))
-    assert compute_score([]).first == 0
+    assert compute_score([]).turn_first_fraction == 0
 
 
 def test_the_first_five_hits_are_counted_by_strength() -> None:

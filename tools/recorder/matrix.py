@@ -31,7 +31,7 @@ CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
 class Step(NamedTuple):
     """A call of an entry point. In its words, ``{id}``, ``{child}`` and ``{work}`` are replaced.
 
-    ``fields`` are the fields of the event. The command line gets no event. A step with ``in_child``
+    ``fields`` are the fields of the event. The command line gets no event. A step with ``is_in_child``
     runs in the session that was made last. If no session was made, steps about a child are left
     out. ``environ`` is added to the usual environment variables.
     """
@@ -39,7 +39,7 @@ class Step(NamedTuple):
     entry_point: str
     words: tuple[str, ...] = ()
     fields: dict[str, Any] = {}  # noqa: RUF012 - never changed
-    in_child: bool = False
+    is_in_child: bool = False
     environ: dict[str, str] = {}  # noqa: RUF012 - never changed
 
     @property
@@ -76,15 +76,15 @@ def shell_step(words: str, *more: str) -> Step:
     return Step(CLI, (*words.split(), *more))
 
 
-def prompt_step(prompt: str, *, in_child: bool = False) -> Step:
+def prompt_step(prompt: str, *, is_in_child: bool = False) -> Step:
     """Return the step of a prompt that the user types in the session."""
-    return Step(PROMPT, (), {"hook_event_name": "UserPromptSubmit", "prompt": prompt}, in_child)
+    return Step(PROMPT, (), {"hook_event_name": "UserPromptSubmit", "prompt": prompt}, is_in_child)
 
 
-def module_step(command: str, args: str = "", *, in_child: bool = False, **fields: Any) -> Step:
+def module_step(command: str, args: str = "", *, is_in_child: bool = False, **fields: Any) -> Step:
     """Return the step of a question that the client's module asks."""
     given = {"command": command, "args": args, "screen": True, "window": 200_000, "heard": True}
-    return Step(MODULE, (), {**given, **fields}, in_child)
+    return Step(MODULE, (), {**given, **fields}, is_in_child)
 
 
 def compaction_step(setting: str, trigger: str, **fields: Any) -> Step:
@@ -115,7 +115,7 @@ MAIN_SCENARIOS: tuple[Scenario, ...] = (
     (prompt_step(f">handoff 4k {NEXT_STEP}"), prompt_step(f">handoff 4k {NEXT_STEP}")),
     (prompt_step(">resume"),),
     (shell_step("trim {id} --json"), shell_step("untrim {child} --all --json")),
-    (prompt_step(">trim"), prompt_step(">trim yes"), prompt_step(">untrim", in_child=True)),
+    (prompt_step(">trim"), prompt_step(">trim yes"), prompt_step(">untrim", is_in_child=True)),
     (shell_step("fork {id} --json"),),
     (
         shell_step("info {id} --json"),
@@ -299,7 +299,7 @@ MODULE_STEPS: tuple[Scenario, ...] = (
         module_step("handoff", "all"),
         module_step("handoff", f"{NEXT_STEP}", screen=False),
     ),
-    (module_step("trim"), module_step("trim", "yes"), module_step("untrim", in_child=True)),
+    (module_step("trim"), module_step("trim", "yes"), module_step("untrim", is_in_child=True)),
     (
         module_step("trim", "--threshold 300 --keep-recent 1"),
         module_step("trim", "here --threshold 300"),
