@@ -31,8 +31,8 @@ Run = tuple[list[str], bytes, Path]
 def run_in_process(make: Callable[..., object], *arguments: object, **named: object) -> None:
     """Call ``make`` in another process.
 
-    A process that is measured begins with the peak memory of its parent, so this process must stay
-    small.
+    A measured process begins with the peak memory of the process that starts it, so this process
+    must stay small.
     """
     process = multiprocessing.get_context("spawn").Process(
         target=make, args=arguments, kwargs=named
@@ -88,7 +88,7 @@ class Bench:
         return self.hook("UserPromptSubmit", prompt=text)
 
     def hook(self, name: str, **fields: str) -> Run:
-        """Return a run of the hook in hooks.json for an event of the large session."""
+        """Return a run of the hook that hooks.json declares for an event, on the large session."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))
         command = hooks["hooks"][name][0]["hooks"][0]["command"]
         event = {

@@ -4,8 +4,8 @@
 the sizes in ``sessions``, ``info``, ``/full`` and in the receipts of a trim and a handoff are
 compared with each other. For the first CLIENTS sessions (default: 60), the newest client resumes
 the session with a mock of the API. The number of characters of talk in its request is compared with
-that of the conversation. The mock has no tokenizer, so the difference is converted to tokens with
-the usual ratio.
+that in the session's conversation. The mock has no tokenizer, so the difference is converted to
+tokens with the usual ratio.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ THINKING_TYPES = {"thinking", "redacted_thinking"}
 class SessionSizes(NamedTuple):
     """The size of a session in tokens, and its window, for each place that shows them.
 
-    ``estimates`` are the places that call their size an estimate, and ``characters`` is the length
-    of the live conversation.
+    ``estimated_places`` are the places that call their size an estimate, and ``character_count`` is
+    the length of the live conversation.
     """
 
     tokens: dict[str, int]
-    windows: dict[str, int | None]
-    estimates: frozenset[str]
-    characters: int
+    window_by_place: dict[str, int | None]
+    estimated_places: frozenset[str]
+    character_count: int
 
 
 def main() -> int:
@@ -76,30 +76,33 @@ def main() -> int:
                 continue
             kind = compare_sizes(found)
             compared[kind] += 1
-            windows += len(set(found.windows.values())) <= 1
+            windows += len(set(found.window_by_place.values())) <= 1
             name = path.relative_to(corpus_folder())
             if kind == DIFFERENT:
                 print(f"apart: {name}: {found.tokens}")
-            if len(set(found.windows.values())) > 1:
-                print(f"windows: {name}: {found.windows}")
+            if len(set(found.window_by_place.values())) > 1:
+                print(f"windows: {name}: {found.window_by_place}")
             sent_characters = (
                 count_sent_characters(home, installed)
-                if sent_count < max_clients and found.characters
+                if sent_count < max_clients and found.character_count
                 else None
             )
             if sent_characters is not None:
                 sent_count += 1
-                beyond = round((sent_characters - found.characters) / CHARACTERS_PER_TOKEN)
+                beyond = round((sent_characters - found.character_count) / CHARACTERS_PER_TOKEN)
                 is_close = are_close(found.tokens["info"] + beyond, found.tokens["info"])
                 sent_close += is_close
                 if not is_close:
                     print(
-                        f"sent: {name}: {sent_characters:,} characters, {found.characters:,} counted"
+                        f"sent: {name}: {sent_characters:,} characters, {found.character_count:,} counted"
                     )
     print(
-        f"{sum(compared)} sessions: {compared[SAME]} say one figure within 2 %, {compared[MARKED]} mark an estimate,"
+        f"{sum(compared)} sessions: {compared[SAME]} show the same size in all places (within 2 %), "
+        f"{compared[MARKED]} mark the differing sizes as estimates,"
     )
-    print(f"{compared[DIFFERENT]} say two. One window, or unknown, everywhere in {windows}.")
+    print(
+        f"{compared[DIFFERENT]} show different sizes. {windows} show the same window in all places, or none."
+    )
     print(f"{sent_count} resumed: in {sent_close} the request is within 2 % of what `info` says.")
     return 0
 
@@ -114,7 +117,7 @@ def compare_sizes(found: SessionSizes) -> int:
     """
     if are_close(min(found.tokens.values()), max(found.tokens.values())):
         return SAME
-    firm = [count for place, count in found.tokens.items() if place not in found.estimates]
+    firm = [count for place, count in found.tokens.items() if place not in found.estimated_places]
     return MARKED if not firm or are_close(min(firm), max(firm)) else DIFFERENT
 
 

@@ -68,7 +68,7 @@ class Starts:
             os.utime(self.folder / f"{session_id(number)}.jsonl", (then, then))
 
     def run_start_hook(self) -> Spent:
-        """Run the hook for which a start waits."""
+        """Run the hook that delays the start of a session until it ends."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))[
             "hooks"
         ]
@@ -118,7 +118,7 @@ def print_starts(scratch: Path) -> None:
     print_row("SessionStart, nothing due", home.run_start_hook, rounds=41)
     for due in (0, 1, DUE_SESSION_COUNT):
         print_row(
-            f"SessionStart, a look, {due} due",
+            f"start of a session, {due} sessions expire soon",
             home.run_start_hook,
             before=functools.partial(home.set_ages, due),
         )

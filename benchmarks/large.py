@@ -28,18 +28,22 @@ def print_large_rows(bench: Bench) -> None:
     for what, run, rounds in (
         ("read --page --json, its end", bench.shell(*page), 5),
         ("read --page --json, from its middle", bench.shell(*page, "--before", place), 5),
-        ("read --page --json, from a uuid in its middle", bench.shell(*page, "--before", uuid), 5),
         (
-            "read of one record by its uuid, in its middle",
+            "read --page --json, from a uuid in the session's middle",
+            bench.shell(*page, "--before", uuid),
+            5,
+        ),
+        (
+            "read of one record by its uuid, in the session's middle",
             bench.shell("read", f"{LARGE}:{uuid}"),
             5,
         ),
         (
-            "read of one record by its line, in its middle",
+            "read of one record by its line, in the session's middle",
             bench.shell("read", f"{LARGE}:{MIDDLE_LINE}"),
             5,
         ),
-        ("sessions --json, itself among them", bench.shell("sessions", "--json"), 5),
+        ("sessions --json, with this session in the list", bench.shell("sessions", "--json"), 5),
         ("resume --json, off a terminal", bench.shell("resume", LARGE, "--json"), 2),
         ("info --json, a whole scan", bench.shell("info", LARGE, "--json"), 2),
     ):

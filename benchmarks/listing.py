@@ -10,8 +10,8 @@ PROJECT = "/home/user/project-3"
 """One of the twelve folders of the home's sessions."""
 
 TITLED_SESSION_NUMBER = 1_503
-"""The number of the session to find. It is in PROJECT, and neither among the newest nor the oldest
-sessions."""
+"""The number of the session to find. It is in PROJECT, and is neither one of the newest nor one of
+the oldest sessions."""
 
 ROUNDS = 5
 
@@ -37,7 +37,7 @@ def print_listings(library: Library, peer: str | None) -> None:
         ("info by prefix", ["info", session_id[:8]]),
         ("info by title", ["info", f"Session {TITLED_SESSION_NUMBER}"]),
         ("info by a part of a title", ["info", f"ession {TITLED_SESSION_NUMBER}"]),
-        ("info of what is nowhere", ["info", "Session zqxjkv"]),
+        ("info of a session that does not exist", ["info", "Session zqxjkv"]),
     ):
         run = library.bench.shell(*arguments)
         print_row(what, library.median(run, ROUNDS, may_fail="nowhere" in what), "")

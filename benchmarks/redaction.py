@@ -196,9 +196,10 @@ def _as_line(text: str) -> bytes:
 
 
 def _repeated_forms() -> Iterator[tuple[str, str]]:
-    """Yield matches of each pattern and beginnings of matches, with a separator after them.
+    """Yield pairs: the name of a pattern, and a text to repeat.
 
-    Each comes after the name of the pattern.
+    The text is a match of the pattern, or the beginning of a match. A space, a quotation mark or
+    nothing follows it.
     """
     warnings.simplefilter("ignore")
     for name, pattern in _find_redaction_patterns():

@@ -200,7 +200,7 @@ def print_searches(library: Library) -> None:
     appended = bench.shell("search", "--all", "zebrafish")
     spent = library.median(appended, 7, lambda: append(library.big, next(numbers)))
     if b"where did the zebrafish go" not in spent.output:
-        raise RuntimeError("What was appended is not found")
+        raise RuntimeError("The search does not find the appended prompt")
     print_row("search after one more line in 50 MB, from the shell", spent, "130")
     print_row(
         "outline of 50 MB, from the shell", library.median(bench.shell("outline", SESSION), 5), ""

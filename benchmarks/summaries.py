@@ -49,15 +49,16 @@ PATTERNS = {"file": FILE_PATTERN, "name": NAME_PATTERN}
 class Session(NamedTuple):
     """A session of the corpus with its last summary.
 
-    ``raw`` and ``said`` are the records before the summary, as text and as pairs of a reference and
-    a text. ``things`` has values of each kind that can be used in lies about other sessions.
+    ``earlier_text`` contains the records before the summary. ``texts_by_reference`` are the same
+    records as pairs of a reference and a text. ``values_by_kind`` can be used in lies about other
+    sessions.
     """
 
     project: str
-    summary: list[str]
-    raw: str
-    said: list[tuple[str, str]]
-    things: dict[str, list[str]]
+    summary_sentences: list[str]
+    earlier_text: str
+    texts_by_reference: list[tuple[str, str]]
+    values_by_kind: dict[str, list[str]]
 
 
 def read_session(path: Path) -> Session:
@@ -106,11 +107,11 @@ def _read_texts_until(path: Path, end: int) -> Iterator[tuple[str, str]]:
         yield ref, text
 
 
-def lies_of(
+def make_lies(
     one: Session, others: Sequence[Session], random_source: random.Random
 ) -> Iterator[tuple[str, str]]:
-    """Yield lies about a session, each after its kind."""
-    for sentence in one.summary:
+    """Yield pairs: the kind of a lie, and a sentence that tells a lie of this kind about a session."""
+    for sentence in one.summary_sentences:
         if numbers := list(NUMBER_PATTERN.finditer(sentence)):
             at = random_source.choice(numbers)
             other = "".join(
@@ -122,8 +123,8 @@ def lies_of(
         pool = [other for other in others if (other.project == one.project) is near]
         where = "of the same project" if near else "of another project"
         for kind, pattern in PATTERNS.items():
-            known = [thing for other in pool for thing in other.things[kind]]
-            for sentence in one.summary if known else ():
+            known = [thing for other in pool for thing in other.values_by_kind[kind]]
+            for sentence in one.summary_sentences if known else ():
                 if places := list(pattern.finditer(sentence)):
                     span = random_source.choice(places).span(pattern.groups)
                     yield (
@@ -139,7 +140,9 @@ def lies_of(
             known = [
                 each
                 for other in pool
-                for each in (other.summary if kind == "sentence" else other.things[kind])
+                for each in (
+                    other.summary_sentences if kind == "sentence" else other.values_by_kind[kind]
+                )
             ]
             for thing in random_source.sample(known, min(MAX_LIES, len(known))):
                 yield f"{kind} {where}", form.format(thing)
@@ -149,9 +152,9 @@ def _replace_span(sentence: str, span: tuple[int, int], words: str) -> str:
     return f"{sentence[: span[0]]}{words}{sentence[span[1] :]}"
 
 
-def is_marked_by_naive_check(sentence: str, raw: str) -> bool:
+def is_marked_by_naive_check(sentence: str, earlier_text: str) -> bool:
     """Check whether the naive check marks a sentence."""
-    return any(code not in raw for code in re.findall("`([^`]+)`", sentence))
+    return any(code not in earlier_text for code in re.findall("`([^`]+)`", sentence))
 
 
 def main() -> int:
@@ -167,19 +170,21 @@ def main() -> int:
     for path, one in sessions.items():
         if (
             hashlib.sha256(path.name.encode()).digest()[-1] % 2 == 0
-        ) is not tuned or not one.summary:
+        ) is not tuned or not one.summary_sentences:
             continue
         others = [other for other in sessions.values() if other is not one]
         rows = [
-            *(("true", sentence) for sentence in one.summary),
-            *lies_of(one, others, random_source),
+            *(("true", sentence) for sentence in one.summary_sentences),
+            *make_lies(one, others, random_source),
         ]
         rows = [(kind, " ".join(row.split())) for kind, row in rows]
-        found = check_summary("\n".join(row for _, row in rows), one.said).text.split("\n")
+        found = check_summary("\n".join(row for _, row in rows), one.texts_by_reference).text.split(
+            "\n"
+        )
         for (kind, row), after in zip(rows, found, strict=True):
             marked, tied = f"[{ABSENT_TEXT}" in after, after.endswith(")") and after != row
             for at, counts_here in enumerate(
-                (True, marked, tied and not marked, is_marked_by_naive_check(row, one.raw))
+                (True, marked, tied and not marked, is_marked_by_naive_check(row, one.earlier_text))
             ):
                 counts.setdefault(kind, [0] * 4)[at] += counts_here
     print(f"{'sentences':36} {'all':>5} {'marked':>7} {'tied':>6} {'naive':>6}")

@@ -93,7 +93,7 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         took, used = time.perf_counter() - begun, time.process_time() - used
         print_row("backlog, MB raw", raw / 1e6)
         print_row("backlog, MB raw/s, one process", raw / 1e6 / took)
-        print_row("backlog, MB raw/s of that process's own time", raw / 1e6 / used)
+        print_row("backlog, MB raw/s of that process's processor time", raw / 1e6 / used)
         print_row(
             "bytes on the server, % of raw",
             100 * _size(root, "team.chunk", "team.part", "team.session") / raw,

@@ -102,7 +102,8 @@ def print_ways(folder: Path) -> None:
     """
     whole = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.jsonl")))
     print(
-        f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   {format_machine_load()}"
+        f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   "
+        f"{format_machine_load()}"
     )
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         source = Path(scratch) / "source"
@@ -133,7 +134,7 @@ def copy(source: Path, target: Path) -> None:
         os.fsync(new.fileno())
         new.seek(0)
         if hashlib.file_digest(new, "sha256").digest() != hashed.digest():
-            raise OSError(None, "It was read back otherwise", str(target))
+            raise OSError(None, "The copy differs from the original", str(target))
 
 
 def pack(source: Path, target: Path) -> None:

@@ -153,7 +153,7 @@ FORMER_VERBS: Dict[str, Tuple[str, str]] = {former}
 """Maps each former verb of a part to the part and the verb that replaces it."""
 
 WAYS_TO_CONTINUE: Dict[str, Tuple[str, str, str]] = {ways}
-"""Maps each way to continue a session that a part adds to the part, the result, and the next way."""
+"""Maps the name of each part's way to continue a session to the part, the result, and the next way."""
 
 SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], str]] = {settings_}
 """Maps the name of each setting of a part to the part and the other fields of ``part.Setting``."""
@@ -162,7 +162,7 @@ TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bo
 """Maps the name of each trigger of a part to the part and the other fields of ``seam.Trigger``."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {checks}
-"""Maps each check that a part adds to doctor to the part, the function, and the core's next check."""
+"""Maps the name of each part's check for doctor to the part, the function, and the core's next check."""
 
 AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str, str, str, str]] = {agents}
 """Maps the name of each agent of a part to the part and the other fields of ``part.Agent``."""
@@ -345,9 +345,9 @@ def shared_values_module() -> str:
     return f"""\
 // Numbers shared with the engine. Made by `make docs` from src/resume_hooks/shared_values.py.
 
-export const FULLNESS_CHECK_TOKENS = {FULLNESS_CHECK_TOKENS} // context size from which on the engine is asked
-export const MODEL_MS = {MODEL_TIMEOUT_SECONDS * 1000} // milliseconds that a model has for all of an answer
-export const WAITING_MS = {(PROMPT_HOOK_TIMEOUT_SECONDS - 10) * 1000} // milliseconds for an answer of a model
+export const FULLNESS_CHECK_TOKENS = {FULLNESS_CHECK_TOKENS} // from this context size on, the engine is asked
+export const MODEL_MS = {MODEL_TIMEOUT_SECONDS * 1000} // milliseconds for a model's complete answer
+export const WAITING_MS = {(PROMPT_HOOK_TIMEOUT_SECONDS - 10) * 1000} // milliseconds for a reply that waits for a model
 """
 
 
@@ -360,7 +360,7 @@ HOOK_DECLARATIONS = ("hooks.json", "codex.json")
 
 
 def insert_context_tokens(script: Path) -> str:
-    """Return a script with the minimum number of tokens from which it asks the engine."""
+    """Return a script with the minimum context size, in tokens, at which it asks the engine."""
     text = script.read_text(encoding="utf-8")
     renewed, count = re.subn(r"(?<= |\n)check_at=\d+", f"check_at={FULLNESS_CHECK_TOKENS}", text)
     if count != 1:
@@ -376,7 +376,7 @@ def insert_client_seconds(declarations: Path) -> str:
         at_prompt, rf"\g<1>{PROMPT_HOOK_TIMEOUT_SECONDS}", text, count=1, flags=re.DOTALL
     )
     if count != 1:
-        raise KeyError(f"no time of UserPromptSubmit in {declarations}")
+        raise KeyError(f"no time limit of UserPromptSubmit in {declarations}")
     return renewed
 
 

@@ -36,8 +36,8 @@ OMITTED_RULES = {
 }  # fmt: skip
 """Rules of gitleaks that are left out.
 
-Some of them find whole files, public values, or UUIDs and other short simple values. For the other
-rules, this plugin has its own rules.
+Some of them find whole files, public values, or UUIDs and other short simple values. This plugin
+replaces the others with rules of its own.
 """
 
 PUBLIC_RULE_SUFFIXES = ("-client-id", "-public-key", "-publishable-key", "-access-id")

@@ -12,9 +12,9 @@ from resume_hooks.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGIN_DESCRIPTION = (
-    "When a session is full: hand off to a fresh, linked one, trim it, or find what was ever said. Looks at each "
-    "prompt for its own names; keeps an index and copies of sessions, up to 20 GB (asks or says so first; off with one "
-    "setting); lets its own reading commands run unasked; downloads 80 MB of Python packages once."
+    "When a session is full: hand it off to a fresh, linked one, trim it, or find anything that was said. Checks each "
+    "prompt for its own commands; keeps an index and copies of sessions, up to 20 GB (asks or tells you first; off "
+    "with one setting); lets its own reading commands run without a question; downloads 80 MB of Python packages once."
 )
 MARKETPLACE_DESCRIPTION = (
     "resume-hooks: hand a full Claude Code session off to a fresh, linked one."

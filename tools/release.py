@@ -36,9 +36,9 @@ PROMPT_HOOKS = ("UserPromptSubmit", "PreToolUse")
 """The hooks that the edition for the directory does not have."""
 
 EDITION_DESCRIPTION = (
-    "When a session is full: /handoff goes on in a fresh, linked one, /trim in a copy without old tool output, /search "
-    "finds what was ever said. Keeps an index and copies of sessions, up to 20 GB (off with one setting); downloads "
-    "80 MB of Python packages once. Looks at no prompt; its search asks for permission."
+    "When a session is full: /handoff continues in a fresh, linked one, /trim in a copy without old tool output; "
+    "/search finds anything that was said. Keeps an index and copies of sessions, up to 20 GB (off with one "
+    "setting); downloads 80 MB of Python packages once. Reads no prompt; its search asks for permission."
 )
 
 

@@ -140,7 +140,10 @@ def _draw_row(row: Sequence[Cell], number: int) -> str:
 
 
 def _draw_words(text: str, place: int, top: int, fore: str, *, bold: bool) -> list[str]:
-    """Return the SVG of the words in ``text``, each at the position of its cells in any font."""
+    """Return the SVG of the words in ``text``.
+
+    Each word is at the position of its cells and has their width, in any font.
+    """
     weight = ' font-weight="700"' if bold else ""
     return [
         f'<text x="{MARGIN + (place + word.start()) * WIDTH:.1f}" y="{top + 13}" '

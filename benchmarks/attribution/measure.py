@@ -63,7 +63,7 @@ Control = tuple[
 
 
 def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iterator[Control]:
-    """Yield changes of a file that no session made."""
+    """Yield changed versions of a file, with changes that no session made."""
     lines = file.lines
     bumped = [re.sub(r"\d+(?=\D*$)", lambda found: str(int(found[0]) + 1), line) for line in lines]
     indented = [re.sub(r"^[ \t]+", lambda found: found[0] * 2, line) for line in lines]
@@ -84,14 +84,21 @@ def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iter
         "merge of others' lines": foreign[: rng.randrange(10, 40)],
         "people's lines, most of them trivial": person_lines,
         "a session's lines, copied by a person": lines[start : start + 12],
-        "taken out by sessions, put back": [
-            line for line in file.writers_by_line if file.writers_by_line[line] and line not in lines
+        "removed by a session, restored by a person": [
+            line
+            for line in file.writers_by_line
+            if file.writers_by_line[line] and line not in lines
         ][:12],
     }
     for kind, new in added.items():
         # It is unknown which of these lines is the copy.
         if "copied" not in kind or not start - 1 <= at <= start + 13:
-            yield kind, file.relative_path, [*lines[:at], *new, *lines[at:]], [*range(at, at + len(new))]
+            yield (
+                kind,
+                file.relative_path,
+                [*lines[:at], *new, *lines[at:]],
+                [*range(at, at + len(new))],
+            )
     yield "generated file", f"dist/{file.relative_path}", lines, [*range(len(lines))]
 
 
@@ -109,7 +116,7 @@ class AnswerCounter:
     def ask(
         self, kind: str, file: Rebuilt, tail: str, lines: list[str], truth: Mapping[int, Sessions]
     ) -> None:
-        """Ask for the writers of some lines, and compare the answers with the real writers.
+        """Ask for the writers of some lines of a file, and compare the answers with the real writers.
 
         ``truth`` maps the positions of the lines to the sessions that wrote them.
         """
@@ -213,9 +220,17 @@ def main() -> int:
                         place: who for place, who in enumerate(file.authors) if bool(who) == wanted
                     }
                     measured.ask(kind, file, file.relative_path, file.lines, truth)
-                alike = [each for each in files if Path(each.relative_path).suffix == Path(file.relative_path).suffix]
+                alike = [
+                    each
+                    for each in files
+                    if Path(each.relative_path).suffix == Path(file.relative_path).suffix
+                ]
                 foreign = rng.choice(
-                    [each.lines for each in alike if Path(each.relative_path).name != Path(file.relative_path).name]
+                    [
+                        each.lines
+                        for each in alike
+                        if Path(each.relative_path).name != Path(file.relative_path).name
+                    ]
                     or [[]]
                 )
                 for kind, tail, lines, places in plant_changes(file, foreign, rng):

@@ -96,7 +96,7 @@ def read_steps(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[St
 
 
 def read_commands(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
-    """Yield the shell commands of sessions, each after its session.
+    """Yield pairs: a session, and a shell command of that session.
 
     A replay cannot know what these commands wrote.
     """
@@ -117,7 +117,11 @@ def rebuild_file(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
         before = text if step.content_before is None else step.content_before
         if step.content_before is None and (not step.old_text or text.count(step.old_text) != 1):
             return None
-        after = before.replace(step.old_text, step.new_text, step.replacement_count) if step.old_text else step.new_text
+        after = (
+            before.replace(step.old_text, step.new_text, step.replacement_count)
+            if step.old_text
+            else step.new_text
+        )
         for target, author in ((before, NO_SESSIONS), (after, step.sessions)):
             authors = _carry_authors(split_lines(text), split_lines(target), authors, author)
             text = target

@@ -4,12 +4,12 @@
 of real sessions, with calls between the messages. It also gets 20 facts of each of five kinds, in
 prompts of their own or in other prompts. The assistant states half of the plain facts. Then the
 session is handed off five times, and each child gets ``MORE`` tokens of talk (default: 500). Some
-facts are stated only there, and some get new values there.
+facts are first stated in a child, and some get new values in a child.
 
-A fact is kept if a sentence of the opening has its subject and its current value. An old value is
-stale if a sentence has it with the subject, unless a mark below that message says that it is
-superseded. The baseline pastes the end of its own last opening and of the later talk, at the same
-size.
+A fact is kept if a sentence of the opening has its subject and its current value. An old value
+counts as unmarked if a sentence has it with the subject, and no mark below that message says that
+it is superseded. The baseline pastes the end of its own last opening and of the later talk, at the
+same size.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class Turn(NamedTuple):
 class FactCounts(NamedTuple):
     """The numbers of facts, of kept facts, of old values, and of old values that are not marked as old."""
 
-    facts: int
-    kept_facts: int
-    old_values: int
-    unmarked_values: int
+    fact_count: int
+    kept_fact_count: int
+    old_value_count: int
+    unmarked_value_count: int
 
     def add(self, other: FactCounts) -> FactCounts:
         """Return the sums of both counts."""
@@ -124,7 +124,7 @@ class Talk:
         for statement in told:
             at = self._dice.randrange(len(found))
             prompt, answer = found[at]
-            if statement.by_assistant:
+            if statement.is_by_assistant:
                 found[at] = Turn(prompt, [*answer[:-1], f"{answer[-1]}\n\n{statement.sentence}"])
             elif self._dice.random() < 0.5:
                 found[at] = Turn(f"{prompt}\n\n{statement.sentence}", answer)
@@ -199,7 +199,7 @@ def hand_off(home: ConfigHome, path: Path) -> Path:
 
 
 def _states(message: str, subject: str, value: str) -> bool:
-    """Check whether a message states a subject's value, without a mark below it that the value is old."""
+    """Check whether a message states a subject's value, and no mark below it says that the value is old."""
     rows = [row.strip() for row in message.lower().split("\n")]
     marks = [row for row in rows if row.startswith(SUPERSEDED_MARK)]
     if any(subject in mark and value in mark for mark in marks):
@@ -245,17 +245,17 @@ def main(more: int, *, in_unseen_words: bool) -> None:
         f"{more} tokens more in each child{words}"
     )
     print(
-        "| facts | held | old values that stand | pasted: held | old values |\n|---|---|---|---|---|"
+        "| facts | kept | old values unmarked | pasted: kept | old values unmarked |\n|---|---|---|---|---|"
     )
     for kind, one in ours.items():
         other = pasted[kind]
         cells = [
             kind,
-            f"{one.kept_facts} of {one.facts}",
-            f"{one.unmarked_values} of {one.old_values}",
-            str(other.kept_facts),
+            f"{one.kept_fact_count} of {one.fact_count}",
+            f"{one.unmarked_value_count} of {one.old_value_count}",
+            str(other.kept_fact_count),
         ]
-        print(f"| {' | '.join([*cells, str(other.unmarked_values)])} |")
+        print(f"| {' | '.join([*cells, str(other.unmarked_value_count)])} |")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 def rows_of(opening: str) -> list[Row]:
-    """Return the lines of our opening. The lines of a message are prose."""
+    """Return the lines of our opening. A line of a message has the section ``""``."""
     section, rows = "head", []
     for line in opening.split("\n"):
         if not line.startswith(INDENT):
@@ -123,8 +123,8 @@ def _contains_most_words(row: str, words: set[str]) -> bool:
 def _names_file(row: Row, path: str) -> bool:
     """Check whether a row names a file.
 
-    In a section, the path in the row must end with ``path``, or ``path`` with the path in the row.
-    In prose, the file's bare name is enough.
+    In a section, the path in the row must end with ``path``, or ``path`` must end with the path in
+    the row. In prose, the file's bare name is enough.
     """
     path = path.strip("\"'")
     if not row.section:

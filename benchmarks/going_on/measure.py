@@ -50,7 +50,7 @@ class WaySums:
     )
 
     def add(self, left: Remainder | None, labelled: Iterable[Item]) -> None:
-        """Add the result of a session, unless it is None."""
+        """Add the result of a way for one session. If the result is None, nothing is added."""
         if left is None:
             return
         self.request_tokens.append(left.request_tokens)
@@ -62,7 +62,9 @@ def place_after_way(item: Item, left: Remainder) -> str:
     """Return where an item is after a way: in context, one read away, or out of reach."""
     if text_keeps_item(item, left.text, left.rows):
         return IN
-    return NEAR if item.record in left.named_records or row_keeps_item(item, left.nearby_rows) else OUT
+    return (
+        NEAR if item.record in left.named_records or row_keeps_item(item, left.nearby_rows) else OUT
+    )
 
 
 def tables(*halves: str) -> Iterator[str]:
@@ -76,14 +78,14 @@ def tables(*halves: str) -> Iterator[str]:
     yield from _format_table(_sum_ways(sessions))
     covered = [item for item in found if item.in_summary is not None]
     if covered:
-        summed_up = {
+        summarized = {
             source: [item for item in labelled if item in covered]
             for source, labelled in sessions.items()
         }
-        summed_up = {source: labelled for source, labelled in summed_up.items() if labelled}
+        summarized = {source: labelled for source, labelled in summarized.items() if labelled}
         yield ""
-        yield f"{', '.join(halves)}, what a compaction summed up: {len(summed_up)} sessions, {_format_counts(covered)}"
-        yield from _format_table(_sum_ways_at_compaction(summed_up))
+        yield f"{', '.join(halves)}, what a compaction summarized: {len(summarized)} sessions, {_format_counts(covered)}"
+        yield from _format_table(_sum_ways_at_compaction(summarized))
         yield build_readers_row(covered)
 
 
@@ -119,7 +121,7 @@ def build_readers_row(covered: Sequence[Item]) -> str:
     """Return a row with the items that readers found in the client's summary."""
     kept = Counter(item.kind for item in covered if item.in_summary)
     whole = Counter(item.kind for item in covered)
-    cells = ["the same, as readers find it", ""]
+    cells = ["the client's summary, as readers judge it", ""]
     cells += [_format_percent(kept[kind], whole[kind]) for kind in KINDS]
     return f"| {' | '.join([*cells, _format_percent(kept.total(), whole.total())])} | |"
 

@@ -21,13 +21,13 @@ CHANGING_FACT_COUNT = 6
 
 
 class Wording(NamedTuple):
-    """The sentences for a kind of fact: for a first statement and for a new value.
+    """The sentences for a kind of fact: for its first statement and for a new value.
 
     ``rows`` has a line for each fact of this kind, with its subject and its values.
     """
 
-    first: Sequence[str]
-    changed: Sequence[str]
+    first_sentences: Sequence[str]
+    change_sentences: Sequence[str]
     rows: str
 
 
@@ -37,7 +37,7 @@ class Statement(NamedTuple):
     sentence: str
     value: str
     generation: int
-    by_assistant: bool = False
+    is_by_assistant: bool = False
 
 
 class Fact(NamedTuple):
@@ -244,8 +244,8 @@ def make_planted_facts(
     """
     found: list[Fact] = []
     for kind, wording in WORDINGS.items():
-        changed = UNSEEN_CHANGES if in_unseen_words else (*wording.changed, *KNOWN_CHANGES)
-        found += _make_facts(kind, wording._replace(changed=changed), random_source)
+        changed = UNSEEN_CHANGES if in_unseen_words else (*wording.change_sentences, *KNOWN_CHANGES)
+        found += _make_facts(kind, wording._replace(change_sentences=changed), random_source)
     return found
 
 
@@ -262,11 +262,11 @@ def _make_facts(kind: str, wording: Wording, random_source: random.Random) -> It
         subject, _, values = row.partition(": ")
         first, *others = values.split(", ")
         generations = sorted(random_source.sample(range(1, GENERATIONS), len(others)))
-        sentence = random_source.choice(wording.first).format(s=subject, v=first)
+        sentence = random_source.choice(wording.first_sentences).format(s=subject, v=first)
         # The assistant states half of the plain facts, as if it had found them out.
         by_assistant = kind == "fact" and at % 2 == 1
         statements = [Statement(sentence, first, late.get(at, 0), by_assistant)]
         for value, generation in zip(others, generations, strict=True):
-            changed = random_source.choice(wording.changed).format(s=subject, v=value)
+            changed = random_source.choice(wording.change_sentences).format(s=subject, v=value)
             statements.append(Statement(changed, value, generation))
         yield Fact(kind, subject, statements)

@@ -126,14 +126,17 @@ def result_of_file(path: Path, before: Remainder | None, parent: Path) -> Remain
         gone = sum(node.character_count for node in old) - sum(
             node.character_count for node in transcript.chain
         )
-        count = max(0, before.request_tokens - round(gone / tokens.measure_characters_per_token(old)))
+        count = max(
+            0, before.request_tokens - round(gone / tokens.measure_characters_per_token(old))
+        )
     return Remainder(count, text, named_records=named)
 
 
 def resolve_peer_references(left: Remainder) -> Remainder:
     """Return a result that also names the records to which the peer's placeholders refer."""
     return left._replace(
-        named_records=left.named_records | {int(line) - 1 for line in PEER_REFERENCE_PATTERN.findall(left.text)}
+        named_records=left.named_records
+        | {int(line) - 1 for line in PEER_REFERENCE_PATTERN.findall(left.text)}
     )
 
 
@@ -243,7 +246,10 @@ def hand_off_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
     rows = [*(rows_of_prose(before) if contents.summary else ()), *rows_of(text)]
     found = collapse_spaces(f"{contents.summary}\n{text}")
     return Remainder(
-        base + said, found, rows, nearby_rows=rows_of(format_whole_digest(contents.digest or Digest()))
+        base + said,
+        found,
+        rows,
+        nearby_rows=rows_of(format_whole_digest(contents.digest or Digest())),
     )
 
 

@@ -47,7 +47,7 @@ class Cost(NamedTuple):
 
 
 def print_costs(home: Home, asked: Sequence[Question]) -> None:
-    """Print the median and the 90th percentile of each number, for the questions that are answered."""
+    """Print the median and the 90th percentile of each part of the cost, over the answered questions."""
     costs = [found for question in asked if (found := cost(home, question)) is not None]
     print(
         f"agent's cost: {len(costs)} of {len(asked)} answers found; characters{'':8} {'median':>10} {'p90':>10}"

@@ -22,24 +22,24 @@ STRENGTHS = ("strong", "fair", "weak")
 class JudgedAnswer(NamedTuple):
     """A question with its answer.
 
-    ``session`` and ``turn`` are the ranks of the first right session and turn, counted from 1, or 0
-    if there is none. ``right`` says for each hit whether its turn is right.
+    ``session_rank`` and ``turn_rank`` are the ranks of the first right session and turn, counted
+    from 1, or 0 if there is none. ``right_hits`` says for each hit whether its turn is right.
     """
 
     question: Question
     answer: Answer
-    session: int
-    turn: int
-    right: tuple[bool, ...]
+    session_rank: int
+    turn_rank: int
+    right_hits: tuple[bool, ...]
 
 
 class Score(NamedTuple):
     """The results of a searcher for some questions, as fractions of the questions.
 
-    ``session_first`` and ``session_five`` are for a right session at the first rank and among the
-    first five. ``first`` and ``five`` are the same for turns. ``reciprocal`` is the mean reciprocal
-    rank of the right session, ``empty`` is for answers without hits, and ``strong`` is for answers
-    whose best hit is called strong.
+    ``session_first_fraction`` and ``session_top_five_fraction`` are for a right session at the first
+    rank and among the first five, ``turn_first_fraction`` and ``turn_top_five_fraction`` for a right
+    turn. ``mean_reciprocal_rank`` is that of the right session. ``no_hits_fraction`` is for answers
+    without hits, and ``strong_fraction`` for answers whose best hit is called strong.
     """
 
     session_first_fraction: float
@@ -54,8 +54,8 @@ class Score(NamedTuple):
 class Sureness(NamedTuple):
     """The number of hits with a given strength, and the fraction of them that are right."""
 
-    hits: int
-    right: float
+    hit_count: int
+    right_fraction: float
 
 
 def judge_answer(question: Question, answer: Answer) -> JudgedAnswer:
@@ -72,8 +72,8 @@ def judge_answer(question: Question, answer: Answer) -> JudgedAnswer:
 
 
 def compute_score(asked: Sequence[JudgedAnswer]) -> Score:
-    """Return the results of a searcher for some questions, as fractions."""
-    sessions, turns = [one.session for one in asked], [one.turn for one in asked]
+    """Return the results of a searcher for the given questions, as fractions of these questions."""
+    sessions, turns = [one.session_rank for one in asked], [one.turn_rank for one in asked]
     return Score(
         compute_share(sessions, 1),
         compute_share(sessions, 5),
@@ -86,11 +86,11 @@ def compute_score(asked: Sequence[JudgedAnswer]) -> Score:
 
 
 def compute_sureness(asked: Iterable[JudgedAnswer]) -> dict[str, Sureness]:
-    """Return how often the hits with each strength are right, for the first hits of each answer."""
+    """Return, for each strength, how many of the first hits have it, and how often they are right."""
     hits: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for one in asked:
-        for called, is_right in list(zip(one.answer.strengths, one.right, strict=True))[
+        for called, is_right in list(zip(one.answer.strengths, one.right_hits, strict=True))[
             :JUDGED_HIT_COUNT
         ]:
             hits[called] += 1

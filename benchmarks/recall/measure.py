@@ -1,8 +1,8 @@
 """Measure how well searches answer the recall set, and what the answers cost an agent.
 
-Run: ``python -m benchmarks.recall.measure [tune|kept|all]``; ``BENCH_PEER`` names the peer, as for
-``make bench``. Every searcher gets the same files and each question once. Paraphrased questions are
-also asked in all their wordings.
+Run: ``python -m benchmarks.recall.measure [tune|kept|all]``. ``BENCH_PEER`` names the peer's
+program, as for ``make bench``. Every searcher gets the same files, and each question once. Then
+each paraphrased question is also asked in all its wordings.
 """
 
 from __future__ import annotations
@@ -102,8 +102,10 @@ def _format_cells(
 def print_sureness(title: str, asked: Sequence[JudgedAnswer]) -> None:
     """Print how often strong, fair and weak hits are right. Only the first hits of each answer count."""
     found = compute_sureness(asked)
-    parts = ", ".join(f"{name} {found[name].right:.2f} of {found[name].hits}" for name in STRENGTHS)
-    is_consistent = 1 - found["weak"].right >= found["strong"].right
+    parts = ", ".join(
+        f"{name} {found[name].right_fraction:.2f} of {found[name].hit_count}" for name in STRENGTHS
+    )
+    is_consistent = 1 - found["weak"].right_fraction >= found["strong"].right_fraction
     print(
         f"right hits, {title}: {parts}; weak wrong >= strong right: {'yes' if is_consistent else 'NO'}"
     )

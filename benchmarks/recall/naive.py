@@ -28,7 +28,7 @@ RANK_OFFSET = 60
 """The number that is added to each rank before the reciprocals of ranks are summed."""
 
 COMBINED_HIT_COUNT = 100
-"""The number of hits of each wording whose ranks are combined."""
+"""The number of hits of each wording. The ranks of these hits are combined."""
 
 STOP_WORDS = frozenset(
     """a about after all also an and any are as at be because been before but by can could did do does for from get got
@@ -39,7 +39,7 @@ STOP_WORDS = frozenset(
 
 
 class Naive:
-    """Ranks chunks of words. A hit is the turn that contains a chunk.
+    """Ranks chunks of words. A hit is the turn that contains the chunk.
 
     The words of several wordings are searched together.
     """

@@ -51,10 +51,10 @@ class Question(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A turn in a file of the corpus, as a hit shows it."""
+    """A turn of a file of the corpus. The hits of all searchers have this form."""
 
     file: str
-    turn: int
+    turn_number: int
 
 
 class CorpusFile(NamedTuple):

@@ -72,7 +72,10 @@ class Ours:
 
 
 class AskedAgain(Ours):
-    """Our search as an agent uses it: in all wordings if every hit for the first wording is weak."""
+    """Our search as an agent uses it.
+
+    If every hit for the first wording is weak, it searches in all wordings.
+    """
 
     name = "resume-hooks, again if nothing close"
 
@@ -84,7 +87,7 @@ class AskedAgain(Ours):
 
 
 class Unindexed:
-    """Our search without an index, which ranks files by the words in their bytes."""
+    """Our search without an index. It ranks files by the words that their bytes contain."""
 
     name = "resume-hooks, files not indexed"
     finds_turns = False

@@ -224,7 +224,11 @@ def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None
     with copy_session(source) as path:
         ways = {way: left for way, left in run_ways_on_session(path) if left is not None}
     assert dict(os.environ) == before
-    assert ways["go on"].request_tokens >= ways["trim"].request_tokens >= ways["trim, maximum"].request_tokens
+    assert (
+        ways["go on"].request_tokens
+        >= ways["trim"].request_tokens
+        >= ways["trim, maximum"].request_tokens
+    )
     labelled = [item for item in found if item.session == found[0].session]
     kept = {
         way: sum(place_after_way(item, left) == IN for item in labelled)

@@ -133,7 +133,9 @@ def test_natural_questions_are_answered(corpus_search: Ours) -> None:
     """Search finds an answer to nearly all natural questions in its first five hits."""
     asked = [question for question in questions("tune") if question.kind == "natural"]
     assert (
-        compute_score(ask(corpus_search, asked, lambda question: [question.text])).turn_top_five_fraction
+        compute_score(
+            ask(corpus_search, asked, lambda question: [question.text])
+        ).turn_top_five_fraction
         >= MIN_NATURAL_SHARE
     )
 
@@ -143,7 +145,9 @@ def test_several_wordings_answer_most_paraphrased_questions(corpus_search: Ours)
     """With four wordings, search finds an answer to most paraphrased questions in its first five hits."""
     asked = [question for question in questions("tune") if question.other_wordings]
     assert (
-        compute_score(ask(corpus_search, asked, lambda question: question.wordings)).turn_top_five_fraction
+        compute_score(
+            ask(corpus_search, asked, lambda question: question.wordings)
+        ).turn_top_five_fraction
         >= MIN_PARAPHRASED_SHARE
     )
 
@@ -184,8 +188,8 @@ def test_an_answer_is_ranked_by_turn_and_by_session() -> None:
             1.0,
         ),
     )
-    assert (found.session, found.turn) == (2, 4)
-    assert found.right == (False, False, False, True)
+    assert (found.session_rank, found.turn_rank) == (2, 4)
+    assert found.right_hits == (False, False, False, True)
     assert judge_answer(question, Answer([], 1.0))[2:4] == (0, 0)
 
 
@@ -276,5 +280,5 @@ def answer_with_ranks(session: int, turn: int, *strengths: str) -> JudgedAnswer:
         Answer(hits, 1.0, strengths),
         session,
         turn,
-        tuple(hit.turn == turn for hit in hits),
+        tuple(hit.turn_number == turn for hit in hits),
     )

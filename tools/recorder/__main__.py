@@ -33,14 +33,16 @@ def main() -> int:
     parser.add_argument(
         "--codex", type=Path, default=SHARED_FOLDER / "codex", help="Codex sessions"
     )
-    parser.add_argument("--mutants", type=int, default=100, help="damaged copies")
+    parser.add_argument("--mutants", type=int, default=100, help="number of damaged copies")
     parser.add_argument(
         "--varied",
         type=int,
         default=12,
-        help="sessions of an agent on which every step is recorded",
+        help="number of sessions of each agent for which every step is recorded",
     )
-    parser.add_argument("--only", default="", help="sessions whose agent and name hold this")
+    parser.add_argument(
+        "--only", default="", help="record only sessions whose agent and name contain this text"
+    )
     given = parser.parse_args()
     if given.compare:
         return int(compare(given.first, given.second) > 0)

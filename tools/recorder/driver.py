@@ -1,9 +1,9 @@
 """Run the entry points of a checkout with a frozen clock and numbered ids.
 
-A process that has loaded the engine is forked for each step. It is called as
-``TREE/.venv/bin/python -s -P driver.py TREE``. A request is a line of JSON on stdin, and its answer
-is an exit code on stdout. Only the standard library is used, because the program runs with the
-Python of any recorded checkout.
+``TREE/.venv/bin/python -s -P driver.py TREE`` starts this program. It loads the engine, and forks a
+process for each step. A request is a line of JSON on stdin, and its answer is an exit code on
+stdout. Only the standard library is used, because the program runs with the Python of any recorded
+checkout.
 """
 
 from __future__ import annotations

@@ -62,7 +62,10 @@ _START_TIME_PATTERN = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+
 
 
 class Home:
-    """A home folder for steps. Contents are hashed, and they contain its path, so the path is fixed."""
+    """A home folder for steps.
+
+    Its path is always the same, because it is part of the contents that are hashed.
+    """
 
     def __init__(self, tree: Path, store: Path) -> None:
         self.root, self._lock = HOMES_FOLDER / "1", _lock_homes()
