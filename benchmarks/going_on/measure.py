@@ -84,7 +84,7 @@ def tables(*halves: str) -> Iterator[str]:
         }
         summarized = {source: labelled for source, labelled in summarized.items() if labelled}
         yield ""
-        yield f"{', '.join(halves)}, what a compaction summarized: {len(summarized)} sessions, {_format_counts(covered)}"
+        yield f"{', '.join(halves)}, summarized by a compaction: {len(summarized)} sessions, {_format_counts(covered)}"
         yield from _format_table(_sum_ways_at_compaction(summarized))
         yield build_readers_row(covered)
 

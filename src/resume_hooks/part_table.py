@@ -58,7 +58,7 @@ WAYS_TO_CONTINUE: Dict[str, Tuple[str, str, str]] = {
         "handoff",
     )
 }
-"""Maps each way to continue a session that a part adds to the part, the result, and the next way."""
+"""Maps the name of each part's way to continue a session to the part, the result, and the next way."""
 
 SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], str]] = {
     "handoff_dir": (
@@ -111,7 +111,7 @@ CHECKS: Dict[str, Tuple[str, str, str]] = {
     "team": ("team", "answers:check_pushes", "clipboard"),
     "prompts": ("lost", "strategy:check_lost_prompts", "giants"),
 }
-"""Maps each check that a part adds to doctor to the part, the function, and the core's next check."""
+"""Maps the name of each part's check for doctor to the part, the function, and the core's next check."""
 
 AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str, str, str, str]] = {
     "codex": (
