@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
+from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, Tui, find_client
 from tests.e2e.harness.emulator import Emulator
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import ENGINE_ENV, build_plugin, remove_module, wait_for_child
@@ -99,7 +99,7 @@ class PictureHome:
             remove_module(plugin)
         with (
             MockApi() as api,
-            Tui(find_client(NEWEST), self.home, api, columns=COLUMNS, rows=rows) as tui,
+            Tui(find_client(NEWEST_VERSION), self.home, api, columns=COLUMNS, rows=rows) as tui,
         ):
             tui.start(
                 plugin_dir=plugin, extra_env=ENGINE_ENV | self._clipboard(), resume=pictured.SESSION
@@ -163,8 +163,8 @@ class PictureHome:
                 screen.wait_for_end()
             shown = read_rows(screen._emulator, str(self.home.root))  # noqa: SLF001 - as above
         line = [
-            Cell("$", "green", bold=True),
-            *(Cell(c, bold=True) for c in f" {shlex.join(['resume-hooks', *words])}"),
+            Cell("$", "green", is_bold=True),
+            *(Cell(c, is_bold=True) for c in f" {shlex.join(['resume-hooks', *words])}"),
         ]
         return [line, *shown]
 

@@ -60,7 +60,8 @@ class Step(NamedTuple):
             told = " ".join((*values, *self.environ.values()))
         return " ".join(
             filter(
-                None, (self.entry_point, *self.words, told, "in the child" if self.in_child else "")
+                None,
+                (self.entry_point, *self.words, told, "in the child" if self.is_in_child else ""),
             )
         )
 

@@ -106,10 +106,10 @@ class Runner:
     def _run_scenario(self, name: str, scenario: Scenario, session: Session, path: str) -> None:
         work, child = str(self._home.work), ""
         for number, step in enumerate(scenario):
-            if not child and (step.in_child or "{child}" in step.words):
+            if not child and (step.is_in_child or "{child}" in step.words):
                 continue  # The previous step made no child.
             asking_session = (
-                (find_session_id(child), child) if step.in_child else (session.session_id, path)
+                (find_session_id(child), child) if step.is_in_child else (session.session_id, path)
             )
             event = {
                 "session_id": asking_session[0],
