@@ -83,7 +83,7 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
     with connect_to_team("admin") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'x')")
     team = join_team("alice", where)
-    with connect_to_team("alice") as db, server.superuser(database) as root:
+    with connect_to_team("alice") as db, server.connect_as_superuser(database) as root:
         raw = sum(path.stat().st_size for path in backlog)
         begun, used = time.perf_counter(), time.process_time()
         words: list[str] = []

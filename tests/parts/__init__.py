@@ -1,1 +1,1 @@
-"""Tests of the parts, a folder each."""
+"""Tests of the parts. Each part has a folder."""

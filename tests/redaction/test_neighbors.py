@@ -32,7 +32,7 @@ CleanText = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
-def ways_to_clean() -> list[CleanText]:
+def clean_functions() -> list[CleanText]:
     """Return the functions that redact: a text, a file, a line with or without escapes, and JSON."""
     return [
         lambda text: redact(text)[0],
@@ -55,7 +55,9 @@ The text before it then touches the secret.
 
 
 @pytest.mark.parametrize("part", range(PART_COUNT))
-def test_every_rule_keeps_neighboring_characters(ways_to_clean: list[CleanText], part: int) -> None:
+def test_every_rule_keeps_neighboring_characters(
+    clean_functions: list[CleanText], part: int
+) -> None:
     """Every rule keeps the characters directly before and after a secret.
 
     These characters have two, three or four bytes.
@@ -66,7 +68,7 @@ def test_every_rule_keeps_neighboring_characters(ways_to_clean: list[CleanText],
             for sign in NEIGHBORS
             if not (one.allows_any_letter and sign in PASSWORD_CHARACTERS)
         )
-        for clean in ways_to_clean:
+        for clean in clean_functions:
             alone = clean(one.text)
             assert alone != one.text, one.name
             for sign in letters:
@@ -80,10 +82,10 @@ def test_every_rule_keeps_neighboring_characters(ways_to_clean: list[CleanText],
 )
 @settings(max_examples=300)
 def test_any_neighboring_characters_are_kept(
-    ways_to_clean: list[CleanText], one: Example, before: str, after: str
+    clean_functions: list[CleanText], one: Example, before: str, after: str
 ) -> None:
     """Redaction keeps any characters before and after a secret."""
-    for clean in ways_to_clean:
+    for clean in clean_functions:
         text = clean(f"{before} {one.text}{after}")
         assert text.startswith(before)
         assert text.endswith(after)

@@ -34,11 +34,11 @@ class Repository:
         (root / ".git").mkdir(parents=True)
         self._made = 0
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """Return the content of a file."""
         return (self.root / name).read_text()
 
-    def put(self, name: str, text: str | bytes) -> Path:
+    def put_file(self, name: str, text: str | bytes) -> Path:
         """Write a file as a person does, outside of any session."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,9 +47,9 @@ class Repository:
 
     def edit(self, name: str, old: str, new: str, **fields: Any) -> list[Record]:
         """Edit the file on disk and return the records of an Edit."""
-        before = self.text(name)
+        before = self.read_text(name)
         assert old in before
-        self.put(name, before.replace(old, new, 1))
+        self.put_file(name, before.replace(old, new, 1))
         given = {"file_path": str(self.root / name), "old_string": old, "new_string": new}
         details = {
             "filePath": given["file_path"],
@@ -62,8 +62,8 @@ class Repository:
     def write(self, name: str, text: str, **fields: Any) -> list[Record]:
         """Write the file on disk and return the records of a Write."""
         known = (self.root / name).exists()
-        before = self.text(name) if known else None
-        self.put(name, text)
+        before = self.read_text(name) if known else None
+        self.put_file(name, text)
         given = {"file_path": str(self.root / name), "content": text}
         details = {
             "type": "update" if known else "create",
@@ -102,21 +102,21 @@ class Repository:
             else done,
         ]
 
-    def session(
-        self, number: int, *steps: list[Record], helper: str = "", turns: bool = True
+    def write_session(
+        self, number: int, *steps: list[Record], subagent_id: str = "", has_prompt: bool = True
     ) -> str:
         """Write a session or a sub-agent with these calls, and return the session's id."""
         own = session_id(number)
         folder = self.home.project(str(self.root))
         asked = user(
             "go on",
-            uuid=uuid_of_text(f"asked {number} {helper}"),
+            uuid=uuid_of_text(f"asked {number} {subagent_id}"),
             session_id=own,
             cwd=str(self.root),
         )
         rows = [{**row, "sessionId": own} for step in steps for row in step]
-        if helper:
+        if subagent_id:
             rows = [{**row, "isSidechain": True} for row in rows]
-        place, name = (folder / own / "subagents", helper) if helper else (folder, own)
-        write_session(place, name, [*([asked] if turns else []), *rows], mtime=LONG_AGO)
+        place, name = (folder / own / "subagents", subagent_id) if subagent_id else (folder, own)
+        write_session(place, name, [*([asked] if has_prompt else []), *rows], mtime=LONG_AGO)
         return own

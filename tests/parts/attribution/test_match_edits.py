@@ -18,9 +18,9 @@ from resume_hooks.parts.attribution.match_edits import (
 )
 from tests.builders import Record, call, result
 
-CLASS = "class BasketOfRows:\n    def add_row(self, row):\n        self.rows.append(row)\n"
-PARSE_TEXT = "def parse_all(text):\n    return None\n"
-FORMAT_TEXT = "def format_all(rows):\n    return None\n"
+CLASS_TEXT = "class BasketOfRows:\n    def add_row(self, row):\n        self.rows.append(row)\n"
+PARSE_FUNCTION_TEXT = "def parse_all(text):\n    return None\n"
+FORMAT_FUNCTION_TEXT = "def format_all(rows):\n    return None\n"
 
 
 def file_edit(
@@ -52,13 +52,16 @@ def writer_of_line(text: str, line: str, *edits: FileEdit[int], nth: int = 0) ->
 
 def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
     """The writer of a line is the latest edit that added it, in any order of the edits."""
-    first, again = file_edit(1, "", CLASS), file_edit(3, PARSE_TEXT, PARSE_TEXT + CLASS)
-    found = file_edit(4, PARSE_TEXT + CLASS, CLASS)
+    first, again = (
+        file_edit(1, "", CLASS_TEXT),
+        file_edit(3, PARSE_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + CLASS_TEXT),
+    )
+    found = file_edit(4, PARSE_FUNCTION_TEXT + CLASS_TEXT, CLASS_TEXT)
     assert (
         writer_of_line(
-            CLASS,
+            CLASS_TEXT,
             "class BasketOfRows:",
-            file_edit(2, CLASS, PARSE_TEXT),
+            file_edit(2, CLASS_TEXT, PARSE_FUNCTION_TEXT),
             again,
             first,
             found,
@@ -67,22 +70,22 @@ def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
     )
     assert (
         writer_of_line(
-            CLASS,
+            CLASS_TEXT,
             "        self.rows.append(row)",
             first,
-            file_edit(2, CLASS, PARSE_TEXT + CLASS),
+            file_edit(2, CLASS_TEXT, PARSE_FUNCTION_TEXT + CLASS_TEXT),
         )
         == 1
     )
 
 
 def test_an_edit_that_only_moves_a_line_did_not_write_it() -> None:
-    """An edit that only moves a line did not write it."""
+    """An edit that only moves a line does not count as the edit that wrote the line."""
     assert (
         writer_of_line(
-            PARSE_TEXT + CLASS,
+            PARSE_FUNCTION_TEXT + CLASS_TEXT,
             "class BasketOfRows:",
-            file_edit(1, CLASS + PARSE_TEXT, PARSE_TEXT + CLASS),
+            file_edit(1, CLASS_TEXT + PARSE_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + CLASS_TEXT),
         )
         is None
     )
@@ -90,8 +93,8 @@ def test_an_edit_that_only_moves_a_line_did_not_write_it() -> None:
 
 def test_common_lines_need_their_neighbors() -> None:
     """For a common line such as ``return None``, the neighboring lines must match, too."""
-    text = PARSE_TEXT + "\n\n" + FORMAT_TEXT
-    edits = file_edit(1, FORMAT_TEXT, PARSE_TEXT + "\n\n" + FORMAT_TEXT)
+    text = PARSE_FUNCTION_TEXT + "\n\n" + FORMAT_FUNCTION_TEXT
+    edits = file_edit(1, FORMAT_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + "\n\n" + FORMAT_FUNCTION_TEXT)
     assert [writer_of_line(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
     assert [writer_of_line(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
     verdict = find_writing_edit(text.split("\n"), 6, [edits])
@@ -107,9 +110,9 @@ def test_neighbors_must_identify_one_line() -> None:
 
 def test_neighbors_distinguish_a_new_line_from_an_equal_old_one() -> None:
     """Of two equal lines, the neighboring lines show which one the edit added."""
-    before, line = CLASS, "        self.rows.append(row)"
-    after = CLASS + "    def put(self, row):\n" + line + "\n"
-    assert writer_of_line(CLASS, line, file_edit(1, before, after)) is None
+    before, line = CLASS_TEXT, "        self.rows.append(row)"
+    after = CLASS_TEXT + "    def put(self, row):\n" + line + "\n"
+    assert writer_of_line(CLASS_TEXT, line, file_edit(1, before, after)) is None
     assert (
         writer_of_line(
             after.removeprefix("class BasketOfRows:\n    def add_row(self, row):\n"),
@@ -122,9 +125,9 @@ def test_neighbors_distinguish_a_new_line_from_an_equal_old_one() -> None:
 
 
 def test_a_repeated_line_with_another_indent_is_ambiguous() -> None:
-    """A repeated line with a different indent is not attributed to a writer.
+    """A line that occurs several times with different indents is not attributed to a writer.
 
-    A formatter may have changed its indent.
+    A formatter may have changed the indent.
     """
     text = "if first_of_all:\n    call_something()\n        call_something()\n"
     assert (
@@ -143,18 +146,23 @@ def test_a_session_that_restores_its_deleted_line_did_not_write_it() -> None:
     If a line was deleted and has returned without a session, no writer is named.
     """
     undone = (
-        file_edit(1, CLASS, PARSE_TEXT, session=7),
-        file_edit(2, PARSE_TEXT, CLASS, session=7),
+        file_edit(1, CLASS_TEXT, PARSE_FUNCTION_TEXT, session=7),
+        file_edit(2, PARSE_FUNCTION_TEXT, CLASS_TEXT, session=7),
     )
-    assert writer_of_line(CLASS, "class BasketOfRows:", *undone) is None
+    assert writer_of_line(CLASS_TEXT, "class BasketOfRows:", *undone) is None
     assert (
-        writer_of_line(CLASS, "class BasketOfRows:", file_edit(0, "", CLASS, session=7), *undone)
+        writer_of_line(
+            CLASS_TEXT, "class BasketOfRows:", file_edit(0, "", CLASS_TEXT, session=7), *undone
+        )
         == 2
     )
-    gone = file_edit(1, "", CLASS), file_edit(2, PARSE_TEXT, PARSE_TEXT + FORMAT_TEXT)
-    assert find_writing_edit(CLASS.split("\n"), 1, gone) == (None, LINE_REMOVED_REASON)
-    removed = file_edit(1, "", CLASS), file_edit(2, CLASS, "", whole=False)
-    assert find_writing_edit(CLASS.split("\n"), 1, removed) == (None, LINE_REMOVED_REASON)
+    gone = (
+        file_edit(1, "", CLASS_TEXT),
+        file_edit(2, PARSE_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + FORMAT_FUNCTION_TEXT),
+    )
+    assert find_writing_edit(CLASS_TEXT.split("\n"), 1, gone) == (None, LINE_REMOVED_REASON)
+    removed = file_edit(1, "", CLASS_TEXT), file_edit(2, CLASS_TEXT, "", whole=False)
+    assert find_writing_edit(CLASS_TEXT.split("\n"), 1, removed) == (None, LINE_REMOVED_REASON)
 
 
 def test_a_checkout_without_the_line_does_not_count() -> None:
@@ -162,42 +170,44 @@ def test_a_checkout_without_the_line_does_not_count() -> None:
 
     A merge brings a line together with its neighbors.
     """
-    wrote = file_edit(1, "", CLASS, branch="topic")
+    wrote = file_edit(1, "", CLASS_TEXT, branch="topic")
     assert (
         writer_of_line(
-            CLASS,
+            CLASS_TEXT,
             "class BasketOfRows:",
             wrote,
-            file_edit(2, PARSE_TEXT, PARSE_TEXT + FORMAT_TEXT),
+            file_edit(2, PARSE_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + FORMAT_FUNCTION_TEXT),
         )
         == 1
     )
     assert (
         writer_of_line(
-            f"{PARSE_TEXT}class BasketOfRows:\n{FORMAT_TEXT}",
+            f"{PARSE_FUNCTION_TEXT}class BasketOfRows:\n{FORMAT_FUNCTION_TEXT}",
             "class BasketOfRows:",
             wrote,
-            file_edit(2, PARSE_TEXT, PARSE_TEXT + FORMAT_TEXT),
+            file_edit(2, PARSE_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + FORMAT_FUNCTION_TEXT),
         )
         is None
     )
     assert (
         writer_of_line(
-            f"{PARSE_TEXT}class BasketOfRows:\n{FORMAT_TEXT}",
+            f"{PARSE_FUNCTION_TEXT}class BasketOfRows:\n{FORMAT_FUNCTION_TEXT}",
             "class BasketOfRows:",
             wrote,
-            file_edit(2, PARSE_TEXT, FORMAT_TEXT, path="/b"),
+            file_edit(2, PARSE_FUNCTION_TEXT, FORMAT_FUNCTION_TEXT, path="/b"),
         )
         == 1
     )
 
 
-def test_an_edit_without_the_whole_file_counts_if_it_is_the_first() -> None:
-    """An edit whose earlier file is unknown counts only if no session has seen the file before."""
-    blind = file_edit(2, "", CLASS)._replace(is_content_unknown=True)
-    assert writer_of_line(CLASS, "class BasketOfRows:", blind) == 2
+def test_an_edit_of_an_unknown_file_counts_only_if_it_is_the_first() -> None:
+    """An edit of a file with unknown content counts only if no session has seen the file before."""
+    blind = file_edit(2, "", CLASS_TEXT)._replace(is_content_unknown=True)
+    assert writer_of_line(CLASS_TEXT, "class BasketOfRows:", blind) == 2
     assert (
-        writer_of_line(CLASS, "class BasketOfRows:", file_edit(1, "", "")._replace(hunks=()), blind)
+        writer_of_line(
+            CLASS_TEXT, "class BasketOfRows:", file_edit(1, "", "")._replace(hunks=()), blind
+        )
         is None
     )
 
@@ -205,13 +215,13 @@ def test_an_edit_without_the_whole_file_counts_if_it_is_the_first() -> None:
 # Four numbers describe an edit: its author (0 is a person), its line number, and the counts of
 # deleted and new lines.
 RandomEdit = tuple[int, int, int, int]
-RANDOM_EDITS = st.lists(
+RANDOM_EDITS_STRATEGY = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 4), st.integers(0, 4)),
     max_size=12,
 )
 
 
-@given(steps=RANDOM_EDITS, whole=st.booleans(), moved=st.integers(0, 30))
+@given(steps=RANDOM_EDITS_STRATEGY, whole=st.booleans(), moved=st.integers(0, 30))
 def test_each_unique_line_belongs_to_its_writer(
     steps: list[RandomEdit], whole: bool, moved: int
 ) -> None:
@@ -240,13 +250,16 @@ def test_each_unique_line_belongs_to_its_writer(
     ]
 
 
-FILE_TEXTS = st.lists(
+FILE_LINES_STRATEGY = st.lists(
     st.sampled_from(["}", "", "    return None", "call_of_something(1)", "call_of_something(2)"]),
     max_size=9,
 )
 
 
-@given(texts=st.lists(st.tuples(FILE_TEXTS, FILE_TEXTS), max_size=5), lines=FILE_TEXTS)
+@given(
+    texts=st.lists(st.tuples(FILE_LINES_STRATEGY, FILE_LINES_STRATEGY), max_size=5),
+    lines=FILE_LINES_STRATEGY,
+)
 def test_the_named_edit_added_the_line(
     texts: list[tuple[list[str], list[str]]], lines: list[str]
 ) -> None:
@@ -332,7 +345,7 @@ def test_a_multi_edit_is_read_step_by_step() -> None:
     ],
 )
 def test_a_write_adds_the_lines_of_a_new_file(details: Record, answer: str, before: str) -> None:
-    """A Write of a new file adds all its lines; of a file with unknown content, it adds none."""
+    """A Write of a new file adds all lines of the file. A Write of a file with unknown content adds none."""
     wrote = changes_of_call("Write", {"file_path": FILE, "content": "new"}, details, answer)
     assert wrote == [FileChange(FILE, (EditHunk(before, "new", is_whole_file=True),))]
 

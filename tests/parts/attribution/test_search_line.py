@@ -27,9 +27,9 @@ TAXED_LINE = "    return sum(row.price * row.tax for row in rows)"
 def test_search_finds_the_session_and_record_of_a_line(
     repo: Repository, cli: Cli, document: Document
 ) -> None:
-    """The hit names session and record of the line's writer, and ``read`` accepts its reference."""
-    own = repo.session(1, repo.write("src/sums.py", FIRST_VERSION))
-    other = repo.session(2, repo.edit("src/sums.py", PRICE_LINE, TAXED_LINE))
+    """The hit names the session and the record that wrote the line. ``read`` shows this record."""
+    own = repo.write_session(1, repo.write("src/sums.py", FIRST_VERSION))
+    other = repo.write_session(2, repo.edit("src/sums.py", PRICE_LINE, TAXED_LINE))
     data = document("search", "--file", "src/sums.py:2", cwd=repo.root)["data"]
     (hit,) = data["hits"]
     assert (data["query"], data["how"], data["total"]) == ("src/sums.py:2", "by its text", 1)
@@ -55,7 +55,7 @@ def test_a_line_search_accepts_relative_and_absolute_paths(
 
     A line of another project is found only with ``--all``.
     """
-    own = repo.session(1, repo.write("src/sums.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write("src/sums.py", FIRST_VERSION))
     (tmp_path / "link").symlink_to(repo.root)
     assert find_writer("sums.py:1", cwd=repo.root / "src") == f"{own}:1"
     assert find_writer(f"{repo.root}/src/sums.py:1") == f"{own}:1"
@@ -71,7 +71,7 @@ def test_search_finds_a_line_that_a_repl_script_wrote(
 
     A search also finds the script's commands and results.
     """
-    repo.put("src/sums.py", FIRST_VERSION)
+    repo.put_file("src/sums.py", FIRST_VERSION)
     path, around = str(repo.root / "src/sums.py"), {"cwd": str(repo.root)}
     edit = {"file_path": path, "old_string": PRICE_LINE, "new_string": TAXED_LINE}
     noted = {
@@ -83,27 +83,27 @@ def test_search_finds_a_line_that_a_repl_script_wrote(
     }
     ran = {"command": "make zeppelin"}, {"stdout": "built the quagga", "stderr": ""}
     rows = repl_script([("Edit", edit, noted), ("Bash", *ran)], uuid="s", parent=None)
-    own = repo.session(1, [{**row, **around} for row in rows])
-    repo.put("src/sums.py", FIRST_VERSION.replace(PRICE_LINE, TAXED_LINE))
+    own = repo.write_session(1, [{**row, **around} for row in rows])
+    repo.put_file("src/sums.py", FIRST_VERSION.replace(PRICE_LINE, TAXED_LINE))
     assert find_writer("src/sums.py:2") == f"{own}:3"
     assert b"(Bash)" in cli("search", "quagga", cwd=repo.root).stdout
     assert b"make zeppelin" in cli("search", "zeppelin", "--tool", "Bash", cwd=repo.root).stdout
 
 
-def test_no_session_is_named_for_lines_of_people(
+def test_lines_that_people_wrote_belong_to_no_session(
     repo: Repository, find_writer: FindWriter, cli: Cli
 ) -> None:
     """Lines that people wrote before or after a session belong to no session.
 
     The answer says so, and the exit code is 0.
     """
-    repo.put("a.py", f"import decimal  # of people\n{FIRST_VERSION}")
-    repo.session(
+    repo.put_file("a.py", f"import decimal  # of people\n{FIRST_VERSION}")
+    repo.write_session(
         1,
         repo.edit("a.py", PRICE_LINE, TAXED_LINE),
-        repo.write("a.py", repo.text("a.py") + "END_OF_FILE = True\n"),
+        repo.write("a.py", repo.read_text("a.py") + "END_OF_FILE = True\n"),
     )
-    repo.put("a.py", repo.text("a.py") + "def added_by_people():\n")
+    repo.put_file("a.py", repo.read_text("a.py") + "def added_by_people():\n")
     assert [bool(find_writer(f"a.py:{line}")) for line in range(1, 6)] == [
         False,
         False,
@@ -131,19 +131,20 @@ def test_a_line_that_people_changed_belongs_to_no_session(
     repo: Repository, find_writer: FindWriter, before: str, after: str
 ) -> None:
     """A line that people changed after a session wrote it belongs to no session."""
-    own = repo.session(1, repo.write("a.py", f"first_line_of_the_file = 1\n{before}\n"))
+    own = repo.write_session(1, repo.write("a.py", f"first_line_of_the_file = 1\n{before}\n"))
     assert find_writer("a.py:2") == f"{own}:1"
-    repo.put("a.py", repo.text("a.py").replace(before, after))
+    repo.put_file("a.py", repo.read_text("a.py").replace(before, after))
     assert find_writer("a.py:2") == ""
     assert find_writer("a.py:1") == f"{own}:1"
 
 
 def test_merged_lines_belong_to_no_session(repo: Repository, find_writer: FindWriter) -> None:
     """Lines that a merge added belong to no session, and the lines around them keep their writer."""
-    own = repo.session(1, repo.write("a.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write("a.py", FIRST_VERSION))
     merged = "def of_another_branch(rows):\n    return None\n\n\n"
-    repo.put(
-        "a.py", repo.text("a.py").replace("    return sum", f"    pass\n\n\n{merged}    return sum")
+    repo.put_file(
+        "a.py",
+        repo.read_text("a.py").replace("    return sum", f"    pass\n\n\n{merged}    return sum"),
     )
     assert [find_writer(f"a.py:{line}") for line in range(1, 10)] == [
         f"{own}:1",
@@ -154,35 +155,35 @@ def test_merged_lines_belong_to_no_session(repo: Repository, find_writer: FindWr
 
 def test_a_generated_file_belongs_to_no_session(repo: Repository, find_writer: FindWriter) -> None:
     """A file that a command generated belongs to no session."""
-    repo.put("package-lock.json", '{\n  "lockfileVersion": 3\n}\n')
-    repo.session(1, repo.shell("npm install && cat package-lock.json"))
+    repo.put_file("package-lock.json", '{\n  "lockfileVersion": 3\n}\n')
+    repo.write_session(1, repo.shell("npm install && cat package-lock.json"))
     assert find_writer("package-lock.json:2") == ""
 
 
 def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, find_writer: FindWriter) -> None:
     """An edit that failed, was refused or has no result wrote no line."""
-    repo.put("a.py", FIRST_VERSION)
+    repo.put_file("a.py", FIRST_VERSION)
     refused = "The user doesn't want to proceed with this tool use."
     failed = repo.edit("a.py", PRICE_LINE, TAXED_LINE, failed=True, answer=refused)
-    unanswered = repo.write("a.py", repo.text("a.py") + "LAST_LINE_OF_ALL = 1\n")[:1]
-    repo.session(1, failed, unanswered)
+    unanswered = repo.write("a.py", repo.read_text("a.py") + "LAST_LINE_OF_ALL = 1\n")[:1]
+    repo.write_session(1, failed, unanswered)
     assert (find_writer("a.py:2"), find_writer("a.py:3")) == ("", "")
 
 
 def test_a_rewound_edit_still_counts(repo: Repository, find_writer: FindWriter) -> None:
     """An edit on an abandoned branch still counts, because the file has its line."""
-    repo.put("a.py", FIRST_VERSION)
+    repo.put_file("a.py", FIRST_VERSION)
     gone = repo.edit("a.py", PRICE_LINE, TAXED_LINE)
     went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
-    own = repo.session(1, gone, went_on)
+    own = repo.write_session(1, gone, went_on)
     assert find_writer("a.py:2") == f"{own}:1"
 
 
 def test_a_subagent_that_wrote_a_line_is_named(repo: Repository, find_writer: FindWriter) -> None:
     """A line that a sub-agent wrote is found with the sub-agent's reference."""
-    repo.put("a.py", FIRST_VERSION)
-    own = repo.session(1)
-    repo.session(1, repo.edit("a.py", PRICE_LINE, TAXED_LINE), helper="agent-a1")
+    repo.put_file("a.py", FIRST_VERSION)
+    own = repo.write_session(1)
+    repo.write_session(1, repo.edit("a.py", PRICE_LINE, TAXED_LINE), subagent_id="agent-a1")
     assert find_writer("a.py:2") == f"{own}/agent-a1:1"
 
 
@@ -191,15 +192,15 @@ def test_a_copied_edit_belongs_to_the_parent_of_a_fork(
 ) -> None:
     """An edit that a fork copied belongs to the parent."""
     made = repo.write("a.py", FIRST_VERSION)
-    own = repo.session(1, made)
+    own = repo.write_session(1, made)
     metadata: Any = {"continue_metadata": {"parent_session_id": own, "parent_session_file": ""}}
-    repo.session(2, [metadata], made, turns=False)
+    repo.write_session(2, [metadata], made, has_prompt=False)
     assert find_writer("a.py:2") == f"{own}:1"
 
 
 def test_an_edit_of_the_current_turn_counts(repo: Repository, document: Document) -> None:
     """A line that the model wrote in the current turn is found."""
-    own = repo.session(1, repo.write("a.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write("a.py", FIRST_VERSION))
     found = document(
         "search", "--file", "a.py:1", cwd=repo.root, environ={"CLAUDE_CODE_SESSION_ID": own}
     )
@@ -222,10 +223,10 @@ def test_an_edit_of_the_current_turn_counts(repo: Repository, document: Document
 def test_a_shell_command_counts_only_with_a_here_document(
     repo: Repository, find_writer: FindWriter, command: str, named: bool
 ) -> None:
-    """Of shell commands, only a here-document proves which lines were written."""
+    """A shell command proves which lines it wrote only if it contains a here-document."""
     folder = "src/" if command.startswith("cd src") else ""
-    own = repo.session(1, repo.shell(command.format("sums.py", FIRST_VERSION)))
-    repo.put(f"{folder}sums.py", FIRST_VERSION)
+    own = repo.write_session(1, repo.shell(command.format("sums.py", FIRST_VERSION)))
+    repo.put_file(f"{folder}sums.py", FIRST_VERSION)
     assert find_writer(f"{folder}sums.py:2") == (f"{own}:1" if named else "")
 
 
@@ -236,9 +237,9 @@ def test_a_here_document_over_a_known_file_proves_nothing(
 
     The earlier content of the file is unknown.
     """
-    path = repo.put("a.py", FIRST_VERSION)
+    path = repo.put_file("a.py", FIRST_VERSION)
     looked = repo.call("Read", {"file_path": str(path)}, None)
-    repo.session(1, looked, repo.shell(f"cat > a.py <<'EOF'\n{FIRST_VERSION}EOF"))
+    repo.write_session(1, looked, repo.shell(f"cat > a.py <<'EOF'\n{FIRST_VERSION}EOF"))
     assert find_writer("a.py:2") == ""
 
 
@@ -251,7 +252,7 @@ def test_edits_count_in_every_worktree(
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
     git(main, "worktree", "add", "-q", str(linked))
     repo.root = linked
-    own = repo.session(1, repo.write("a.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write("a.py", FIRST_VERSION))
     (main / "a.py").write_text(FIRST_VERSION)
     assert find_writer("a.py:2", cwd=main) == f"{own}:1"
 
@@ -261,7 +262,7 @@ def test_edits_count_after_a_repository_moves(repo: Repository, find_writer: Fin
 
     If the old folder exists, it is another repository.
     """
-    own = repo.session(1, repo.write("src/sums.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write("src/sums.py", FIRST_VERSION))
     moved = repo.root.rename(repo.root.with_name("moved"))
     assert find_writer("src/sums.py:2", "--all", cwd=moved) == f"{own}:1"
     repo.root.mkdir()
@@ -271,10 +272,10 @@ def test_edits_count_after_a_repository_moves(repo: Repository, find_writer: Fin
 def test_crlf_and_byte_order_marks_do_not_matter(repo: Repository, find_writer: FindWriter) -> None:
     """Line ends and a byte order mark do not matter, but a tab differs from spaces."""
     text = "\tfirst_with_a_tab(1)\n    first_with_a_tab(2)\n"
-    own = repo.session(1, repo.write("a.py", text))
-    repo.put("a.py", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    own = repo.write_session(1, repo.write("a.py", text))
+    repo.put_file("a.py", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
     assert find_writer("a.py:1") == find_writer("a.py:2") == f"{own}:1"
-    repo.put("a.py", text.replace("\t", "    "))
+    repo.put_file("a.py", text.replace("\t", "    "))
     assert find_writer("a.py:1") == ""
 
 
@@ -284,7 +285,7 @@ def test_a_line_of_a_large_file_is_found(repo: Repository, find_writer: FindWrit
         f"    the_value_of_row_number_{number} = computed({number})\n" for number in range(20_000)
     )
     assert len(text) > 1_000_000
-    own = repo.session(
+    own = repo.write_session(
         1,
         repo.write("a.py", text),
         repo.edit("a.py", "computed(15000)", "computed_otherwise(15000)"),
@@ -308,8 +309,8 @@ def test_a_line_of_a_large_file_is_found(repo: Repository, find_writer: FindWrit
 def test_a_missing_line_is_a_usage_error(
     repo: Repository, cli: Cli, name: str, content: str | bytes, message: str
 ) -> None:
-    """A missing line is refused with the file's name and a remedy."""
-    repo.put("a.py", content)
+    """A line that does not exist is a usage error with the file's name and a remedy."""
+    repo.put_file("a.py", content)
     done = cli("search", "--file", name, cwd=repo.root)
     assert (done.returncode, done.stdout) == (2, b"")
     assert message in done.stderr.decode()
@@ -321,8 +322,8 @@ def test_lines_without_the_undecodable_bytes_are_found(
     repo: Repository, find_writer: FindWriter
 ) -> None:
     """A line is found in a file in which other lines cannot be decoded."""
-    own = repo.session(1, repo.write("a.txt", "a plain line of this file\n"))
-    repo.put("a.txt", b"d\xe9j\xe0 vu\na plain line of this file\n")
+    own = repo.write_session(1, repo.write("a.txt", "a plain line of this file\n"))
+    repo.put_file("a.txt", b"d\xe9j\xe0 vu\na plain line of this file\n")
     assert find_writer("a.txt:2") == f"{own}:1"
 
 
@@ -333,7 +334,7 @@ def test_a_line_search_refuses_words_and_kinds(
     repo: Repository, cli: Cli, words: list[str]
 ) -> None:
     """The search for a line refuses words, roles and tools."""
-    repo.put("a.py", FIRST_VERSION)
+    repo.put_file("a.py", FIRST_VERSION)
     done = cli("search", "--file", "a.py:1", *words, cwd=repo.root)
     assert done.returncode == 2
     assert b"have no meaning for a line" in done.stderr
@@ -343,14 +344,14 @@ def test_a_file_with_a_colon_in_its_name_is_not_a_line(
     repo: Repository, document: Document
 ) -> None:
     """If a file named ``a.py:1`` exists, ``--file a.py:1`` is that file and not a line."""
-    repo.session(1, repo.write("a.py:1", FIRST_VERSION))
+    repo.write_session(1, repo.write("a.py:1", FIRST_VERSION))
     assert document("search", "--file", "a.py:1", cwd=repo.root)["data"]["query"] == ""
 
 
 def test_a_line_search_respects_its_filters(repo: Repository, find_writer: FindWriter) -> None:
     """The search for a line respects the filters for session and time."""
-    first = repo.session(1, repo.write("a.py", FIRST_VERSION))
-    repo.session(2, repo.edit("a.py", PRICE_LINE, TAXED_LINE))
+    first = repo.write_session(1, repo.write("a.py", FIRST_VERSION))
+    repo.write_session(2, repo.edit("a.py", PRICE_LINE, TAXED_LINE))
     assert find_writer("a.py:2", "--session", first) == ""
     assert find_writer("a.py:1", "--session", first) == f"{first}:1"
     assert find_writer("a.py:1", "--since", "2027-01-01") == ""
@@ -360,7 +361,7 @@ def test_a_line_search_writes_no_project_or_session_file(
     repo: Repository, find_writer: FindWriter
 ) -> None:
     """The search for a line changes neither the project nor a transcript."""
-    repo.session(1, repo.write("a.py", FIRST_VERSION))
+    repo.write_session(1, repo.write("a.py", FIRST_VERSION))
 
     def project_and_transcript_bytes() -> dict[str, tuple[int, bytes]]:
         folders = repo.root, repo.home.config / "projects"
@@ -382,7 +383,7 @@ def search_line(repo: Repository, line: str, limit: float = float("inf")) -> Sea
 
 def test_a_line_search_reads_archived_copies(repo: Repository, find_writer: FindWriter) -> None:
     """A line is found in the archived copy of a deleted session."""
-    own = repo.session(1, repo.write("sums.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write("sums.py", FIRST_VERSION))
     (path,) = repo.home.config.glob(f"projects/*/{own}.jsonl")
     archive_and_remove(path, repo.home.environ)
     assert find_writer("sums.py:2") == f"{own}:1"
@@ -395,8 +396,8 @@ def test_the_note_counts_sessions_not_indexed_yet(
 
     Only sessions that contain the file's name are counted.
     """
-    repo.session(1, repo.write("sums.py", FIRST_VERSION))
-    repo.session(2, repo.write("elsewhere.txt", "something else\n"))
+    repo.write_session(1, repo.write("sums.py", FIRST_VERSION))
+    repo.write_session(2, repo.write("elsewhere.txt", "something else\n"))
     with monkeypatch.context() as patch:
         # Another command seems to use the index.
         patch.setattr(connect, "lock_descriptor", lambda *_: False)
@@ -412,8 +413,8 @@ def test_the_note_counts_sessions_not_indexed_yet(
 
 def test_a_file_without_sessions_is_reported(repo: Repository) -> None:
     """If no session has read or written the file, a note says so."""
-    repo.session(1, repo.write("sums.py", FIRST_VERSION))
-    repo.put("other.py", FIRST_VERSION)
+    repo.write_session(1, repo.write("sums.py", FIRST_VERSION))
+    repo.put_file("other.py", FIRST_VERSION)
     found = search_line(repo, "other.py:2")
     assert (found.hits, found.is_complete) == ([], True)
     assert "No tool read or wrote a file 'other.py'" in found.notes
@@ -436,7 +437,7 @@ def test_a_codex_patch_counts_as_an_edit(repo: Repository, code: int, named: boo
         rollouts.message_line("assistant", "Done", 4),
     ]
     rollouts.write_rollout(repo.home.root / ".codex", lines)
-    repo.put("src/sums.py", FIRST_VERSION)
+    repo.put_file("src/sums.py", FIRST_VERSION)
     hits = search_line(repo, "src/sums.py:2").hits
     assert [(hit.agent, hit.session_id, hit.tool) for hit in hits] == [
         ("codex", rollouts.THREAD, "Edit")
@@ -451,7 +452,7 @@ def test_a_line_search_reveals_no_files_outside_projects(
 
     Models may run the search without permission.
     """
-    own = repo.session(1, repo.write("src/sums.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write("src/sums.py", FIRST_VERSION))
     (tmp_path / "shadow").write_text("root:x\n" * 7)
     (tmp_path / "binary").write_bytes(b"\0")
     model, said = {"CLAUDECODE": "1"}, set()

@@ -21,7 +21,7 @@ Line = dict[str, Any]
 THREAD = "01a00000-0000-7000-8000-000000000001"
 OTHER_THREAD = "01a00000-0000-7000-8000-000000000002"
 THIRD_THREAD = "01a00000-0000-7000-8000-000000000003"
-STARTED = "2026-11-22T09-39-56"
+START_TIME_TEXT = "2026-11-22T09-39-56"
 
 
 def codex_folder() -> Path:
@@ -169,7 +169,7 @@ def write_rollout(
     """Write a rollout to a CODEX_HOME and return its path."""
     folder = home / "sessions" / "2026" / "11" / "22"
     folder.mkdir(parents=True, exist_ok=True)
-    name = format_rollout_name(thread_id, STARTED)
+    name = format_rollout_name(thread_id, START_TIME_TEXT)
     path = folder / (name.replace(thread_id, f"{thread_id}_{rollout_id}") if rollout_id else name)
     assert parse_rollout_name(str(path)) is not None
     path.write_bytes(

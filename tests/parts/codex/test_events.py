@@ -29,7 +29,7 @@ def history_entry(text: str, at: int = TURN_START_SECOND, thread: str = THREAD) 
     return {"session_id": thread, "ts": at, "text": text}
 
 
-EARLIER_LINES = [
+EARLIER_TURN_LINES = [
     rollouts.meta_line(),
     turn_start_line("t0", TURN_START_SECOND - 60),
     rollouts.message_line("user", "x"),
@@ -37,7 +37,7 @@ EARLIER_LINES = [
 ]
 PROMPT_LINE = rollouts.message_line("user", "go on")
 
-CASES = {
+COMPACTION_CASES = {
     "a trigger": (
         [turn_start_line()],
         [history_entry("x", TURN_START_SECOND - 60), history_entry(">handoff write the test")],
@@ -84,12 +84,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", COMPACTION_CASES)
 def test_only_a_trigger_stops_a_compaction(case: str, tmp_path: Path) -> None:
     """A compaction is stopped only if the turn certainly began with a trigger."""
-    lines, typed, stopped = CASES[case]
+    lines, typed, stopped = COMPACTION_CASES[case]
     home = tmp_path / ".codex"
-    rollout = rollouts.write_rollout(home, [*EARLIER_LINES, *lines])
+    rollout = rollouts.write_rollout(home, [*EARLIER_TURN_LINES, *lines])
     (home / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in typed))
     event = {
         "session_id": THREAD,

@@ -103,7 +103,7 @@ def codex_folder(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Pa
     return config_home.root / ".codex"
 
 
-def document_of_run(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
+def fsck_data_of_run(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
     """Check the exit code of a run, and return its validated JSON data."""
     assert (done.returncode, done.stderr) == (code, b"")
     data = json.loads(done.stdout)["data"]
@@ -126,11 +126,11 @@ def test_each_defect_is_found_and_repaired(
         expected = [*expected, ("line-torn", 4)]
     before = path.read_bytes()
     bad = any(code not in HARMLESS_CODES for code, _ in expected)
-    (found,) = document_of_run(cli("fsck", THREAD, "--json"), int(bad))["sessions"]
+    (found,) = fsck_data_of_run(cli("fsck", THREAD, "--json"), int(bad))["sessions"]
     assert found["session_file"] == str(path)
     rows = [(kind["code"], row["record"]) for kind in found["kinds"] for row in kind["findings"]]
     assert rows == expected
-    assert document_of_run(cli("fsck", "--all", "--json"), int(bad))["sessions"] == [found]
+    assert fsck_data_of_run(cli("fsck", "--all", "--json"), int(bad))["sessions"] == [found]
     done = document("fsck", THREAD, "--repair")["data"]
     assert path.read_bytes() == before
     assert (done["repair"] is not None) is bad
@@ -152,7 +152,7 @@ def test_fsck_of_an_unreadable_session_is_an_error(
     """``fsck`` of an unreadable session raises an error. ``fsck --all`` lists a finding instead."""
     write_rollout(codex_folder, [rollout_line("event_msg", {"type": "x"}), *TALK_LINES])
     assert "is not a Codex rollout" in document("fsck", THREAD, code=1)["error"]["message"]
-    (found,) = document_of_run(cli("fsck", "--all", "--json"), 1)["sessions"]
+    (found,) = fsck_data_of_run(cli("fsck", "--all", "--json"), 1)["sessions"]
     assert [kind["code"] for kind in found["kinds"]] == ["session-unreadable"]
 
 

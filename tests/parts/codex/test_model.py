@@ -43,7 +43,7 @@ def ask_stand_in(folder: Path, lines: list[str], *, more: str = "", settings: st
     return CodexExec(where, "").ask("Say it.", "the text @x", Summary, max_seconds=20).data
 
 
-FAILURES = {
+OUTPUT_LINES_BY_ERROR = {
     "used a tool": [
         item_line("command_execution"),
         item_line("agent_message", json.dumps(SUMMARY_ANSWER)),
@@ -55,11 +55,11 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("why", FAILURES)
+@pytest.mark.parametrize("why", OUTPUT_LINES_BY_ERROR)
 def test_an_invalid_answer_of_the_model_is_reported(why: str, tmp_path: Path) -> None:
     """If Codex gives no valid answer, the error states the reason on one line."""
     with pytest.raises(HeadlessFailed, match=why) as caught:
-        ask_stand_in(tmp_path, FAILURES[why])
+        ask_stand_in(tmp_path, OUTPUT_LINES_BY_ERROR[why])
     assert "\n" not in caught.value.message
 
 
@@ -91,8 +91,10 @@ def test_the_schema_is_strict() -> None:
     assert schema["properties"]["done"]["items"] == {"$ref": "#/$defs/Point"}
 
 
-def test_the_client_of_the_session_is_asked_first(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The session's own client is asked first. The other client is asked if it is the only one installed."""
+def test_the_client_of_the_session_is_the_preferred_model(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """The model is the session's own client, or the other client if only that one is installed."""
 
     def names_of_models(*programs: str) -> list[str]:
         for name in ("claude", "codex"):

@@ -62,7 +62,7 @@ def home(config_home: ConfigHome) -> Path:
 
 
 def find_thread(home: ConfigHome, words: str = THREAD) -> SessionFile:
-    """Return the thread that a locator names, ready to be read."""
+    """Return the thread that a locator names."""
     return resolve_locator(words, CWD, home.where, allow_other_agents=True)
 
 
@@ -427,10 +427,13 @@ def test_an_archived_thread_is_marked_and_must_be_unarchived(
     )
 
 
-def test_the_base_size_of_a_thread_is_its_first_request(
+def test_the_base_size_of_a_thread_excludes_the_first_prompt(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """A thread's base size includes the messages that contain instructions, but not the prompt."""
+    """A thread's base size is the size of its first request without the prompt.
+
+    The size includes the messages that contain instructions.
+    """
     rules = message_line("user", f"<environment_context>{'r' * 8_000}</environment_context>", 1)
     rows = [
         meta_line(),
@@ -551,10 +554,10 @@ def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None
 @pytest.mark.skipif(
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
-def test_title_and_folder_are_the_same_in_ends_and_copy(
+def test_the_ends_of_a_rollout_and_its_copy_give_the_same_title(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """The title and the folder of a real rollout are the same whether read from its ends or its copy."""
+    """The ends of a real rollout and its readable copy give the same title, folder and version."""
     for path in codex_rollouts():
         (home / "sessions").mkdir(exist_ok=True)
         (home / "sessions" / path.name).write_bytes(path.read_bytes())

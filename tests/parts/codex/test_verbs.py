@@ -264,7 +264,7 @@ def test_a_rewind_makes_a_separate_session(rollout: Path, document: Document) ->
 def test_a_session_without_a_folder_continues_in_codex(
     rollout: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """If a session has no folder, its child for Codex gets the current folder."""
+    """A session without a folder continues in Codex: its child gets the current folder."""
     rows = [{key: value for key, value in row.items() if key != "cwd"} for row in conversation(2)]
     write_session(config_home.project("/gone"), OTHER_THREAD, rows)
     for verb in ("fork", "handoff"):
@@ -356,7 +356,7 @@ def test_the_picker_lists_codex_sessions(terminal_home: TerminalHome) -> None:
     screen.key("Enter")
     screen.wait_for(r"How do you want to continue\?")
     screen.type("1\r")
-    screen.wait_for(f"STARTED resume {rollouts.THREAD} IN {terminal_home.project.name}$")
+    screen.wait_for(f"START_TIME_TEXT resume {rollouts.THREAD} IN {terminal_home.project.name}$")
     assert screen.wait_for_end() == 0
     assert screen.is_terminal_restored()
     shell = f"cd {terminal_home.project} && codex resume {rollouts.THREAD}"
@@ -374,7 +374,9 @@ def test_the_picker_lists_codex_sessions(terminal_home: TerminalHome) -> None:
     screen = terminal_home.run(
         "continue", rollouts.THREAD, "--fork", columns=200, HOME=str(terminal_home.home.root)
     )
-    screen.wait_for(rf"STARTED resume (?!{rollouts.THREAD})\S+ IN {terminal_home.project.name}$")
+    screen.wait_for(
+        rf"START_TIME_TEXT resume (?!{rollouts.THREAD})\S+ IN {terminal_home.project.name}$"
+    )
     (terminal_home.bin / "codex").unlink()
     screen = terminal_home.run(
         "handoff", rollouts.THREAD, "--start", columns=200, HOME=str(terminal_home.home.root)

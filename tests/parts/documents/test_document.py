@@ -23,7 +23,7 @@ from resume_hooks.reading.digest.entries import Digest, DigestEntry, MessageKind
 from resume_hooks.sessions import locate
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
 
-DIGEST = Digest(
+SAMPLE_DIGEST = Digest(
     {
         "now": (DigestEntry("git: on main, 2 changed"),),
         "todos": (
@@ -58,7 +58,7 @@ def plan_titled_handoff(
         home.where,
         kind="handoff",
         next_step=next_step,
-        contents=contents or ChildContents(DIGEST),
+        contents=contents or ChildContents(SAMPLE_DIGEST),
     )
 
 
@@ -100,12 +100,15 @@ def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHom
 
 
 def test_the_document_has_all_sections(config_home: ConfigHome) -> None:
-    """The document has all sections of the digest with omitted numbers, and ends with the command."""
+    """The document has all sections of the digest and ends with the command that continues the child.
+
+    The document also says how many entries of a section are omitted.
+    """
     text = document_text(
         plan_titled_handoff(
             config_home,
             next_step="go",
-            contents=ChildContents(DIGEST, "goal: all", "what I changed"),
+            contents=ChildContents(SAMPLE_DIGEST, "goal: all", "what I changed"),
         )
     )
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)

@@ -24,11 +24,11 @@ from tests.cli.conftest import Cli, Document
 from tests.cli.terminal_home import TerminalHome
 
 LOST_SESSION, YOUNG_SESSION, COMMANDS_SESSION = session_id(7), session_id(8), session_id(9)
-LOST_AT = 1_700_000_000_000
+LOST_TIME_MS = 1_700_000_000_000
 PASTED_TEXT = "def parse(): " + "x" * 2_000
 
 
-def history_line(own: str, text: str, at: int = LOST_AT, **more: object) -> str:
+def history_line(own: str, text: str, at: int = LOST_TIME_MS, **more: object) -> str:
     """Return a line of the client's history."""
     return json.dumps(
         {"display": text, "pastedContents": {}, "timestamp": at, "project": CWD, "sessionId": own}
@@ -38,25 +38,26 @@ def history_line(own: str, text: str, at: int = LOST_AT, **more: object) -> str:
 
 HISTORY_LINES = [
     history_line(SESSION, "Still there"),
-    history_line(LOST_SESSION, "/clear", LOST_AT),
+    history_line(LOST_SESSION, "/clear", LOST_TIME_MS),
     history_line(
-        LOST_SESSION, "Why does the zebra parser loop? [Pasted text #1 +40 lines]", LOST_AT + 1_000,
+        LOST_SESSION, "Why does the zebra parser loop? [Pasted text #1 +40 lines]", LOST_TIME_MS + 1_000,
         pastedContents={"1": {"id": 1, "type": "text", "contentHash": "0123456789abcdef"}},
     ),
     "{damaged",
     history_line(COMMANDS_SESSION, "/model opus"[:6]),
     history_line(COMMANDS_SESSION, ">resume "),
-    history_line(YOUNG_SESSION, "Just asked", 100 * LOST_AT),
+    history_line(YOUNG_SESSION, "Just asked", 100 * LOST_TIME_MS),
     history_line("../../evil", "No id"),
-    history_line(LOST_SESSION, "Use [Pasted text #1] and [Pasted text #2 +3 lines]", LOST_AT + 2_000, pastedContents={
+    history_line(LOST_SESSION, "Use [Pasted text #1] and [Pasted text #2 +3 lines]", LOST_TIME_MS + 2_000,
+        pastedContents={
         "1": {"id": 1, "type": "text", "content": "a short paste"}, "2": {"type": "text", "contentHash": "f" * 16}}),
-    json.dumps({"display": "Before ids", "timestamp": LOST_AT, "project": CWD}),
+    json.dumps({"display": "Before ids", "timestamp": LOST_TIME_MS, "project": CWD}),
 ]  # fmt: skip
 
 
 @pytest.fixture
 def lost_and_present_sessions(config_home: ConfigHome) -> Path:
-    """Write a present session, an unrelated file, and a history with prompts of a deleted session."""
+    """Write a session that exists, an unrelated file, and a history with prompts of a deleted session."""
     write_session(config_home.project(), SESSION, conversation(2))
     (config_home.config / "paste-cache").mkdir()
     (config_home.config / "paste-cache" / "0123456789abcdef.txt").write_text(PASTED_TEXT)
@@ -169,7 +170,7 @@ def test_a_slightly_longer_history_is_not_read_again(
     assert (path.stat().st_ino, note.read_bytes()) == before
     assert read == []
     with lost_and_present_sessions.open("a") as stream:
-        stream.write(f'ne"}}\n{history_line(LOST_SESSION, "One more", LOST_AT + 9_000)}\n')
+        stream.write(f'ne"}}\n{history_line(LOST_SESSION, "One more", LOST_TIME_MS + 9_000)}\n')
     assert lost_sessions() == {LOST_SESSION: path}
     assert "One more" in path.read_text()
     assert (
@@ -202,9 +203,9 @@ def test_a_slightly_longer_history_is_not_read_again(
 def test_a_start_hook_does_not_read_a_large_history(
     lost_and_present_sessions: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start hook does not read a large history before a verb has read it.
+    """A start hook does not read a large history that no verb has read yet.
 
-    It only says that lost sessions may exist.
+    The hook only says that lost sessions may exist.
     """
     monkeypatch.setattr(registry, "MAX_FIRST_READ_BYTES", 10)
     assert (
@@ -225,14 +226,19 @@ def test_the_message_about_a_single_lost_prompt_is_singular(
     lost_and_present_sessions: Path, config_home: ConfigHome
 ) -> None:
     """The message about one lost prompt says "1 prompt" and "exists"."""
-    lost_and_present_sessions.write_text(history_line(LOST_SESSION, "One only", LOST_AT) + "\n")
+    lost_and_present_sessions.write_text(
+        history_line(LOST_SESSION, "One only", LOST_TIME_MS) + "\n"
+    )
     assert describe_lost_prompts(config_home.where) == "1 prompt of 1 lost session still exists"
 
 
-def test_unsafe_paths_make_no_session_lost(
+def test_unsafe_paths_give_no_lost_sessions(
     lost_and_present_sessions: Path, config_home: ConfigHome
 ) -> None:
-    """If the project, the history or the state folder is a link or of a wrong kind, no session is lost."""
+    """Unsafe paths give no lost sessions.
+
+    A path is unsafe if the project, the history or the state folder is a link or of a wrong kind.
+    """
     folder, moved = config_home.project(), config_home.root / "moved"
     folder.rename(moved)
     folder.symlink_to(moved)

@@ -21,10 +21,12 @@ def make_rewind(parent: locate.SessionFile, home: ConfigHome) -> str:
     ).session_id
 
 
-def test_the_newest_rewind_is_found(parent: locate.SessionFile, config_home: ConfigHome) -> None:
+def test_only_a_search_for_a_rewind_finds_a_rewind(
+    parent: locate.SessionFile, config_home: ConfigHome
+) -> None:
     """``find_existing_child`` finds a rewind's child only if it searches for a rewind.
 
-    It does not return the child of a handoff at the same position instead.
+    A handoff's child at the same position is not returned instead.
     """
     write_handoff(parent, config_home, "")
     assert find_existing_child(load_parent(parent, config_home), "back", config_home.where) is None

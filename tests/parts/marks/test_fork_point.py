@@ -1,6 +1,6 @@
 """Tests of ``back`` in a fork.
 
-The child starts where the fork left its parent, and has the results of the fork.
+The child starts at the point where the fork left its parent, and reports what the fork did.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def test_back_in_a_fork_accepts_a_report(parent: Path, document: Document) -> No
 
 
 def test_the_report_of_a_fork_has_no_secret(parent: Path, document: Document) -> None:
-    """The digest of a fork contains no secret."""
+    """The report of ``back`` in a fork contains no secret of the fork."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork, f"use the token {SECRET}")
     assert SECRET not in Path(document("back", fork.stem)["data"]["file"]).read_text()

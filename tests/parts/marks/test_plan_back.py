@@ -206,7 +206,7 @@ def test_the_cut_splits_no_call_or_message(config_home: ConfigHome, name: str) -
     assert any("no tool call is split" in warning for warning in made.warnings) is moved
 
 
-COMPACTED_SESSION = [
+COMPACTED_RECORDS = [
     *conversation(1),
     assistant("here", uuid="m", parent="r1", ts=4),
     boundary(uuid="b", before="m", ts=5),
@@ -214,14 +214,14 @@ COMPACTED_SESSION = [
     user("go on", uuid="n", parent="s", ts=7),
     assistant("so", uuid="z", parent="n", ts=8, tokens=700),
 ]
-BRANCHED_SESSION = [
+BRANCHED_RECORDS = [
     *conversation(1),
     user("left", uuid="m", parent="r1", ts=4),
     user("taken", uuid="n", parent="r1", ts=5),
     assistant("so", uuid="z", parent="n", ts=6, tokens=700),
     last_prompt("z"),
 ]
-SESSION_WITH_OPEN_CALL = [
+RECORDS_WITH_OPEN_CALL = [
     tool_use("c", uuid="m", parent=None),
     tool_result("c", uuid="n", parent="m", ts=1),
     user("go", uuid="u", parent="n", ts=2),
@@ -232,17 +232,17 @@ SESSION_WITH_OPEN_CALL = [
     ("lines", "kept", "said"),
     [
         (
-            COMPACTED_SESSION,
+            COMPACTED_RECORDS,
             ["r0", "r1", "m"],
             "before a compaction: the fork contains the conversation from before it",
         ),
         (
-            BRANCHED_SESSION,
+            BRANCHED_RECORDS,
             ["r0", "r1", "m"],
             "on an abandoned branch: the fork contains that branch",
         ),
         (
-            SESSION_WITH_OPEN_CALL,
+            RECORDS_WITH_OPEN_CALL,
             ["m", "n"],
             "moved forward to record 1, so that no tool call is split",
         ),
@@ -347,7 +347,7 @@ def test_hostile_reports_and_goals_are_harmless(config_home: ConfigHome, text: s
 
 
 def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
-    """Snapshots of kept messages are copied, and others are not.
+    """A rewind copies the snapshots of the messages that it keeps, and no other snapshots.
 
     The plan names the first omitted prompt that has a snapshot.
     """

@@ -109,7 +109,7 @@ def test_the_mark_is_private(
 
 
 def test_repeating_a_mark_changes_nothing(type_prompt: TypePrompt, parent: Path) -> None:
-    """The same ``>mark`` again leaves the mark as it is, even after a note of the client."""
+    """Repeating a ``>mark`` does not change the mark, even after the client wrote a note to the session."""
     type_prompt(">mark try it")
     first = state.find_mark(SESSION)
     with parent.open("a") as stream:
@@ -143,7 +143,10 @@ def test_a_second_mark_needs_a_confirmation(type_prompt: TypePrompt, parent: Pat
 
 
 def test_cancel_is_not_a_goal(type_prompt: TypePrompt, parent: Path) -> None:
-    """``>mark cancel`` ends an open question; without a question it deletes the mark."""
+    """``>mark cancel`` does not set a mark with the goal "cancel".
+
+    It ends an open question. If no question is open, it deletes the mark.
+    """
     assert "No active mark" in type_prompt(">mark cancel")
     type_prompt(">mark the old goal")
     continue_session(parent)

@@ -89,7 +89,7 @@ def test_contradictory_mark_options_are_refused(
 def test_back_writes_a_child_and_uses_the_mark(document: Document, cli: Cli, parent: Path) -> None:
     """``back`` writes a child and deletes the mark.
 
-    The report is an option, or standard input with ``--report -``.
+    The option ``--report`` has the report, or ``-`` if the report comes from standard input.
     """
     document("mark", SESSION, "-g", "try it")
     continue_session(parent)
@@ -183,7 +183,7 @@ def test_back_can_write_to_another_folder(document: Document, parent: Path, tmp_
 
 
 def test_the_verb_slash_does_the_same_as_the_triggers(cli: Cli, parent: Path) -> None:
-    """The verb ``slash``, which the commands' texts call, does the same as the triggers."""
+    """The verb ``slash`` does the same as the triggers. The client's commands call this verb."""
     assert "mark set" in cli("slash", "mark", SESSION, stdin=b"try it").stdout.decode()
     continue_session(parent)
     text = cli("slash", "back", SESSION, stdin=b"slower\n\nso we stay\n").stdout.decode()

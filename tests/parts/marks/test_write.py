@@ -1,4 +1,4 @@
-"""Rules that apply to every child, tested for a rewind."""
+"""Tests that a rewind follows the rules that apply to every child."""
 
 from __future__ import annotations
 

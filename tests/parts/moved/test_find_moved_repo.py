@@ -36,15 +36,17 @@ def repository(tmp_path: Path, git: Any) -> Path:
     return folder
 
 
-def traces_in_deleted_folder(
+def folder_mentions(
     folder: object, *, commits: tuple[str, ...] = (), files: tuple[str, ...] = ()
 ) -> FolderMentions:
-    """Return the traces of a session whose folder ``folder`` was deleted."""
+    """Return the mentions of a session in a folder that was deleted."""
     return FolderMentions(str(folder), commits, files)
 
 
-def test_traces_are_read_from_a_transcript(tmp_path: Path, config_home: ConfigHome) -> None:
-    """The traces of a session are commits from git's output, newest first, and files in its folder."""
+def test_folder_mentions_are_read_from_a_transcript(
+    tmp_path: Path, config_home: ConfigHome
+) -> None:
+    """The mentions are commits from git's output, newest first, and files in the folder."""
     old = "/old/place"
     rows = [
         user("hello", uuid="u"),
@@ -67,7 +69,7 @@ def test_a_renamed_repository_is_found(repository: Path, git: Any) -> None:
     new = repository.with_name("project")
     repository.rename(new)
     assert find_likely_folders(
-        traces_in_deleted_folder(repository, commits=(commit[:7],)),
+        folder_mentions(repository, commits=(commit[:7],)),
         list_sibling_folders(str(repository)),
         Where(GIT_ENVIRONMENT),
     ) == [MovedFolder(str(new), (commit[:7],), 0, 0, is_own_worktree=False)]
@@ -82,13 +84,13 @@ def test_a_session_in_a_subfolder_is_mapped_to_the_same_subfolder(
     new.parent.mkdir()
     repository.rename(new)
     (found,) = find_likely_folders(
-        traces_in_deleted_folder(repository / "pkg", commits=(commit,)),
+        folder_mentions(repository / "pkg", commits=(commit,)),
         [str(new)],
         Where(GIT_ENVIRONMENT),
     )
     assert found.folder == str(new / "pkg")
     (found,) = find_likely_folders(
-        traces_in_deleted_folder(repository / "pkg", files=("b.py",)),
+        folder_mentions(repository / "pkg", files=("b.py",)),
         [str(new)],
         Where(GIT_ENVIRONMENT),
     )
@@ -105,7 +107,7 @@ def test_the_repository_of_a_removed_worktree_is_found(repository: Path, git: An
     commit = git(tree, "rev-parse", "HEAD")
     shutil.rmtree(tree)
     (found,) = find_likely_folders(
-        traces_in_deleted_folder(tree, commits=(commit, "0" * 40)),
+        folder_mentions(tree, commits=(commit, "0" * 40)),
         [str(repository)],
         Where(GIT_ENVIRONMENT),
     )
@@ -123,7 +125,7 @@ def test_the_likeliest_folder_is_first(repository: Path, tmp_path: Path, git: An
     like.mkdir()
     (like / "a.py").touch()
     found = find_likely_folders(
-        traces_in_deleted_folder(tmp_path / "gone", commits=(commit,), files=("a.py",)),
+        folder_mentions(tmp_path / "gone", commits=(commit,), files=("a.py",)),
         [str(like), str(repository)],
         Where(GIT_ENVIRONMENT),
     )
@@ -132,17 +134,17 @@ def test_the_likeliest_folder_is_first(repository: Path, tmp_path: Path, git: An
 
 def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Path) -> None:
     """A folder without a commit and with fewer than half of the files is not offered."""
-    traces_of_others = traces_in_deleted_folder(
+    traces_of_others = folder_mentions(
         tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y")
     )
     assert find_likely_folders(traces_of_others, [str(repository)], Where(GIT_ENVIRONMENT)) == []
     assert (
         find_likely_folders(
-            traces_in_deleted_folder(tmp_path / "gone"), [str(repository)], Where(GIT_ENVIRONMENT)
+            folder_mentions(tmp_path / "gone"), [str(repository)], Where(GIT_ENVIRONMENT)
         )
         == []
     )
-    half = traces_in_deleted_folder(tmp_path / "gone", commits=("1" * 40,), files=("a.py", "x"))
+    half = folder_mentions(tmp_path / "gone", commits=("1" * 40,), files=("a.py", "x"))
     assert [
         place.existing_file_count
         for place in find_likely_folders(half, [str(repository)], Where({"PATH": "/nowhere"}))
@@ -168,7 +170,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: 
     git(repository, "config", "extensions.partialClone", "origin")
     assert (
         find_likely_folders(
-            traces_in_deleted_folder(tmp_path / "gone", commits=("1" * 40,)),
+            folder_mentions(tmp_path / "gone", commits=("1" * 40,)),
             [str(repository)],
             Where(GIT_ENVIRONMENT),
         )

@@ -314,9 +314,9 @@ def test_sessions_of_a_removed_worktree_belong_to_the_main_checkout(
 def test_copies_of_a_session_in_two_folders_are_reported(
     old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """If two folders have copies of a session, each verb that reads it names the command to delete one.
+    """Every verb that reads a session warns if two folders have copies of it.
 
-    The complete copy stays, and the deleted one can be restored.
+    The warning names the command that deletes the incomplete copy, which can be restored.
     """
     copy = Path(
         write_session(

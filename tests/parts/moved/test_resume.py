@@ -28,7 +28,7 @@ class TestMissingFolder:
 
     @pytest.fixture
     def moved_session(self, config_home: ConfigHome, project: str) -> str:
-        """Write a session whose folder was renamed to ``project``, which still has its file."""
+        """Write a session with an edited file. The session's folder was renamed to ``project``."""
         old = f"{config_home.root}/old"
         os.mkdir(old)
         rows = [
@@ -52,7 +52,7 @@ class TestMissingFolder:
         project: str,
         config_home: ConfigHome,
     ) -> None:
-        """The last line of the card is the command that re-homes the session."""
+        """The card says which folder is missing, and ends with the command that re-homes the session."""
         done = cli("resume", session_id(5))
         assert done.returncode == 0
         assert done.stderr.decode().startswith(

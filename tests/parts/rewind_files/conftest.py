@@ -1,4 +1,4 @@
-"""Fixture with the project of the tests."""
+"""A fixture that creates the project for the tests."""
 
 from __future__ import annotations
 

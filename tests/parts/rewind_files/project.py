@@ -44,12 +44,17 @@ def backup_entry(name: str | None, version: int = 1, **more: Any) -> Record:
 
 
 def snapshot_record(
-    message: str, tracked: Mapping[str, Any], *, of: str = "", update: bool = False
+    message: str, tracked: Mapping[str, Any], *, owner_id: str = "", update: bool = False
 ) -> Record:
-    """Return a snapshot at the prompt ``message``; an update belongs to the record ``of``."""
+    """Return a snapshot at the prompt ``message``; an update belongs to the record ``owner_id``."""
     inner = {"messageId": message, "trackedFileBackups": dict(tracked), "timestamp": iso_time(0)}
     kind = "file-history-snapshot"
-    return {"type": kind, "messageId": of or message, "snapshot": inner, "isSnapshotUpdate": update}
+    return {
+        "type": kind,
+        "messageId": owner_id or message,
+        "snapshot": inner,
+        "isSnapshotUpdate": update,
+    }
 
 
 def delta_record(message: str, path: str, value: Any) -> Record:

@@ -44,7 +44,7 @@ def test_an_update_replaces_its_snapshot(project: Project) -> None:
     found = backup_names_of_states(
         project,
         snapshot_record(prompt_id(1), {}),
-        snapshot_record(prompt_id(1), {"a": backup_entry(A1)}, of="a1", update=True),
+        snapshot_record(prompt_id(1), {"a": backup_entry(A1)}, owner_id="a1", update=True),
         snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
     )
     assert found == [{"a": A1}, {"a": A2}]
@@ -52,7 +52,7 @@ def test_an_update_replaces_its_snapshot(project: Project) -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_delta_adds_a_file(project: Project, late: bool) -> None:
-    """A delta adds a file to its snapshot, whichever of them was written first."""
+    """A delta adds a file to its snapshot, whether the delta or the snapshot was written first."""
     pair = [
         snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
         delta_record(prompt_id(2), "b", backup_entry(B1)),
@@ -73,7 +73,7 @@ def test_a_delta_without_its_snapshot_extends_the_previous_one(project: Project)
 
 
 def test_states_are_in_the_order_of_their_prompts(project: Project) -> None:
-    """States are in the order of their prompts, even if the snapshots are not."""
+    """The states are sorted by their prompts, even if the snapshots were written in another order."""
     found = backup_names_of_states(
         project,
         snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
@@ -173,7 +173,7 @@ def test_an_edit_is_hashed_after_it_is_applied(project: Project) -> None:
 
 
 def test_file_histories_of_real_sessions_are_read() -> None:
-    """The file histories of real sessions have states at their own prompts."""
+    """In each real session with a file history, a state belongs to one of the session's prompts."""
     read = 0
     for path in filter(lambda path: session_id_from_path(str(path)), [*corpus().rglob("*.jsonl")]):
         if path.stat().st_size < 4_000_000 and b'"type":"file-history-' in path.read_bytes():
@@ -278,7 +278,10 @@ def prompts_with_an_edit(project: Project, prompts: int, *states: object) -> lis
 
 
 def test_a_prompt_without_a_state_uses_the_previous_state(project: Project) -> None:
-    """A prompt without a state has the previous one, marked as not exact after an edit."""
+    """A prompt without a state uses the previous state.
+
+    If a file was edited in between, the state is marked as not exact.
+    """
     found = state_at_prompt(
         project,
         prompts_with_an_edit(project, 3, snapshot_record(prompt_id(1), {"a": backup_entry(A1)})),
@@ -301,7 +304,7 @@ def test_a_state_is_valid_until_the_next_edit(project: Project) -> None:
 
 
 def test_a_prompt_before_the_first_state_has_none(project: Project) -> None:
-    """A prompt has no state if a file was edited between the prompt and the first recorded state.
+    """A prompt before the first recorded state has no state if a file was edited between them.
 
     The error names the turn of the first recorded state.
     """
@@ -330,10 +333,10 @@ def branched_prompts() -> list[object]:
 
 @pytest.mark.parametrize(("to", "tracked"), [("1", {"b", "c"}), ("2", {"b"}), ("3", {"c"})])
 def test_states_of_another_branch_are_ignored(project: Project, to: str, tracked: set[str]) -> None:
-    """States of prompts on other branches than the chosen prompt are ignored.
+    """States on a branch that does not contain the chosen prompt are ignored.
 
-    All states after the chosen prompt are used, even if their branches differ. A file's first
-    backup has the content that the file had at the prompt.
+    From a prompt before two branches, the states of both are used. A file's first backup has the
+    content that the file had at the prompt.
     """
     assert {
         path

@@ -97,8 +97,8 @@ def test_a_file_tracked_later_is_restored_to_its_first_backup(project: Project) 
     assert plan.read_stored_content(change.source)[0] == b"first\n"
 
 
-def test_a_file_without_a_first_backup_is_left_alone(project: Project) -> None:
-    """A file that was first backed up as version 2 is reported as missing."""
+def test_a_file_without_a_first_backup_is_reported_as_missing(project: Project) -> None:
+    """A file without a backup of version 1 is reported as missing and left alone."""
     session = project.write_session(
         [
             *turns_on_one_chain(2),
@@ -141,7 +141,7 @@ def test_absolute_and_relative_paths_are_the_same_file(project: Project) -> None
 def test_a_special_file_is_refused(
     project: Project, path: str, make: Callable[[Path, Path], object], why: str, gone: bool
 ) -> None:
-    """A link, a folder, a pipe and a file with several names are neither replaced nor deleted."""
+    """A link, a folder, a pipe and a hard-linked file are neither replaced nor deleted."""
     (project.folder.parent / "b").write_text("x\n")
     make(project.path_of(path.partition("/")[0]), project.write_file("real/b", "x\n").parent)
     change = only_change(project, {path: project.write_backup(path, None if gone else "old\n")})
@@ -257,10 +257,10 @@ def session_in_another_project_folder(project: Project, key: str) -> SessionFile
 def test_another_project_in_the_old_folder_is_left_alone(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A project that moved with its transcripts is restored at its new path.
+    """If a project moved with its transcripts, another project in its old folder is left alone.
 
-    From a subfolder, the plan is refused, because the recorded path may belong to another project
-    now.
+    From the new folder, the project is restored there. From a subfolder of it, the plan is refused,
+    because the recorded path may belong to another project now.
     """
     moved = project.folder.with_name("moved")
     (moved / "sub").mkdir(parents=True)
@@ -347,7 +347,7 @@ def test_a_project_behind_a_link_is_restored(project: Project, tmp_path: Path) -
 def test_changes_since_the_last_state_are_marked(
     project: Project, there: str | None, changed: bool
 ) -> None:
-    """A change notes that the file was changed after the last recorded state."""
+    """A plan marks a file that was changed after the last recorded state."""
     if there is not None:
         project.write_file("a", there)
     session = project.write_session(
@@ -366,7 +366,7 @@ def test_changes_since_the_last_state_are_marked(
 def test_changes_since_the_last_edit_are_marked(
     project: Project, there: str, changed: bool
 ) -> None:
-    """A change notes that the file was changed after the last edit of the current turn.
+    """A plan marks a file that was changed after the last edit of the current turn.
 
     No state has the file's content after this edit yet, so the content is taken from the edit's
     result.
@@ -506,9 +506,9 @@ def test_paths_in_the_clients_folder_are_refused(tmp_path: Path, path: str) -> N
     [("", False), ("/p/a/b", False), ("/elsewhere/a/b", False), ("/p/x/b", True), ("/b", True)],
 )
 def test_a_file_behind_a_link_is_recognized(folder: str, moved: bool) -> None:
-    """``was_behind_link`` compares a file's real folder with its path.
+    """``was_behind_link`` compares the real folder of a file with the file's path.
 
-    A project that moved as a whole is allowed.
+    A file is not behind a link if the project moved as a whole.
     """
     root = ProjectRoot("/p", "/p")
     assert root.was_behind_link(root.resolve_path("a/b/file"), folder) is moved

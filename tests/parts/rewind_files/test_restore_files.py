@@ -297,7 +297,7 @@ SYSTEM_CALLS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
 @pytest.mark.parametrize(
     "fails", [SimulatedCrash(), OSError(28, "No space left on device")], ids=["crash", "full"]
 )
-def test_after_a_crash_each_file_is_old_or_new(
+def test_after_a_crash_each_file_has_its_old_or_new_content(
     config_home: ConfigHome, tmp_path: Path, step: str, fails: BaseException
 ) -> None:
     """After a crash at any step, each file is either old or new, and an undo restores all."""
@@ -312,7 +312,7 @@ def test_after_a_crash_each_file_is_old_or_new(
             patch.setattr(os, step, failing)
             with contextlib.suppress(SimulatedCrash, WriteFailed):
                 restore_files.write_files(decided, Where(environ))
-        _assert_old_or_new(project, before)
+        _assert_old_or_new_contents(project, before)
         _undo_in_another_process(environ)
         assert project.list_files() == before
         if not failing.reached:
@@ -346,7 +346,7 @@ def _undo_in_another_process(environ: dict[str, str]) -> None:
             restore_files.write_files(undo, Where(environ))
 
 
-def _assert_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -> None:
+def _assert_old_or_new_contents(project: Project, before: dict[str, tuple[int, bytes]]) -> None:
     there = {
         name: content
         for name, content in contents_of_project(project).items()
@@ -358,12 +358,12 @@ def _assert_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -
         assert there.get(name) in (old, new), name
 
 
-FILE_TEXTS = st.one_of(
+FILE_CONTENT_STRATEGY = st.one_of(
     st.none(), st.binary(max_size=40), st.text("ab\n\r\u2028", max_size=20).map(str.encode)
 )
 PROJECT_FILES = st.dictionaries(
     st.sampled_from(FILE_NAMES),
-    st.tuples(FILE_TEXTS, FILE_TEXTS, st.sampled_from([0o644, 0o755, 0o600])),
+    st.tuples(FILE_CONTENT_STRATEGY, FILE_CONTENT_STRATEGY, st.sampled_from([0o644, 0o755, 0o600])),
 )
 
 
@@ -372,7 +372,7 @@ PROJECT_FILES = st.dictionaries(
 def test_an_undo_returns_to_the_earlier_state(
     tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]
 ) -> None:
-    """For any files, a restore gives the backups, and an undo gives the earlier files."""
+    """A restore gives the contents of the backups, and an undo gives the earlier files, for any files."""
     root = tmp_path_factory.mktemp("any")
     environ = {"CLAUDE_CONFIG_DIR": str(root / "config")}
     project = Project(ConfigHome(root, root / "config", environ), root / "proj")

@@ -313,7 +313,7 @@ def test_the_list_reports_an_unreadable_place(config_home: ConfigHome, cli: Cli)
     assert cli("scrub", "--list", SESSION).returncode == 0
 
 
-def test_the_list_shows_places_without_the_secret(config_home: ConfigHome, cli: Cli) -> None:
+def test_the_list_shows_places_but_no_secret(config_home: ConfigHome, cli: Cli) -> None:
     """``scrub --list`` prints where a secret is and how to remove it, but not the secret.
 
     The exit code is 1.
@@ -352,7 +352,7 @@ PRINTED_SECRET = "vkWqzTe482Q"
 
 
 def session_that_prints_a_secret() -> list[dict[str, Any]]:
-    """Return a session whose command prints a password, together with the command's output."""
+    """Return the records of a session in which a command printed a password."""
     command = {"command": "printenv DB_PASSWORD"}
     return [
         user("the database refuses us", uuid="a", parent=None),

@@ -105,7 +105,7 @@ def test_scrub_in_place_rewrites_an_archived_copy(
 def test_a_dry_run_changes_no_file(
     session_with_secret: Path, config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """``scrub --dry-run`` lists the places without the secret and changes no file."""
+    """``scrub --dry-run`` lists the places of a secret, does not print the secret, and changes no file."""
     before = {each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()}
     done = cli("scrub", SESSION, "--dry-run", *words)
     assert done.returncode == 0

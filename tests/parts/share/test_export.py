@@ -41,9 +41,9 @@ def current_folder(config_home: ConfigHome) -> Path:
 def test_export_writes_a_page_by_default(
     cli: Cli, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """``export`` writes a page without secrets to the current folder, named by the session's title.
+    """``export`` writes a page without secrets to the current folder.
 
-    The page is private, and the session is unchanged.
+    The file is named after the session's title and private. The session is unchanged.
     """
     before = session_with_secret.read_bytes()
     done = cli("export", SESSION)

@@ -133,7 +133,10 @@ def test_a_second_import_names_the_existing_session(
 
 
 def test_hidden_and_damaged_records_are_reported(cli: Cli, tmp_path: Path) -> None:
-    """``import`` counts damaged records, and records that the model sees but the screen does not show."""
+    """``import`` reports damaged records and hidden records.
+
+    A hidden record is seen by the model but not shown on the screen.
+    """
     path = tmp_path / "x.jsonl"
     records = conversation(2)
     records[2]["isMeta"] = True

@@ -100,7 +100,7 @@ def offer_of_file(
     keep: int | None = 0,
     rules: Sequence[str] = RULES_WITHOUT_INSTRUCTIONS,
 ) -> Offer:
-    """Return the contents of a file that are offered to a model; by default none is recent."""
+    """Return the contents of a file that are offered to a model. By default, no content counts as recent."""
     scanned = plan.scan_session(session_file(str(path)))
     return build_offer(scanned, build_smart_options(keep, rules), home.where)
 

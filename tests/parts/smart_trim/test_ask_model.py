@@ -51,7 +51,10 @@ def session_with_outputs(home: ConfigHome, count: int = 3) -> Path:
 
 
 def test_each_named_content_gets_a_verdict(config_home: ConfigHome) -> None:
-    """Each content that the model names gets its reason, and the result has the cost."""
+    """Each content that the model names gets a verdict with the model's reason.
+
+    The result also contains the cost of the call.
+    """
     what = offer_of_file(session_with_outputs(config_home), config_home)
     asked = choices_of_model(model_with_choices(choice_row(2, "a log", "read once")), what)
     (one,) = asked.verdicts
@@ -194,7 +197,10 @@ def test_wishes_are_in_the_instructions(config_home: ConfigHome) -> None:
     ids=str,
 )
 def test_an_answer_outside_the_schema_is_refused(data: Any) -> None:
-    """An answer with numbers as texts, missing fields or other forms is refused."""
+    """An answer of the model that does not match the schema is refused.
+
+    Examples are numbers that are written as text and missing fields.
+    """
     with pytest.raises(ValidationError):
         ModelAnswer.model_validate(data)
 

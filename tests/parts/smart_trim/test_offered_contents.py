@@ -125,10 +125,13 @@ def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
     assert set(found.options.only) == set(RULES_WITHOUT_INSTRUCTIONS)
 
 
-def test_the_model_judges_all_contents_but_thinking_if_the_user_has_wishes(
+def test_the_model_also_judges_contents_of_rules_if_the_user_has_wishes(
     config_home: ConfigHome,
 ) -> None:
-    """With the user's wishes, contents that match a rule are offered with the rule's reason."""
+    """If the user has wishes, the model also judges contents that match a rule.
+
+    The rules choose nothing themselves, and each reason of a rule is a note for the model.
+    """
     chain = (
         Chain()
         .ask("go")

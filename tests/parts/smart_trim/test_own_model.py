@@ -185,7 +185,7 @@ def test_an_empty_choice_makes_no_child(warm_session: Path) -> None:
 
 
 def change_output(session: Path) -> None:
-    """Change the first output, so that the numbers belong to other contents."""
+    """Change the first output, so that the offered numbers no longer belong to the same contents."""
     session.write_bytes(session.read_bytes().replace(b"long output line", b"LONG OUTPUT LINE", 1))
 
 
@@ -207,7 +207,7 @@ def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, when: st
 
 
 def test_text_after_the_offered_contents_is_harmless(warm_session: Path) -> None:
-    """The child also includes records that were added after the model was asked."""
+    """Records that are added after the model was asked do no harm. The child also includes them."""
     reply_in_warm_client()
     with warm_session.open("ab") as stream:
         stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
@@ -218,7 +218,7 @@ def test_text_after_the_offered_contents_is_harmless(warm_session: Path) -> None
 
 
 def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
-    """A yes answers the newest question, and no question is open while the model is asked."""
+    """A yes answers the newest preview. While the model is asked, there is no question to answer."""
     module_reply("--threshold 100")
     reply_in_warm_client()
     assert "nothing to confirm" in module_reply("yes")["text"]

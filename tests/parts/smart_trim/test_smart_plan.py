@@ -196,7 +196,10 @@ def test_dropped_contents_are_not_offered_again(config_home: ConfigHome) -> None
 
 
 def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> None:
-    """A plan can be written after new messages, which the child includes, with a warning."""
+    """A plan can still be written after new messages.
+
+    The child includes these messages, and a warning mentions them.
+    """
     path = session_with_outputs(config_home)
     planned = plan_with_model(
         offer_of_file(path, config_home), model_that_drops_everything(), config_home
@@ -503,7 +506,7 @@ def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -
     ],
     ids=str,
 )
-def test_a_verdict_on_another_content_is_refused(
+def test_a_verdict_that_does_not_match_its_content_is_refused(
     config_home: ConfigHome, change: dict[str, Any]
 ) -> None:
     """A verdict whose content, record or reason does not match makes the plan invalid."""

@@ -84,7 +84,7 @@ def test_without_a_terminal_the_plan_is_shown(
     assert sorted(os.listdir(parent.parent)) == before
 
 
-def test_yes_writes_the_child(cli: Cli, parent: Path, make_client: MakeClient) -> None:
+def test_the_option_yes_writes_the_child(cli: Cli, parent: Path, make_client: MakeClient) -> None:
     """``--yes`` writes the child after showing the plan."""
     before = parent.read_bytes()
     said = cli("smart-trim", SESSION, "--yes", environ=make_client()).stdout.decode()

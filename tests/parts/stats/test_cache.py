@@ -273,7 +273,7 @@ def test_a_percentile_is_a_measured_duration(
     assert compute_percentile(durations, percent) == value
 
 
-def test_since_limits_the_counted_hooks_and_children() -> None:
+def test_the_option_since_limits_the_counted_hooks_and_children() -> None:
     """``since`` leaves out earlier hooks and children.
 
     Hooks are summed by event and owner, and children by month and kind.

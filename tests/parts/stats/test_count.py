@@ -30,7 +30,7 @@ from tests.builders import (
 )
 from tests.derive.test_orders import SimulatedClient, given_session_and_steps
 
-DAY = "2026-01-31"
+TESTED_DATE = "2026-01-31"
 NOTICE_COMMAND = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
 
 
@@ -59,7 +59,7 @@ def hook_output_record(event: str, duration: object, **more: object) -> dict[str
         "type": "attachment",
         "uuid": "h",
         "parentUuid": None,
-        "timestamp": f"{DAY}T10:00:00.000Z",
+        "timestamp": f"{TESTED_DATE}T10:00:00.000Z",
     } | {"attachment": body | more}
 
 
@@ -67,7 +67,7 @@ def test_turns_and_tokens_are_counted_by_day(tmp_path: Path) -> None:
     """Turns, requests and tokens are counted by day."""
     found = count_records(tmp_path, *conversation(2))
     assert found.days == {
-        DAY: DayCounts(
+        TESTED_DATE: DayCounts(
             turn_count=2,
             request_count=2,
             sent_tokens=1_090 + 1_290,
@@ -89,7 +89,7 @@ def test_an_answer_in_several_records_counts_once(tmp_path: Path) -> None:
         assistant("b", uuid="a2", parent="a1", ts=2, message_id="m", tokens=whole),
         assistant("b", uuid="a3", parent="a2", ts=3, message_id="m", tokens=whole),
     ]
-    assert count_records(tmp_path, *records).days[DAY] == DayCounts(1, 1, 100, 0, 50)
+    assert count_records(tmp_path, *records).days[TESTED_DATE] == DayCounts(1, 1, 100, 0, 50)
 
 
 def test_copied_records_do_not_count(tmp_path: Path) -> None:
@@ -102,12 +102,12 @@ def test_copied_records_do_not_count(tmp_path: Path) -> None:
         user("new", uuid="n1", parent="r3", ts=9),
         assistant("yes", uuid="n2", parent="n1", ts=10, tokens=500),
     ]
-    assert count_records(tmp_path, *copied, *own).days[DAY] == DayCounts(1, 1, 490, 485, 10)
+    assert count_records(tmp_path, *copied, *own).days[TESTED_DATE] == DayCounts(1, 1, 490, 485, 10)
     line = {"continue_metadata": {"parent_session_id": session_id(2), "continuation_type": "trim"}}
     line["continue_metadata"]["continued_at"] = "2026-01-31T09:30:05.000Z"
     line["trim_metadata"] = {"stats": {"original_tokens": 9_000, "trimmed_tokens": 800}}  # type: ignore[dict-item]
     found = count_records(tmp_path, line, *conversation(2), *own)
-    assert found.days[DAY] == DayCounts(1, 1, 490, 485, 10)
+    assert found.days[TESTED_DATE] == DayCounts(1, 1, 490, 485, 10)
     assert found.child is not None
     assert (found.child.kind, found.child.parent_tokens, found.child.first_request_tokens) == (
         "trim",
@@ -119,7 +119,9 @@ def test_copied_records_do_not_count(tmp_path: Path) -> None:
 def test_a_subagent_has_no_turns(tmp_path: Path) -> None:
     """The tokens of a sub-agent are counted, but its prompts are no turns."""
     path = write_session(tmp_path, SESSION, conversation(2))
-    assert count_transcript(path, is_subagent=True).days[DAY] == DayCounts(0, 2, 2_380, 2_370, 20)
+    assert count_transcript(path, is_subagent=True).days[TESTED_DATE] == DayCounts(
+        0, 2, 2_380, 2_370, 20
+    )
 
 
 def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
@@ -151,8 +153,8 @@ def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
         *after,
     ]
     assert count_records(tmp_path, *rows).stretches == {
-        "start": {DAY: {2: 1}},
-        "compaction": {DAY: {NO_EDIT_CALLS: 1, 0: 1}},
+        "start": {TESTED_DATE: {2: 1}},
+        "compaction": {TESTED_DATE: {NO_EDIT_CALLS: 1, 0: 1}},
     }
     path = write_session(tmp_path, SESSION, rows)
     assert count_transcript(path, is_subagent=True).stretches == {}
@@ -171,9 +173,9 @@ def test_our_hook_times_are_separate_from_others(tmp_path: Path) -> None:
         hook_output_record("SessionStart", 47.6),
     )
     assert found.hooks == {
-        "Stop|ours": {DAY: {12: 2}},
-        "Stop|others": {DAY: {1_200: 1}},
-        "SessionStart|others": {DAY: {48: 1}},
+        "Stop|ours": {TESTED_DATE: {12: 2}},
+        "Stop|others": {TESTED_DATE: {1_200: 1}},
+        "SessionStart|others": {TESTED_DATE: {48: 1}},
     }
 
 
@@ -203,14 +205,14 @@ def test_malformed_values_are_skipped(tmp_path: Path) -> None:
         {"type": "assistant", "timestamp": "2026", "message": {"usage": {"input_tokens": 5}}},
         {
             "type": "assistant",
-            "timestamp": f"{DAY}T10:00:00Z",
+            "timestamp": f"{TESTED_DATE}T10:00:00Z",
             "message": {"usage": {"input_tokens": "5"}},
         },
         b'{"type":"assistant","timestamp":"2026-01-31T10:00:00Z","message":{"usage":{"output_tokens":1%s}}}'
         % (b"0" * 30),
     ]
     found = count_records(tmp_path, *odd)
-    assert set(found.days) <= {DAY}
+    assert set(found.days) <= {TESTED_DATE}
     assert all(number <= 10**8 for day in found.days.values() for number in day)
 
 

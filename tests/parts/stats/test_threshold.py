@@ -95,7 +95,7 @@ def test_savings_start_again_after_a_compaction() -> None:
     assert both.cost - before.cost == alone.cost
 
 
-def test_since_limits_the_priced_requests() -> None:
+def test_the_option_since_limits_the_priced_requests() -> None:
     """``since`` limits the priced requests, although the simulation starts with the session."""
     whole, part = (price_thresholds([requests_of_turns(20)], since) for since in ("", "2026-01-02"))
     assert part[0].cost < whole[0].cost

@@ -61,7 +61,7 @@ def test_stats_cover_one_project_or_all(cli: Cli, document: Document) -> None:
 
 @pytest.mark.usefixtures("sessions_of_two_projects")
 def test_stats_accepts_a_date_or_the_current_month(document: Document) -> None:
-    """``stats --since`` accepts a date, and ``--month`` begins with the first day of the month."""
+    """``stats --since`` counts from a date, and ``--month`` from the first day of the current month."""
     assert document("stats", "--all", "--since", "2026-01-31")["data"]["sessions"] == 2
     assert document("stats", "--all", "--since", "2026-02-01")["data"]["sessions"] == 0
     assert document("stats", "--month")["data"]["since"].endswith("-01")
@@ -96,7 +96,7 @@ def used_handoff(parent: str, name: str, tokens: int) -> list[Record]:
 
 
 def test_savings_cover_only_measured_children(config_home: ConfigHome, cli: Cli) -> None:
-    """Only children with a known parent are in the sums of savings, even if others were continued, too."""
+    """The sums of savings include only children with a known parent. Other children are counted as used."""
     folder = config_home.project()
     write_session(folder, SESSION, conversation(3))
     for number, parent in ((2, SESSION), (3, session_id(9))):

@@ -87,5 +87,5 @@ def mallory(database: str, tmp_path: Path) -> Machine:
 @pytest.fixture
 def root(server: Server, database: str) -> Iterator[Connection]:
     """Yield a connection of the database superuser, who can read every row."""
-    with server.superuser(database) as db:
+    with server.connect_as_superuser(database) as db:
         yield db

@@ -20,10 +20,10 @@ from resume_hooks.parts.team.connect import read_schema_sql
 Connection = psycopg.Connection[tuple[Any, ...]]
 """A test's own connection to the database, whose results no code of the engine filters."""
 
-PEOPLE = ("admin", "alice", "bob", "mallory")
+LOGIN_ROLES = ("admin", "alice", "bob", "mallory")
 """Roles that may log in. Mallory is a hostile member of the team."""
 
-STRANGER = "stranger"
+STRANGER_ROLE = "stranger"
 """A role that may log in to the server but is not a member of the team."""
 
 
@@ -68,7 +68,7 @@ class Server:
         self._run(
             "initdb",
             "-D",
-            self._data,
+            self._data_folder,
             "-U",
             "postgres",
             "-A",
@@ -80,8 +80,8 @@ class Server:
         )
         self._create_certificate()
         self.start()
-        with self.superuser("postgres") as db:
-            for name in (*PEOPLE, STRANGER):
+        with self.connect_as_superuser("postgres") as db:
+            for name in (*LOGIN_ROLES, STRANGER_ROLE):
                 db.execute(f"create role {name} login".encode())
             db.execute("alter role admin createrole")
             db.execute("create database template_team owner admin")
@@ -89,11 +89,11 @@ class Server:
             host=str(self.folder), port=self.port, user="admin", dbname="template_team"
         ) as db:
             db.execute(read_schema_sql().encode())
-        with self.superuser("postgres") as db:
+        with self.connect_as_superuser("postgres") as db:
             db.execute("grant rh_member to alice, bob, mallory")
 
     @property
-    def _data(self) -> str:
+    def _data_folder(self) -> str:
         return str(self.folder / "data")
 
     def start(self) -> None:
@@ -104,13 +104,13 @@ class Server:
         }  # fmt: skip
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         self.process = subprocess.Popen(
-            [*self._as, self.bin / "postgres", "-D", self._data, "-p", str(self.port), *options],
+            [*self._as, self.bin / "postgres", "-D", self._data_folder, "-p", str(self.port), *options],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
         until = time.monotonic() + 30
         while True:
             try:
-                self.superuser("postgres").close()
+                self.connect_as_superuser("postgres").close()
             except psycopg.OperationalError:
                 if time.monotonic() > until:
                     raise
@@ -128,7 +128,7 @@ class Server:
         self.stop()
         shutil.rmtree(self.folder)
 
-    def superuser(self, database: str) -> Connection:
+    def connect_as_superuser(self, database: str) -> Connection:
         """Return a connection as superuser, in autocommit mode."""
         return psycopg.connect(
             host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True
@@ -138,13 +138,13 @@ class Server:
         """Create a database for a team and return its name."""
         self._number += 1
         name = f"team_{os.getpid()}_{self._number}"
-        with self.superuser("postgres") as db:
+        with self.connect_as_superuser("postgres") as db:
             db.execute(f"create database {name} template template_team".encode())
         return name
 
     def drop(self, database: str) -> None:
         """Drop a database, even if there are connections to it."""
-        with self.superuser("postgres") as db:
+        with self.connect_as_superuser("postgres") as db:
             db.execute(f"drop database {database} with (force)".encode())
 
     def services(self, database: str, file: Path, **more: str) -> None:
@@ -152,7 +152,10 @@ class Server:
         own = {"host": str(self.folder), "port": str(self.port), "dbname": database, **more}
         lines = "\n".join(f"{key}={value}" for key, value in own.items())
         file.write_text(
-            "".join(f"[{name}]\n{lines}\nuser={name}\n" for name in (*PEOPLE, STRANGER, "postgres"))
+            "".join(
+                f"[{name}]\n{lines}\nuser={name}\n"
+                for name in (*LOGIN_ROLES, STRANGER_ROLE, "postgres")
+            )
         )
 
     def dump(self, database: str) -> bytes:
@@ -184,7 +187,7 @@ class Server:
         Clients that trust the server use the certificate file ``root.crt``.
         """
         data, key, certificate = (
-            Path(self._data),
+            Path(self._data_folder),
             str(self.folder / "server.key"),
             str(self.folder / "root.crt"),
         )

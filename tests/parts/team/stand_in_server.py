@@ -55,9 +55,9 @@ class StandInServer:
                 client, _ = self._socket.accept()
                 # Otherwise the small pieces of an answer would be delayed.
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self._talk, args=(client,), daemon=True).start()
+                threading.Thread(target=self._serve_client, args=(client,), daemon=True).start()
 
-    def _talk(self, client: socket.socket) -> None:
+    def _serve_client(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError, struct.error), client, client.makefile("rb") as stream:
             size, code = struct.unpack("!ii", stream.read(8))
             while code in {_SSL, _GSS}:

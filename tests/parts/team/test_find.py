@@ -166,7 +166,7 @@ def test_no_known_secret_is_in_any_column(
 
 
 def is_unknown_to_scanner(each: PlantedSecret) -> bool:
-    """Check whether the scanner misses a secret in the text. Another benchmark counts these misses."""
+    """Check whether the scanner misses a planted secret. Another benchmark counts the missed secrets."""
     clean = redact_line(each.raw)[0] if each.place in LINE_PLACES else redact_bytes(each.raw)[0]
     return any(form in clean for form in forms_of_secret(each.secret))
 
@@ -260,7 +260,7 @@ def test_forged_shared_sessions_do_not_hide_own_sessions(
 ) -> None:
     """A search finds the user's own session even if four shared sessions have 8,000 forged rows.
 
-    The rows are more than a search ever reads.
+    No search reads that many rows.
     """
     push_from_machine(alice, write_on_machine(alice))
     for number in range(5, 9):

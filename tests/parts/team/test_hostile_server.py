@@ -111,13 +111,13 @@ REQUEST_NAMES = (
     "push",
     "lineage",
 )
-READ_REQUESTS = ("listed", "search")
-"""Functions that must find the good row among any hostile rows."""
+READ_REQUEST_NAMES = ("listed", "search")
+"""Functions that must find the one good row among any number of hostile rows."""
 
 VERSION_QUERIES = ("select version::text", "select least::text")
 """Queries for a single value. If the server sends a wrong value, nothing else is read."""
 
-_OTHER_IDS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
+_REPLACEMENT_IDS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
 
 
 def good_row(query: str) -> list[Value] | None:
@@ -226,7 +226,7 @@ def test_hostile_values_do_no_harm_in_any_column(
         if row is None:
             return []
         # The hostile row has a different id from the good row.
-        bad = [_OTHER_IDS.get(cell or b"", cell) for cell in row]
+        bad = [_REPLACEMENT_IDS.get(cell or b"", cell) for cell in row]
         bad[column % len(bad)] = value
         return [bad, row, bad] if "about" not in query else [row]
 
@@ -278,7 +278,7 @@ def test_hostile_rows_do_not_hide_the_good_row(
 
     with connection_with_answers(member_home, plain) as db:
         wanted = requests_to_server(member_home)[act](db)
-    assert act not in READ_REQUESTS or has_good_session(wanted)
+    assert act not in READ_REQUEST_NAMES or has_good_session(wanted)
     begins = [begin for begin in GOOD_ROWS if any(query.startswith(begin) for query in asked)]
     assert all(good_row(query) for query in asked if query.lstrip().startswith("select")), (
         "the stand-in knows each"
@@ -286,7 +286,7 @@ def test_hostile_rows_do_not_hide_the_good_row(
     for begin in begins:
         for column in range(len(GOOD_ROWS[begin])):
             told = _result_among_hostile_rows(member_home, act, begin, column)
-            if act in READ_REQUESTS and begin not in VERSION_QUERIES:
+            if act in READ_REQUEST_NAMES and begin not in VERSION_QUERIES:
                 assert has_good_session(told), (begin, column)
             said = repr(told).encode().decode("unicode_escape", "replace")
             out = capfd.readouterr()
@@ -295,7 +295,7 @@ def test_hostile_rows_do_not_hide_the_good_row(
 
 
 @pytest.mark.parametrize("step", [0.0, 1.0], ids=["the same page", "ever older pages"])
-def test_a_search_of_endless_pages_ends(member_home: ConfigHome, step: float) -> None:
+def test_a_search_ends_despite_endless_pages(member_home: ConfigHome, step: float) -> None:
     """A search ends even if the server sends an endless number of full pages."""
     pages = 0
 
@@ -362,7 +362,7 @@ def _result_among_hostile_rows(home: ConfigHome, act: str, begin: str, column: i
         row = good_row(query)
         if row is None or not query.startswith(begin):
             return [row] if row else []
-        other = [_OTHER_IDS.get(cell or b"", cell) for cell in row]
+        other = [_REPLACEMENT_IDS.get(cell or b"", cell) for cell in row]
         hostile = [[*other[:column], value, *other[column + 1 :]] for value in HOSTILE_VALUES]
         return [*hostile, row, *hostile]
 
@@ -521,7 +521,7 @@ def test_a_late_answer_ends_the_connection(
 
 
 @pytest.mark.parametrize("is_background", [True, False])
-def test_a_push_has_a_limit(
+def test_a_push_stops_at_its_time_limit(
     member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, is_background: bool
 ) -> None:
     """A push stops after its time limit, even if each answer from the server arrives in time.

@@ -35,7 +35,7 @@ from tests.parts.team.test_push import (
 )
 
 MACHINE_NAMES = ("laptop", "desk", "server")
-CHOSEN_MACHINE = st.sampled_from(("laptop", "laptop", "laptop", "desk", "server"))
+MACHINE_STRATEGY = st.sampled_from(("laptop", "laptop", "laptop", "desk", "server"))
 SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
 
@@ -55,11 +55,11 @@ class Machines(RuleBasedStateMachine):
     def begin(self) -> None:
         """Empty the database, and write a new file of the session on each machine."""
         self.folder = Path(tempfile.mkdtemp(dir=self.root))
-        with self.server.superuser(self.database) as root:
+        with self.server.connect_as_superuser(self.database) as root:
             root.execute("truncate team.machine, team.forgotten, team.audit cascade")
         self.machines = {each: Machine(self.folder / each, "alice") for each in MACHINE_NAMES}
         self.paths = {
-            each: write_on_machine(machine, [self._said()])
+            each: write_on_machine(machine, [self._next_prompt_record()])
             for each, machine in self.machines.items()
         }
         self.pushed: dict[str, bytes] = {}
@@ -69,7 +69,7 @@ class Machines(RuleBasedStateMachine):
         """Remove the machines' folders."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _said(self) -> dict[str, object]:
+    def _next_prompt_record(self) -> dict[str, object]:
         number = next(self.numbers)
         return user(
             f"turn {number} {SECRET if number % 3 == 0 else ''} " + "x" * 150,
@@ -77,42 +77,48 @@ class Machines(RuleBasedStateMachine):
             ts=number % 999,
         )
 
-    @rule(where=CHOSEN_MACHINE, count=st.integers(1, 6))
-    def append(self, where: str, count: int) -> None:
-        """Append records to a session, as the client does."""
-        with self.paths[where].open("ab") as stream:
-            stream.write(session_bytes([self._said() for _ in range(count)]))
+    @rule(machine_name=MACHINE_STRATEGY, prompt_count=st.integers(1, 6))
+    def append_prompts(self, machine_name: str, prompt_count: int) -> None:
+        """Append prompts to the session on a machine, as the client does."""
+        with self.paths[machine_name].open("ab") as stream:
+            stream.write(session_bytes([self._next_prompt_record() for _ in range(prompt_count)]))
 
-    @rule(where=CHOSEN_MACHINE, anew=st.booleans(), count=st.integers(1, 9))
-    def rewrite(self, where: str, anew: bool, count: int) -> None:
+    @rule(machine_name=MACHINE_STRATEGY, is_new_file=st.booleans(), prompt_count=st.integers(1, 9))
+    def rewrite_second_half(self, machine_name: str, is_new_file: bool, prompt_count: int) -> None:
         """Replace the second half of the session's lines, in the same file or in a new one."""
-        path = self.paths[where]
+        path = self.paths[machine_name]
         lines = path.read_bytes().split(b"\n")[:-1]
         kept = lines[: len(lines) // 2]
         content = b"".join(line + b"\n" for line in kept) + session_bytes(
-            [self._said() for _ in range(count)]
+            [self._next_prompt_record() for _ in range(prompt_count)]
         )
-        if anew:
+        if is_new_file:
             path.unlink()
         path.write_bytes(content)
 
-    @rule(where=CHOSEN_MACHINE, rescan=st.booleans())
-    def push(self, where: str, rescan: bool) -> None:
+    @rule(machine_name=MACHINE_STRATEGY, rescan=st.booleans())
+    def push(self, machine_name: str, rescan: bool) -> None:
         """Push without an interruption."""
-        done = push_from_machine(self.machines[where], self.paths[where], rescan=rescan)
+        done = push_from_machine(
+            self.machines[machine_name], self.paths[machine_name], rescan=rescan
+        )
         assert (done.result == "forgotten") is self.forgotten
         if not self.forgotten:
-            self.pushed[where] = expected_file(self.paths[where])
+            self.pushed[machine_name] = expected_file(self.paths[machine_name])
 
-    @rule(where=CHOSEN_MACHINE, after=st.integers(0, 3), before=st.booleans())
-    def kill_push(self, where: str, after: int, before: bool) -> None:
+    @rule(
+        machine_name=MACHINE_STRATEGY,
+        sent_piece_count=st.integers(0, 3),
+        is_before_sending=st.booleans(),
+    )
+    def kill_push(self, machine_name: str, sent_piece_count: int, is_before_sending: bool) -> None:
         """Push, but kill the process before or after it sends a piece, or before it stores its cursor."""
-        left = after
+        left = sent_piece_count
         real = pushing._SessionPush._append_chunk
 
         def append(self: pushing._SessionPush, *given: object) -> object:
             nonlocal left
-            if not left and before:
+            if not left and is_before_sending:
                 raise _KilledError
             answer = real(self, *given)  # type: ignore[arg-type]
             if not left:
@@ -127,21 +133,21 @@ class Machines(RuleBasedStateMachine):
             patch.setattr(pushing._SessionPush, "_append_chunk", append)
             patch.setattr(pushing, "write_cursor", keep)
             try:
-                push_from_machine(self.machines[where], self.paths[where])
+                push_from_machine(self.machines[machine_name], self.paths[machine_name])
             except _KilledError:
-                self.pushed.pop(where, None)
+                self.pushed.pop(machine_name, None)
 
-    @rule(where=CHOSEN_MACHINE)
-    def lose_the_cursor(self, where: str) -> None:
+    @rule(machine_name=MACHINE_STRATEGY)
+    def lose_the_cursor(self, machine_name: str) -> None:
         """Reset the cursor, as if the state folder were lost."""
-        cursor.write_cursor(SESSION, cursor.Cursor(), self.machines[where].where)
+        cursor.write_cursor(SESSION, cursor.Cursor(), self.machines[machine_name].where)
 
     @precondition(lambda self: not self.forgotten and len(self.pushed) > 1)
-    @rule(where=CHOSEN_MACHINE)
-    def forget(self, where: str) -> None:
+    @rule(machine_name=MACHINE_STRATEGY)
+    def forget_session(self, machine_name: str) -> None:
         """Remove the session from the team for every machine."""
         with connect_to_team("alice") as db:
-            sharing.forget_session(SESSION, db, self.machines[where].where)
+            sharing.forget_session(SESSION, db, self.machines[machine_name].where)
         self.forgotten, self.pushed = True, {}
 
     @invariant()
@@ -150,10 +156,10 @@ class Machines(RuleBasedStateMachine):
 
         The server must have no secrets and no data of a forgotten session.
         """
-        with self.server.superuser(self.database) as root:
+        with self.server.connect_as_superuser(self.database) as root:
             there = server_state(root)
-        for where, content in self.pushed.items():
-            assert there[where] == content
+        for machine_name, content in self.pushed.items():
+            assert there[machine_name] == content
         assert not any(SECRET.encode() in content for content in there.values())
         assert not (self.forgotten and there)
 

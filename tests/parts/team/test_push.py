@@ -345,7 +345,7 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
 def test_an_expired_session_expires_on_the_server(
     alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a session was deleted on this machine, the employer's retention removes it from the server.
+    """A deleted session expires on the server after the employer's retention period.
 
     The session may be pushed again. A copy that another machine pushed stays on the server.
     """

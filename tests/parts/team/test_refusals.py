@@ -28,7 +28,7 @@ from resume_hooks.parts.team.team_search import SearchScope, search_team
 from resume_hooks.sessions.locate import session_file
 from tests.builders import ConfigHome, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine
-from tests.parts.team.server import STRANGER, Connection, Server
+from tests.parts.team.server import STRANGER_ROLE, Connection, Server
 from tests.parts.team.test_push import push_from_machine, write_on_machine
 
 VISIBLE_TABLES = ("session", "part", "chunk", "grant_", "forgotten", "project", "project_member")
@@ -246,11 +246,11 @@ def test_strangers_and_former_members_are_refused(
     ):
         with (
             pytest.raises(TeamFailed, match="has no team, or your role"),
-            connect_to_team(STRANGER) as db,
+            connect_to_team(STRANGER_ROLE) as db,
         ):
             db.connection.execute(attempt.encode())
     with pytest.raises(TeamFailed, match="has no team, or your role"):
-        join_team(STRANGER, home.where)
+        join_team(STRANGER_ROLE, home.where)
     assert read_team(home.where) is None
     root.execute("revoke rh_member from mallory")
     try:
@@ -270,22 +270,22 @@ def test_the_server_name_is_verified_over_a_network(
     services = tmp_path / "network.conf"
     monkeypatch.setenv("PGSERVICEFILE", str(services))
 
-    def reach(host: str, **more: str) -> None:
+    def connect_to_host(host: str, **more: str) -> None:
         server.services(database, services, host=host, hostaddr="127.0.0.1", **more)
         with connect_to_team("alice"):
             pass
 
     trusted = {"sslrootcert": str(server.folder / "root.crt")}
-    reach("team.test", **trusted)
+    connect_to_host("team.test", **trusted)
     for mode in ("disable", "require", "verify-ca"):
         with pytest.raises(TeamFailed, match="does not match host name"):
-            reach("other.test", sslmode=mode, **trusted)
+            connect_to_host("other.test", sslmode=mode, **trusted)
     # With Kerberos encryption, libpq would not check the certificate.
-    reach("team.test", gssencmode="require", **trusted)
+    connect_to_host("team.test", gssencmode="require", **trusted)
     with pytest.raises(TeamFailed, match="certificate verify failed") as refused:
-        reach("team.test")
+        connect_to_host("team.test")
     assert "sslrootcert=" in refused.value.remedy
-    reach("localhost", sslmode="disable")
+    connect_to_host("localhost", sslmode="disable")
 
 
 def test_the_systems_certificate_authorities_are_trusted(

@@ -54,7 +54,7 @@ def new_and_upgraded_database(
     Alice is its first member.
     """
     name = f"made_{request.param}"
-    with server.superuser("postgres") as db:
+    with server.connect_as_superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
     with pytest.MonkeyPatch.context() as patch:
         server.services(name, tmp_path / "services.conf")
@@ -112,7 +112,7 @@ def test_objects_of_a_member_do_not_replace_those_of_the_team(
 
     None of the member's statements runs with the owner's rights, whatever the search path is.
     """
-    with server.superuser(new_and_upgraded_database) as root:
+    with server.connect_as_superuser(new_and_upgraded_database) as root:
         functions, tables = (
             calls_of_owner_functions(root),
             {str(name): columns for name, columns in root.execute(TABLES_QUERY).fetchall()},
@@ -173,7 +173,7 @@ def test_objects_of_a_member_do_not_replace_those_of_the_team(
     assert refused.keys() <= {"42501", "RH403", "RH404", "RH409", "RH410", "RH411", "22023"}, (
         refused
     )
-    with server.superuser(new_and_upgraded_database) as root:
+    with server.connect_as_superuser(new_and_upgraded_database) as root:
         for table, held in before.items():
             if table not in {
                 "session",
@@ -415,7 +415,7 @@ def test_a_title_is_not_accepted_as_an_id(alice: Machine, mallory: Machine, aske
 def test_an_id_prefix_prefers_the_members_own_session(alice: Machine, mallory: Machine) -> None:
     """The beginning of an id finds the user's own session in preference to another member's session.
 
-    If the other member's login precedes the id, the other member's session is found.
+    A locator with the other member's login before the id finds the other member's session.
     """
     own, twin = f"{SESSION[:-1]}2", f"{SESSION[:-1]}3"
     push_from_machine(alice, write_on_machine(alice, session=own))
@@ -526,7 +526,7 @@ def test_an_ancestor_belongs_to_the_owner_of_the_child(
         )
 
 
-def test_a_returning_member_does_not_change_given_sessions(
+def test_a_returning_member_cannot_change_sessions_given_to_others(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
     """A member who returns can't change the sessions that were given away when the member left."""
@@ -813,7 +813,7 @@ def test_after_a_restore_the_admin_binds_the_names(
     rotated = "select id, lead(role, 1, first) over (order by id) as role from (select *, first_value(role)"
     rotated += " over (order by id) as first from team.member where role is not null) m"
     root.execute(f"update team.member m set role = r.role from ({rotated}) r where r.id = m.id")
-    with server.superuser("postgres") as db:
+    with server.connect_as_superuser("postgres") as db:
         db.execute(f"create database {copy}".encode())
     dump = re.sub(rb"(?m)^\\(un)?restrict.*$", b"", server.dump(database))
     server.restore(copy, dump)
@@ -823,7 +823,7 @@ def test_after_a_restore_the_admin_binds_the_names(
             assert list_team_sessions(db) == []
         page = (REPO / "docs" / "team.md").read_text(encoding="utf-8")
         (lines,) = re.findall(r"^```\n(GRANT rh_owner.*?)^```$", page, re.MULTILINE | re.DOTALL)
-        with server.superuser(copy) as db:
+        with server.connect_as_superuser(copy) as db:
             db.execute(lines.encode())
             db.execute("revoke rh_owner from postgres")
         with connect_to_team("alice") as db:

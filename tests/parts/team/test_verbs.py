@@ -388,9 +388,10 @@ def test_a_session_is_shared_with_a_colleague(
 
 
 def test_adding_a_project_shows_who_added_it_first(people: dict[str, Person], git: Any) -> None:
-    """``projects add`` says who added the project first, and whether that person admitted the member.
+    """``projects add`` warns a member whose project another member added first.
 
-    Before a session is shared with the project, ``share`` says who can read the session.
+    The warning says whether that first member has admitted the new one. Before a session is shared
+    with the project, ``share`` says who can read the session.
     """
     laptop, bobs = people["laptop"], people["bobs"]
     session_with_child(laptop, git)
@@ -526,7 +527,7 @@ def test_init_creates_a_team_once(
     A database with a newer schema is refused, unless the schema says that older engines may use it.
     """
     name = f"fresh_{os.getpid()}"
-    with server.superuser("postgres") as db:
+    with server.connect_as_superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
     server.services(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
@@ -540,13 +541,13 @@ def test_init_creates_a_team_once(
     assert admin.run("team", "init", "admin", "--upgrade").startswith(
         "The database needs no upgrade."
     )
-    with server.superuser(name) as db:
+    with server.connect_as_superuser(name) as db:
         db.execute("update team.about set version = 9, least = 9")
     for words in (["sessions"], ["init", "bob", "--upgrade"]):
         assert bob.team(*words, code=1)["message"].startswith(
             "The team's database has the newer schema version 9"
         )
-    with server.superuser(name) as db:
+    with server.connect_as_superuser(name) as db:
         db.execute("update team.about set version = 9, least = 1")
     assert bob.team("sessions")["sessions"] == [], "who made it newer says who may go on"
 
@@ -556,7 +557,7 @@ def test_upgrade_updates_an_old_schema_once(
 ) -> None:
     """A database with the first schema is refused until its administrator runs ``init --upgrade``."""
     name = f"old_{os.getpid()}"
-    with server.superuser("postgres") as db:
+    with server.connect_as_superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
     server.services(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))

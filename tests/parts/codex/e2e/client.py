@@ -21,12 +21,12 @@ from tests.parts.codex.e2e.responses import Item, MockResponses
 
 NEWEST, OLDEST_VERSION = "0.171.0", "0.104.0"
 VERSIONS = (OLDEST_VERSION, "0.125.0", "0.144.6", "0.156.1", "0.169.0", NEWEST)
-PROVIDER = "mock"
+PROVIDER_NAME = "mock"
 PROBE_PROMPT = "PROBE: go on"
 COMPACTION_REQUEST_START = "CONTEXT CHECKPOINT COMPACTION"
 """The first words of Codex's request for the compaction of a session that is too long."""
 
-_CONFIG = """\
+_CONFIG_TEMPLATE = """\
 model = "gpt-5"
 model_provider = "mock"
 approval_policy = "never"
@@ -48,7 +48,7 @@ trust_level = "trusted"
 
 
 def find_codex(version: str) -> Path:
-    """Return the CLI of this version. Without it, the test is skipped or fails."""
+    """Return the path of this version's program. If the version is not installed, skip or fail the test."""
     vendor = clients_folder() / f"codex-{version}" / "node_modules" / "@openai" / "codex" / "vendor"
     found = sorted([*vendor.glob("*/bin/codex"), *vendor.glob("*/codex/codex")])
     require_for_test(
@@ -69,7 +69,7 @@ class CodexHome:
         self.codex, self.cwd = self.root / ".codex", self.root / "project"
         for folder in (self.codex, self.cwd):
             folder.mkdir(parents=True)
-        text = _CONFIG.format(address=api.address, cwd=self.cwd, more=more)
+        text = _CONFIG_TEMPLATE.format(address=api.address, cwd=self.cwd, more=more)
         (self.codex / "config.toml").write_text(text, encoding="utf-8")
 
     def env(self) -> dict[str, str]:
@@ -108,7 +108,7 @@ class CodexHome:
         assert day, source.name
         target = self.codex.joinpath("sessions", *day.groups(), source.name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        told = {"model_provider": PROVIDER, **({"cwd": str(cwd)} if cwd else {})}
+        told = {"model_provider": PROVIDER_NAME, **({"cwd": str(cwd)} if cwd else {})}
         target.write_bytes(
             b"".join(
                 _add_field(line, told) for line in source.read_bytes().splitlines(keepends=True)

@@ -101,7 +101,7 @@ def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
     )
 
 
-def child_receipt(plan: ChildPlan, where: Where) -> Receipt:
+def write_child_receipt(plan: ChildPlan, where: Where) -> Receipt:
     """Write a child and return its receipt."""
     receipt = write_child(plan, where)
     assert receipt.checks, receipt
@@ -125,9 +125,9 @@ def test_children_of_every_rollout_send_the_parents_request(
     for path in add_corpus(client)[::ROLLOUT_STEP]:
         before = hashlib.sha256(path.read_bytes()).digest()
         parent = thread_file(path, where)
-        fork = child_receipt(plan_fork(parent, where), where)
+        fork = write_child_receipt(plan_fork(parent, where), where)
         decided = plan_trim(parent, where, Options())
-        trim = child_receipt(decided, where) if decided.is_worthwhile else None
+        trim = write_child_receipt(decided, where) if decided.is_worthwhile else None
         back = untrim_all(trim, where) if trim else None
         assert hashlib.sha256(path.read_bytes()).digest() == before, path.name
         sent = request_or_none(client, parent.session_id)
@@ -153,20 +153,18 @@ def untrim_all(trim: Receipt, where: Where) -> Receipt:
     reading = scan_trimmed_session(
         resolve_locator(trim.session_id, "/", where, allow_other_agents=True)
     )
-    return child_receipt(plan_untrim(reading, where, strict=True), where)
+    return write_child_receipt(plan_untrim(reading, where, strict=True), where)
 
 
-def test_a_handoff_starts_with_lineage_digest_and_next_step(
-    every_codex: CodexHome, where: Where
-) -> None:
+def test_a_handoff_starts_with_lineage_and_next_step(every_codex: CodexHome, where: Where) -> None:
     """The first request of a handoff contains the lineage, the next step and Codex's environment.
 
-    The first request of a second handoff, made from the first, names both earlier sessions.
+    If a second handoff is made from the first, its first request names both earlier sessions.
     """
     client = every_codex
     parent = thread_file(add_corpus(client, 1)[0], where)
     contents = ChildContents(build_digest(parent, where))
-    first = child_receipt(
+    first = write_child_receipt(
         agents.plan_fresh(
             parent, where, kind="handoff", next_step="write the tests", contents=contents
         ),
@@ -184,7 +182,7 @@ def test_a_handoff_starts_with_lineage_digest_and_next_step(
         kind="handoff",
         next_step="go on",
     )
-    second = child_receipt(again, where)
+    second = write_child_receipt(again, where)
     words = join_input_texts(client.resume(second.session_id))
     assert parent.session_id in words
     assert first.session_id in words
@@ -202,7 +200,9 @@ def test_a_rewind_contains_the_conversation_up_to_the_mark(
     client = every_codex
     parent = thread_file(add_corpus(client, 1)[0], where)
     mark = marks.make_mark_at_end(parent, "try").mark
-    report = child_receipt(plan_back.plan_back(parent, mark, "it was slower", where).child, where)
+    report = write_child_receipt(
+        plan_back.plan_back(parent, mark, "it was slower", where).child, where
+    )
     sent, before = client.resume(report.session_id), client.resume(parent.session_id)
     assert [item for item in sent if item in before][: len(before) - 1] == before[:-1]
     assert "it was slower" in join_input_texts(sent)

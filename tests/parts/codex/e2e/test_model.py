@@ -18,7 +18,7 @@ from resume_hooks.parts.codex.model import CodexExec
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable_session
 from tests.parts.codex import rollouts
-from tests.parts.codex.e2e.client import PROVIDER, CodexHome
+from tests.parts.codex.e2e.client import PROVIDER_NAME, CodexHome
 from tests.parts.codex.e2e.responses import Item, item_text, join_input_texts, message_item
 
 SUMMARY_ANSWER = {
@@ -103,7 +103,7 @@ def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
     listing = [rollouts.call_line("c1", "ls -R"), rollouts.output_line("c1", "a file\n" * 4_000)]
     talk = [rollouts.message_line("user", "mend the parser", 1), *listing, *turns, *turns, *turns]
     path = rollouts.write_rollout(
-        client.codex, [rollouts.meta_line(model_provider=PROVIDER), *talk]
+        client.codex, [rollouts.meta_line(model_provider=PROVIDER_NAME), *talk]
     )
     assert isinstance(choose_model(readable_session(str(path), Where()), Where()), CodexExec)
     answers: list[list[Item]] = [

@@ -172,7 +172,7 @@ def install_engine(client: CodexHome) -> CodexHome:
 def test_the_model_can_run_every_command_it_reads(
     home: str, box: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """The model's shell can run every command in a digest, a rewind and the skill, without PATH.
+    """The model's shell can run every command that a digest, a rewind or the skill shows, without PATH.
 
     This also holds in a read-only sandbox, and after an update that removed the plugin's old
     version.
@@ -189,7 +189,7 @@ def test_the_model_can_run_every_command_it_reads(
         assert done.returncode == 0, done.stderr
         return api.inputs[before:]
 
-    def output_of(command: str) -> str:
+    def model_shell_output(command: str) -> str:
         arguments = json.dumps({"cmd": command})
         call = {
             "type": "function_call",
@@ -212,8 +212,10 @@ def test_the_model_can_run_every_command_it_reads(
         "session-search",
         "../../hooks/engine",
     )
-    assert f"find the needle in the parser · {own}" in output_of(f"sh {engine} search needle")
-    assert own in output_of(f"sh {engine} lineage $CODEX_THREAD_ID")
+    assert f"find the needle in the parser · {own}" in model_shell_output(
+        f"sh {engine} search needle"
+    )
+    assert own in model_shell_output(f"sh {engine} lineage $CODEX_THREAD_ID")
     for prompt in (">handoff write the test", ">mark the other way", ">back it was slower"):
         assert not ask(prompt, "resume", own)
     update_plugin(client, tmp_path / "clone")
@@ -225,7 +227,7 @@ def test_the_model_can_run_every_command_it_reads(
         ways.append(len(commands))
         assert "resume-hooks read `" not in told
         for command in (re.sub(r":N$", ":1", line) for line in commands):
-            assert re.search(r"^resume-hooks (read|outline): ", output_of(command), re.MULTILINE), (
-                output_of(command)
-            )
+            assert re.search(
+                r"^resume-hooks (read|outline): ", model_shell_output(command), re.MULTILINE
+            ), model_shell_output(command)
     assert min(ways) >= 2

@@ -12,7 +12,7 @@ from resume_hooks.maintenance.fsck.repair import plan_any_repair
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex import rollouts
-from tests.parts.codex.e2e.client import NEWEST, OLDEST_VERSION, PROVIDER, CodexHome
+from tests.parts.codex.e2e.client import NEWEST, OLDEST_VERSION, PROVIDER_NAME, CodexHome
 from tests.parts.codex.e2e.responses import join_input_texts
 
 TALK_LINES = [
@@ -27,7 +27,7 @@ HISTORY_BASE = {
 BROKEN_THREADS: dict[str, tuple[str, list[Any]]] = {
     "first-line-foreign": (
         NEWEST,
-        [{"type": "mine"}, rollouts.meta_line(model_provider=PROVIDER), *TALK_LINES],
+        [{"type": "mine"}, rollouts.meta_line(model_provider=PROVIDER_NAME), *TALK_LINES],
     ),
     "first-line-short": (
         "",
@@ -38,7 +38,9 @@ BROKEN_THREADS: dict[str, tuple[str, list[Any]]] = {
         rollouts.number_lines(
             [
                 rollouts.meta_line(
-                    history_mode="paginated", history_base=HISTORY_BASE, model_provider=PROVIDER
+                    history_mode="paginated",
+                    history_base=HISTORY_BASE,
+                    model_provider=PROVIDER_NAME,
                 ),
                 *TALK_LINES,
             ],
@@ -48,7 +50,7 @@ BROKEN_THREADS: dict[str, tuple[str, list[Any]]] = {
     "utf8-bad": (
         OLDEST_VERSION,
         [
-            rollouts.meta_line(model_provider=PROVIDER),
+            rollouts.meta_line(model_provider=PROVIDER_NAME),
             b'{"timestamp":"x","type":"event_msg","payload":{"x":"\xff"}}',
             *TALK_LINES,
         ],

@@ -1,4 +1,4 @@
-"""Codex in a terminal, controlled like Claude Code in other tests but with its own prompt sign."""
+"""Control Codex in a terminal as other tests control Claude Code. Codex has its own prompt sign."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CodexTui(Tui):
     """The screen of Codex under pexpect and pyte."""
 
     def __init__(self, home: CodexHome) -> None:
-        """Prepare the terminal. The client starts with ``run``."""
+        """Prepare the terminal. ``run`` starts the client."""
         version = ClientVersion(f"codex {home.version}", (str(home.binary),))
         # The terminal uses only the home's folder and does not use the API.
         super().__init__(version, cast("ClientHome", home), cast("MockApi", home.api))

@@ -49,7 +49,7 @@ from tests.parts.codex.rollouts import (
     write_rollout,
 )
 
-PATCH = """*** Begin Patch
+PATCH_TEXT = """*** Begin Patch
 *** Add File: /p/new.py
 +one
 +two
@@ -213,7 +213,7 @@ def test_tool_calls_are_converted_to_those_of_claude_code(tmp_path: Path) -> Non
     results.
     """
     picture = f"data:image/png;base64,{base64.b64encode(b'x' * 30).decode()}"
-    script = f"const patch = {json.dumps(PATCH)};\ntext(await tools.apply_patch(patch));"
+    script = f"const patch = {json.dumps(PATCH_TEXT)};\ntext(await tools.apply_patch(patch));"
     lines = [
         meta_line(),
         item_line(
@@ -223,7 +223,7 @@ def test_tool_calls_are_converted_to_those_of_claude_code(tmp_path: Path) -> Non
             call_id="1",
         ),
         output_line("1", '{"output":"gone","metadata":{"exit_code":2}}'),
-        item_line("custom_tool_call", name="apply_patch", input=PATCH, call_id="2"),
+        item_line("custom_tool_call", name="apply_patch", input=PATCH_TEXT, call_id="2"),
         output_line("2", "Exit code: 0\nSuccess", kind="custom_tool_call_output"),
         item_line("custom_tool_call", name="exec", input=script, call_id="3"),
         output_line(
@@ -446,7 +446,7 @@ def _read_lines(path: Path) -> list[Line]:
 
 
 @every_rollout
-def test_items_match_the_reference(rollout: Path) -> None:
+def test_the_history_has_the_items_of_the_reference_reader(rollout: Path) -> None:
     """The history of each real rollout has the items of the simple reference, each with a unique id.
 
     The history's token count is the last one in the rollout.

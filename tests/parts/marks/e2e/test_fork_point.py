@@ -17,7 +17,7 @@ from tests.e2e.test_fork import resume_request
 from tests.e2e.test_inside import ASK_FIRST_OPTIONS
 from tests.e2e.test_session_start import QUIET_ENV
 
-SKIP_PERMISSIONS = ["--dangerously-skip-permissions"]
+SKIP_PERMISSIONS_OPTION = ["--dangerously-skip-permissions"]
 SHELL_CALL: Reply = {
     "name": "Bash",
     "input": {"command": "python3 -m compileall .", "description": "try it"},
@@ -56,7 +56,7 @@ def test_a_rewound_fork_sends_the_parents_conversation(
     before = resume_request(client, home, api, begun.stem)
     api.script = [SHELL_CALL, "We decided to use the lexer."]
     done = run_print(
-        client, home, api, "explore DELTA", resume=fork.stem, extra_args=SKIP_PERMISSIONS
+        client, home, api, "explore DELTA", resume=fork.stem, extra_args=SKIP_PERMISSIONS_OPTION
     )
     assert done.returncode == 0, done.stderr
     back = child_of_verb(home, "back", fork)

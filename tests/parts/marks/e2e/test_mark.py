@@ -34,7 +34,7 @@ SHORT_SAMPLE = [SAMPLE_SESSIONS[place] for place in (0, 1, 3, 6, 7)]
 """Five sessions: one of an old client, one with a compaction, one with parallel calls, a large one,
 and one that begins with an answer."""
 
-SKIP_PERMISSIONS = ["--dangerously-skip-permissions"]
+SKIP_PERMISSIONS_OPTION = ["--dangerously-skip-permissions"]
 
 
 def messages_of_request(request: Request) -> list[tuple[str, Any]]:
@@ -168,7 +168,7 @@ def test_mark_and_back_work_in_every_client(
     (home.cwd / "a.txt").write_text("EXPLORED a file\n")
     env = ENGINE_ENV | {"RESUME_HOOKS_CLIPBOARD": "none"}
 
-    def run(prompt: str, resume: str | None, script: list[Any]) -> str:
+    def send_prompt(prompt: str, resume: str | None, script: list[Any]) -> str:
         api.script = script
         done = run_print(
             every_client,
@@ -178,24 +178,24 @@ def test_mark_and_back_work_in_every_client(
             resume=resume,
             plugin_dir=plugin,
             extra_env=env,
-            extra_args=SKIP_PERMISSIONS,
+            extra_args=SKIP_PERMISSIONS_OPTION,
         )
         assert done.returncode == 0, done.stderr
         return done.session_id
 
     read = {"name": "Read", "input": {"file_path": str(home.cwd / "a.txt")}}
-    session_id = run("remember ALPHA", None, ["noted ALPHA"])
+    session_id = send_prompt("remember ALPHA", None, ["noted ALPHA"])
     parent = home.project_folder / f"{session_id}.jsonl"
     asked = len(api.main_requests())
-    run(f"/resume-hooks:mark {GOAL}", session_id, [])
+    send_prompt(f"/resume-hooks:mark {GOAL}", session_id, [])
     assert len(api.main_requests()) == asked
-    run("explore it", session_id, [read, "EXPLORED it"])
+    send_prompt("explore it", session_id, [read, "EXPLORED it"])
     before = api.main_requests()[-1]
     asked = len(api.main_requests())
-    run(f">back {REPORT}", session_id, [])
+    send_prompt(f">back {REPORT}", session_id, [])
     assert len(api.main_requests()) == asked
     (child,) = children_of_session(home, parent)
-    run("now go on BETA", child.stem, ["fine"])
+    send_prompt("now go on BETA", child.stem, ["fine"])
     after = api.main_requests()[-1]
     assert_went_back(before, after, "now go on BETA")
     assert "noted ALPHA" in text_of_request(after)
@@ -206,7 +206,7 @@ def test_back_before_a_compaction_sends_no_summary(
 ) -> None:
     """After ``back`` to a mark before a compaction, the client sends the conversation without summary."""
 
-    def run(prompt: str, resume: str | None, answer: str) -> str:
+    def send_prompt(prompt: str, resume: str | None, answer: str) -> str:
         api.script = [answer]
         done = run_print(
             client, home, api, prompt, resume=resume, plugin_dir=plugin, extra_env=ENGINE_ENV
@@ -214,15 +214,15 @@ def test_back_before_a_compaction_sends_no_summary(
         assert done.returncode == 0, done.stderr
         return done.session_id
 
-    session_id = run("remember ALPHA", None, "noted ALPHA")
-    run(f"/resume-hooks:mark {GOAL}", session_id, "")
-    run("explore it", session_id, "EXPLORED it")
+    session_id = send_prompt("remember ALPHA", None, "noted ALPHA")
+    send_prompt(f"/resume-hooks:mark {GOAL}", session_id, "")
+    send_prompt("explore it", session_id, "EXPLORED it")
     before = api.main_requests()[-1]
-    run("/compact", session_id, "<summary>SUMMED UP</summary>")
+    send_prompt("/compact", session_id, "<summary>SUMMED UP</summary>")
     assert "SUMMED UP" in (home.project_folder / f"{session_id}.jsonl").read_text()
-    run(f"/resume-hooks:back {REPORT}", session_id, "")
+    send_prompt(f"/resume-hooks:back {REPORT}", session_id, "")
     (child,) = children_of_session(home, home.project_folder / f"{session_id}.jsonl")
-    run("now go on BETA", child.stem, "fine")
+    send_prompt("now go on BETA", child.stem, "fine")
     assert_went_back(before, api.main_requests()[-1], "now go on BETA")
     assert "SUMMED UP" not in text_of_request(api.main_requests()[-1])
 

@@ -136,8 +136,8 @@ def test_a_fork_can_rewind_its_files(client: ClientVersion, home: ClientHome, ap
 def test_work_in_a_fork_keeps_the_parents_backups(home: ClientHome, api: MockApi) -> None:
     """Work in a fork does not change the parent's file backups.
 
-    Old clients overwrite a backup file that has the name of the next version. Old clients also find
-    no session of another folder.
+    An old client would overwrite a backup file that has the name of the next version. Such a client
+    does not find a session after its project moved to another folder.
     """
     oldest = find_client(OLDEST_VERSION)
     parent = write_and_edit_file(oldest, home, api)

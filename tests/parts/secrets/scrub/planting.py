@@ -169,7 +169,7 @@ def records_with_secrets() -> list[Record]:
 
 
 def odd_lines() -> list[bytes]:
-    """Return lines with secrets in unusual forms, such as base64 or no JSON."""
+    """Return lines with secrets in unusual forms, for example in base64 or outside JSON."""
     one, two, _ = SECRETS
     wrapped = base64.b64encode(f"user:{one}:x".encode()).decode()
     escaped = "".join(

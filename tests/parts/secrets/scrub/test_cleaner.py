@@ -166,7 +166,7 @@ def test_common_words_are_not_searched_as_secrets() -> None:
     [b"", b"\n \n", b"short", b"long enough\nshort", b"\xff" * 9, b"x" * (MAX_NAMED_BYTES + 1)],
 )
 def test_an_invalid_secret_is_refused_without_printing_it(given: bytes) -> None:
-    """A named secret that is empty, short or too long is refused, without printing it."""
+    """If a named secret is empty, short or too long, it is refused, and the error does not contain it."""
     with pytest.raises(UsageError) as refused:
         parse_named_secrets(given)
     assert "long enough" not in f"{refused.value} {refused.value.remedy}"
@@ -272,7 +272,7 @@ REPEATED_TEXTS = [
     "cookie: sid=a;", "AccountKey=0R2Jp9RRv6IOIHTKddDs3wMITFUD6SJqt8J/g8z ", "-----begin private key-----\n",
     "-----END PRIVATE KEY-----\n", "private-lines: 2",
 ]  # fmt: skip
-"""Texts that once took quadratic time, or would with a slightly different search."""
+"""Texts that once took quadratic time, or would take it if the search were slightly different."""
 
 MORE_REPEATED_TEXTS = [
     '{"a":', "[[", "\\\\", "\\u0041", "AKIA", "ghp_", "sk-ant-", "secret_", "xoxb-1", "eyJaaaaaaaaaaaaaaaaaaa.",

@@ -78,9 +78,10 @@ FULL_REACH = ScrubReach(
 )
 
 INDEX_FOLDER = ".claude/resume-hooks/index"
-"""The start of the paths of the index's files.
+"""The beginning of the path of each file of the index.
 
-The index has the words of all sessions, and other sessions still contain the secret.
+A scrub need not remove a secret from the index, which has the words of all sessions, because other
+sessions still contain the secret.
 """
 
 
@@ -279,13 +280,13 @@ def test_a_failed_file_does_not_stop_the_scrub_of_others(
     """
     broken, replace = str(planted_home.children[1]), os.replace
 
-    def refusing(source: str, target: str, **named: int) -> None:
+    def refuse_replacement(source: str, target: str, **named: int) -> None:
         if target == broken:
             raise OSError(28, "No space left on device")
         replace(source, target, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", refusing)
+        patch.setattr(os, "replace", refuse_replacement)
         rows = scrub_in_place(planted_home.home, planted_home.path)
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
     assert left.location.path == broken
@@ -416,9 +417,13 @@ def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) 
     ).locations_to_change
 
 
-@pytest.fixture(scope="module", name="ways_to_clean")
-def ways_to_clean() -> list[CleanText]:
-    """Return three functions: two clean lines, with and without escapes, and one cleans texts."""
+@pytest.fixture(scope="module", name="clean_functions")
+def clean_functions() -> list[CleanText]:
+    """Return three functions that remove secrets.
+
+    The first two clean a line of a transcript, with and without ASCII escapes. The third cleans any
+    text.
+    """
     return [
         lambda text: clean_in_record(
             text, lambda line: Cleaner().clean_record(line).raw, ascii_only=True
@@ -561,10 +566,10 @@ def test_a_vault_behind_a_link_is_not_changed(
     )
 
 
-def test_deleted_files_with_a_newer_note_are_only_reported(
+def test_deleted_files_with_a_newer_manifest_are_only_reported(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """Files of a deleted session whose note is of a newer version are reported and not changed."""
+    """If a deleted session's manifest has a newer version, its files are reported and not changed."""
     gone = write_old_file(
         session_with_secret.with_name(f"{session_id(6)}.jsonl"),
         session_bytes([user(SECRETS[0], uuid="g")]),
@@ -626,12 +631,12 @@ def deny_listing(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
     """Make the listing of a folder fail, as it does for a user without permission."""
     scandir = os.scandir
 
-    def refusing(folder: Any = ".") -> Any:
+    def refuse_listing(folder: Any = ".") -> Any:
         if not isinstance(folder, int) and os.fspath(folder) == closed:
             raise PermissionError(13, "Permission denied", closed)
         return scandir(folder)
 
-    monkeypatch.setattr(os, "scandir", refusing)
+    monkeypatch.setattr(os, "scandir", refuse_listing)
 
 
 def test_a_secret_in_a_folder_name_is_kept_and_reported(config_home: ConfigHome) -> None:

@@ -37,10 +37,10 @@ GITHUB_TOKEN = "ghp_" + "".join(chr(97 + (number * 7) % 26) for number in range(
 
 
 def red_png() -> str:
-    """Return a red dot as a PNG, in base64."""
+    """Return a red dot as a PNG_BASE64, in base64."""
     rows = b"".join(b"\0" + b"\xff\x20\x20" * 8 for _ in range(8))
 
-    def chunk(kind: bytes, body: bytes) -> bytes:
+    def png_chunk(kind: bytes, body: bytes) -> bytes:
         return (
             len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
         )
@@ -48,17 +48,17 @@ def red_png() -> str:
     header = (8).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0"
     raw = (
         b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(rows))
-        + chunk(b"IEND", b"")
+        + png_chunk(b"IHDR", header)
+        + png_chunk(b"IDAT", zlib.compress(rows))
+        + png_chunk(b"IEND", b"")
     )
     return base64.b64encode(raw).decode()
 
 
-PNG = red_png()
+PNG_BASE64 = red_png()
 IMAGE: Record = {
     "type": "image",
-    "source": {"type": "base64", "media_type": "image/png", "data": PNG},
+    "source": {"type": "base64", "media_type": "image/png", "data": PNG_BASE64},
 }
 
 ANSWER = """The pool closes **before** the upload ends:

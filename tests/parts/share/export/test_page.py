@@ -37,7 +37,7 @@ from resume_hooks.parts.share.export.page.texts import (
 )
 from resume_hooks.parts.share.export.parts import MediaPart
 from tests.builders import SESSION, ConfigHome, write_session
-from tests.parts.share.export.conftest import PNG, ExportText
+from tests.parts.share.export.conftest import PNG_BASE64, ExportText
 from tests.parts.share.export.vectors import (
     ALLOWED_ELEMENTS,
     ATTACK_TEXTS,
@@ -193,12 +193,12 @@ def test_long_texts_are_not_compared() -> None:
 @pytest.mark.parametrize(
     ("kind", "form", "data"),
     [
-        ("image", "image/svg+xml", PNG),
-        ("image", "text/html", PNG),
-        ("image", 'image/png" onerror="x', PNG),
+        ("image", "image/svg+xml", PNG_BASE64),
+        ("image", "text/html", PNG_BASE64),
+        ("image", 'image/png" onerror="x', PNG_BASE64),
         ("image", "image/png", '"><script>'),
         ("image", "image/png", ""),
-        ("document", "application/pdf", PNG),
+        ("document", "application/pdf", PNG_BASE64),
     ],
 )
 def test_an_unsupported_image_is_described(kind: str, form: str, data: str) -> None:
@@ -211,8 +211,8 @@ def test_an_unsupported_image_is_described(kind: str, form: str, data: str) -> N
 
 def test_an_image_is_embedded_in_the_page() -> None:
     """An image is embedded in the page as a ``data:`` URL."""
-    assert f'src="data:image/png;base64,{PNG}"' in build_picture_markup(
-        MediaPart("image", "image/png", PNG, "image, png")
+    assert f'src="data:image/png;base64,{PNG_BASE64}"' in build_picture_markup(
+        MediaPart("image", "image/png", PNG_BASE64, "image, png")
     )
 
 

@@ -17,7 +17,7 @@ from tests.builders import (
     system,
     user,
 )
-from tests.parts.share.export.conftest import PNG, link_records
+from tests.parts.share.export.conftest import PNG_BASE64, link_records
 
 ATTACK_SCRIPT = "window.pwned=1"
 
@@ -46,7 +46,7 @@ ATTACK_TEXTS = (
     f"<svg onload={ATTACK_SCRIPT}>",
     f"<svg><script>{ATTACK_SCRIPT}</script></svg>",
     f"<svg><animate onbegin={ATTACK_SCRIPT} attributeName=x dur=1s>",
-    f'<svg><use href="data:image/svg+xml;base64,{PNG}"/>',
+    f'<svg><use href="data:image/svg+xml;base64,{PNG_BASE64}"/>',
     f'<math><mi//xlink:href="javascript:{ATTACK_SCRIPT}">',
     f"<body onload={ATTACK_SCRIPT}>",
     f"<details open ontoggle={ATTACK_SCRIPT}>",
@@ -114,7 +114,10 @@ def hostile_records(*vectors: str) -> list[Record | bytes]:
 
 
 def _records_with_text(vector: str) -> list[Record]:
-    image = {"type": "image", "source": {"type": "base64", "media_type": vector, "data": PNG}}
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": vector, "data": PNG_BASE64},
+    }
     other = {
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": vector},

@@ -1,4 +1,7 @@
-"""Tests of ``trim --smart`` with the real client, as the headless model and to resume the child."""
+"""Tests of ``trim --smart`` with the real client.
+
+The client is the headless model that chooses the contents, and it also resumes the child.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +97,9 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
 
     twin = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
-    # Client 2.1.42 drops parallel results of the parent, but sends those of the child, which are in
-    # one line. So the newest client's request for the parent is compared.
+    # Client 2.1.42 drops the parent's parallel results. It sends those of the child, where all of
+    # them are in one line. So the child's request is compared with the newest client's request for
+    # the parent.
     whole, cut = (
         resume_request(find_client(NEWEST_VERSION), home, api, twin.stem),
         resume_request(client, home, api, child.stem),
@@ -107,9 +111,9 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
         assert row["by"] == "thinking" or f'"{row["description"]}"' in text_of_request(cut)
 
 
-def changed_calls(whole: Request, cut: Request, *which: str) -> set[str]:
+def changed_calls(whole: Request, cut: Request, kind: str, key: str, content: str) -> set[str]:
     """Return the calls whose blocks differ, after checking that each differs by a placeholder."""
-    before, after = contents_by_call(whole, *which), contents_by_call(cut, *which)
+    before, after = (contents_by_call(request, kind, key, content) for request in (whole, cut))
     assert before.keys() == after.keys()
     differing = {call for call in before if before[call] != after[call]}
     assert all("tool suppressed - original content was" in after[call] for call in differing)

@@ -20,7 +20,7 @@ from tests.e2e.test_fork import resume_request, rows_of_request
 from tests.needs import corpus, one_in
 
 SUBAGENT_TASK = "count the files of this folder"
-SKIP_PERMISSIONS = ["--dangerously-skip-permissions"]
+SKIP_PERMISSIONS_OPTION = ["--dangerously-skip-permissions"]
 INLINE_TRANSCRIPT = "d-kimuson__claude-code-viewer/5c0375b4-57a5-4f26-b12d-d022ee4e51b7.jsonl"
 """A session of client 1.0.108 whose file contains two sub-agents."""
 
@@ -47,7 +47,7 @@ def is_from_subagent(request: Request) -> bool:
 def model_that_starts_a_subagent(
     agent: list[Reply], *, background: bool
 ) -> Callable[[Request], Reply]:
-    """Return a model that starts a sub-agent; ``agent`` are the sub-agent's replies."""
+    """Return a model that starts a sub-agent, which answers with these replies."""
     steps = iter(agent)
     call = {"subagent_type": "general-purpose", "description": "count", "prompt": SUBAGENT_TASK}
 
@@ -76,7 +76,7 @@ def test_a_fork_sends_the_sub_agents_conversation(
     client = every_client
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
     api.script = model_that_starts_a_subagent([bash, "THREE"], background=background)
-    done = run_print(client, home, api, "begin", extra_args=SKIP_PERMISSIONS)
+    done = run_print(client, home, api, "begin", extra_args=SKIP_PERMISSIONS_OPTION)
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
     (agent,) = (parent.parent / parent.stem / "subagents").glob("agent-*.jsonl")
@@ -104,7 +104,7 @@ def test_a_fork_of_an_interrupted_sub_agent_answers_its_open_call(
     """A fork of an interrupted sub-agent sends the earlier results and a result for its open call."""
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
     api.script = model_that_starts_a_subagent([bash, bash, "THREE"], background=False)
-    run_print(client, home, api, "begin", extra_args=SKIP_PERMISSIONS)
+    run_print(client, home, api, "begin", extra_args=SKIP_PERMISSIONS_OPTION)
     (parent,) = home.sessions()
     (agent,) = (parent.parent / parent.stem / "subagents").glob("agent-*.jsonl")
     lines = agent.read_bytes().splitlines(keepends=True)
