@@ -76,8 +76,8 @@ def _is_session(path: Path) -> bool:
 
 
 def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> None:
-    database = server.database()
-    server.services(database, scratch / "services.conf")
+    database = server.create_database()
+    server.write_service_file(database, scratch / "services.conf")
     os.environ["PGSERVICEFILE"] = str(scratch / "services.conf")
     where = Where({"CLAUDE_CONFIG_DIR": str(scratch / ".claude"), "HOME": str(scratch)})
     with connect_to_team("admin") as db:

@@ -1,4 +1,4 @@
-"""The command line and the hooks, as the tests of the core run them."""
+"""Fixtures that run the command line and the hooks, taken from the tests of the core."""
 
 from tests.cli.conftest import cli, document, terminal_home
 from tests.hooks.conftest import run_hook, type_prompt

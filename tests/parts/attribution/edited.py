@@ -79,7 +79,7 @@ class Repository:
     def call(
         self,
         name: str,
-        given: Record,
+        tool_input: Record,
         details: Record | None,
         *,
         answer: str = "ok",
@@ -91,7 +91,12 @@ class Repository:
         own = f"toolu_{self._made}"
         around = {"cwd": str(self.root), "ts": 60 * self._made, **more}
         call = tool_use(
-            own, uuid=uuid_of_text(f"{own}c"), parent=None, name=name, tool_input=given, **around
+            own,
+            uuid=uuid_of_text(f"{own}c"),
+            parent=None,
+            name=name,
+            tool_input=tool_input,
+            **around,
         )
         done = tool_result(own, answer, uuid=uuid_of_text(f"{own}r"), parent=None, **around)
         done["message"]["content"][0]["is_error"] = failed

@@ -51,7 +51,7 @@ def writer_of_line(text: str, line: str, *edits: FileEdit[int], nth: int = 0) ->
 
 
 def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
-    """The writer of a line is the latest edit that added it, in any order of the edits."""
+    """The writer of a line is the latest edit that added it, whatever order the edits are given in."""
     first, again = (
         file_edit(1, "", CLASS_TEXT),
         file_edit(3, PARSE_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + CLASS_TEXT),
@@ -79,7 +79,7 @@ def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
     )
 
 
-def test_an_edit_that_only_moves_a_line_did_not_write_it() -> None:
+def test_an_edit_that_only_moves_a_line_is_not_its_writer() -> None:
     """An edit that only moves a line does not count as the edit that wrote the line."""
     assert (
         writer_of_line(
@@ -109,7 +109,7 @@ def test_neighbors_must_identify_one_line() -> None:
 
 
 def test_neighbors_distinguish_a_new_line_from_an_equal_old_one() -> None:
-    """Of two equal lines, the neighboring lines show which one the edit added."""
+    """If a file has two equal lines, their neighboring lines show which of them the edit added."""
     before, line = CLASS_TEXT, "        self.rows.append(row)"
     after = CLASS_TEXT + "    def put(self, row):\n" + line + "\n"
     assert writer_of_line(CLASS_TEXT, line, file_edit(1, before, after)) is None
@@ -140,7 +140,7 @@ def test_a_repeated_line_with_another_indent_is_ambiguous() -> None:
     )
 
 
-def test_a_session_that_restores_its_deleted_line_did_not_write_it() -> None:
+def test_a_session_that_restores_its_deleted_line_is_not_its_writer() -> None:
     """A session that deletes a line and restores it did not write it.
 
     If a line was deleted and has returned without a session, no writer is named.
@@ -277,7 +277,7 @@ def test_the_named_edit_added_the_line(
             assert new.count(line) > old.count(line)
 
 
-FILE = "/p/a.py"
+FILE_PATH = "/p/a.py"
 
 
 def changes_of_call(
@@ -314,8 +314,8 @@ def test_an_edit_changes_the_whole_file(given: Record, details: Record, hunk: Ed
 
     Otherwise the change covers only the edited text.
     """
-    whole = {"file_path": FILE, "old_string": "b", "new_string": "c", **given}
-    assert changes_of_call("Edit", whole, details) == [FileChange(FILE, (hunk,))]
+    whole = {"file_path": FILE_PATH, "old_string": "b", "new_string": "c", **given}
+    assert changes_of_call("Edit", whole, details) == [FileChange(FILE_PATH, (hunk,))]
 
 
 def test_a_multi_edit_is_read_step_by_step() -> None:
@@ -324,13 +324,13 @@ def test_a_multi_edit_is_read_step_by_step() -> None:
     Otherwise each step is a change of its own.
     """
     steps = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c"}]
-    given = {"file_path": FILE, "edits": steps}
+    given = {"file_path": FILE_PATH, "edits": steps}
     whole = EditHunk("a", "c", is_whole_file=True)
     assert changes_of_call("MultiEdit", given, {"originalFileContents": "a"}) == [
-        FileChange(FILE, (whole,))
+        FileChange(FILE_PATH, (whole,))
     ]
     assert changes_of_call("MultiEdit", given, {}) == [
-        FileChange(FILE, (EditHunk("a", "b"), EditHunk("b", "c")))
+        FileChange(FILE_PATH, (EditHunk("a", "b"), EditHunk("b", "c")))
     ]
 
 
@@ -346,21 +346,21 @@ def test_a_multi_edit_is_read_step_by_step() -> None:
 )
 def test_a_write_adds_the_lines_of_a_new_file(details: Record, answer: str, before: str) -> None:
     """A Write of a new file adds all lines of the file. A Write of a file with unknown content adds none."""
-    wrote = changes_of_call("Write", {"file_path": FILE, "content": "new"}, details, answer)
-    assert wrote == [FileChange(FILE, (EditHunk(before, "new", is_whole_file=True),))]
+    wrote = changes_of_call("Write", {"file_path": FILE_PATH, "content": "new"}, details, answer)
+    assert wrote == [FileChange(FILE_PATH, (EditHunk(before, "new", is_whole_file=True),))]
 
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "Bash", "Read"])
 def test_a_failed_call_changes_no_file(name: str) -> None:
     """A call that failed changes no file."""
-    given = {"file_path": FILE, "content": "x", "command": "cat > a <<'E'\nx\nE"}
+    given = {"file_path": FILE_PATH, "content": "x", "command": "cat > a <<'E'\nx\nE"}
     assert changes_of_call(name, given, is_error=True) == []
 
 
-def test_only_reads_and_edits_give_changes() -> None:
-    """A Read is recorded as a change without edits; other tools give no changes."""
-    assert changes_of_call("Read", {"file_path": FILE}) == [FileChange(FILE, ())]
-    assert changes_of_call("NotebookEdit", {"notebook_path": FILE, "new_source": "x"}) == []
+def test_a_notebook_edit_gives_no_change() -> None:
+    """A Read gives a change without edits, and a NotebookEdit gives no change."""
+    assert changes_of_call("Read", {"file_path": FILE_PATH}) == [FileChange(FILE_PATH, ())]
+    assert changes_of_call("NotebookEdit", {"notebook_path": FILE_PATH, "new_source": "x"}) == []
 
 
 def test_here_documents_count_as_changes() -> None:

@@ -233,9 +233,9 @@ def test_a_shell_command_counts_only_with_a_here_document(
 def test_a_here_document_over_a_known_file_proves_nothing(
     repo: Repository, find_writer: FindWriter
 ) -> None:
-    """A here-document over a file that was read before proves no line.
+    """A here-document over a known file does not prove which lines it wrote.
 
-    The earlier content of the file is unknown.
+    The file was read before, so its lines may be older than the here-document.
     """
     path = repo.put_file("a.py", FIRST_VERSION)
     looked = repo.call("Read", {"file_path": str(path)}, None)
@@ -318,7 +318,7 @@ def test_a_missing_line_is_a_usage_error(
     assert (error["code"], bool(error["remedy"])) == ("usage", True)
 
 
-def test_lines_without_the_undecodable_bytes_are_found(
+def test_a_line_beside_undecodable_lines_is_found(
     repo: Repository, find_writer: FindWriter
 ) -> None:
     """A line is found in a file in which other lines cannot be decoded."""
@@ -373,10 +373,10 @@ def test_a_line_search_writes_no_project_or_session_file(
     assert project_and_transcript_bytes() == before
 
 
-def search_line(repo: Repository, line: str, limit: float = float("inf")) -> SearchResult:
-    """Search for a line with this time limit for indexing."""
+def search_line(repo: Repository, line: str, max_seconds: float = float("inf")) -> SearchResult:
+    """Search for a line, with a limit on the seconds that the search spends on indexing."""
     options = SimpleNamespace(file=line, words=(), also=(), where=repo.home.where)
-    found = answer_line_search(options, Scope(), str(repo.root), limit=limit, progress=None)
+    found = answer_line_search(options, Scope(), str(repo.root), limit=max_seconds, progress=None)
     assert found is not None
     return found
 
@@ -402,7 +402,7 @@ def test_the_note_counts_sessions_not_indexed_yet(
         # Another command seems to use the index.
         patch.setattr(connect, "lock_descriptor", lambda *_: False)
         patch.setattr(connect, "index_in_background", lambda *_: None)
-        early = search_line(repo, "sums.py:2", limit=0)
+        early = search_line(repo, "sums.py:2", max_seconds=0)
     assert (early.hits, early.unindexed_file_count, early.is_complete) == ([], 1, False)
     assert "Nothing found in what is indexed" in result_text(early)
     assert "1 file not indexed yet may contain more: search again in a minute." in result_text(
@@ -440,7 +440,7 @@ def test_a_codex_patch_counts_as_an_edit(repo: Repository, code: int, named: boo
     repo.put_file("src/sums.py", FIRST_VERSION)
     hits = search_line(repo, "src/sums.py:2").hits
     assert [(hit.agent, hit.session_id, hit.tool) for hit in hits] == [
-        ("codex", rollouts.THREAD, "Edit")
+        ("codex", rollouts.THREAD_ID, "Edit")
     ] * named
     assert search_line(repo, "src/sums.py:1").hits == []
 

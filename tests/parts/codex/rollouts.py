@@ -18,9 +18,9 @@ from tests.needs import corpus_folder
 
 Line = dict[str, Any]
 
-THREAD = "01a00000-0000-7000-8000-000000000001"
-OTHER_THREAD = "01a00000-0000-7000-8000-000000000002"
-THIRD_THREAD = "01a00000-0000-7000-8000-000000000003"
+THREAD_ID = "01a00000-0000-7000-8000-000000000001"
+OTHER_THREAD_ID = "01a00000-0000-7000-8000-000000000002"
+THIRD_THREAD_ID = "01a00000-0000-7000-8000-000000000003"
 START_TIME_TEXT = "2026-11-22T09-39-56"
 
 
@@ -45,7 +45,7 @@ every_rollout = pytest.mark.parametrize(
 """Runs a test with each real rollout. Without a corpus, the test is skipped."""
 
 
-def meta_line(thread_id: str = THREAD, **fields: object) -> Line:
+def meta_line(thread_id: str = THREAD_ID, **fields: object) -> Line:
     """Return the first line of a rollout, with these fields replaced."""
     payload = {
         "id": thread_id,
@@ -88,20 +88,20 @@ def call_line(call_id: str, command: str, second: int = 0) -> Line:
 
 
 def output_line(
-    call_id: str, told: object, second: int = 0, kind: str = "function_call_output"
+    call_id: str, output: object, second: int = 0, kind: str = "function_call_output"
 ) -> Line:
     """Return a line that contains a call's output, which is a text or a list of parts."""
-    return item_line(kind, second, call_id=call_id, output=told)
+    return item_line(kind, second, call_id=call_id, output=output)
 
 
-def work_lines(rounds: int, told: object, *, asks: bool = False) -> list[Line]:
+def work_lines(rounds: int, output: object, *, asks: bool = False) -> list[Line]:
     """Return the calls ``make 0``, ``make 1`` and so on, each with its output.
 
     If ``asks`` is true, each call is in its own turn, with a question and an answer.
     """
     lines: list[Line] = []
     for n in range(rounds):
-        answer = [{"type": "input_text", "text": f"{n} {told}"}] if asks else f"{n} {told}"
+        answer = [{"type": "input_text", "text": f"{n} {output}"}] if asks else f"{n} {output}"
         lines += [message_line("user", f"question {n}", n)] if asks else []
         lines += [call_line(f"c{n}", f"make {n}", n), output_line(f"c{n}", answer, n)]
         lines += [message_line("assistant", f"answer {n}", n)] if asks else []
@@ -127,7 +127,7 @@ def goal_event_line(objective: str, status: str, second: int = 0) -> Line:
     return event_line(
         "thread_goal_updated",
         second,
-        threadId=THREAD,
+        threadId=THREAD_ID,
         goal={"objective": objective, "status": status},
     )
 
@@ -164,7 +164,7 @@ def number_lines(lines: Iterable[Line], start: int = 0) -> list[Line]:
 
 
 def write_rollout(
-    home: Path, lines: Iterable[Line | bytes], thread_id: str = THREAD, *, rollout_id: str = ""
+    home: Path, lines: Iterable[Line | bytes], thread_id: str = THREAD_ID, *, rollout_id: str = ""
 ) -> Path:
     """Write a rollout to a CODEX_HOME and return its path."""
     folder = home / "sessions" / "2026" / "11" / "22"

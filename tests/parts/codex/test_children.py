@@ -39,8 +39,8 @@ from resume_hooks.transcripts.records import Record
 from tests.crashes import kill_before_each_change
 from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import (
-    OTHER_THREAD,
-    THREAD,
+    OTHER_THREAD_ID,
+    THREAD_ID,
     effective_items,
     every_rollout,
     find_in_corpus,
@@ -63,8 +63,8 @@ def codex_home_of(where: Where) -> Path:
     return Path(where.environ["HOME"]) / ".codex"
 
 
-def thread_file(where: Where, session_id: str = THREAD) -> SessionFile:
-    """Return the session file of a thread, as a verb gets it."""
+def thread_file(where: Where, session_id: str = THREAD_ID) -> SessionFile:
+    """Return the session file of a thread, found by its id as in a verb."""
     return resolve_locator(session_id, "/", where, allow_other_agents=True)
 
 
@@ -133,7 +133,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     }
     lines = [
         rollouts.meta_line(
-            base_instructions={"text": "be good"}, session_id=THREAD, history_mode="paginated"
+            base_instructions={"text": "be good"}, session_id=THREAD_ID, history_mode="paginated"
         ),
         rollouts.message_line("user", "go"),
         rollouts.rollout_line("response_item", secret),
@@ -157,7 +157,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     assert set(json.loads(sent[6]["arguments"])) == {"path", "text"}
     assert [part["type"] for part in sent[5]["output"]] == ["input_text", "input_text"]
     first, *rest = lines_of_rollout(trim.file)
-    assert first["payload"]["forked_from_id"] == THREAD
+    assert first["payload"]["forked_from_id"] == THREAD_ID
     assert first["payload"]["session_id"] == first["payload"]["id"] == trim.session_id
     assert first["payload"]["base_instructions"] == {"text": "be good"}
     assert "history_mode" not in first["payload"]
@@ -221,14 +221,14 @@ def test_a_goal_is_redacted_shortened_and_not_copied_to_a_fork(status: str, wher
 def test_the_refusal_of_a_sub_agent_names_its_thread(where: Where) -> None:
     """The error for a sub-agent's session names the thread that started the sub-agent."""
     lines = [
-        rollouts.meta_line(parent_thread_id=OTHER_THREAD),
+        rollouts.meta_line(parent_thread_id=OTHER_THREAD_ID),
         rollouts.message_line("user", "look"),
         rollouts.message_line("assistant", "so"),
     ]
     rollouts.write_rollout(codex_home_of(where), lines)
     with pytest.raises(UsageError, match="sub-agent") as refused:
         plan_fork(thread_file(where), where)
-    assert OTHER_THREAD in refused.value.remedy
+    assert OTHER_THREAD_ID in refused.value.remedy
 
 
 def test_a_cut_fork_ends_after_the_turn(where: Where) -> None:
@@ -253,7 +253,9 @@ def test_a_cut_fork_ends_after_the_turn(where: Where) -> None:
 def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
     """A fork has its parent's last settings event, in which the fork's own id is used."""
     older, newest = (
-        rollouts.event_line("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n})
+        rollouts.event_line(
+            "thread_settings_applied", thread_id=THREAD_ID, thread_settings={"n": n}
+        )
         for n in "12"
     )
     talk = [
@@ -308,9 +310,9 @@ def test_unsupported_children_are_refused(where: Where) -> None:
     """
     talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "done")]
     rollouts.write_rollout(codex_home_of(where), [rollouts.meta_line(), *talk])
-    other = THREAD.replace("0001", "0002", 1)[:-1] + "2"
+    other = THREAD_ID.replace("0001", "0002", 1)[:-1] + "2"
     rollouts.write_rollout(
-        codex_home_of(where), [rollouts.meta_line(other, parent_thread_id=THREAD), *talk], other
+        codex_home_of(where), [rollouts.meta_line(other, parent_thread_id=THREAD_ID), *talk], other
     )
     with pytest.raises(UsageError, match="sub-agent"):
         plan_fork(thread_file(where, other), where)
@@ -449,14 +451,16 @@ def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str
     if by == "us":
         fork = Path(write_child(plan_fork(thread_file(where), where), where).file)
     else:
-        base = {"thread_id": THREAD, "end_byte_offset": path.stat().st_size}
+        base = {"thread_id": THREAD_ID, "end_byte_offset": path.stat().st_size}
         said = rollouts.meta_line(
-            rollouts.OTHER_THREAD,
-            forked_from_id=THREAD,
+            rollouts.OTHER_THREAD_ID,
+            forked_from_id=THREAD_ID,
             **({"history_base": base} if by == "Codex" else {}),
         )
         copied = [] if by == "Codex" else [rollouts.meta_line(), *talk]
-        fork = rollouts.write_rollout(codex_home_of(where), [said, *copied], rollouts.OTHER_THREAD)
+        fork = rollouts.write_rollout(
+            codex_home_of(where), [said, *copied], rollouts.OTHER_THREAD_ID
+        )
     own = [
         rollouts.message_line("user", "EXPLORE", 5),
         rollouts.call_line("c", "pytest -q", 6),
@@ -472,7 +476,7 @@ def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str
     session = thread_file(where, name.thread_id)
     mark = fork_point.find_fork_point(session, where)
     assert mark is not None
-    assert mark.left_parent_id == THREAD
+    assert mark.left_parent_id == THREAD_ID
     decided = plan_back.plan_back(session, mark, "", where)
     sent = items_on_resume(write_child(decided.child, where).file)
     assert (sent[: len(kept)], decided.loss_reason) == (kept, "")
@@ -545,7 +549,7 @@ def test_a_trigger_accepts_a_size_before_the_next_step(
             rollouts.message_line("assistant", "ok"),
         ],
     )
-    event = {"session_id": THREAD, "transcript_path": str(path), "prompt": f">handoff {words}"}
+    event = {"session_id": THREAD_ID, "transcript_path": str(path), "prompt": f">handoff {words}"}
     trigger = recognise_trigger(event["prompt"])
     assert trigger is not None
     prompt.card_of_trigger(trigger, event)

@@ -14,7 +14,7 @@ from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.entries import EARLY_REQUEST_ENTRY_TEXT, Digest, MessageKind
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex.rollouts import (
-    THREAD,
+    THREAD_ID,
     Line,
     call_line,
     compaction_line,
@@ -44,7 +44,7 @@ def digest_of_lines(where: Where, lines: list[Line]) -> Digest:
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
     )
-    return build_digest(resolve_locator(THREAD, "/", where, allow_other_agents=True), where)
+    return build_digest(resolve_locator(THREAD_ID, "/", where, allow_other_agents=True), where)
 
 
 def poll_line(call_id: str, session: int) -> Line:
@@ -143,9 +143,10 @@ def test_a_failure_in_the_last_poll_fails_the_command(where: Where) -> None:
 
 
 def test_a_running_command_continues_as_another_task(where: Where) -> None:
-    """If a running script later prints a command's session id, the command includes polls of that id.
+    """A command that a script left running includes the polls of its session id.
 
-    In this test the last poll shows a failure, so the command is not listed as successful.
+    The script prints this id later. The last poll shows a failure, so the command is not listed as
+    successful.
     """
     lines = [
         *script_lines("0", 'text(await tools.exec_command({cmd:"make test"}));'),
@@ -194,7 +195,7 @@ def test_only_the_last_poll_of_a_series_is_shown(where: Where) -> None:
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
     )
-    session = resolve_locator(THREAD, "/", where, allow_other_agents=True)
+    session = resolve_locator(THREAD_ID, "/", where, allow_other_agents=True)
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     polls = [call.text for call in calls if call.text.startswith("later output of: ")]
     assert len(polls) == 1
@@ -219,7 +220,7 @@ def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Whe
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
     )
-    session = resolve_locator(THREAD, "/", where, allow_other_agents=True)
+    session = resolve_locator(THREAD_ID, "/", where, allow_other_agents=True)
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     heads = [call.text.partition("\n")[0] for call in calls]
     assert heads == ["later output of: make test", "Bash: make serve"]
@@ -237,7 +238,7 @@ def test_the_last_poll_shows_an_open_failure(where: Where) -> None:
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
     )
-    session = resolve_locator(THREAD, "/", where, allow_other_agents=True)
+    session = resolve_locator(THREAD_ID, "/", where, allow_other_agents=True)
     first, *_ = collect_latest_calls(session, build_digest(session, where), 9_000)
     assert first.text.startswith("later output of: cargo test")
     assert "no variant 40\n" in first.text
@@ -255,8 +256,8 @@ def test_a_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
     assert entry_texts(made, "commands") == ["make test"]
 
 
-def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where: Where) -> None:
-    """A text earlier in a turn is not the answer to a request that arrives in the middle of the turn."""
+def test_a_text_does_not_answer_a_later_request(where: Where) -> None:
+    """An assistant's text does not answer a request that the user sends later in the same turn."""
     lines = [
         message_line("assistant", "I stay on the run and then do one final sweep"),
         call_line("1", "make test"),
@@ -406,7 +407,7 @@ def test_the_last_sandbox_is_stated_if_it_allows_no_changes(
         "make test",
     ],
 )
-def test_a_command_is_the_same_in_every_shell(where: Where, command: object) -> None:
+def test_a_command_in_another_shell_is_the_same_command(where: Where, command: object) -> None:
     """A command that succeeds in one shell closes its failure in another shell."""
     arguments = json.dumps({"command": command})
     lines = [
@@ -475,10 +476,7 @@ def test_a_watch_before_the_answer_is_not_reported_as_running(
 
 
 def test_a_script_without_an_exit_status_is_not_a_success(where: Where) -> None:
-    """A command in a script without an exit status has the note "exit status not recorded".
-
-    The command has this note whether or not it printed an error.
-    """
+    """A failure of a command in one shell is closed if the same command succeeds in another shell."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     lines = [
         *script_lines("1", code % '"make lint"', "zsh:1: command not found: linter"),
@@ -728,7 +726,7 @@ def test_a_command_stopped_with_ctrl_c_is_not_a_failure(
     assert len(entry_texts(digest_of_lines(where, lines), "errors")) == count
 
 
-def test_a_run_by_another_path_follows_up_a_missing_program(where: Where) -> None:
+def test_a_run_by_another_path_replaces_a_missing_program(where: Where) -> None:
     """If a missing program was run again by another path, the entry shows the result of the later run.
 
     In this test, the later run failed for a different reason.

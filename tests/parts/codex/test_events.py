@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.parts.codex.events import is_started_by_trigger
 from resume_hooks.paths import Where
 from tests.parts.codex import rollouts
-from tests.parts.codex.rollouts import OTHER_THREAD, THREAD, Line
+from tests.parts.codex.rollouts import OTHER_THREAD_ID, THREAD_ID, Line
 
 TURN_ID = "01a00000-0000-7000-8000-0000000000aa"
 TURN_START_SECOND = 1_795_917_887
@@ -24,7 +24,9 @@ def turn_start_line(turn: str = TURN_ID, at: int = TURN_START_SECOND, by: str = 
     )
 
 
-def history_entry(text: str, at: int = TURN_START_SECOND, thread: str = THREAD) -> dict[str, Any]:
+def history_entry(
+    text: str, at: int = TURN_START_SECOND, thread: str = THREAD_ID
+) -> dict[str, Any]:
     """Return the entry for a prompt in Codex's history."""
     return {"session_id": thread, "ts": at, "text": text}
 
@@ -45,7 +47,7 @@ COMPACTION_CASES = {
     ),
     "sent in another session meanwhile": (
         [turn_start_line()],
-        [history_entry(">session"), history_entry("y", TURN_START_SECOND, OTHER_THREAD)],
+        [history_entry(">session"), history_entry("y", TURN_START_SECOND, OTHER_THREAD_ID)],
         True,
     ),
     "a prompt": (
@@ -92,7 +94,7 @@ def test_only_a_trigger_stops_a_compaction(case: str, tmp_path: Path) -> None:
     rollout = rollouts.write_rollout(home, [*EARLIER_TURN_LINES, *lines])
     (home / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in typed))
     event = {
-        "session_id": THREAD,
+        "session_id": THREAD_ID,
         "turn_id": TURN_ID,
         "transcript_path": str(rollout),
         "trigger": "auto",

@@ -15,8 +15,8 @@ from resume_hooks.errors import ResumeHooksError
 from tests.builders import ConfigHome
 from tests.cli.conftest import Cli, Document
 from tests.parts.codex.rollouts import (
-    OTHER_THREAD,
-    THREAD,
+    OTHER_THREAD_ID,
+    THREAD_ID,
     Line,
     call_line,
     codex_rollouts,
@@ -31,7 +31,7 @@ from tests.parts.codex.rollouts import (
 )
 
 TALK_LINES = [message_line("user", "go"), message_line("assistant", "done")]
-HISTORY_BASE = {"thread_id": OTHER_THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
+HISTORY_BASE = {"thread_id": OTHER_THREAD_ID, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
 META_LINE_WITHOUT_VERSION: Line = {
     **meta_line(),
     "payload": {
@@ -47,7 +47,7 @@ ROLLOUTS_WITH_FINDINGS: dict[str, tuple[list[Line | bytes], list[tuple[str, int 
         2,
     ),
     "short first line": ([META_LINE_WITHOUT_VERSION, *TALK_LINES], [("first-line-short", 0)], 2),
-    "other id inside": ([meta_line(OTHER_THREAD), *TALK_LINES], [("session-id-foreign", 0)], 2),
+    "other id inside": ([meta_line(OTHER_THREAD_ID), *TALK_LINES], [("session-id-foreign", 0)], 2),
     "base gone": (
         [
             *number_lines(
@@ -126,12 +126,12 @@ def test_each_defect_is_found_and_repaired(
         expected = [*expected, ("line-torn", 4)]
     before = path.read_bytes()
     bad = any(code not in HARMLESS_CODES for code, _ in expected)
-    (found,) = fsck_data_of_run(cli("fsck", THREAD, "--json"), int(bad))["sessions"]
+    (found,) = fsck_data_of_run(cli("fsck", THREAD_ID, "--json"), int(bad))["sessions"]
     assert found["session_file"] == str(path)
     rows = [(kind["code"], row["record"]) for kind in found["kinds"] for row in kind["findings"]]
     assert rows == expected
     assert fsck_data_of_run(cli("fsck", "--all", "--json"), int(bad))["sessions"] == [found]
-    done = document("fsck", THREAD, "--repair")["data"]
+    done = document("fsck", THREAD_ID, "--repair")["data"]
     assert path.read_bytes() == before
     assert (done["repair"] is not None) is bad
     if done["repair"]:
@@ -151,7 +151,7 @@ def test_fsck_of_an_unreadable_session_is_an_error(
 ) -> None:
     """``fsck`` of an unreadable session raises an error. ``fsck --all`` lists a finding instead."""
     write_rollout(codex_folder, [rollout_line("event_msg", {"type": "x"}), *TALK_LINES])
-    assert "is not a Codex rollout" in document("fsck", THREAD, code=1)["error"]["message"]
+    assert "is not a Codex rollout" in document("fsck", THREAD_ID, code=1)["error"]["message"]
     (found,) = fsck_data_of_run(cli("fsck", "--all", "--json"), 1)["sessions"]
     assert [kind["code"] for kind in found["kinds"]] == ["session-unreadable"]
 

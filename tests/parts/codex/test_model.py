@@ -64,7 +64,10 @@ def test_an_invalid_answer_of_the_model_is_reported(why: str, tmp_path: Path) ->
 
 
 def test_the_last_message_is_the_answer(tmp_path: Path) -> None:
-    """The last message is the answer. Codex gets the text on stdin, and its MCP servers are disabled."""
+    """The last message of Codex is the model's answer.
+
+    Codex gets the text for the model on stdin, and its MCP servers are disabled.
+    """
     lines = [
         item_line("reasoning"),
         item_line("agent_message", "first"),

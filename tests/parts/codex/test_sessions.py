@@ -31,9 +31,9 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.parts.codex.rollouts import (
-    OTHER_THREAD,
-    THIRD_THREAD,
-    THREAD,
+    OTHER_THREAD_ID,
+    THIRD_THREAD_ID,
+    THREAD_ID,
     Line,
     call_line,
     codex_rollouts,
@@ -61,7 +61,7 @@ def home(config_home: ConfigHome) -> Path:
     return config_home.root / ".codex"
 
 
-def find_thread(home: ConfigHome, words: str = THREAD) -> SessionFile:
+def find_thread(home: ConfigHome, words: str = THREAD_ID) -> SessionFile:
     """Return the thread that a locator names."""
     return resolve_locator(words, CWD, home.where, allow_other_agents=True)
 
@@ -112,20 +112,24 @@ def test_context_percent_uses_the_window_of_the_session(
 def test_a_new_fork_has_its_parents_window(by: str, home: Path, config_home: ConfigHome) -> None:
     """A new fork without a token count has its parent's window, whether Codex or the plugin made the fork."""
     write_rollout(home, number_lines(THREAD_LINES))
-    base = {"thread_id": THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 0}
+    base = {"thread_id": THREAD_ID, "end_ordinal_exclusive": 4, "end_byte_offset": 0}
     if by == "Codex":
         write_rollout(
             home,
-            number_lines([meta_line(OTHER_THREAD, forked_from_id=THREAD, history_base=base)], 4),
-            OTHER_THREAD,
+            number_lines(
+                [meta_line(OTHER_THREAD_ID, forked_from_id=THREAD_ID, history_base=base)], 4
+            ),
+            OTHER_THREAD_ID,
         )
     else:
         write_rollout(
-            home, [meta_line(OTHER_THREAD, forked_from_id=THREAD), *THREAD_LINES[1:3]], OTHER_THREAD
+            home,
+            [meta_line(OTHER_THREAD_ID, forked_from_id=THREAD_ID), *THREAD_LINES[1:3]],
+            OTHER_THREAD_ID,
         )
     assert (
         Session.open_path(
-            find_thread(config_home, OTHER_THREAD).path, config_home.where
+            find_thread(config_home, OTHER_THREAD_ID).path, config_home.where
         ).context.window
         == 258_400
     )
@@ -147,7 +151,7 @@ def test_codex_home_sets_the_folder_of_threads(config_home: ConfigHome, tmp_path
         {
             **config_home.environ,
             "CODEX_HOME": str(tmp_path / "elsewhere"),
-            "CODEX_THREAD_ID": THREAD,
+            "CODEX_THREAD_ID": THREAD_ID,
         }
     )
     assert registry.original_path(
@@ -161,10 +165,10 @@ def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
     """A thread is found by its id, the beginning of the id, its title, a part of the title, or its path."""
     path = write_rollout(home, THREAD_LINES)
     write_session(config_home.project(), SESSION, conversation(2))
-    for words in (THREAD, THREAD[:8], "Fix the flaky test", "flaky", str(path)):
+    for words in (THREAD_ID, THREAD_ID[:8], "Fix the flaky test", "flaky", str(path)):
         session = find_thread(config_home, words)
         assert (session.session_id, registry.original_path(session.path, config_home.where)) == (
-            THREAD,
+            THREAD_ID,
             str(path),
         )
         assert session.mtime == path.stat().st_mtime
@@ -172,13 +176,17 @@ def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
     assert (
         resolve_locator(None, CWD, config_home.where, allow_other_agents=True).session_id == SESSION
     )
-    assert names_of_transcript(find_thread(config_home), config_home.where).short_name == THREAD[:8]
+    assert (
+        names_of_transcript(find_thread(config_home), config_home.where).short_name == THREAD_ID[:8]
+    )
     (home / "session_index.jsonl").write_text(
-        json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"
+        json.dumps({"id": THREAD_ID, "thread_name": "Tame the test"}) + "\n"
     )
     assert HeadTail(find_thread(config_home, "Tame the test").path).custom_title == "Tame the test"
-    write_rollout(home, [meta_line(OTHER_THREAD), message_line("user", "Other")], OTHER_THREAD)
-    assert names_of_transcript(find_thread(config_home), config_home.where).short_name == THREAD
+    write_rollout(
+        home, [meta_line(OTHER_THREAD_ID), message_line("user", "Other")], OTHER_THREAD_ID
+    )
+    assert names_of_transcript(find_thread(config_home), config_home.where).short_name == THREAD_ID
     with pytest.raises(SessionNotFound):
         find_thread(config_home, session_id(9))
 
@@ -187,10 +195,10 @@ def test_a_model_may_name_only_rollouts_by_path(config_home: ConfigHome, home: P
     """A model may name a rollout by its path, but no other file in CODEX_HOME."""
     path = write_rollout(home, THREAD_LINES)
     (home / "history.jsonl").write_text(
-        json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n"
+        json.dumps({"session_id": THREAD_ID, "ts": 1, "text": "mine"}) + "\n"
     )
     where = Where({**config_home.environ, "CLAUDECODE": "1"})
-    assert resolve_locator(str(path), CWD, where, allow_other_agents=True).session_id == THREAD
+    assert resolve_locator(str(path), CWD, where, allow_other_agents=True).session_id == THREAD_ID
     with pytest.raises(UsageError, match="is not a transcript"):
         resolve_locator(str(home / "history.jsonl"), CWD, where, allow_other_agents=True)
 
@@ -204,12 +212,12 @@ def test_titles_come_from_the_database(config_home: ConfigHome, home: Path) -> N
     (agent,) = registry.list_other_agents(config_home.where)
     with sqlite3.connect(home / "state_5.sqlite") as db:
         db.execute("CREATE TABLE threads(id TEXT, more TEXT, name TEXT)")
-        db.execute("INSERT INTO threads VALUES(?, '', 'From the table')", (THREAD,))
+        db.execute("INSERT INTO threads VALUES(?, '', 'From the table')", (THREAD_ID,))
     db.close()
     path = agent.store.sessions()[0].path
     assert registry.agent_of_path(path, config_home.where).read_ends(path).title == "From the table"
     (home / "session_index.jsonl").write_text(
-        json.dumps({"id": THREAD, "thread_name": "From the list"})
+        json.dumps({"id": THREAD_ID, "thread_name": "From the list"})
     )
     assert registry.agent_of_path(path, config_home.where).read_ends(path).title == "From the list"
     (home / "session_index.jsonl").unlink()
@@ -227,7 +235,7 @@ def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -
     path = agent.store.sessions()[0].path
     assert agent.read_ends(path).title == "Fix the flaky test"
     (home / "session_index.jsonl").write_text(
-        json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"
+        json.dumps({"id": THREAD_ID, "thread_name": "Tame the test"}) + "\n"
     )
     assert agent.list_files()
     assert agent.read_ends(path).title == "Tame the test"
@@ -249,18 +257,18 @@ def test_a_thread_of_several_files_is_one_session(config_home: ConfigHome, home:
             ]
         ),
     )
-    base = {"thread_id": THREAD, "end_ordinal_exclusive": 3}
+    base = {"thread_id": THREAD_ID, "end_ordinal_exclusive": 3}
     newest = write_rollout(
         home,
         number_lines([meta_line(history_base=base), message_line("user", "again")], 3),
-        rollout_id=THIRD_THREAD,
+        rollout_id=THIRD_THREAD_ID,
     )
     archived = write_rollout(
-        home, [meta_line(OTHER_THREAD), message_line("user", "old")], OTHER_THREAD
+        home, [meta_line(OTHER_THREAD_ID), message_line("user", "old")], OTHER_THREAD_ID
     )
     (home / "archived_sessions").mkdir()
     archived.rename(home / "archived_sessions" / archived.name)
-    (first.parent / first.name.replace(THREAD, session_id(7))).symlink_to(first)
+    (first.parent / first.name.replace(THREAD_ID, session_id(7))).symlink_to(first)
     (first.parent / "rollout-notes.jsonl").write_text("{}")
     (agent,) = registry.list_other_agents(config_home.where)
     assert {session.path for session in agent.store.sessions()} == {
@@ -302,7 +310,7 @@ def test_a_copy_is_private_and_has_the_time_of_its_thread(
     assert not os.path.exists(copy)
 
 
-def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> None:
+def test_a_large_thread_is_copied_with_little_memory(config_home: ConfigHome, home: Path) -> None:
     """Making a copy of more than 30 MB needs less than 10 MB of memory."""
     rows = [
         row
@@ -322,12 +330,12 @@ def test_the_space_for_copies_is_limited(
     config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the copies exceed their limit, the least recently used one is removed."""
-    for thread_id in (THREAD, OTHER_THREAD, THIRD_THREAD):
+    for thread_id in (THREAD_ID, OTHER_THREAD_ID, THIRD_THREAD_ID):
         write_rollout(home, [meta_line(thread_id), message_line("user", "x" * 1_000)], thread_id)
-    old, young = find_thread(config_home).path, find_thread(config_home, OTHER_THREAD).path
+    old, young = find_thread(config_home).path, find_thread(config_home, OTHER_THREAD_ID).path
     os.utime(old, (1, 1))
     monkeypatch.setattr(copies, "MAX_COPIES_BYTES", 2_000)
-    find_thread(config_home, THIRD_THREAD)
+    find_thread(config_home, THIRD_THREAD_ID)
     assert (os.path.exists(old), os.path.exists(young)) == (False, True)
 
 
@@ -345,28 +353,28 @@ def test_the_lineage_of_a_fork_has_its_parent(config_home: ConfigHome, home: Pat
     If the parent's file is missing, the copy contains a note.
     """
     parent = write_rollout(home, number_lines(THREAD_LINES))
-    base = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
+    base = {"thread_id": THREAD_ID, "end_ordinal_exclusive": 4}
     write_rollout(
         home,
         number_lines(
             [
-                meta_line(OTHER_THREAD, forked_from_id=THREAD, history_base=base),
+                meta_line(OTHER_THREAD_ID, forked_from_id=THREAD_ID, history_base=base),
                 message_line("user", "on", 5),
             ],
             4,
         ),
-        OTHER_THREAD,
+        OTHER_THREAD_ID,
     )
-    fork = find_thread(config_home, OTHER_THREAD).path
+    fork = find_thread(config_home, OTHER_THREAD_ID).path
     rows = LineageFinder(config_home.where).find_lineage(fork)
     assert [(row.session_id, row.kind, row.status) for row in rows] == [
-        (THREAD, "original", "present"),
-        (OTHER_THREAD, "fork", "present"),
+        (THREAD_ID, "original", "present"),
+        (OTHER_THREAD_ID, "fork", "present"),
     ]
     assert rows[0].session_file == str(parent)
     assert len(scan_transcript(fork).chain) == 3
     parent.unlink()
-    fork = find_thread(config_home, OTHER_THREAD).path
+    fork = find_thread(config_home, OTHER_THREAD_ID).path
     assert b"The earlier conversation is missing" in Path(fork).read_bytes()
     assert len(scan_transcript(fork).chain) == 1
     assert [row.status for row in LineageFinder(config_home.where).find_lineage(fork)] == [
@@ -384,12 +392,14 @@ def test_the_second_line_of_an_old_fork_names_its_parent(
     """
     write_rollout(home, THREAD_LINES)
     write_rollout(
-        home, [meta_line(OTHER_THREAD), *THREAD_LINES, message_line("user", "on", 5)], OTHER_THREAD
+        home,
+        [meta_line(OTHER_THREAD_ID), *THREAD_LINES, message_line("user", "on", 5)],
+        OTHER_THREAD_ID,
     )
     rows = LineageFinder(config_home.where).find_lineage(
-        find_thread(config_home, OTHER_THREAD).path
+        find_thread(config_home, OTHER_THREAD_ID).path
     )
-    assert [row.session_id for row in rows] == [THREAD, OTHER_THREAD]
+    assert [row.session_id for row in rows] == [THREAD_ID, OTHER_THREAD_ID]
 
 
 def test_a_locked_thread_is_open(config_home: ConfigHome, home: Path) -> None:
@@ -401,13 +411,13 @@ def test_a_locked_thread_is_open(config_home: ConfigHome, home: Path) -> None:
     os.utime(path, (1, 1))
     assert agent.describe_open_state(session) == ""
     (home / "thread-writer-locks").mkdir()
-    with (home / "thread-writer-locks" / f"{THREAD}.lock").open("w") as held:
+    with (home / "thread-writer-locks" / f"{THREAD_ID}.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert agent.describe_open_state(session) == "Codex has the session open"
     assert agent.describe_open_state(session) == ""
-    assert agent.resume_commands(THREAD, "/a b") == (
-        f"/resume {THREAD}",
-        f"cd '/a b' && codex resume {THREAD}",
+    assert agent.resume_commands(THREAD_ID, "/a b") == (
+        f"/resume {THREAD_ID}",
+        f"cd '/a b' && codex resume {THREAD_ID}",
     )
 
 
@@ -420,10 +430,10 @@ def test_an_archived_thread_is_marked_and_must_be_unarchived(
     moved = path.rename(home / "archived_sessions" / path.name)
     (agent,) = registry.list_other_agents(config_home.where)
     assert agent.read_ends(str(moved)).tag == "archived"
-    back = f"codex unarchive {THREAD}"
-    assert agent.resume_commands(THREAD, "/a b") == (
+    back = f"codex unarchive {THREAD_ID}"
+    assert agent.resume_commands(THREAD_ID, "/a b") == (
         f"in a shell: {back}",
-        f"cd '/a b' && {back} && codex resume {THREAD}",
+        f"cd '/a b' && {back} && codex resume {THREAD_ID}",
     )
 
 
@@ -525,10 +535,10 @@ def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None
     write_rollout(
         home,
         [
-            meta_line(OTHER_THREAD, base_instructions={"text": "i" * 90_000}),
+            meta_line(OTHER_THREAD_ID, base_instructions={"text": "i" * 90_000}),
             *_thread_with_long_lines()[1:],
         ],
-        OTHER_THREAD,
+        OTHER_THREAD_ID,
     )
     for path in (
         session.path for session in registry.store_of_agents(config_home.where).sessions()
@@ -542,7 +552,7 @@ def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None
         )
         assert ends.has_own_turns
         assert ends.project == "-home-user-proj"
-    thread = registry.list_other_agents(config_home.where)[0].store.find(THREAD)
+    thread = registry.list_other_agents(config_home.where)[0].store.find(THREAD_ID)
     assert thread is not None
     ends = registry.read_ends(thread, config_home.where)
     context = measure_last_records(ends.last_records)
@@ -576,8 +586,8 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
     path.rename(home / "archived_sessions" / path.name)
     (agent,) = registry.list_other_agents(config_home.where)
     with pytest.raises(ResumeHooksError, match="archived") as refused:
-        agent.launch_command(THREAD)
-    assert f"codex unarchive {THREAD}" in refused.value.remedy
+        agent.launch_command(THREAD_ID)
+    assert f"codex unarchive {THREAD_ID}" in refused.value.remedy
 
 
 def test_a_tail_without_a_message_has_an_end_time(home: Path) -> None:

@@ -26,8 +26,8 @@ from tests.cli.terminal_home import FAKE_CLIENT, HOUR_SECONDS, TerminalHome
 from tests.derive.summary.models import ScriptedModel
 from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import (
-    OTHER_THREAD,
-    THREAD,
+    OTHER_THREAD_ID,
+    THREAD_ID,
     call_line,
     codex_rollouts,
     item_line,
@@ -65,12 +65,12 @@ def test_list_shows_both_agents(rollout: Path, cli: Cli, document: Document) -> 
     rows = document("sessions", "--all")["data"]["sessions"]
     assert {(row["agent"], row["session_id"]) for row in rows} == {
         ("claude", SESSION),
-        ("codex", THREAD),
+        ("codex", THREAD_ID),
     }
     (row,) = document("sessions", "--all", "--agent", "codex")["data"]["sessions"]
     assert row["commands"] == {
-        "in_client": f"/resume {THREAD}",
-        "shell": f"cd /home/user/proj && codex resume {THREAD}",
+        "in_client": f"/resume {THREAD_ID}",
+        "shell": f"cd /home/user/proj && codex resume {THREAD_ID}",
     }
     assert (row["session_file"], row["expires_at"], row["context"]["window"]) == (
         str(rollout),
@@ -81,12 +81,14 @@ def test_list_shows_both_agents(rollout: Path, cli: Cli, document: Document) -> 
     (row,) = document("sessions", "--all", "--agent", "claude")["data"]["sessions"]
     assert row["session_id"] == SESSION
     text = cli("sessions", "--all", environ={"COLUMNS": "200"}).stdout.decode()
-    assert ["  codex · open" in line for line in text.splitlines() if THREAD[:8] in line] == [True]
+    assert ["  codex · open" in line for line in text.splitlines() if THREAD_ID[:8] in line] == [
+        True
+    ]
 
 
 def test_info_describes_the_rollout(rollout: Path, document: Document) -> None:
     """``info`` describes the rollout, not the readable copy."""
-    info, lines = document("info", THREAD)["data"], rollout.read_bytes().splitlines()
+    info, lines = document("info", THREAD_ID)["data"], rollout.read_bytes().splitlines()
     assert (info["session_file"], info["size"], info["lines"]) == (
         str(rollout),
         rollout.stat().st_size,
@@ -99,10 +101,10 @@ def test_search_covers_both_agents(rollout: Path, cli: Cli, document: Document) 
     """``search`` finds sessions of both agents. ``--agent`` selects one agent."""
     (hit,) = document("search", "tune parser", "--all")["data"]["hits"]
     assert (hit["agent"], hit["session_file"], hit["role"]) == ("codex", str(rollout), "prompt")
-    assert hit["commands"]["resume"] == f"cd /home/user/proj && codex resume {THREAD}"
+    assert hit["commands"]["resume"] == f"cd /home/user/proj && codex resume {THREAD_ID}"
     assert document("search", "tune parser", "--all", "--agent", "claude")["data"]["hits"] == []
     assert document("read", hit["reference"])["data"]["text"] == "Tune the parser"
-    assert f"{THREAD} · codex" in cli("search", "tune", "--all").stdout.decode()
+    assert f"{THREAD_ID} · codex" in cli("search", "tune", "--all").stdout.decode()
     assert document("doctor", "--index", "update")["data"]["index"]["vaulted"] == 0
 
 
@@ -120,17 +122,21 @@ def test_stats_count_both_agents(rollout: Path, document: Document) -> None:
 @pytest.mark.part("secrets")
 def test_secrets_in_a_rollout_are_reported(rollout: Path, cli: Cli) -> None:
     """``scrub --list`` reports a secret in a rollout with the rollout's path."""
-    done = cli("scrub", "--list", THREAD, "--json")
+    done = cli("scrub", "--list", THREAD_ID, "--json")
     assert done.returncode == 1
     (secret,) = json.loads(done.stdout)["data"]["secrets"]
-    assert (secret["file"], secret["reference"], secret["session_id"]) == (str(rollout), "", THREAD)
+    assert (secret["file"], secret["reference"], secret["session_id"]) == (
+        str(rollout),
+        "",
+        THREAD_ID,
+    )
 
 
 @pytest.mark.parametrize("words", UNSUPPORTED_COMMANDS, ids=lambda words: str(words[0]))
 def test_an_unsupported_verb_is_refused(rollout: Path, cli: Cli, words: list[str]) -> None:
     """An unsupported verb refuses a Codex session with an error, and the rollout is unchanged."""
     before = rollout.read_bytes()
-    done = cli(words[0], THREAD, *words[1:])
+    done = cli(words[0], THREAD_ID, *words[1:])
     assert done.returncode == 2
     assert b"is a Codex session, which this verb does not support" in done.stderr
     assert rollout.read_bytes() == before
@@ -159,7 +165,7 @@ def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Docum
     with rollout.open("ab") as stream:
         stream.write(b"".join(json.dumps(one).encode() + b"\n" for one in more))
     before = rollout.read_bytes()
-    done = cli("scrub", THREAD, "--json")
+    done = cli("scrub", THREAD_ID, "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)["data"]
     schema_of_verb("scrub").model_validate(data)
@@ -173,7 +179,7 @@ def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Docum
     # An event also contains the answer, so the answer's secret is removed twice.
     assert child.count(b"[secret removed: ") == 4
     assert rollout.read_bytes() == before
-    assert b"is not rewritten" in cli("scrub", THREAD, "--in-place", "--yes").stderr
+    assert b"is not rewritten" in cli("scrub", THREAD_ID, "--in-place", "--yes").stderr
 
 
 @pytest.mark.part("secrets", "share", "stats")
@@ -227,8 +233,8 @@ def test_verbs_make_children_in_either_agent(rollout: Path, cli: Cli, document: 
     ``trim --in-place`` is refused, and the rollout is unchanged.
     """
     before = rollout.read_bytes()
-    assert document("fork", THREAD)["data"]["agent"] == "codex"
-    made = document("handoff", THREAD, "-n", "go on", "--to", "claude")["data"]
+    assert document("fork", THREAD_ID)["data"]["agent"] == "codex"
+    made = document("handoff", THREAD_ID, "-n", "go on", "--to", "claude")["data"]
     assert (made["agent"], made["commands"]["in_client"]) == (
         "claude",
         f"/resume {made['session_id']}",
@@ -238,16 +244,16 @@ def test_verbs_make_children_in_either_agent(rollout: Path, cli: Cli, document: 
     assert made["commands"]["shell"] == f"cd /home/user/proj && codex resume {made['session_id']}"
     rows = document("lineage", made["session_id"])["data"]["rows"]
     assert [row["session_id"] for row in rows] == [SESSION, made["session_id"]]
-    assert document("rollover", THREAD, "--quick")["data"]["title"].endswith(" · rollover")
-    assert document("trim", THREAD)["data"]["savings"]["pays"] is False
-    assert document("untrim", THREAD, "--all")["data"]["written"] is False
-    (came, *_) = document("find-derived", THREAD)["data"]["rows"]
+    assert document("rollover", THREAD_ID, "--quick")["data"]["title"].endswith(" · rollover")
+    assert document("trim", THREAD_ID)["data"]["savings"]["pays"] is False
+    assert document("untrim", THREAD_ID, "--all")["data"]["written"] is False
+    (came, *_) = document("find-derived", THREAD_ID)["data"]["rows"]
     assert (came["kind"], came["session_file"].startswith(str(rollout.parents[3]))) == (
         "fork",
         True,
     )
-    assert len(document("find-derived", THREAD, "--all")["data"]["rows"]) == 3
-    assert b"which this verb does not support" in cli("trim", THREAD, "--in-place").stderr
+    assert len(document("find-derived", THREAD_ID, "--all")["data"]["rows"]) == 3
+    assert b"which this verb does not support" in cli("trim", THREAD_ID, "--in-place").stderr
     assert rollout.read_bytes() == before
 
 
@@ -255,8 +261,8 @@ def test_verbs_make_children_in_either_agent(rollout: Path, cli: Cli, document: 
 def test_a_rewind_makes_a_separate_session(rollout: Path, document: Document) -> None:
     """``back`` makes a separate session, and the rollout is unchanged."""
     before = rollout.read_bytes()
-    assert document("mark", THREAD, "-g", "try")["data"]["file"] == str(rollout)
-    made = document("back", THREAD, "--report", "it was slower")["data"]
+    assert document("mark", THREAD_ID, "-g", "try")["data"]["file"] == str(rollout)
+    made = document("back", THREAD_ID, "--report", "it was slower")["data"]
     assert (made["kind"], made["agent"], made["back"]["resolved"]) == ("back", "codex", True)
     assert rollout.read_bytes() == before
 
@@ -266,16 +272,16 @@ def test_a_session_without_a_folder_continues_in_codex(
 ) -> None:
     """A session without a folder continues in Codex: its child gets the current folder."""
     rows = [{key: value for key, value in row.items() if key != "cwd"} for row in conversation(2)]
-    write_session(config_home.project("/gone"), OTHER_THREAD, rows)
+    write_session(config_home.project("/gone"), OTHER_THREAD_ID, rows)
     for verb in ("fork", "handoff"):
-        made = document(verb, OTHER_THREAD, "--to", "codex")["data"]
+        made = document(verb, OTHER_THREAD_ID, "--to", "codex")["data"]
         (child,) = rollout.parent.parent.parent.parent.rglob(f"*{made['session_id']}.jsonl")
         assert read_meta(str(child)).cwd == str(config_home.root / "here")
 
 
 def test_a_rollover_to_codex_has_the_summary(config_home: ConfigHome, rollout: Path) -> None:
     """A rollover in Codex adds the model's summary to the child's file."""
-    parent = resolve_locator(THREAD, "/", config_home.where, allow_other_agents=True)
+    parent = resolve_locator(THREAD_ID, "/", config_home.where, allow_other_agents=True)
     begun = summary.plan_rollover(parent, config_home.where)
     written = summary.write_rollover(begun, config_home.where)
     calls = ModelCalls(ScriptedModel(), 60, lambda _n, _c: None)
@@ -356,13 +362,13 @@ def test_the_picker_lists_codex_sessions(terminal_home: TerminalHome) -> None:
     screen.key("Enter")
     screen.wait_for(r"How do you want to continue\?")
     screen.type("1\r")
-    screen.wait_for(f"START_TIME_TEXT resume {rollouts.THREAD} IN {terminal_home.project.name}$")
+    screen.wait_for(f"START_TIME_TEXT resume {rollouts.THREAD_ID} IN {terminal_home.project.name}$")
     assert screen.wait_for_end() == 0
     assert screen.is_terminal_restored()
-    shell = f"cd {terminal_home.project} && codex resume {rollouts.THREAD}"
+    shell = f"cd {terminal_home.project} && codex resume {rollouts.THREAD_ID}"
     screen = terminal_home.run(
         "resume",
-        rollouts.THREAD,
+        rollouts.THREAD_ID,
         "--way",
         "go on",
         "--print",
@@ -372,14 +378,14 @@ def test_the_picker_lists_codex_sessions(terminal_home: TerminalHome) -> None:
     assert screen.wait_for_end() == 0
     assert shell.encode() in screen.raw
     screen = terminal_home.run(
-        "continue", rollouts.THREAD, "--fork", columns=200, HOME=str(terminal_home.home.root)
+        "continue", rollouts.THREAD_ID, "--fork", columns=200, HOME=str(terminal_home.home.root)
     )
     screen.wait_for(
-        rf"START_TIME_TEXT resume (?!{rollouts.THREAD})\S+ IN {terminal_home.project.name}$"
+        rf"START_TIME_TEXT resume (?!{rollouts.THREAD_ID})\S+ IN {terminal_home.project.name}$"
     )
     (terminal_home.bin / "codex").unlink()
     screen = terminal_home.run(
-        "handoff", rollouts.THREAD, "--start", columns=200, HOME=str(terminal_home.home.root)
+        "handoff", rollouts.THREAD_ID, "--start", columns=200, HOME=str(terminal_home.home.root)
     )
     screen.wait_for("codex is not on PATH, so no session was created")
     assert rollout.read_bytes() == before

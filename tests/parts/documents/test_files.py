@@ -134,7 +134,7 @@ def test_a_relative_folder_stays_inside_the_project(
 
 
 @pytest.mark.parametrize("kind", ["deep", "file", "/proc"])
-def test_an_unwritable_document_is_a_warning(
+def test_an_unwritable_document_gives_a_warning(
     config_home: ConfigHome, project: Path, kind: str
 ) -> None:
     """If a document cannot be written, the result has a warning and no document.
@@ -178,7 +178,7 @@ def test_a_missing_project_gets_no_document(config_home: ConfigHome, project: Pa
 
 
 def test_a_dry_run_lists_the_same_documents(config_home: ConfigHome, project: Path) -> None:
-    """``list_documents`` returns the same documents as a later write and writes none."""
+    """``list_documents`` returns the documents that a later write returns, and writes none."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     decided = plan_handoff(config_home, project)
     wanted = list_documents(decided, config_home.where)

@@ -50,7 +50,7 @@ def test_a_dry_run_writes_no_document(
 def test_the_setting_applies_to_every_handoff(
     cli: Cli, document: Document, parent: Path, project: Path
 ) -> None:
-    """The setting ``handoff_dir`` writes a document for each handoff.
+    """With the setting ``handoff_dir``, each handoff writes a document.
 
     If the document cannot be written, ``handoff`` prints a note and still succeeds.
     """

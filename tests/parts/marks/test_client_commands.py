@@ -10,8 +10,11 @@ from tests.hooks.test_client_module import ask_engine, parent
 __all__ = ["parent"]
 
 
-def test_the_client_commands_mark_and_back(parent: Path) -> None:
-    """``/mark`` replies with a text, and ``/back`` opens a child."""
+def test_the_client_commands_set_a_mark_and_open_a_child(parent: Path) -> None:
+    """``/mark`` sets a mark, and ``/back`` with a report opens a child.
+
+    ``/back`` without a report asks the user for one.
+    """
     assert ask_engine("mark", "try it")["text"].startswith("mark set")
     assert "Type it after the command" in ask_engine("back")["text"]
     back = ask_engine("back", "it does not work")

@@ -1,4 +1,4 @@
-"""Rules that apply to all triggers, verbs and children, tested for marks."""
+"""Tests that marks follow the rules that apply to all triggers, verbs and children."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ PROMPTS_WITH_PASTE = [
 
 @pytest.mark.parametrize(("prompt", "verb", "text"), [*RECOGNIZED_PROMPTS, *PROMPTS_WITH_OLD_NAMES])
 def test_a_mark_trigger_is_recognized(prompt: str, verb: str, text: str) -> None:
-    """A prompt with ``mark`` or ``back`` has the verb and the text as typed."""
+    """A prompt that begins with ``mark`` or ``back`` is recognized, and its text is kept as typed."""
     assert_trigger(prompt, verb, text)
 
 

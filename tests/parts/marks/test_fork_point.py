@@ -66,7 +66,7 @@ def test_four_parallel_rewinds_of_a_fork_make_one_child(
 ) -> None:
     """Four parallel ``>back`` prompts in a fork make one child, and each reply names that child."""
     fork = fork_session_file(document, SESSION)
-    continue_session(fork, at=-6)
+    continue_session(fork, start_second=-6)
     event = {
         "session_id": fork.stem,
         "transcript_path": str(fork),
@@ -94,30 +94,45 @@ def time_after_now(seconds: int) -> str:
 
 
 def continue_session(
-    path: Path, words: str = "EXPLORE", after: str = "r3", prefix: str = "x", at: int = 1
+    path: Path,
+    topic: str = "EXPLORE",
+    parent_uuid: str = "r3",
+    uuid_prefix: str = "x",
+    start_second: int = 1,
 ) -> None:
     """Append a prompt, a command, an edit and an answer to a session."""
-    own = [f"{prefix}{number}" for number in range(6)]
+    own = [f"{uuid_prefix}{number}" for number in range(6)]
     edit = {"file_path": "/home/user/proj/lexer.py", "old_string": "a", "new_string": "b"}
     rows: list[Record] = [
-        user(f"{words}, and never touch main.py", uuid=own[0], parent=after, ts=time_after_now(at)),
+        user(
+            f"{topic}, and never touch main.py",
+            uuid=own[0],
+            parent=parent_uuid,
+            ts=time_after_now(start_second),
+        ),
         tool_use(
-            f"c{prefix}",
+            f"c{uuid_prefix}",
             uuid=own[1],
             parent=own[0],
             name="Bash",
             tool_input={"command": "pytest -q"},
         ),
-        tool_result(f"c{prefix}", "3 passed", uuid=own[2], parent=own[1]),
-        tool_use(f"d{prefix}", uuid=own[3], parent=own[2], name="Edit", tool_input=edit),
-        tool_result(f"d{prefix}", "done", uuid=own[4], parent=own[3]),
-        assistant(f"We decided to use the lexer of {words}.", uuid=own[5], parent=own[4]),
+        tool_result(f"c{uuid_prefix}", "3 passed", uuid=own[2], parent=own[1]),
+        tool_use(f"d{uuid_prefix}", uuid=own[3], parent=own[2], name="Edit", tool_input=edit),
+        tool_result(f"d{uuid_prefix}", "done", uuid=own[4], parent=own[3]),
+        assistant(f"We decided to use the lexer of {topic}.", uuid=own[5], parent=own[4]),
     ]
     with path.open("ab") as stream:
         for number, row in enumerate(rows):
             stream.write(
                 session_bytes(
-                    [{**row, "sessionId": path.stem, "timestamp": time_after_now(at + number)}]
+                    [
+                        {
+                            **row,
+                            "sessionId": path.stem,
+                            "timestamp": time_after_now(start_second + number),
+                        }
+                    ]
                 )
             )
 
@@ -132,7 +147,7 @@ def live_texts(path: str | Path) -> list[str]:
     ]
 
 
-CONVERSATION = ["prompt 0", "answer 1", "prompt 2", "answer 3"]
+CONVERSATION_TEXTS = ["prompt 0", "answer 1", "prompt 2", "answer 3"]
 
 
 def test_back_returns_a_fork_to_its_parent(
@@ -203,7 +218,7 @@ def test_back_in_a_fork_ignores_later_turns_of_the_parent(parent: Path, document
     """``back`` in a fork leaves out later turns of the parent, and a warning says so."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
-    continue_session(parent, "MEANWHILE", prefix="m", at=2)
+    continue_session(parent, "MEANWHILE", uuid_prefix="m", start_second=2)
     found = document("back", fork.stem)
     (warning,) = found["warnings"]
     assert "The parent was continued after this fork left it" in warning
@@ -218,7 +233,7 @@ def test_back_in_a_fork_of_a_fork_returns_to_the_first_fork(
     first = fork_session_file(document, SESSION)
     continue_session(first, "FIRST")
     second = fork_session_file(document, first.stem)
-    continue_session(second, "SECOND", after="x5", prefix="y", at=20)
+    continue_session(second, "SECOND", parent_uuid="x5", uuid_prefix="y", start_second=20)
     made = document("back", second.stem)["data"]
     rows = live_texts(made["file"])
     assert rows[:-2] == live_texts(first)
@@ -229,9 +244,12 @@ def test_back_in_a_fork_of_a_fork_returns_to_the_first_fork(
 def test_back_in_a_fork_of_the_first_turn_returns_to_that_turn(
     parent: Path, document: Document
 ) -> None:
-    """``back`` in a fork of the first turn returns to that turn, and warns of the parent's later turns."""
+    """``back`` in a fork that was cut after the first turn returns to that turn.
+
+    A warning mentions that the parent was continued.
+    """
     fork = fork_session_file(document, SESSION, "--turn", "1")
-    continue_session(fork, after="r1")
+    continue_session(fork, parent_uuid="r1")
     found = document("back", fork.stem)
     assert live_texts(found["data"]["file"])[:-2] == live_texts(parent)[:2]
     assert "The parent was continued" in found["warnings"][0]
@@ -283,7 +301,7 @@ def test_back_works_in_a_fork_of_the_client_or_the_sdk(
         for row in conversation(2, session_id=name)
     ]  # fmt: skip
     fork = Path(write_session(config_home.project(), name, rows))
-    continue_session(fork, after="nr3")
+    continue_session(fork, parent_uuid="nr3")
     made = document("back", name)["data"]
     assert live_texts(made["file"])[:-2] == live_texts(parent)
     assert made["back"]["left"] == SESSION
@@ -320,7 +338,7 @@ def test_a_mark_in_a_fork_has_precedence(parent: Path, document: Document) -> No
     continue_session(fork)
     document("mark", fork.stem)
     assert document("back", fork.stem, code=2)["error"]["message"] == "Report cannot be empty."
-    continue_session(fork, "MORE", after="x5", prefix="y", at=30)
+    continue_session(fork, "MORE", parent_uuid="x5", uuid_prefix="y", start_second=30)
     made = document("back", fork.stem, "--report", "no")["data"]
     assert made["back"]["left"] is None
     assert any("EXPLORE" in row for row in live_texts(made["file"]))
@@ -333,7 +351,7 @@ def test_the_client_command_back_opens_one_child(
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     fork = fork_session_file(document, SESSION)
     # The times are in the past, because a fork that is continued later would get a second child.
-    continue_session(fork, at=-20)
+    continue_session(fork, start_second=-20)
     back = ask_engine("back", session_id=fork.stem)
     assert back["fill"] == ""
     assert live_texts(fork.with_name(f"{back['open']}.jsonl"))[:4] == live_texts(parent)
@@ -393,7 +411,7 @@ def test_a_trimmed_copy_has_the_mark_of_its_parent(
 ) -> None:
     """``back`` in a trimmed copy returns to the mark of its parent, which then has no mark any more."""
     assert cli("mark", SESSION).returncode == 0
-    continue_session(parent, at=-6)
+    continue_session(parent, start_second=-6)
     rows = [
         tool_use("big", uuid="b0", parent="x5"),
         tool_result("big", "a long line\n" * 1_000, uuid="b1", parent="b0"),

@@ -50,7 +50,7 @@ def test_a_mark_is_placed_at_the_last_message(tmp_path: Path) -> None:
     assert not found.is_step_unfinished
 
 
-BUSY_SESSIONS: dict[str, tuple[list[Record], str]] = {
+SESSIONS_DURING_A_TURN: dict[str, tuple[list[Record], str]] = {
     "a prompt without an answer": ([user("go", uuid="p", parent="r1", ts=5)], "p"),
     "a call that runs": (
         [user("go", uuid="p", parent="r1", ts=5), tool_use("c", uuid="t", parent="p", ts=6)],
@@ -84,13 +84,13 @@ BUSY_SESSIONS: dict[str, tuple[list[Record], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BUSY_SESSIONS)
+@pytest.mark.parametrize("name", SESSIONS_DURING_A_TURN)
 def test_a_mark_during_a_step_is_placed_before_it(tmp_path: Path, name: str) -> None:
     """A mark that is set during a step is placed before that step.
 
     So no call is separated from its result.
     """
-    more, leaf = BUSY_SESSIONS[name]
+    more, leaf = SESSIONS_DURING_A_TURN[name]
     found = place_mark(tmp_path, [*conversation(1), *more])
     assert found.mark.uuid == leaf
     assert found.is_step_unfinished
@@ -102,7 +102,7 @@ def test_an_interrupted_call_does_not_move_a_mark(tmp_path: Path) -> None:
     assert place_mark(tmp_path, [*conversation(1), *lost]).mark.uuid == "p"
 
 
-def test_an_untouched_child_of_ours_can_be_marked(tmp_path: Path) -> None:
+def test_a_new_child_can_be_marked(tmp_path: Path) -> None:
     """A new child can be marked after its opening and card."""
     records = [
         summary("[SESSION LINEAGE]", uuid="u", parent=None),
@@ -118,8 +118,11 @@ COMMAND_RECORDS = [
 """Records of a command of the client, which no model answers."""
 
 
-def test_a_mark_after_a_client_command_is_complete(tmp_path: Path) -> None:
-    """A mark after a command of the client is placed after the command's output, without a model's answer."""
+def test_a_mark_can_follow_a_client_command(tmp_path: Path) -> None:
+    """A command of the client is a complete step, although no model answers it.
+
+    A mark after the command is placed after the command's output.
+    """
     found = place_mark(tmp_path, [*conversation(2), *COMMAND_RECORDS])
     assert (found.mark.uuid, found.is_step_unfinished) == ("o", False)
 
@@ -134,7 +137,7 @@ def test_an_empty_session_cannot_be_marked(tmp_path: Path, records: list[Record]
 
 
 def test_an_open_call_in_the_first_record_cannot_be_marked(tmp_path: Path) -> None:
-    """A session that has only an open call raises ``NothingToMark``."""
+    """A session that consists of one open call raises ``NothingToMark``."""
     with pytest.raises(NothingToMark):
         place_mark(tmp_path, [tool_use("c", uuid="t", parent=None)])
 

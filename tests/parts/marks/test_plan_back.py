@@ -1,6 +1,6 @@
 """Tests of rewinds.
 
-The child has the conversation up to the mark byte for byte, and a report of the later work.
+The child has the same bytes as the parent up to the mark, and a report of the later work.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def test_the_child_ends_at_the_mark_with_a_report(config_home: ConfigHome) -> No
     assert "EXPLORED" not in Path(made.file).read_text()
 
 
-def test_records_before_the_mark_keep_their_bytes(config_home: ConfigHome) -> None:
-    """The records up to the mark change only in their session id and keep their token counts."""
+def test_records_before_the_mark_change_only_their_session_id(config_home: ConfigHome) -> None:
+    """In the records before the mark, only the session id changes, and the token counts stay."""
     made = write_rewind(config_home, explored_session(), "r3")
     parent, child = (Path(path).read_bytes().split(b"\n") for path in (made.parent_file, made.file))
     assert child[1:5] == [
@@ -173,7 +173,7 @@ def test_a_rewind_without_later_messages_has_the_report(config_home: ConfigHome)
     assert "Nothing had followed the mark." in records.join_text_blocks(live_records(made)[-1])
 
 
-CUTS_AT_MARKS: dict[str, tuple[str, list[str], bool]] = {
+EXPECTED_CUTS: dict[str, tuple[str, list[str], bool]] = {
     "at the prompt": ("p", ["p"], False),
     "at words before calls": ("w", ["p"], True),
     "at a call": ("t", ["p"], True),
@@ -184,13 +184,13 @@ CUTS_AT_MARKS: dict[str, tuple[str, list[str], bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", CUTS_AT_MARKS)
+@pytest.mark.parametrize("name", EXPECTED_CUTS)
 def test_the_cut_splits_no_call_or_message(config_home: ConfigHome, name: str) -> None:
     """A cut never separates a call from its result or splits a message.
 
     A warning says that the cut was moved.
     """
-    at, kept, moved = CUTS_AT_MARKS[name]
+    at, kept, moved = EXPECTED_CUTS[name]
     lines = [
         user("go", uuid="p", ts=5),
         assistant("let me look", uuid="w", parent="p", ts=6, message_id="m"),
@@ -264,7 +264,7 @@ def test_a_rewind_to_another_branch_is_explained(
     assert "it was slower" in str(live_records(made)[-2]["message"]["content"])
 
 
-def test_a_rewind_to_a_lost_mark_is_a_fresh_child(config_home: ConfigHome) -> None:
+def test_a_rewind_to_a_lost_mark_has_only_the_report(config_home: ConfigHome) -> None:
     """If the mark's record is gone, the child has only lineage and report, and a warning says so."""
     made = write_rewind(config_home, conversation(2), "m")
     assert made.written

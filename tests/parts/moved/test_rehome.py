@@ -45,7 +45,7 @@ REPOSITORY_FILES = ("src/parser.py", "src/errors.py")
 
 @pytest.fixture
 def moved_folder(config_home: ConfigHome) -> tuple[Path, Path]:
-    """Write two sessions of a deleted folder; return that folder and the one with their files."""
+    """Write two sessions of a folder that was renamed afterwards. Return its old and its new path."""
     old, new = config_home.root / "old-name", config_home.root / "new-name"
     for name in REPOSITORY_FILES:
         (new / name).parent.mkdir(parents=True, exist_ok=True)

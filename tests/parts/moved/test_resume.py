@@ -90,7 +90,7 @@ class TestMissingFolderOnATerminal:
     def test_a_renamed_folder_is_found_and_the_session_rehomed(
         self, terminal_home: TerminalHome
     ) -> None:
-        """``resume`` offers the renamed folder, which the session's files identify, and re-homes it there."""
+        """``resume`` finds the renamed folder by the session's files and re-homes the session there."""
         old, new = terminal_home.home.root / "old", terminal_home.home.root / "new"
         new.mkdir()
         (new / "parser.py").write_text("")
@@ -120,10 +120,10 @@ class TestMissingFolderOnATerminal:
         assert found.group(1) != session_id(5)
         assert (terminal_home.home.project(str(new)) / f"{found.group(1)}.jsonl").is_file()
 
-    def test_resume_names_the_command_for_the_other_sessions(
+    def test_continue_names_the_command_for_the_other_sessions(
         self, terminal_home: TerminalHome
     ) -> None:
-        """``continue`` names the command for the other sessions of the folder until all are copied."""
+        """``continue`` names the command that copies the folder's other sessions, until all are copied."""
         old = terminal_home.home.root / "old"
         for number, title in ((5, "Lost"), (6, "Beside")):
             terminal_home.write_session(number, title, folder=old)

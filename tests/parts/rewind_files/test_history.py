@@ -26,7 +26,11 @@ from tests.parts.rewind_files.project import (
     write_call,
 )
 
-A1, A2, B1 = "aaaaaaaaaaaaaaaa@v1", "aaaaaaaaaaaaaaaa@v2", "bbbbbbbbbbbbbbbb@v1"
+BACKUP_NAME_A1, BACKUP_NAME_A2, BACKUP_NAME_B1 = (
+    "aaaaaaaaaaaaaaaa@v1",
+    "aaaaaaaaaaaaaaaa@v2",
+    "bbbbbbbbbbbbbbbb@v1",
+)
 
 
 def backup_names_of_states(
@@ -40,50 +44,52 @@ def backup_names_of_states(
 
 
 def test_an_update_replaces_its_snapshot(project: Project) -> None:
-    """An update of a snapshot replaces the snapshot, as old clients write it for a new file."""
+    """An update replaces the snapshot at the same prompt. Old clients write an update for a new file."""
     found = backup_names_of_states(
         project,
         snapshot_record(prompt_id(1), {}),
-        snapshot_record(prompt_id(1), {"a": backup_entry(A1)}, owner_id="a1", update=True),
-        snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
+        snapshot_record(
+            prompt_id(1), {"a": backup_entry(BACKUP_NAME_A1)}, owner_id="a1", update=True
+        ),
+        snapshot_record(prompt_id(2), {"a": backup_entry(BACKUP_NAME_A2, 2)}),
     )
-    assert found == [{"a": A1}, {"a": A2}]
+    assert found == [{"a": BACKUP_NAME_A1}, {"a": BACKUP_NAME_A2}]
 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_delta_adds_a_file(project: Project, late: bool) -> None:
     """A delta adds a file to its snapshot, whether the delta or the snapshot was written first."""
     pair = [
-        snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
-        delta_record(prompt_id(2), "b", backup_entry(B1)),
+        snapshot_record(prompt_id(2), {"a": backup_entry(BACKUP_NAME_A2, 2)}),
+        delta_record(prompt_id(2), "b", backup_entry(BACKUP_NAME_B1)),
     ]
     assert backup_names_of_states(project, *(reversed(pair) if late else pair)) == [
-        {"a": A2, "b": B1}
+        {"a": BACKUP_NAME_A2, "b": BACKUP_NAME_B1}
     ]
 
 
 def test_a_delta_without_its_snapshot_extends_the_previous_one(project: Project) -> None:
-    """A delta without its snapshot extends the previous snapshot, as in the client."""
+    """A delta whose prompt has no snapshot extends the previous snapshot, as in the client."""
     found = backup_names_of_states(
         project,
-        snapshot_record(prompt_id(1), {"a": backup_entry(A1)}),
+        snapshot_record(prompt_id(1), {"a": backup_entry(BACKUP_NAME_A1)}),
         delta_record(prompt_id(2), "b", backup_entry(None)),
     )
-    assert found == [{"a": A1}, {"a": A1, "b": None}]
+    assert found == [{"a": BACKUP_NAME_A1}, {"a": BACKUP_NAME_A1, "b": None}]
 
 
 def test_states_are_in_the_order_of_their_prompts(project: Project) -> None:
     """The states are sorted by their prompts, even if the snapshots were written in another order."""
     found = backup_names_of_states(
         project,
-        snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)}),
-        snapshot_record(prompt_id(1), {"a": backup_entry(A1)}),
+        snapshot_record(prompt_id(2), {"a": backup_entry(BACKUP_NAME_A2, 2)}),
+        snapshot_record(prompt_id(1), {"a": backup_entry(BACKUP_NAME_A1)}),
     )
-    assert found == [{"a": A1}, {"a": A2}]
+    assert found == [{"a": BACKUP_NAME_A1}, {"a": BACKUP_NAME_A2}]
 
 
 INVALID_SNAPSHOTS = [
-    snapshot_record("", {"a": backup_entry(A1)}) | {"messageId": ""},
+    snapshot_record("", {"a": backup_entry(BACKUP_NAME_A1)}) | {"messageId": ""},
     {"type": "file-history-snapshot", "messageId": prompt_id(1)},
     {"type": "file-history-snapshot", "messageId": prompt_id(1), "snapshot": []},
     {
@@ -96,8 +102,8 @@ INVALID_SNAPSHOTS = [
         "messageId": 7,
         "snapshot": {"messageId": 7, "trackedFileBackups": {}},
     },
-    delta_record("", "a", backup_entry(A1)),
-    delta_record(prompt_id(1), "", backup_entry(A1)),
+    delta_record("", "a", backup_entry(BACKUP_NAME_A1)),
+    delta_record(prompt_id(1), "", backup_entry(BACKUP_NAME_A1)),
     delta_record(prompt_id(1), "a", None),
     delta_record(prompt_id(1), "a", {"version": 1}),
     b'{"type":"file-history-delta",',
@@ -122,7 +128,7 @@ def test_invalid_snapshots_are_ignored(project: Project, record: Any) -> None:
         7,
         [],
         True,
-        A1 + "\n",
+        BACKUP_NAME_A1 + "\n",
     ],
 )
 def test_an_invalid_backup_name_is_ignored(project: Project, name: Any) -> None:
@@ -135,9 +141,12 @@ def test_an_invalid_backup_name_is_ignored(project: Project, name: Any) -> None:
 def test_invalid_backups_are_ignored(project: Project) -> None:
     """A backup of a wrong type is ignored, and other files of the snapshot are read."""
     found = backup_names_of_states(
-        project, snapshot_record(prompt_id(1), {"a": backup_entry(A1), "b": None, "c": 1, "d": {}})
+        project,
+        snapshot_record(
+            prompt_id(1), {"a": backup_entry(BACKUP_NAME_A1), "b": None, "c": 1, "d": {}}
+        ),
     )
-    assert found == [{"a": A1}]
+    assert found == [{"a": BACKUP_NAME_A1}]
 
 
 def test_too_many_files_are_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +155,9 @@ def test_too_many_files_are_refused(project: Project, monkeypatch: pytest.Monkey
     with pytest.raises(NoFileHistory, match="more than 3 files"):
         backup_names_of_states(
             project,
-            snapshot_record(prompt_id(1), {str(number): backup_entry(A1) for number in range(4)}),
+            snapshot_record(
+                prompt_id(1), {str(number): backup_entry(BACKUP_NAME_A1) for number in range(4)}
+            ),
         )
 
 
@@ -186,7 +197,7 @@ def test_file_histories_of_real_sessions_are_read() -> None:
     assert read > 20
 
 
-A3 = "aaaaaaaaaaaaaaaa@v3"
+BACKUP_NAME_A3 = "aaaaaaaaaaaaaaaa@v3"
 PROMPT_UUID = prompt_id(1)
 
 
@@ -227,7 +238,7 @@ def three_prompts() -> list[object]:
     """Return three prompts with a state each."""
     states = [
         snapshot_record(prompt_id(number), {"a": backup_entry(name, number)})
-        for number, name in ((1, A1), (2, A2), (3, A3))
+        for number, name in ((1, BACKUP_NAME_A1), (2, BACKUP_NAME_A2), (3, BACKUP_NAME_A3))
     ]
     return [*turns_on_one_chain(3), *states]
 
@@ -239,7 +250,7 @@ def test_the_state_at_a_prompt_is_found(project: Project, to: str) -> None:
     assert (found.prompt.turn_number, found.is_exact, found.files.backups["a"].name) == (
         2,
         True,
-        A2,
+        BACKUP_NAME_A2,
     )
 
 
@@ -284,10 +295,12 @@ def test_a_prompt_without_a_state_uses_the_previous_state(project: Project) -> N
     """
     found = state_at_prompt(
         project,
-        prompts_with_an_edit(project, 3, snapshot_record(prompt_id(1), {"a": backup_entry(A1)})),
+        prompts_with_an_edit(
+            project, 3, snapshot_record(prompt_id(1), {"a": backup_entry(BACKUP_NAME_A1)})
+        ),
         "3",
     )
-    assert (found.is_exact, found.files.backups["a"].name) == (False, A1)
+    assert (found.is_exact, found.files.backups["a"].name) == (False, BACKUP_NAME_A1)
 
 
 def test_a_state_is_valid_until_the_next_edit(project: Project) -> None:
@@ -296,11 +309,11 @@ def test_a_state_is_valid_until_the_next_edit(project: Project) -> None:
     Newer clients record no state for a very short turn.
     """
     states = [
-        snapshot_record(prompt_id(1), {"a": backup_entry(A1)}),
-        snapshot_record(prompt_id(3), {"a": backup_entry(A3, 3)}),
+        snapshot_record(prompt_id(1), {"a": backup_entry(BACKUP_NAME_A1)}),
+        snapshot_record(prompt_id(3), {"a": backup_entry(BACKUP_NAME_A3, 3)}),
     ]
     found = state_at_prompt(project, prompts_with_an_edit(project, 3, *states), "2")
-    assert (found.is_exact, found.files.backups["a"].name) == (True, A3)
+    assert (found.is_exact, found.files.backups["a"].name) == (True, BACKUP_NAME_A3)
 
 
 def test_a_prompt_before_the_first_state_has_none(project: Project) -> None:
@@ -312,7 +325,7 @@ def test_a_prompt_before_the_first_state_has_none(project: Project) -> None:
         state_at_prompt(
             project,
             prompts_with_an_edit(
-                project, 2, snapshot_record(prompt_id(2), {"a": backup_entry(A2, 2)})
+                project, 2, snapshot_record(prompt_id(2), {"a": backup_entry(BACKUP_NAME_A2, 2)})
             ),
             "1",
         )
@@ -326,8 +339,8 @@ def branched_prompts() -> list[object]:
         user("prompt 3", uuid=prompt_id(3), parent="a1", ts=9),
         assistant("done", uuid="a3", parent=prompt_id(3), ts=10),
         snapshot_record(prompt_id(1), {}),
-        snapshot_record(prompt_id(2), {"b": backup_entry(A1)}),
-        snapshot_record(prompt_id(3), {"c": backup_entry(A1)}),
+        snapshot_record(prompt_id(2), {"b": backup_entry(BACKUP_NAME_A1)}),
+        snapshot_record(prompt_id(3), {"c": backup_entry(BACKUP_NAME_A1)}),
     ]
 
 
@@ -346,7 +359,7 @@ def test_states_of_another_branch_are_ignored(project: Project, to: str, tracked
 
 
 def test_a_cycle_of_parents_ends(project: Project) -> None:
-    """A cycle of parents in a damaged session is followed once."""
+    """In a damaged session, a cycle of parents is followed only once."""
     records = three_prompts()
     records[0] = {**records[0], "parentUuid": "a3"}  # type: ignore[dict-item]
     assert state_at_prompt(project, records, "2").prompt.turn_number == 2

@@ -71,7 +71,7 @@ def test_an_unchanged_file_needs_no_action(project: Project, there: bool) -> Non
     )
 
 
-def test_a_changed_mode_is_a_difference(project: Project) -> None:
+def test_a_file_with_a_changed_mode_is_restored(project: Project) -> None:
     """A file whose mode changed is restored, without the set-user-id bit."""
     project.write_file("a", "old\n", 0o600)
     change = only_change(project, {"a": project.write_backup("a", "old\n", mode=0o4755)})

@@ -287,7 +287,7 @@ def test_a_folder_replaced_by_a_link_is_not_followed(
 
 
 class SimulatedCrash(BaseException):
-    """The process ends at this point."""
+    """Raised at a step to simulate that the process ends there."""
 
 
 SYSTEM_CALLS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
@@ -300,7 +300,7 @@ SYSTEM_CALLS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
 def test_after_a_crash_each_file_has_its_old_or_new_content(
     config_home: ConfigHome, tmp_path: Path, step: str, fails: BaseException
 ) -> None:
-    """After a crash at any step, each file is either old or new, and an undo restores all."""
+    """After a crash at any step, each file has its old or its new content, and an undo restores all."""
     for count in range(200):
         environ = {"CLAUDE_CONFIG_DIR": str(tmp_path / f"{count}")}
         home = config_home._replace(config=tmp_path / f"{count}", environ=environ)

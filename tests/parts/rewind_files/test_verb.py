@@ -53,7 +53,7 @@ def project(config_home: ConfigHome, tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def terminal_questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Answer yes to each question on a terminal, and return the list of questions."""
     asked: list[str] = []
 
@@ -120,23 +120,23 @@ def test_yes_restores_files_and_undo_reverts_them(
 
 
 def test_rewind_files_asks_on_a_terminal(
-    project: Project, terminal: list[str], capsys: pytest.CaptureFixture[str]
+    project: Project, terminal_questions: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """``rewind-files`` on a terminal asks after it has listed the changes."""
     assert run(["rewind-files", SESSION, "--to", "1"]) == 0
-    assert terminal == ["\nPut 3 files back (1 of them deleted)?"]
+    assert terminal_questions == ["\nPut 3 files back (1 of them deleted)?"]
     assert "put back" in capsys.readouterr().out
     assert project.path_of("a").read_text() == "old\n"
 
 
 def test_the_answer_no_writes_nothing(
-    project: Project, terminal: list[str], monkeypatch: pytest.MonkeyPatch
+    project: Project, terminal_questions: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the answer no, ``rewind-files`` changes no file."""
     monkeypatch.setattr(click, "confirm", lambda *_, **__: False)
     assert run(["rewind-files", SESSION, "--to", "1"]) == 0
     assert project.path_of("a").read_text() == "new\n"
-    assert terminal == []
+    assert terminal_questions == []
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
@@ -182,7 +182,7 @@ def test_one_refused_file_prevents_all_writes_without_partial(
     assert read_document(capsys, SESSION, "--to", "1", "--dry-run")["data"]["complete"] is False
 
 
-def test_a_restore_without_a_possible_file_says_so(
+def test_a_restore_that_no_file_allows_says_so(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If no file can be restored, the message says so, not that no file differs."""
@@ -237,7 +237,10 @@ def test_ctrl_c_ends_a_restore_after_the_current_file(
 def test_a_reference_names_the_session_too(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The session may be omitted if ``--to`` is a reference; a different session is refused."""
+    """If ``--to`` is a reference, the reference names the session, which may be omitted.
+
+    If another session is named, the command is refused.
+    """
     assert read_document(capsys, "--to", f"{SESSION[:8]}:2", "--dry-run")["data"]["to"]["turn"] == 2
     other = project.home.project(str(project.folder)) / "00000008-0000-4000-8000-000000000008.jsonl"
     other.write_bytes((other.parent / f"{SESSION}.jsonl").read_bytes())

@@ -88,7 +88,10 @@ def test_a_secret_in_a_folder_name_is_reported_once(config_home: ConfigHome) -> 
 
 
 def test_secrets_in_names_of_plans_and_models_are_redacted() -> None:
-    """Secrets in the names of plans and models are removed, because these names link no records."""
+    """Secrets in the names of plans and models are redacted.
+
+    These names may change, because they do not link records.
+    """
     line = session_bytes(
         [
             {

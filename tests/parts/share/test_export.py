@@ -243,7 +243,7 @@ def test_a_bundle_of_another_agent_is_refused(
 
     Importing the bundle would make it a Claude Code session.
     """
-    from tests.parts.codex.rollouts import THREAD, message_line, meta_line, write_rollout
+    from tests.parts.codex.rollouts import THREAD_ID, message_line, meta_line, write_rollout
 
     write_rollout(
         config_home.root / ".codex",
@@ -253,7 +253,7 @@ def test_a_bundle_of_another_agent_is_refused(
             message_line("assistant", "Tuned.", 2),
         ],
     )
-    done = cli("export", THREAD, "-o", str(current_folder / "a.json"))
+    done = cli("export", THREAD_ID, "-o", str(current_folder / "a.json"))
     assert b"A bundle only contains Claude Code sessions" in done.stderr
-    assert cli("export", THREAD, "-o", str(current_folder / "a.html")).returncode == 0
+    assert cli("export", THREAD_ID, "-o", str(current_folder / "a.html")).returncode == 0
     assert "Tune the parser" in (current_folder / "a.html").read_text()

@@ -59,7 +59,7 @@ def test_import_reads_standard_input(document: Document, config_home: ConfigHome
 
 
 def test_import_reads_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) -> None:
-    """``import`` reads a compressed file, and warns that its content is not verified."""
+    """``import`` reads a file, which may be compressed, and warns that its content is not verified."""
     path = tmp_path / "x.jsonl"
     packed = gzip.compress(TRANSCRIPT_BYTES)
     path.write_bytes(packed)

@@ -51,8 +51,8 @@ FORBIDDEN_LETTER_RUN = 6
 This number is larger than ``FORBIDDEN_RUN``, since three letters may be in an output by chance.
 """
 
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""The id of a session or record, whose characters are random, too."""
+_ID_PATTERN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""The pattern of a session's or a record's id. The characters of an id are also random."""
 
 TESTED_FORMS = [
     form
@@ -144,7 +144,7 @@ def remaining_runs(text: str, secret: str, without: str) -> list[str]:
         for at in range(len(secret) - FORBIDDEN_RUN + 1)
         if not secret[at : at + FORBIDDEN_RUN].isalnum()
     }
-    text, without = (_ID.sub("", each) for each in (text, without))
+    text, without = (_ID_PATTERN.sub("", each) for each in (text, without))
     return sorted(run for run in runs | short if run in text and run not in without)
 
 

@@ -132,7 +132,7 @@ def test_share_warns_of_a_page_in_a_repository(
 
 
 def test_trimmed_contents_are_not_shared(document: Document, config_home: ConfigHome) -> None:
-    """``share`` warns that a trimmed session is shared with its placeholders."""
+    """``share`` of a trimmed session does not share the trimmed contents, and a warning says so."""
     write_session(config_home.project(), SESSION, turns_with_large_files())
     assert document("share", SESSION, "--yes")["warnings"] == []
     child = document("trim", SESSION, "--keep-recent", "0", "--min-savings", "0")["data"][
@@ -147,7 +147,7 @@ def test_share_needs_yes_without_a_terminal(
 ) -> None:
     """``share`` without a terminal needs ``--yes``.
 
-    A dry run only counts, and no existing file is overwritten.
+    A dry run only counts secrets and home folders. An existing file is not overwritten.
     """
     here = config_home.root / "here"
     done = cli("share", SESSION)
@@ -175,20 +175,20 @@ def test_share_asks_on_a_terminal(
     ``resume`` with the page asks before it imports it.
     """
 
-    def screen(environ: dict[str, str], *words: str) -> Screen:
+    def start_screen(environ: dict[str, str], *words: str) -> Screen:
         return Screen(
             words, folder=tmp_path, environ=environ, notes=tmp_path / "notes", columns=100
         )
 
     for answer, written in (("n", False), ("y", True)):
-        with screen(config_home.environ, "share", SESSION, "-o", "x.html") as shown:
+        with start_screen(config_home.environ, "share", SESSION, "-o", "x.html") as shown:
             shown.wait_for("2 removed")
             shown.wait_for("Write that to")
             shown.type(answer)
             shown.key("Enter")
             shown.wait_for("import x.html" if written else "Nothing was written")
         assert (tmp_path / "x.html").exists() == written
-    with screen(colleague_environment, "resume", "x.html", "--print") as shown:
+    with start_screen(colleague_environment, "resume", "x.html", "--print") as shown:
         shown.wait_for("Import x.html into")
         shown.key("Enter")
         shown.wait_for("Fix the parser · import")

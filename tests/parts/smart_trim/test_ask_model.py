@@ -228,7 +228,9 @@ def test_the_text_for_the_model_has_an_outline_and_excerpts(config_home: ConfigH
         "#1 · turn 1 · output of Read /a.py · 1,700 characters, about 425 tokens",
     ]
     assert margin[0].startswith("OUTLINE of the conversation, ")
-    assert part.text.count("  now test it") == 2  # It is in the outline and it is the last prompt.
+    assert (
+        part.text.count("  now test it") == 2
+    )  # The last prompt is in the outline and at its place in the talk.
     assert "  All green." in part.text
     assert part.content_numbers == {1}
 

@@ -27,7 +27,7 @@ from tests.derive.trim.sessions import (
 from tests.hooks.conftest import TypePrompt, list_children
 from tests.parts.smart_trim.models import NUMBER_PATTERN, choice_row
 
-OWN_MODEL = "claude-opus-4-5"
+OWN_MODEL_NAME = "claude-opus-4-5"
 MODEL_USAGE = {
     "input_tokens": 11, "output_tokens": 7, "cache_read_input_tokens": 41_000, "cache_creation_input_tokens": 1_300,
 }  # fmt: skip
@@ -44,7 +44,7 @@ def warm_session(config_home: ConfigHome) -> Path:
         .call_with_result("t2", "Bash", LONG_OUTPUT * 8, command="make")
     )
     chain.add_short_turns(4).answer(
-        "Half of it is done.", tokens={**MODEL_USAGE, "cache_creation": {}}, model=OWN_MODEL
+        "Half of it is done.", tokens={**MODEL_USAGE, "cache_creation": {}}, model=OWN_MODEL_NAME
     )
     chain.rows[-1]["timestamp"] = clock.now()
     return write_project_session(config_home, chain)
@@ -63,7 +63,7 @@ def reply_in_warm_client(args: str = "--smart", **forked: Any) -> dict[str, Any]
 
     ``forked`` has the fields of the module's report on that model.
     """
-    return module_reply(args, waiting=True, forked={"model": OWN_MODEL, **forked})
+    return module_reply(args, waiting=True, forked={"model": OWN_MODEL_NAME, **forked})
 
 
 def reply_after_choices(*rows: dict[str, Any], args: str = "--smart") -> dict[str, Any]:
@@ -90,7 +90,7 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
     )
     assert [word for _, word in shown["choices"]] == ["yes", "cancel"]
     for words in (
-        "saves about", f"chosen by {OWN_MODEL}: 1, the largest:", "a build · Bash make", f"it took {USAGE_TEXT}",
+        "saves about", f"chosen by {OWN_MODEL_NAME}: 1, the largest:", "a build · Bash make", f"it took {USAGE_TEXT}",
         "1 of its choices were not shown to it, 1 were named twice",
     ):  # fmt: skip
         assert words in shown["ask"]
@@ -125,7 +125,7 @@ def test_the_own_model_is_not_asked_without_a_warm_cache(
         monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
     said = reply_in_warm_client(
         "--smart keep it",
-        model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN_MODEL),
+        model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN_MODEL_NAME),
     )
     assert set(said) == {"text"}
     assert ("summary_model names haiku" if why == "named" else "its cache is cold") in said["text"]
@@ -165,8 +165,8 @@ def test_a_missing_answer_makes_no_child(
     said = reply_in_warm_client(**forked, usage=MODEL_USAGE if "it took" in why else {})
     assert set(said) == {"text"}
     assert (
-        f"The model chose nothing: {OWN_MODEL} {why}".replace(
-            f"{OWN_MODEL} does", f"the answer of {OWN_MODEL} does"
+        f"The model chose nothing: {OWN_MODEL_NAME} {why}".replace(
+            f"{OWN_MODEL_NAME} does", f"the answer of {OWN_MODEL_NAME} does"
         )
         in said["text"]
     )
@@ -206,7 +206,7 @@ def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, when: st
     assert list_children(warm_session) == []
 
 
-def test_text_after_the_offered_contents_is_harmless(warm_session: Path) -> None:
+def test_the_child_includes_records_added_after_the_request(warm_session: Path) -> None:
     """Records that are added after the model was asked do no harm. The child also includes them."""
     reply_in_warm_client()
     with warm_session.open("ab") as stream:
@@ -229,7 +229,7 @@ def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
     assert file_records(child)[0]["continue_metadata"]["continuation_type"] == "trim"
 
 
-def test_a_yes_without_the_note_makes_no_child(warm_session: Path) -> None:
+def test_a_yes_without_the_stored_plan_makes_no_child(warm_session: Path) -> None:
     """A yes without the stored plan makes no child."""
     reply_in_warm_client()
     reply_after_choices(choice_row(2))
@@ -238,7 +238,7 @@ def test_a_yes_without_the_note_makes_no_child(warm_session: Path) -> None:
     assert list_children(warm_session) == []
 
 
-def test_esc_during_the_request_reports_no_rollover(warm_session: Path) -> None:
+def test_esc_during_the_request_gives_an_empty_reply(warm_session: Path) -> None:
     """After Esc during the request, the reply is empty, because no child was written."""
     reply_in_warm_client()
     assert answer_module("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
@@ -280,7 +280,7 @@ def test_a_description_contains_no_secret(warm_session: Path) -> None:
 
 def test_a_session_without_contents_asks_no_model(config_home: ConfigHome) -> None:
     """If no content can be offered, the model is not asked."""
-    chain = Chain().ask("go").answer("done", tokens={**MODEL_USAGE}, model=OWN_MODEL)
+    chain = Chain().ask("go").answer("done", tokens={**MODEL_USAGE}, model=OWN_MODEL_NAME)
     chain.rows[-1]["timestamp"] = clock.now()
     chain.rows.append(user("on", uuid="x", parent="c1", ts=clock.now()))
     write_project_session(config_home, chain)
@@ -297,7 +297,7 @@ def test_the_model_sees_only_the_largest_contents(config_home: ConfigHome) -> No
             f"{number} {LONG_OUTPUT * (1 + number % 2)}",
             command=f"r {number}",
         )
-    chain.add_short_turns(4).answer("Done.", tokens={**MODEL_USAGE}, model=OWN_MODEL)
+    chain.add_short_turns(4).answer("Done.", tokens={**MODEL_USAGE}, model=OWN_MODEL_NAME)
     chain.rows[-1]["timestamp"] = clock.now()
     write_project_session(config_home, chain)
     assert len(NUMBER_PATTERN.findall(reply_in_warm_client()["fork"])) == 60

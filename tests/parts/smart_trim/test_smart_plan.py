@@ -256,7 +256,7 @@ def test_a_stored_plan_gives_the_same_child(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_cannot_be_trimmed_smartly(config_home: ConfigHome) -> None:
-    """A sub-agent cannot be trimmed."""
+    """A sub-agent cannot be trimmed by a model."""
     rows = [
         {**record, "isSidechain": True}
         for record in Chain().ask("go").call_with_result("t1", "Bash", LONG_OUTPUT).rows
@@ -365,7 +365,7 @@ def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) 
         assert_calls_have_results(scan_transcript(receipt.file))
         ids = re.findall(rb'"type":"tool_use","id":"([^"]+)"', data)
         if len(ids) > len(set(ids)):
-            return  # The child drops a second call with the same id, which changes what is offered.
+            return  # The child drops a second call with the same id, so other contents are offered for the child.
         try:
             left = Counter(one.content_hash for one in offer_of_file(receipt.file, home).candidates)
         except NothingToTrim:

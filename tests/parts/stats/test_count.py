@@ -131,7 +131,7 @@ def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
     counted.
     """
 
-    def calls_with_first_edit(*names: str, at: int) -> list[dict[str, Any]]:
+    def calls_of_tools(*names: str, at: int) -> list[dict[str, Any]]:
         return [
             assistant([call(f"t{ts}", name)], uuid=f"a{ts}", ts=ts, tokens=100)
             for ts, name in enumerate(names, at)
@@ -142,14 +142,14 @@ def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
 
     after = [
         compaction_record(10),
-        *calls_with_first_edit("Read", "Bash", at=11),
+        *calls_of_tools("Read", "Bash", at=11),
         compaction_record(20),
         compaction_record(30),
-        *calls_with_first_edit("Write", at=31),
+        *calls_of_tools("Write", at=31),
     ]
     rows = [
         user("go", uuid="u"),
-        *calls_with_first_edit("Read", "Grep", "Edit", "Read", "Edit", at=1),
+        *calls_of_tools("Read", "Grep", "Edit", "Read", "Edit", at=1),
         *after,
     ]
     assert count_records(tmp_path, *rows).stretches == {
@@ -161,7 +161,10 @@ def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
 
 
 def test_our_hook_times_are_separate_from_others(tmp_path: Path) -> None:
-    """The times of this plugin's hooks, recognized by their command, are separate from others."""
+    """The times of this plugin's hooks are separate from those of other hooks.
+
+    A hook of this plugin is recognized by its command.
+    """
     found = count_records(
         tmp_path,
         stop_hooks_record(
@@ -187,9 +190,9 @@ def test_our_hook_times_are_separate_from_others(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_an_invalid_hook_duration_is_ignored(tmp_path: Path, event: str, duration: object) -> None:
-    """A duration that is not a number of milliseconds within a day is ignored.
+    """A hook's duration is ignored if it is not a number of milliseconds within a day.
 
-    An event whose name is not plain is ignored, too.
+    The duration is also ignored if the name of the hook's event is not a plain word.
     """
     rows = [stop_hooks_record({"command": "x", "durationMs": duration})] if event == "Stop" else []
     assert count_records(tmp_path, hook_output_record(event, duration), *rows).hooks == {}
@@ -217,7 +220,7 @@ def test_malformed_values_are_skipped(tmp_path: Path) -> None:
 
 
 def test_counts_survive_serialization(tmp_path: Path) -> None:
-    """Counts that are stored and read again are equal."""
+    """Counts that are stored and read again do not change."""
     found = count_records(
         tmp_path, *conversation(1), stop_hooks_record({"command": NOTICE_COMMAND, "durationMs": 12})
     )

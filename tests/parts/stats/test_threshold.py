@@ -11,7 +11,7 @@ from resume_hooks.transcripts.api_usage import DEFAULT_CACHE_SECONDS, LONG_CACHE
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.cli.conftest import Cli, Document
 
-STEP = 10_000
+STEP_TOKENS = 10_000
 
 
 def requests_of_turns(
@@ -19,8 +19,8 @@ def requests_of_turns(
 ) -> list[ApiRequest]:
     """Return turns of one request each, which reads the previous context from the cache."""
     return [
-        ApiRequest(f"2026-01-{1 + turn // 10:02}", first + STEP * turn, max(20_000, first + STEP * (turn - 1)), 100,
-                STEP, lifetime, turn, is_side_request=False)
+        ApiRequest(f"2026-01-{1 + turn // 10:02}", first + STEP_TOKENS * turn, max(20_000, first + STEP_TOKENS * (turn - 1)),
+                100, STEP_TOKENS, lifetime, turn, is_side_request=False)
         for turn in range(turns)
     ]  # fmt: skip
 
@@ -68,7 +68,7 @@ def test_a_simulated_handoff_keeps_the_base_a_digest_and_the_last_turns() -> Non
         prices_by_setting(price_thresholds([requests_of_turns(9)], ""))[
             "12k", 100_000
         ].remaining_tokens
-        == 30_000 + 12_000 + DEFAULT_KEPT_TURN_COUNT * STEP
+        == 30_000 + 12_000 + DEFAULT_KEPT_TURN_COUNT * STEP_TOKENS
     )
 
 
@@ -96,7 +96,10 @@ def test_savings_start_again_after_a_compaction() -> None:
 
 
 def test_the_option_since_limits_the_priced_requests() -> None:
-    """``since`` limits the priced requests, although the simulation starts with the session."""
+    """``since`` leaves out the price of earlier requests.
+
+    The simulation nevertheless starts with the session's first request.
+    """
     whole, part = (price_thresholds([requests_of_turns(20)], since) for since in ("", "2026-01-02"))
     assert part[0].cost < whole[0].cost
     assert prices_by_setting(part)["trim", 100_000].read_tokens < part[0].read_tokens

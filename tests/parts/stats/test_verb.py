@@ -141,7 +141,7 @@ def test_contradictory_stats_options_are_refused(cli: Cli, words: list[str]) -> 
 
 
 def test_stats_print_no_control_characters(config_home: ConfigHome, cli: Cli) -> None:
-    """``stats`` prints no control characters from the kind in a child's first line."""
+    """If a child's first line states its kind with control characters, ``stats`` does not print them."""
     said = {
         "parent_session_id": session_id(9),
         "continuation_type": "\x1b[31mtrim\u202e",

@@ -62,7 +62,10 @@ def session_with_subagent(home: ConfigHome, rows: list[Record] | None = None) ->
 
 
 def texts_of_child(path: str | Path) -> list[list[str]]:
-    """Return the texts of each live record of a child, each with its block's type unless it is text."""
+    """Return the texts of each live record of a child.
+
+    If a record's block is not a text, the type of the block comes first.
+    """
     transcript = scan_transcript(str(path))
     rows = (transcript.read_record(node) for node in transcript.chain if node.is_message)
     found = [[*records.iterate_strings(records.get_message(row).get("content"))] for row in rows]
@@ -91,9 +94,10 @@ def shared_subagent(config_home: ConfigHome) -> Iterator[Path]:
 def test_a_fork_contains_the_sub_agents_messages(
     shared_subagent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """A fork of a sub-agent has its messages and an id of its own, in the session's project.
+    """A fork of a sub-agent is a session of the project with the sub-agent's messages.
 
-    Its lineage and title name the session that started the sub-agent.
+    The fork has an id of its own. Its lineage and title name the session that started the
+    sub-agent.
     """
     made = document("fork", SUBAGENT_LOCATOR)["data"]
     child = Path(made["file"])

@@ -39,13 +39,13 @@ def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     The service file has a service for each role, with the role's name. ``admin`` has already
     joined.
     """
-    name = server.database()
-    server.services(name, tmp_path / "services.conf")
+    name = server.create_database()
+    server.write_service_file(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     with connect_to_team("admin") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'office')")
     yield name
-    server.drop(name)
+    server.drop_database(name)
 
 
 class Machine:

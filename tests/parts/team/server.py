@@ -134,7 +134,7 @@ class Server:
             host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True
         )
 
-    def database(self) -> str:
+    def create_database(self) -> str:
         """Create a database for a team and return its name."""
         self._number += 1
         name = f"team_{os.getpid()}_{self._number}"
@@ -142,13 +142,13 @@ class Server:
             db.execute(f"create database {name} template template_team".encode())
         return name
 
-    def drop(self, database: str) -> None:
+    def drop_database(self, database: str) -> None:
         """Drop a database, even if there are connections to it."""
         with self.connect_as_superuser("postgres") as db:
             db.execute(f"drop database {database} with (force)".encode())
 
-    def services(self, database: str, file: Path, **more: str) -> None:
-        """Write a libpq service file with one service for each role, which has the role's name."""
+    def write_service_file(self, database: str, file: Path, **more: str) -> None:
+        """Write a libpq service file with one service for each role. The service has the role's name."""
         own = {"host": str(self.folder), "port": str(self.port), "dbname": database, **more}
         lines = "\n".join(f"{key}={value}" for key, value in own.items())
         file.write_text(

@@ -43,7 +43,7 @@ class StandInServer:
         """Stop listening for connections."""
         self._socket.close()
 
-    def service(self, file: Path) -> str:
+    def write_service_file(self, file: Path) -> str:
         """Write a libpq service file for this server and return the name of the service."""
         port = self._socket.getsockname()[1]
         file.write_text(f"[stand-in]\nhost=127.0.0.1\nport={port}\ndbname=d\nuser=alice\n")
@@ -69,7 +69,7 @@ class StandInServer:
                 + _message(b"S", b"server_version\x0016.1\x00")
                 + _message(b"S", b"client_encoding\x00UTF8\x00")
                 + _message(b"K", struct.pack("!ii", 1, 1))
-                + _READY
+                + _READY_MESSAGE
             )
             # The driver sends the text of a prepared statement only once.
             statements: dict[bytes, str] = {}
@@ -77,7 +77,7 @@ class StandInServer:
             while kind := stream.read(1):
                 body = stream.read(struct.unpack("!i", stream.read(4))[0] - 4)
                 if kind == b"Q":
-                    client.sendall(self._answer_query(body[:-1].decode()) + _READY)
+                    client.sendall(self._answer_query(body[:-1].decode()) + _READY_MESSAGE)
                 elif kind == b"P":
                     name, text = body.split(b"\x00")[:2]
                     statements[name] = text.decode()
@@ -88,7 +88,7 @@ class StandInServer:
                 elif kind == b"E":
                     client.sendall(self._answer_query(query))
                 elif kind == b"S":
-                    client.sendall(_READY)
+                    client.sendall(_READY_MESSAGE)
                 elif kind == b"X":
                     return
 
@@ -124,4 +124,4 @@ def _message(kind: bytes, body: bytes) -> bytes:
     return kind + struct.pack("!i", len(body) + 4) + body
 
 
-_READY = _message(b"Z", b"I")
+_READY_MESSAGE = _message(b"Z", b"I")

@@ -149,7 +149,7 @@ def connection_with_answers(
     """Start a stand-in server with these answers and yield a connection to it."""
     server = StandInServer(answer)
     try:
-        with connect_to_team(server.service(Path(os.environ["PGSERVICEFILE"]))) as db:
+        with connect_to_team(server.write_service_file(Path(os.environ["PGSERVICEFILE"]))) as db:
             yield db
     finally:
         server.close()
@@ -315,7 +315,7 @@ def test_a_search_ends_despite_endless_pages(member_home: ConfigHome, step: floa
 
 @pytest.mark.parametrize("act", ["search", "lineage"])
 def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: str) -> None:
-    """A search and a lineage stop when the time for all answers together is over.
+    """A search stops when the time for all answers is over, and so does reading a lineage.
 
     The results contain the data received so far, with a note that the server took too long.
     """
@@ -444,7 +444,9 @@ def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> No
     server = StandInServer(lambda query: [names.get(query[:19]) or good_row(query) or [b"1"]])
     try:
         assert (
-            join_team(server.service(Path(os.environ["PGSERVICEFILE"])), member_home.where).login
+            join_team(
+                server.write_service_file(Path(os.environ["PGSERVICEFILE"])), member_home.where
+            ).login
             == ""
         )
     finally:
@@ -480,7 +482,7 @@ def test_the_sdk_store_has_a_time_limit(
 
     monkeypatch.setattr(connect, "_MAX_ANSWER_SECONDS", 0.5)
     server = StandInServer(silent)
-    store = PostgresSessionStore(server.service(Path(os.environ["PGSERVICEFILE"])))
+    store = PostgresSessionStore(server.write_service_file(Path(os.environ["PGSERVICEFILE"])))
     try:
         with pytest.raises(TeamFailed, match="does not answer"):
             asyncio.run(
@@ -541,7 +543,7 @@ def test_a_push_stops_at_its_time_limit(
         return [row] if row else []
 
     server = StandInServer(slow)
-    server.service(Path(os.environ["PGSERVICEFILE"]))
+    server.write_service_file(Path(os.environ["PGSERVICEFILE"]))
     project = read_project_name(conversation(1)[0]["cwd"])
     record_team(_team(member_home)._replace(projects=(project,)), member_home.where)
     for module in (background, team_verb):
@@ -588,7 +590,7 @@ def test_the_driver_prints_no_text_of_the_server(member_home: ConfigHome) -> Non
         raise Refusal(ESCAPE_SEQUENCES)
 
     server = StandInServer(refuse)
-    server.service(Path(os.environ["PGSERVICEFILE"]))
+    server.write_service_file(Path(os.environ["PGSERVICEFILE"]))
     try:
         done = subprocess.run(
             [sys.executable, "-c", ROLLBACK_SCRIPT], capture_output=True, text=True, check=True, timeout=60,
@@ -661,7 +663,7 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
         )
 
     server = StandInServer(answer)
-    server.service(Path(os.environ["PGSERVICEFILE"]))
+    server.write_service_file(Path(os.environ["PGSERVICEFILE"]))
     try:
         done = subprocess.run(
             [sys.executable, "-c", MEMORY_SCRIPT, SESSION], capture_output=True, text=True, check=False, timeout=300,
@@ -683,7 +685,7 @@ def test_notifications_are_dropped(member_home: ConfigHome) -> None:
     server = StandInServer(answer)
     server.asides = notification(b"x" * 1_000) * 100
     try:
-        with connect_to_team(server.service(Path(os.environ["PGSERVICEFILE"]))) as db:
+        with connect_to_team(server.write_service_file(Path(os.environ["PGSERVICEFILE"]))) as db:
             assert list_team_sessions(db)
             assert not db.connection._notifies_backlog
     finally:

@@ -28,9 +28,9 @@ from tests.builders import SESSION, session_bytes, user
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Server
 from tests.parts.team.test_push import (
+    contents_on_server,
     expected_file,
     push_from_machine,
-    server_state,
     write_on_machine,
 )
 
@@ -85,7 +85,10 @@ class Machines(RuleBasedStateMachine):
 
     @rule(machine_name=MACHINE_STRATEGY, is_new_file=st.booleans(), prompt_count=st.integers(1, 9))
     def rewrite_second_half(self, machine_name: str, is_new_file: bool, prompt_count: int) -> None:
-        """Replace the second half of the session's lines, in the same file or in a new one."""
+        """Replace the second half of the session's lines on a machine.
+
+        The file is changed in place or replaced by a new file.
+        """
         path = self.paths[machine_name]
         lines = path.read_bytes().split(b"\n")[:-1]
         kept = lines[: len(lines) // 2]
@@ -157,7 +160,7 @@ class Machines(RuleBasedStateMachine):
         The server must have no secrets and no data of a forgotten session.
         """
         with self.server.connect_as_superuser(self.database) as root:
-            there = server_state(root)
+            there = contents_on_server(root)
         for machine_name, content in self.pushed.items():
             assert there[machine_name] == content
         assert not any(SECRET.encode() in content for content in there.values())
@@ -174,8 +177,8 @@ def test_any_order_of_actions_keeps_every_file(
     """
     monkeypatch.setattr(chunks, "MAX_CHUNK_BYTES", 700)
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
-    Machines.server, Machines.database, Machines.root = server, server.database(), tmp_path
-    server.services(Machines.database, tmp_path / "services.conf")
+    Machines.server, Machines.database, Machines.root = server, server.create_database(), tmp_path
+    server.write_service_file(Machines.database, tmp_path / "services.conf")
     chosen = settings(
         max_examples=examples, stateful_step_count=20, deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

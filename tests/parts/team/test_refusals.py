@@ -76,7 +76,10 @@ def private_session(alice: Machine) -> Path:
 def test_a_member_cannot_bypass_the_functions(
     private_session: Path, mallory: Machine, root: Connection
 ) -> None:
-    """The database refuses a member's direct writes and reads of closed tables, and changes nothing."""
+    """A member cannot bypass the functions of the database.
+
+    Direct writes and reads of closed tables are refused, and nothing changes.
+    """
     before = root.execute("select count(*), min(scope) from team.session").fetchone()
     for attack in FORBIDDEN_STATEMENTS:
         with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
@@ -271,7 +274,7 @@ def test_the_server_name_is_verified_over_a_network(
     monkeypatch.setenv("PGSERVICEFILE", str(services))
 
     def connect_to_host(host: str, **more: str) -> None:
-        server.services(database, services, host=host, hostaddr="127.0.0.1", **more)
+        server.write_service_file(database, services, host=host, hostaddr="127.0.0.1", **more)
         with connect_to_team("alice"):
             pass
 
@@ -298,7 +301,9 @@ def test_the_systems_certificate_authorities_are_trusted(
     services = tmp_path / "network.conf"
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     monkeypatch.setenv("HOME", str(tmp_path))
-    server.services(database, services, host="team.test", hostaddr="127.0.0.1", sslrootcert="")
+    server.write_service_file(
+        database, services, host="team.test", hostaddr="127.0.0.1", sslrootcert=""
+    )
     known = ssl.get_default_verify_paths()._replace(
         cafile=str(server.folder / "root.crt"), capath=""
     )
@@ -318,7 +323,10 @@ def test_the_systems_certificate_authorities_are_trusted(
      ("127.evil.example", False), ("::1.evil.example", False), ("10.0.0.1", False), ("localhost,evil.example", False)],
 )  # fmt: skip
 def test_local_addresses_are_recognized(host: str, local: bool) -> None:
-    """Loopback addresses and sockets are recognized as local. A name that only begins like one is not."""
+    """Loopback addresses and sockets are recognized as local.
+
+    A host whose name only begins like a loopback address is not local.
+    """
     assert connect._are_local_hosts(host) is local
 
 

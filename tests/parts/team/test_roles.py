@@ -57,7 +57,7 @@ def new_and_upgraded_database(
     with server.connect_as_superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
     with pytest.MonkeyPatch.context() as patch:
-        server.services(name, tmp_path / "services.conf")
+        server.write_service_file(name, tmp_path / "services.conf")
         patch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
         with patch.context() as first:
             if request.param == "upgraded":
@@ -72,7 +72,7 @@ def new_and_upgraded_database(
         with connect_to_team("mallory") as db:
             db.connection.execute("select team.enter(gen_random_uuid(), 'dark')")
         yield name
-    server.drop(name)
+    server.drop_database(name)
 
 
 def calls_of_owner_functions(db: Connection) -> list[str]:
@@ -207,7 +207,10 @@ def rows_of_table(db: Connection, table: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> Iterator[Machine]:
-    """Yield a member with a private and a shared session, whose role was dropped and recreated."""
+    """Yield the machine of a member who pushed a private and a shared session.
+
+    Afterwards, the member's role was dropped and recreated.
+    """
     again = "create role carol login; grant rh_member to carol"
     root.execute("drop role if exists carol")
     root.execute(again.encode())
@@ -335,7 +338,7 @@ def test_a_retired_member_needs_the_admin_to_return(
         db.run_statement("select team.enter(gen_random_uuid(), 'back')")
 
 
-def test_a_given_session_is_resumed_like_another_members(
+def test_a_given_session_is_resumed_under_a_new_id(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
     """A member who was given a session resumes it like another member's session, under a new id."""
@@ -351,7 +354,7 @@ def test_a_given_session_is_resumed_like_another_members(
     assert "a member's who left" in notes[0]
 
 
-def test_a_given_session_does_not_share_the_members_own_session(
+def test_a_pushed_session_is_private_despite_a_given_session(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
     """A session that a member pushes is private at first.
@@ -817,7 +820,7 @@ def test_after_a_restore_the_admin_binds_the_names(
         db.execute(f"create database {copy}".encode())
     dump = re.sub(rb"(?m)^\\(un)?restrict.*$", b"", server.dump(database))
     server.restore(copy, dump)
-    server.services(copy, tmp_path / "services.conf")
+    server.write_service_file(copy, tmp_path / "services.conf")
     try:
         with connect_to_team("alice") as db:
             assert list_team_sessions(db) == []
@@ -829,4 +832,4 @@ def test_after_a_restore_the_admin_binds_the_names(
         with connect_to_team("alice") as db:
             assert [each.is_own for each in list_team_sessions(db)] == [True]
     finally:
-        server.drop(copy)
+        server.drop_database(copy)

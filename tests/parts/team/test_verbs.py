@@ -77,7 +77,7 @@ class Person:
         """Return the paths and the environment of this home, as the engine's functions expect them."""
         return self.home.where
 
-    def files(self) -> dict[str, Path]:
+    def session_files(self) -> dict[str, Path]:
         """Return the files of the sessions in this home, by session id."""
         return {
             path.stem: path for path in sorted((self.home.config / "projects").glob("*/*.jsonl"))
@@ -90,13 +90,13 @@ class Person:
         assert done.returncode == code, text
         return text
 
-    def lineage(self, *words: str) -> list[dict[str, Any]]:
+    def run_lineage(self, *words: str) -> list[dict[str, Any]]:
         """Run ``lineage --team``, check its data against the schema, and return the rows."""
         data = json.loads(self.run("lineage", *words, "--team", "--json"))["data"]
         schema_of_verb("lineage").model_validate(data)
         return list(data["rows"])
 
-    def team(self, *words: str, code: int = 0, **env: str) -> dict[str, Any]:
+    def run_team_verb(self, *words: str, code: int = 0, **env: str) -> dict[str, Any]:
         """Run a ``team`` command, check its data against the schema, and return the data or the error."""
         document = json.loads(self.run("team", *words, "--json", code=code, **env))
         if not document["ok"]:
@@ -155,17 +155,17 @@ def test_a_command_below_a_client_counts_as_run_by_the_model(people: dict[str, P
     client.
     """
     laptop = people["laptop"]
-    laptop.team("join", "alice")
-    assert laptop.team("search", "kumquat")["hits"] == []
+    laptop.run_team_verb("join", "alice")
+    assert laptop.run_team_verb("search", "kumquat")["hits"] == []
     listed = laptop.home.config / "sessions" / f"{os.getpid()}.json"
     listed.parent.mkdir()
     listed.write_text(
         json.dumps({"pid": os.getpid(), "procStart": read_process_start_time(os.getpid())})
     )
-    assert "may not search the team" in laptop.team("search", "kumquat", code=2)["message"]
+    assert "may not search the team" in laptop.run_team_verb("search", "kumquat", code=2)["message"]
 
 
-def push_with_a_bug(session: str) -> Callable[..., object]:
+def failing_push_function(session: str) -> Callable[..., object]:
     """Return a push function with a bug that makes it fail for this session."""
 
     def failing(each: SessionFile, *given: Any) -> object:
@@ -182,30 +182,30 @@ def test_a_push_that_fails_is_reported(
     Despite the bug, the other session is pushed. A later successful push clears the report.
     """
     laptop = people["laptop"]
-    laptop.team("join", "alice")
+    laptop.run_team_verb("join", "alice")
     session_with_child(laptop, git)
-    laptop.team("projects", "add")
+    laptop.run_team_verb("projects", "add")
     mark = Path(find_team_folder(laptop.where)) / PUSH_MARK_FILE
     # The driver is missing, as in a venv that was rebuilt without the driver.
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "psycopg", None)
         background.push_unsent(laptop.where, lambda: False)
     assert mark.stat().st_mtime > time.time() + 60, "tried again later"
-    assert laptop.team("status")["failing"].startswith(
+    assert laptop.run_team_verb("status")["failing"].startswith(
         "2 sessions wait to be pushed to the team since 20"
     )
     assert "psycopg, which connects" in laptop.run("doctor", code=1)
     with monkeypatch.context() as patch:
-        patch.setattr(background, "push_session", push_with_a_bug(SESSION))
+        patch.setattr(background, "push_session", failing_push_function(SESSION))
         os.utime(mark, (0, 0))
         background.push_unsent(laptop.where, lambda: False)
     assert "a bug in resume-hooks stopped the push (ZeroDivisionError)" in laptop.run(
         "team", "status"
     )
-    assert laptop.team("status")["behind"] == 1, "the other session was pushed"
+    assert laptop.run_team_verb("status")["behind"] == 1, "the other session was pushed"
     os.utime(mark, (0, 0))
     background.push_unsent(laptop.where, lambda: False)
-    assert laptop.team("status")["failing"] == ""
+    assert laptop.run_team_verb("status")["failing"] == ""
 
 
 @pytest.mark.part("codex")
@@ -214,25 +214,26 @@ def test_codex_sessions_are_not_pushed(people: dict[str, Person], git: Any) -> N
     from tests.parts.codex import rollouts
 
     laptop = people["laptop"]
-    laptop.team("join", "alice")
+    laptop.run_team_verb("join", "alice")
     session_with_child(laptop, git)
-    laptop.team("projects", "add")
+    laptop.run_team_verb("projects", "add")
     (laptop.home.config / "history.jsonl").touch()
     rollouts.write_rollout(
         laptop.home.root / ".codex",
-        [rollouts.meta_line(rollouts.OTHER_THREAD)],
-        rollouts.OTHER_THREAD,
+        [rollouts.meta_line(rollouts.OTHER_THREAD_ID)],
+        rollouts.OTHER_THREAD_ID,
     )
-    assert not laptop.team("push", "--all", "--dry-run")["warnings"]
+    assert not laptop.run_team_verb("push", "--all", "--dry-run")["warnings"]
     rollouts.write_rollout(laptop.home.root / ".codex", [rollouts.meta_line(cwd=str(laptop.here))])
-    (warning,) = laptop.team("push", "--all", "--dry-run")["warnings"]
+    (warning,) = laptop.run_team_verb("push", "--all", "--dry-run")["warnings"]
     assert (
         warning
         == "1 Codex session stayed here; you can push a fork: resume-hooks fork SESSION --to claude"
     )
-    refused = laptop.team("push", rollouts.THREAD, code=2)
+    refused = laptop.run_team_verb("push", rollouts.THREAD_ID, code=2)
     assert (
-        refused["remedy"] == f"You can push a fork: resume-hooks fork {rollouts.THREAD} --to claude"
+        refused["remedy"]
+        == f"You can push a fork: resume-hooks fork {rollouts.THREAD_ID} --to claude"
     )
 
 
@@ -245,43 +246,46 @@ def test_a_session_moves_between_the_machines_of_a_user(
     members do not see the session.
     """
     laptop, desk, bobs = people["laptop"], people["desk"], people["bobs"]
-    assert laptop.team("status", code=1)["message"] == "No team was joined"
-    assert laptop.team("join", "alice")["login"] == "alice"
+    assert laptop.run_team_verb("status", code=1)["message"] == "No team was joined"
+    assert laptop.run_team_verb("join", "alice")["login"] == "alice"
     session_with_child(laptop, git)
     assert read_project_name(str(laptop.here)) == "example.com/acme/parser"
-    assert laptop.team("projects")["projects"] == []
+    assert laptop.run_team_verb("projects")["projects"] == []
     assert not (Path(find_team_folder(laptop.where)) / PUSH_MARK_FILE).exists()
-    assert laptop.team("projects", "add")["projects"] == ["example.com/acme/parser"]
-    assert laptop.team("status")["behind"] == 2
-    would = laptop.team("push", "--all", "--dry-run")
+    assert laptop.run_team_verb("projects", "add")["projects"] == ["example.com/acme/parser"]
+    assert laptop.run_team_verb("status")["behind"] == 2
+    would = laptop.run_team_verb("push", "--all", "--dry-run")
     assert (would["written"], sum(each["records"] for each in would["pushed"])) == (False, 9)
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
     background.push_unsent(laptop.where, lambda: False)
-    status = laptop.team("status")
+    status = laptop.run_team_verb("status")
     assert (status["behind"], status["service"], status["failing"]) == (0, "alice", "")
     os.unlink(Path(find_team_folder(laptop.where)) / "last")
     assert "last push  never" in laptop.run("team", "status")
-    assert laptop.team("push", "--all")["pushed"][0]["result"] == "unchanged"
+    assert laptop.run_team_verb("push", "--all")["pushed"][0]["result"] == "unchanged"
     assert re.search(r"last push  20\d\d-.* UTC", laptop.run("team", "status"))
     assert re.search("last push 20.*; the server was not contacted", laptop.run("doctor", code=1))
 
-    desk.team("join", "alice")
-    hit, *_ = desk.team("search", "kumquat", "dropped")["hits"]
+    desk.run_team_verb("join", "alice")
+    hit, *_ = desk.run_team_verb("search", "kumquat", "dropped")["hits"]
     assert (hit["owner"], hit["title"], hit["mine"]) == ("alice", "Kumquats", True)
     assert hit["reference"] == f"alice:{CHILD_ID}:2"
     assert "redis" in desk.run("search", "--team", "redis", "-lexer")
-    assert desk.team("search", "redis", "-messages")["hits"] == []
-    assert desk.team("search", '"redis lost"')["hits"]
-    assert desk.team("search", '"lost redis"')["hits"] == []
-    assert desk.team("search", "kumqu")["hits"]
-    assert bobs.team("join", "bob")["written"]
-    assert (bobs.team("search", "kumquat")["hits"], bobs.team("sessions")["sessions"]) == ([], [])
+    assert desk.run_team_verb("search", "redis", "-messages")["hits"] == []
+    assert desk.run_team_verb("search", '"redis lost"')["hits"]
+    assert desk.run_team_verb("search", '"lost redis"')["hits"] == []
+    assert desk.run_team_verb("search", "kumqu")["hits"]
+    assert bobs.run_team_verb("join", "bob")["written"]
+    assert (
+        bobs.run_team_verb("search", "kumquat")["hits"],
+        bobs.run_team_verb("sessions")["sessions"],
+    ) == ([], [])
 
-    there = desk.lineage("Kumquats")
+    there = desk.run_lineage("Kumquats")
     assert [(row["session_id"], row["status"], row["owner"], row["machine"]) for row in there] == [
         (SESSION, "team", "alice", socket.gethostname()), (CHILD_ID, "team", "alice", socket.gethostname())
     ]  # fmt: skip
-    came = desk.team("resume", "Kumquats")
+    came = desk.run_team_verb("resume", "Kumquats")
     assert came["receipt"]["session_id"] == CHILD_ID
     brought = Path(came["receipt"]["file"])
     assert str(laptop.here).encode() not in brought.read_bytes()
@@ -297,7 +301,7 @@ def test_a_session_moves_between_the_machines_of_a_user(
             ).encode()
             + b"\n"
         )
-    (pushed,) = desk.team("push", CHILD_ID)["pushed"]
+    (pushed,) = desk.run_team_verb("push", CHILD_ID)["pushed"]
     assert (pushed["records"], pushed["result"]) == (1, "sent")
     bases = root.execute(
         "select base is null, generation from team.session where session_id = %s order by id",
@@ -305,7 +309,9 @@ def test_a_session_moves_between_the_machines_of_a_user(
     )
     assert bases.fetchall() == [(True, 0), (False, 0)]
     assert (
-        laptop.team("resume", CHILD_ID, "--home", str(laptop.here))["receipt"]["session_id"]
+        laptop.run_team_verb("resume", CHILD_ID, "--home", str(laptop.here))["receipt"][
+            "session_id"
+        ]
         != CHILD_ID
     ), "both sessions are kept"
 
@@ -320,18 +326,23 @@ def test_a_session_is_shared_with_a_colleague(
     """
     laptop, bobs = people["laptop"], people["bobs"]
     path = session_with_child(laptop, git)
-    laptop.team("join", "alice")
-    bobs.team("join", "bob")
-    laptop.team("projects", "add")
-    laptop.team("push", "--all")
-    assert laptop.team("share", CHILD_ID, "--with", "bob", "--until", "2020-01-01")["written"]
-    assert bobs.team("sessions")["sessions"] == []
-    assert laptop.team("share", CHILD_ID, "--with", "nobody", code=1)["message"].endswith(
+    laptop.run_team_verb("join", "alice")
+    bobs.run_team_verb("join", "bob")
+    laptop.run_team_verb("projects", "add")
+    laptop.run_team_verb("push", "--all")
+    assert laptop.run_team_verb("share", CHILD_ID, "--with", "bob", "--until", "2020-01-01")[
+        "written"
+    ]
+    assert bobs.run_team_verb("sessions")["sessions"] == []
+    assert laptop.run_team_verb("share", CHILD_ID, "--with", "nobody", code=1)["message"].endswith(
         "no such member"
     )
-    assert bobs.team("share", CHILD_ID, "--with", "team", code=1)["code"] == "session-not-found"
-    laptop.team("share", CHILD_ID, "--with", "bob")
-    listed = bobs.team("sessions")["sessions"]
+    assert (
+        bobs.run_team_verb("share", CHILD_ID, "--with", "team", code=1)["code"]
+        == "session-not-found"
+    )
+    laptop.run_team_verb("share", CHILD_ID, "--with", "bob")
+    listed = bobs.run_team_verb("sessions")["sessions"]
     assert [(each["session_id"], each["owner"], each["mine"]) for each in listed] == [
         (CHILD_ID, "alice", False)
     ]
@@ -339,7 +350,7 @@ def test_a_session_is_shared_with_a_colleague(
         r"as of +20\d\d.* UTC, when that machine last",
         bobs.run("team", "resume", CHILD_ID, "--dry-run"),
     )
-    taken = bobs.team("resume", "alice:Kumquats")
+    taken = bobs.run_team_verb("resume", "alice:Kumquats")
     assert taken["receipt"]["session_id"] not in {CHILD_ID, SESSION}
     assert "alice's" in taken["warnings"][-1]
     text = Path(taken["receipt"]["file"]).read_text()
@@ -347,43 +358,45 @@ def test_a_session_is_shared_with_a_colleague(
     assert CHILD_ID in text
     assert [(link.parent_id, link.kind) for link in read_links(bobs.where)] == [(CHILD_ID, "team")]
     own = taken["receipt"]["session_id"]
-    seen = [(row["session_id"], row["status"], row["owner"]) for row in bobs.lineage(own)]
+    seen = [(row["session_id"], row["status"], row["owner"]) for row in bobs.run_lineage(own)]
     assert seen == [(SESSION, "private", ""), (CHILD_ID, "team", "alice"), (own, "present", "")]
     assert "(private, or never pushed)" in bobs.run("lineage", own, "--team")
     assert "(file gone)" in bobs.run("lineage", own)
     assert "may not search" in bobs.run("lineage", own, "--team", code=2, CLAUDECODE="1")
-    (copy,) = bobs.team("pull", CHILD_ID)["files"]
+    (copy,) = bobs.run_team_verb("pull", CHILD_ID)["files"]
     assert "kumquat" in bobs.run("outline", copy)
-    laptop.team("unshare", CHILD_ID)
-    assert bobs.team("pull")["gone"] == [CHILD_ID]
+    laptop.run_team_verb("unshare", CHILD_ID)
+    assert bobs.run_team_verb("pull")["gone"] == [CHILD_ID]
     assert not Path(copy).exists()
-    assert [(row["session_id"], row["status"]) for row in bobs.lineage(own)] == [
+    assert [(row["session_id"], row["status"]) for row in bobs.run_lineage(own)] == [
         (CHILD_ID, "private"),
         (own, "present"),
     ]
 
     assert (
         "may not search the team"
-        in laptop.team("search", "kumquat", code=2, CLAUDECODE="1")["message"]
+        in laptop.run_team_verb("search", "kumquat", code=2, CLAUDECODE="1")["message"]
     )
-    laptop.team("search", "kumquat", code=2, CLAUDECODE="1", RESUME_HOOKS_TEAM_MODEL_SEARCH="on")
+    laptop.run_team_verb(
+        "search", "kumquat", code=2, CLAUDECODE="1", RESUME_HOOKS_TEAM_MODEL_SEARCH="on"
+    )
     assert (
         "may not search the team"
-        in laptop.team("search", "kumquat", code=2, CODEX_THREAD_ID=CHILD_ID)["message"]
+        in laptop.run_team_verb("search", "kumquat", code=2, CODEX_THREAD_ID=CHILD_ID)["message"]
     )
     laptop.run("config", "team_model_search", "on")
-    assert laptop.team("search", "kumquat", CLAUDECODE="1")["hits"]
+    assert laptop.run_team_verb("search", "kumquat", CLAUDECODE="1")["hits"]
 
-    assert laptop.team("forget", CHILD_ID, code=2)["message"].startswith(
+    assert laptop.run_team_verb("forget", CHILD_ID, code=2)["message"].startswith(
         "Forgetting needs a confirmation"
     )
-    assert laptop.team("forget", CHILD_ID, "--yes")["copies"] == 1
-    assert laptop.team("push", CHILD_ID)["pushed"][0]["result"] == "forgotten"
+    assert laptop.run_team_verb("forget", CHILD_ID, "--yes")["copies"] == 1
+    assert laptop.run_team_verb("push", CHILD_ID)["pushed"][0]["result"] == "forgotten"
     assert path.exists()
     laptop.run("delete", SESSION, "--yes", "--force")
-    assert laptop.team("push", "--all")["gone"] == [SESSION]
+    assert laptop.run_team_verb("push", "--all")["gone"] == [SESSION]
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
-    laptop.team("leave")
+    laptop.run_team_verb("leave")
     assert read_team(laptop.where) is None
 
 
@@ -395,31 +408,33 @@ def test_adding_a_project_shows_who_added_it_first(people: dict[str, Person], gi
     """
     laptop, bobs = people["laptop"], people["bobs"]
     session_with_child(laptop, git)
-    laptop.team("join", "alice")
-    bobs.team("join", "bob")
+    laptop.run_team_verb("join", "alice")
+    bobs.run_team_verb("join", "bob")
     key = "example.com/acme/parser"
     with connect.connect_to_team("bob") as db:
         db.run_statement("select team.project_add(%s)", (key,))
-    assert laptop.team("projects", "add")["warnings"] == [
+    assert laptop.run_team_verb("projects", "add")["warnings"] == [
         f"bob added {key} first, and can admit you to this project."
     ]
-    laptop.team("push", CHILD_ID)
+    laptop.run_team_verb("push", CHILD_ID)
     with connect.connect_to_team("bob") as db:
         db.run_statement("select team.project_admit(%s, 'alice', true)", (key,))
-    assert laptop.team("projects", "add")["warnings"] == [
+    assert laptop.run_team_verb("projects", "add")["warnings"] == [
         f"bob added {key} first, and admitted you. Members whom bob admits can read what you share with this project."
     ]
     reach = (
         f"With project {key}: its owner, bob, decides who joins it; "
         "1 other member can read what you share with it."
     )
-    assert laptop.team("share", CHILD_ID, "--with", "project", "--dry-run")["warnings"] == [reach]
-    assert bobs.team("sessions")["sessions"] == []
-    assert laptop.team("share", CHILD_ID, "--with", "project")["warnings"] == [reach]
-    assert len(bobs.team("sessions")["sessions"]) == 1
+    assert laptop.run_team_verb("share", CHILD_ID, "--with", "project", "--dry-run")[
+        "warnings"
+    ] == [reach]
+    assert bobs.run_team_verb("sessions")["sessions"] == []
+    assert laptop.run_team_verb("share", CHILD_ID, "--with", "project")["warnings"] == [reach]
+    assert len(bobs.run_team_verb("sessions")["sessions"]) == 1
     git(bobs.here, "init", "-q")
     git(bobs.here, "remote", "add", "origin", "https://example.com/acme/parser.git")
-    assert bobs.team("projects", "add")["warnings"] == []
+    assert bobs.run_team_verb("projects", "add")["warnings"] == []
 
 
 def test_sessions_in_an_open_transaction_are_reported(
@@ -431,10 +446,10 @@ def test_sessions_in_an_open_transaction_are_reported(
     """
     bobs, admins = people["bobs"], Person(tmp_path / "office", "admin", people["bobs"]._server)
     session_with_child(bobs, git)
-    bobs.team("join", "bob")
-    admins.team("join", "admin")
-    bobs.team("projects", "add")
-    bobs.team("push", "--all")
+    bobs.run_team_verb("join", "bob")
+    admins.run_team_verb("join", "admin")
+    bobs.run_team_verb("projects", "add")
+    bobs.run_team_verb("push", "--all")
     with connect.connect_to_team("bob") as db, db.transaction():
         db.run_statement("select team.share(%s, 't', '', null)", (CHILD_ID,))
         said = admins.run("team", "member", "remove", "bob", "--yes")
@@ -455,7 +470,7 @@ def test_removed_data_is_removed_on_the_server(
     """After a scrub, a push removes the earlier generations of all rewritten sessions from the server."""
     laptop, secret = people["laptop"], "AKIA" + "QWERTYUIOPASDFGH"
     session_with_child(laptop, git)
-    for name, path in laptop.files().items():
+    for name, path in laptop.session_files().items():
         with path.open("ab") as stream:
             said = user(
                 f"the key is {secret}",
@@ -466,14 +481,14 @@ def test_removed_data_is_removed_on_the_server(
             )
             stream.write(json.dumps(said).encode() + b"\n")
         os.utime(path, (0, 0))
-    laptop.team("join", "alice")
-    laptop.team("push", *laptop.files())
+    laptop.run_team_verb("join", "alice")
+    laptop.run_team_verb("push", *laptop.session_files())
     text = laptop.run("scrub", SESSION, "--in-place", "--everywhere", "--yes")
     assert all(
         f"To replace the team's copy of {name} from this machine:" in text
         for name in (SESSION, CHILD_ID)
     )
-    laptop.team("push", "--all")
+    laptop.run_team_verb("push", "--all")
     rows = root.execute(
         "select session_id, generation from team.session order by generation, session_id"
     ).fetchall()
@@ -481,7 +496,7 @@ def test_removed_data_is_removed_on_the_server(
     laptop.run("delete", CHILD_ID, "--yes", "--force")
     laptop.run("restore", CHILD_ID)
     laptop.run("delete", SESSION, "--yes", "--force")
-    assert laptop.team("push", "--all")["gone"] == [SESSION]
+    assert laptop.run_team_verb("push", "--all")["gone"] == [SESSION]
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
 
 
@@ -494,27 +509,27 @@ def test_a_removed_session_is_not_pulled_again(
     """
     laptop, desk = people["laptop"], people["desk"]
     session_with_child(laptop, git)
-    laptop.team("join", "alice")
-    laptop.team("push", *laptop.files())
-    desk.team("join", "alice")
-    (copy,) = desk.team("pull", CHILD_ID)["files"]
+    laptop.run_team_verb("join", "alice")
+    laptop.run_team_verb("push", *laptop.session_files())
+    desk.run_team_verb("join", "alice")
+    (copy,) = desk.run_team_verb("pull", CHILD_ID)["files"]
     shutil.rmtree(Path(copy).parent)
-    pulled = desk.team("pull")
+    pulled = desk.run_team_verb("pull")
     assert (pulled["files"], pulled["gone"], pulled["written"]) == ([], [], False)
     assert not Path(copy).exists()
-    assert desk.team("pull", CHILD_ID)["files"] == [copy]
+    assert desk.run_team_verb("pull", CHILD_ID)["files"] == [copy]
     assert Path(copy).exists()
 
-    brought = Path(desk.team("resume", CHILD_ID)["receipt"]["file"])
+    brought = Path(desk.run_team_verb("resume", CHILD_ID)["receipt"]["file"])
     assert "team" not in desk.run("delete", CHILD_ID, "--yes", "--force")
-    assert desk.team("push", "--all")["gone"] == []
+    assert desk.run_team_verb("push", "--all")["gone"] == []
     assert not brought.exists()
-    assert desk.team("resume", CHILD_ID)["receipt"]["file"] == str(brought)
+    assert desk.run_team_verb("resume", CHILD_ID)["receipt"]["file"] == str(brought)
     assert brought.exists()
 
     shutil.rmtree(Path(copy).parent)
-    laptop.team("forget", CHILD_ID, "--yes")
-    assert desk.team("pull")["gone"] == [], "nothing was there to remove"
+    laptop.run_team_verb("forget", CHILD_ID, "--yes")
+    assert desk.run_team_verb("pull")["gone"] == [], "nothing was there to remove"
     assert read_pulled_sessions(desk.where) == {}
     assert root.execute("select session_id from team.session").fetchall() == [(SESSION,)]
 
@@ -529,27 +544,32 @@ def test_init_creates_a_team_once(
     name = f"fresh_{os.getpid()}"
     with server.connect_as_superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
-    server.services(name, tmp_path / "services.conf")
+    server.write_service_file(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     admin = Person(tmp_path / "office", "admin", fork_server)
-    assert admin.team("join", "alice", code=1)["message"].startswith("The database has no team")
-    assert "create schema team" in admin.team("init", "admin", "--sql")["sql"]
-    assert admin.team("init", "admin")["login"] == "admin"
-    assert admin.team("init", "admin", code=2)["message"] == "admin is a team's database already"
+    assert admin.run_team_verb("join", "alice", code=1)["message"].startswith(
+        "The database has no team"
+    )
+    assert "create schema team" in admin.run_team_verb("init", "admin", "--sql")["sql"]
+    assert admin.run_team_verb("init", "admin")["login"] == "admin"
+    assert (
+        admin.run_team_verb("init", "admin", code=2)["message"]
+        == "admin is a team's database already"
+    )
     bob = Person(tmp_path / "other", "bob", fork_server)
-    assert bob.team("join", "bob")["written"]
+    assert bob.run_team_verb("join", "bob")["written"]
     assert admin.run("team", "init", "admin", "--upgrade").startswith(
         "The database needs no upgrade."
     )
     with server.connect_as_superuser(name) as db:
         db.execute("update team.about set version = 9, least = 9")
     for words in (["sessions"], ["init", "bob", "--upgrade"]):
-        assert bob.team(*words, code=1)["message"].startswith(
+        assert bob.run_team_verb(*words, code=1)["message"].startswith(
             "The team's database has the newer schema version 9"
         )
     with server.connect_as_superuser(name) as db:
         db.execute("update team.about set version = 9, least = 1")
-    assert bob.team("sessions")["sessions"] == [], "who made it newer says who may go on"
+    assert bob.run_team_verb("sessions")["sessions"] == [], "who made it newer says who may go on"
 
 
 def test_upgrade_updates_an_old_schema_once(
@@ -559,26 +579,26 @@ def test_upgrade_updates_an_old_schema_once(
     name = f"old_{os.getpid()}"
     with server.connect_as_superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
-    server.services(name, tmp_path / "services.conf")
+    server.write_service_file(name, tmp_path / "services.conf")
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     with monkeypatch.context() as patch:
         patch.setattr(connect, "SCHEMA_VERSION", 1)
         with connect.connect_to_team("admin", allows_any_version=True) as old:
             old.run_statement(connect.read_schema_sql())
     bob = Person(tmp_path / "other", "bob", fork_server)
-    refused = bob.team("join", "bob", code=1)
+    refused = bob.run_team_verb("join", "bob", code=1)
     assert (refused["message"].split(",")[0], refused["remedy"][-9:]) == (
         "The team's database has the older schema version 1", "--upgrade"
     )  # fmt: skip
-    assert bob.team("init", "bob", "--upgrade", code=1)["code"] == "team-failed"
-    sql = bob.team("init", "bob", "--upgrade", "--sql")["sql"]
+    assert bob.run_team_verb("init", "bob", "--upgrade", code=1)["code"] == "team-failed"
+    sql = bob.run_team_verb("init", "bob", "--upgrade", "--sql")["sql"]
     assert ("create function expire" in sql, "create schema" in sql) == (True, False)
     admin = Person(tmp_path / "office", "admin", fork_server)
     assert (
         admin.run("team", "init", "admin", "--upgrade")
         == "The database has schema version 5 now.\n"
     )
-    assert bob.team("join", "bob")["written"]
+    assert bob.run_team_verb("join", "bob")["written"]
 
 
 def bobs_session(machine: str, own: str = SESSION) -> TeamSession:

@@ -47,7 +47,7 @@ trust_level = "trusted"
 """
 
 
-def find_codex(version: str) -> Path:
+def find_codex_program(version: str) -> Path:
     """Return the path of this version's program. If the version is not installed, skip or fail the test."""
     vendor = clients_folder() / f"codex-{version}" / "node_modules" / "@openai" / "codex" / "vendor"
     found = sorted([*vendor.glob("*/bin/codex"), *vendor.glob("*/codex/codex")])
@@ -65,7 +65,7 @@ class CodexHome:
     def __init__(self, root: Path, api: MockResponses, version: str, more: str = "") -> None:
         """Make the folders under ``root``. ``more`` is text to insert at the top of ``config.toml``."""
         self.root, self.api, self.version = root.resolve(), api, version
-        self.binary = find_codex(version)
+        self.binary = find_codex_program(version)
         self.codex, self.cwd = self.root / ".codex", self.root / "project"
         for folder in (self.codex, self.cwd):
             folder.mkdir(parents=True)

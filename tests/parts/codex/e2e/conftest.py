@@ -1,4 +1,4 @@
-"""Fixtures for the tests with Codex, which choose the versions for each test."""
+"""Fixtures for the tests with Codex. Each fixture determines the versions of Codex that it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def responses() -> Iterator[MockResponses]:
 @pytest.fixture
 def codex(tmp_path: Path, responses: MockResponses) -> Iterator[CodexHome]:
     """Yield a new home of the newest Codex, and kill its processes after the test."""
-    yield from _home(tmp_path, responses, NEWEST)
+    yield from _run_codex_home(tmp_path, responses, NEWEST)
 
 
 @pytest.fixture(params=VERSIONS if os.environ.get("RUN_ALL") == "1" else (OLDEST_VERSION, NEWEST))
@@ -30,10 +30,10 @@ def every_codex(
     request: pytest.FixtureRequest, tmp_path: Path, responses: MockResponses
 ) -> Iterator[CodexHome]:
     """Yield new homes of the oldest and the newest Codex. With RUN_ALL=1, yield one for every version."""
-    yield from _home(tmp_path, responses, request.param)
+    yield from _run_codex_home(tmp_path, responses, request.param)
 
 
-def _home(folder: Path, responses: MockResponses, version: str) -> Iterator[CodexHome]:
+def _run_codex_home(folder: Path, responses: MockResponses, version: str) -> Iterator[CodexHome]:
     home = CodexHome(folder / "codex-home", responses, version)
     yield home
     home.end_processes()

@@ -28,7 +28,7 @@ from tests.parts.codex.e2e.client import COMPACTION_REQUEST_START, CodexHome, th
 from tests.parts.codex.e2e.responses import Item, item_text, join_input_texts
 from tests.parts.codex.rollouts import codex_rollouts
 
-PAGINATED_SINCE = (0, 150)
+FIRST_PAGINATED_VERSION = (0, 150)
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def where(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
     return Where()
 
 
-def add_corpus(client: CodexHome, most: int | None = None) -> list[Path]:
-    """Copy all real rollouts, or the first ``most`` of them, to a home and return the paths of the copies."""
-    found = codex_rollouts()[:most]
+def add_real_rollouts(client: CodexHome, max_count: int | None = None) -> list[Path]:
+    """Copy all real rollouts, or the first ``max_count`` of them, to a home and return the paths of the copies."""
+    found = codex_rollouts()[:max_count]
     require_for_test(
         "the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts"
     )
@@ -51,7 +51,7 @@ def add_corpus(client: CodexHome, most: int | None = None) -> list[Path]:
 
 
 def thread_file(path: Path, where: Where) -> SessionFile:
-    """Return the session file of a thread, as a verb gets it."""
+    """Return the session file of a thread, found by its id as in a verb."""
     return resolve_locator(thread_id_of_path(path), "/", where, allow_other_agents=True)
 
 
@@ -66,7 +66,7 @@ def request_or_none(client: CodexHome, thread: str) -> list[Item] | None:
 def is_read_completely(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
     """Check whether this version reads the whole session and continues it without a compaction."""
     knows = (
-        tuple(map(int, client.version.split(".")[:2])) >= PAGINATED_SINCE
+        tuple(map(int, client.version.split(".")[:2])) >= FIRST_PAGINATED_VERSION
         or read_meta(str(path)).base is None
     )
     return sent is not None and knows and COMPACTION_REQUEST_START not in item_text(sent[-1])
@@ -122,7 +122,7 @@ def test_children_of_every_rollout_send_the_parents_request(
     """
     client = every_codex
     whole = trimmed = 0
-    for path in add_corpus(client)[::ROLLOUT_STEP]:
+    for path in add_real_rollouts(client)[::ROLLOUT_STEP]:
         before = hashlib.sha256(path.read_bytes()).digest()
         parent = thread_file(path, where)
         fork = write_child_receipt(plan_fork(parent, where), where)
@@ -162,7 +162,7 @@ def test_a_handoff_starts_with_lineage_and_next_step(every_codex: CodexHome, whe
     If a second handoff is made from the first, its first request names both earlier sessions.
     """
     client = every_codex
-    parent = thread_file(add_corpus(client, 1)[0], where)
+    parent = thread_file(add_real_rollouts(client, 1)[0], where)
     contents = ChildContents(build_digest(parent, where))
     first = write_child_receipt(
         agents.plan_fresh(
@@ -198,7 +198,7 @@ def test_a_rewind_contains_the_conversation_up_to_the_mark(
     from resume_hooks.parts.marks import state as marks
 
     client = every_codex
-    parent = thread_file(add_corpus(client, 1)[0], where)
+    parent = thread_file(add_real_rollouts(client, 1)[0], where)
     mark = marks.make_mark_at_end(parent, "try").mark
     report = write_child_receipt(
         plan_back.plan_back(parent, mark, "it was slower", where).child, where

@@ -66,7 +66,7 @@ def calls_of_every_tool(marks: list[Path]) -> list[Item]:
 
 def verb_document(verb: str, *words: str) -> Any:
     """Return the JSON data that a verb prints for the session."""
-    done = CliRunner().invoke(cli, [verb, rollouts.THREAD, *words, "--json"])
+    done = CliRunner().invoke(cli, [verb, rollouts.THREAD_ID, *words, "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)["data"]
 

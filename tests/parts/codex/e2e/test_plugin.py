@@ -62,9 +62,9 @@ def hashes_of_files(folder: Path) -> dict[str, str]:
 
 
 def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> None:
-    """An ordinary prompt is sent to the model unchanged. Triggers are answered on the screen.
+    """Triggers are answered on the screen, and Codex continues the children that they make.
 
-    The command on a handoff's card continues the handoff.
+    An ordinary prompt is sent to the model unchanged.
     """
     client = with_plugin
     plugins = client.codex / "plugins"

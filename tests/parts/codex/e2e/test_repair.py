@@ -20,7 +20,7 @@ TALK_LINES = [
     rollouts.message_line("assistant", "in the hay", 2),
 ]
 HISTORY_BASE = {
-    "thread_id": rollouts.OTHER_THREAD,
+    "thread_id": rollouts.OTHER_THREAD_ID,
     "end_ordinal_exclusive": 4,
     "end_byte_offset": 900,
 }
@@ -31,7 +31,10 @@ BROKEN_THREADS: dict[str, tuple[str, list[Any]]] = {
     ),
     "first-line-short": (
         "",
-        [rollouts.rollout_line("session_meta", {"id": rollouts.THREAD, "cwd": "/"}), *TALK_LINES],
+        [
+            rollouts.rollout_line("session_meta", {"id": rollouts.THREAD_ID, "cwd": "/"}),
+            *TALK_LINES,
+        ],
     ),
     "base-gone": (
         NEWEST,
@@ -78,10 +81,10 @@ def test_codex_resumes_a_repaired_thread(
     before = Path(path).read_bytes()
     if only in {"", client.version}:
         with pytest.raises(AssertionError, match="asked nothing"):
-            client.resume(rollouts.THREAD)
+            client.resume(rollouts.THREAD_ID)
     path.write_bytes(before)
     decided = plan_any_repair(
-        resolve_locator(rollouts.THREAD, "/", Where(), allow_other_agents=True), Where()
+        resolve_locator(rollouts.THREAD_ID, "/", Where(), allow_other_agents=True), Where()
     )
     assert [group.kind.code for group in decided.report.groups] == [code]
     sent = join_input_texts(client.resume(write_child(decided.child, Where()).session_id))

@@ -25,9 +25,9 @@ from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.parts.codex.rollouts import (
-    OTHER_THREAD,
-    THIRD_THREAD,
-    THREAD,
+    OTHER_THREAD_ID,
+    THIRD_THREAD_ID,
+    THREAD_ID,
     Line,
     call_line,
     codex_rollouts,
@@ -64,7 +64,7 @@ PATCH_TEXT = """*** Begin Patch
 
 def convert_rollout(path: Path, target: Path) -> Transcript:
     """Convert a rollout, and return the transcript that our reader opens from the result."""
-    found = convert_lines(read_thread_lines(str(path), find_in_corpus), THREAD)
+    found = convert_lines(read_thread_lines(str(path), find_in_corpus), THREAD_ID)
     target.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in found))
     return scan_transcript(str(target))
 
@@ -78,7 +78,7 @@ def _read_history(path: Path, find: RolloutFinder = find_in_corpus) -> ThreadHis
 
 def converted_records(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
     """Write a rollout with these lines and return the records that it is converted to."""
-    return list(convert_lines(read_rollout_lines(str(write_rollout(tmp_path, lines))), THREAD))
+    return list(convert_lines(read_rollout_lines(str(write_rollout(tmp_path, lines))), THREAD_ID))
 
 
 def texts_of_records(found: Iterable[Record]) -> list[str]:
@@ -512,24 +512,24 @@ def test_forks_and_rewinds_include_lines_of_their_parent(tmp_path: Path) -> None
         ]
     )
     parent = write_rollout(tmp_path, first)
-    base = {"thread_id": THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 10}
+    base = {"thread_id": THREAD_ID, "end_ordinal_exclusive": 4, "end_byte_offset": 10}
     fork = write_rollout(
         tmp_path,
         number_lines(
             [
-                meta_line(OTHER_THREAD, forked_from_id=THREAD, history_base=base),
+                meta_line(OTHER_THREAD_ID, forked_from_id=THREAD_ID, history_base=base),
                 message_line("user", "on"),
             ],
             4,
         ),
-        OTHER_THREAD,
+        OTHER_THREAD_ID,
     )
     rewind = write_rollout(
         tmp_path,
         number_lines([meta_line(history_base=base), message_line("user", "again")], 4),
-        rollout_id=THIRD_THREAD,
+        rollout_id=THIRD_THREAD_ID,
     )
-    files = {THREAD: str(parent), OTHER_THREAD: str(fork), THIRD_THREAD: str(rewind)}
+    files = {THREAD_ID: str(parent), OTHER_THREAD_ID: str(fork), THIRD_THREAD_ID: str(rewind)}
     texts = {
         path: [
             items.item_text(one.payload)
@@ -544,14 +544,14 @@ def test_forks_and_rewinds_include_lines_of_their_parent(tmp_path: Path) -> None
         one.uuid for one in own
     ][:2]
     assert not _read_history(fork, files.get).has_client_count
-    assert read_meta(str(rewind)).thread_id == THREAD
+    assert read_meta(str(rewind)).thread_id == THREAD_ID
     with pytest.raises(SessionNotFound, match="continues is gone"):
         effective_items(read_thread_lines(str(fork), lambda _: None))
     parent.write_bytes(b"{}\n")
     with pytest.raises(SessionNotFound, match="shorter than"):
         effective_items(read_thread_lines(str(fork), files.get))
     circle = write_rollout(
-        tmp_path, [meta_line(history_base={"thread_id": THREAD, "end_byte_offset": 1})]
+        tmp_path, [meta_line(history_base={"thread_id": THREAD_ID, "end_byte_offset": 1})]
     )
     with pytest.raises(NotATranscript, match="continues itself"):
         effective_items(read_thread_lines(str(circle), files.get))
@@ -563,8 +563,8 @@ def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
     parent = write_rollout(tmp_path, lines)
     fork = write_rollout(
         tmp_path,
-        [meta_line(OTHER_THREAD, forked_from_id=THREAD), *lines, message_line("user", "on")],
-        OTHER_THREAD,
+        [meta_line(OTHER_THREAD_ID, forked_from_id=THREAD_ID), *lines, message_line("user", "on")],
+        OTHER_THREAD_ID,
     )
     ids = [
         [one.uuid for one in effective_items(read_rollout_lines(str(path)))]
@@ -680,7 +680,7 @@ def test_a_goal_becomes_a_command_and_a_state() -> None:
         message_line("user", "later", 9),
     ]
     found = list(
-        convert_lines([RolloutLine(one, "", at, 0) for at, one in enumerate(lines)], THREAD)
+        convert_lines([RolloutLine(one, "", at, 0) for at, one in enumerate(lines)], THREAD_ID)
     )
     states = [
         (one.get("goal"), one.get("status"))

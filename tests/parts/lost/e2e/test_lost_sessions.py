@@ -83,7 +83,7 @@ def test_a_deleted_session_continues_from_its_prompts(
 def test_the_client_refuses_an_id_in_two_folders(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The client refuses a session id in two folders, until one of the copies is deleted."""
+    """The client refuses a session with copies in two folders until one copy is deleted."""
     run_print(client, home, api, "what was said before")
     (session,) = home.sessions()
     twin = home.config / "projects" / "-elsewhere" / session.name

@@ -30,7 +30,7 @@ from tests.e2e.test_trim_corpus import ALL_SESSION_NAMES, SAMPLE_SESSIONS
 from tests.needs import corpus, one_in
 
 GOAL, REPORT = "try the other parser", "the other one is slower, so we stay"
-SHORT_SAMPLE = [SAMPLE_SESSIONS[place] for place in (0, 1, 3, 6, 7)]
+SHORT_SAMPLE_NAMES = [SAMPLE_SESSIONS[place] for place in (0, 1, 3, 6, 7)]
 """Five sessions: one of an old client, one with a compaction, one with parallel calls, a large one,
 and one that begins with an answer."""
 
@@ -290,11 +290,11 @@ def resume_request(
     return api.main_requests()[-1]
 
 
-@pytest.mark.parametrize("name", one_in(3, SHORT_SAMPLE))
+@pytest.mark.parametrize("name", one_in(3, SHORT_SAMPLE_NAMES))
 def test_rewinds_of_a_few_real_sessions_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A rewind of a few real sessions to one answer sends the same as the client's own rewind."""
+    """After a rewind to an answer, a few real sessions send the same as after the client's own rewind."""
     assert_rewinds_match_the_client(name, client, home, api, 1)
 
 
@@ -303,5 +303,5 @@ def test_rewinds_of_a_few_real_sessions_match_the_client(
 def test_rewinds_of_every_real_session_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A rewind of each real session to three answers sends the same as the client's own rewind."""
+    """After a rewind to any of three answers, each real session sends the same as after the client's."""
     assert_rewinds_match_the_client(name, client, home, api, 3)

@@ -249,7 +249,10 @@ def plant_secrets(home: ConfigHome) -> PlantedHome:
 
 
 def _write_children(home: ConfigHome, path: Path) -> Iterator[Path]:
-    """Yield a trimmed child, its fork, and a fork that was trimmed in place; delete another fork."""
+    """Yield a trimmed child, its fork, and a fork that was trimmed in place.
+
+    The function also makes a fourth child and deletes it.
+    """
     environ = home.environ
     options = Options(threshold=100, keep_recent=0, min_savings=0)
     reading = plan.scan_session(session_file(str(path)))
@@ -277,7 +280,7 @@ def _write_children(home: ConfigHome, path: Path) -> Iterator[Path]:
 def places_of_secrets(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
     """Return the secrets in each file and in each part of a pack, keyed by the file's path.
 
-    A file with two names is listed once.
+    A file with several hard links is listed once.
     """
     found: dict[str, list[str]] = {}
     links = set(Path(held_links.links_folder(home.where)).rglob("*")) - set(

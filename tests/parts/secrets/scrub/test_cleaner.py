@@ -70,7 +70,7 @@ SECRET_FORMS = {
 
 @pytest.mark.parametrize("text", SECRET_FORMS.values(), ids=SECRET_FORMS)
 def test_known_secrets_are_removed_in_every_form(text: str) -> None:
-    """A known secret is removed in every form from JSON lines, keys, texts and partial lines."""
+    """A known secret is removed from lines, keys, texts and incomplete lines, whatever its form."""
     for raw in (
         line(user(text, uuid="u")),
         json.dumps({"type": "x", "deep": [{text: 1}]}).encode(),
@@ -126,7 +126,7 @@ def test_thinking_with_a_secret_is_removed_completely() -> None:
     ]
 
 
-def test_only_requested_kinds_are_removed() -> None:
+def test_only_secrets_of_requested_kinds_are_removed() -> None:
     """Only secrets of the requested kinds are removed."""
     raw = line(user(f"{FIRST_SECRET} here", uuid="u"))
     assert Cleaner(["aws-access-token"]).clean_record(raw).raw == raw
@@ -173,7 +173,7 @@ def test_an_invalid_secret_is_refused_without_printing_it(given: bytes) -> None:
 
 
 def test_a_shortened_secret_is_removed_with_its_word() -> None:
-    """If a title shows only the start of a secret, the secret's whole word is removed elsewhere."""
+    """If a title contains only the start of a secret, each word with this start is removed elsewhere."""
     key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
     raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
     (found,) = Cleaner().clean_record(raw).removed_secrets
@@ -195,7 +195,7 @@ def test_a_shortened_secret_is_removed_with_its_word() -> None:
 
 @given(st.text(min_size=6, max_size=60).filter(lambda text: text.strip() and "\0" not in text))
 def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
-    """A secret of any characters is removed in all its encoded forms."""
+    """A secret with any characters is found and removed in each of its encoded forms."""
     literals = Literals({text: "named"})
     for form in encode_secret(text):
         cleaned, kinds = literals.replace_secrets(f"({form})")
@@ -251,7 +251,7 @@ def test_each_line_of_a_key_is_a_secret() -> None:
     "text", list(hostile_texts(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
 )
 def test_the_cost_of_any_text_is_limited(text: str) -> None:
-    """Cleaning a text makes at most ``2 * MAX_CALLS_PER_BYTE + 1`` calls for each byte."""
+    """Cleaning calls at most ``2 * MAX_CALLS_PER_BYTE + 1`` functions for each byte of a text."""
     dirty = record_of_text(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
     assert count_calls(lambda: Cleaner().clean_record(dirty)) <= (2 * MAX_CALLS_PER_BYTE + 1) * len(
         dirty
@@ -259,7 +259,7 @@ def test_the_cost_of_any_text_is_limited(text: str) -> None:
 
 
 def test_blank_lines_are_cleaned_quickly() -> None:
-    """Cleaning a blank line makes at most eight calls."""
+    """Cleaning a blank line calls at most eight functions."""
     cleaner = Cleaner()
     assert count_calls(lambda: cleaner.clean_record(b"\r\n")) <= 8
 

@@ -92,9 +92,9 @@ def test_a_child_written_during_a_scrub_is_scrubbed(
 def test_secrets_of_the_parent_are_found_in_a_child(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A password is removed from a child that has it without the word before it.
+    """A secret that only the parent's text makes recognizable is also removed from a child.
 
-    The parent's text shows that it is a password.
+    The child in this test has the parent's password without the word "password" before it.
     """
     child = session_with_secrets.with_name(f"{session_id(5)}.jsonl")
     said = [

@@ -77,7 +77,7 @@ FULL_REACH = ScrubReach(
     includes_client_files=True,
 )
 
-INDEX_FOLDER = ".claude/resume-hooks/index"
+INDEX_PATH_PREFIX = ".claude/resume-hooks/index"
 """The beginning of the path of each file of the index.
 
 A scrub need not remove a secret from the index, which has the words of all sessions, because other
@@ -87,7 +87,7 @@ sessions still contain the secret.
 
 def files_with_secrets(home: ConfigHome) -> set[str]:
     """Return the paths of files with a secret, without the index."""
-    return {path for path in places_of_secrets(home) if not path.startswith(INDEX_FOLDER)}
+    return {path for path in places_of_secrets(home) if not path.startswith(INDEX_PATH_PREFIX)}
 
 
 @pytest.fixture
@@ -616,7 +616,10 @@ def test_a_project_folder_behind_a_link_is_reported(
 def test_an_unreadable_place_that_was_not_requested_is_not_a_failure(
     config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client's folder that cannot be listed and was not requested is reported as unchanged."""
+    """A folder that was not requested and cannot be listed is not a failure.
+
+    The scrub reports that the folder was not changed.
+    """
     closed = config_home.config / "todos"
     closed.mkdir()
     deny_listing(monkeypatch, str(closed))

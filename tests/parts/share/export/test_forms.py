@@ -266,7 +266,7 @@ def test_plain_fences_are_unchanged(fence: str, around: str) -> None:
 
 
 def test_escape_markdown_gives_one_line() -> None:
-    """``escape_markdown`` escapes a text for use in a heading, a table cell or a link."""
+    """``escape_markdown`` turns a text into one escaped line for a heading, a table cell or a link."""
     assert escape_markdown("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
 
 

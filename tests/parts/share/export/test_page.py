@@ -240,7 +240,7 @@ def test_the_policy_allows_one_style_and_one_script(
 def test_a_page_has_one_language_and_one_title(
     session_of_every_kind: Path, export_text: ExportText
 ) -> None:
-    """The page names its language and its title, and all its elements are closed."""
+    """The page states its language and its title once, and all its elements are closed."""
     page = export_text(session_of_every_kind)
     assert page.startswith('<!doctype html>\n<html lang="en">')
     assert page.count("<title>Uploads: a pool that closes early</title>") == 1

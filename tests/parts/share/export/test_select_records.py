@@ -20,7 +20,7 @@ from tests.derive.test_orders import SimulatedClient, given_session_and_steps
 from tests.parts.share.export.conftest import records_of_every_kind
 
 
-def selected_lines(path: Path | str, what: str = CONVERSATION) -> list[int]:
+def selected_line_numbers(path: Path | str, what: str = CONVERSATION) -> list[int]:
     """Return the line numbers of the selected records, in order."""
     return [
         row.line_number for row in select_conversation(session_file(str(path)), what, set()).nodes
@@ -32,8 +32,8 @@ def test_the_whole_conversation_includes_compacted_turns(session_of_every_kind: 
 
     With ``LIVE_ONLY`` the document starts after the compaction.
     """
-    assert selected_lines(session_of_every_kind) == list(range(20))
-    assert selected_lines(session_of_every_kind, LIVE_ONLY) == list(range(5, 20))
+    assert selected_line_numbers(session_of_every_kind) == list(range(20))
+    assert selected_line_numbers(session_of_every_kind, LIVE_ONLY) == list(range(5, 20))
     found = select_conversation(session_file(str(session_of_every_kind)), CONVERSATION, set())
     assert (found.states_by_line[0], found.states_by_line[7]) == (COMPACTED, LIVE)
     assert [turn.number for turn in found.turns_by_line.values()] == [1, 2, 3]
@@ -52,8 +52,8 @@ def test_an_abandoned_branch_is_marked(config_home: ConfigHome) -> None:
         last_prompt("a5"),
     ]
     path = write_session(config_home.project(), SESSION, records)
-    assert selected_lines(path) == [0, 1, 4, 5]
-    assert selected_lines(path, ALL_RECORDS) == [0, 1, 2, 3, 4, 5]
+    assert selected_line_numbers(path) == [0, 1, 4, 5]
+    assert selected_line_numbers(path, ALL_RECORDS) == [0, 1, 2, 3, 4, 5]
     assert select_conversation(session_file(path), ALL_RECORDS, set()).states_by_line[2] == BRANCH
 
 
@@ -82,7 +82,9 @@ def test_a_cycle_of_compactions_ends(config_home: ConfigHome) -> None:
     rows = records_of_every_kind()[:8]
     rows[5] = {**rows[5], "logicalParentUuid": rows[7]["uuid"]}
     path = write_session(config_home.project(), SESSION, rows)
-    assert selected_lines(path) == [0, 1, 2, 3, 4, 5, 6, 7] or selected_lines(path) == [5, 6, 7]
+    assert selected_line_numbers(path) == [0, 1, 2, 3, 4, 5, 6, 7] or selected_line_numbers(
+        path
+    ) == [5, 6, 7]
 
 
 def test_records_without_links_keep_the_file_order(config_home: ConfigHome) -> None:
@@ -92,7 +94,7 @@ def test_records_without_links_keep_the_file_order(config_home: ConfigHome) -> N
         for kind in ("user", "assistant")
     ]
     path = write_session(config_home.project(), SESSION, [*rows, b"no record"])
-    assert selected_lines(path) == [0, 1]
+    assert selected_line_numbers(path) == [0, 1]
     assert select_conversation(session_file(path), CONVERSATION, set()).damaged_line_count == 1
 
 

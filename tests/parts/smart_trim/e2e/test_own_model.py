@@ -1,6 +1,6 @@
 """Tests of ``/trim --smart`` in a client whose prompt cache is warm.
 
-The session's own model chooses, in a request after the last one.
+The session's own model chooses the contents in a request that follows the last one.
 """
 
 from __future__ import annotations

@@ -112,7 +112,10 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
 
 
 def changed_calls(whole: Request, cut: Request, kind: str, key: str, content: str) -> set[str]:
-    """Return the calls whose blocks differ, after checking that each differs by a placeholder."""
+    """Return the ids of the calls whose blocks differ between two requests.
+
+    Check that a placeholder replaces the content of each such block.
+    """
     before, after = (contents_by_call(request, kind, key, content) for request in (whole, cut))
     assert before.keys() == after.keys()
     differing = {call for call in before if before[call] != after[call]}
@@ -120,7 +123,7 @@ def changed_calls(whole: Request, cut: Request, kind: str, key: str, content: st
     return differing
 
 
-def test_chosen_contents_are_placeholders(
+def test_chosen_contents_are_replaced_by_placeholders(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """``trim --smart`` replaces the chosen contents, with each client."""

@@ -18,9 +18,9 @@ from tests.e2e.plugin import ENGINE_ENV, build_plugin
 def test_stats_count_the_hooks_of_a_real_session(
     client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
 ) -> None:
-    """The statistics of a turn have one time of the plugin's hook and one of the user's hook.
+    """After a turn, the statistics contain one run of the plugin's hook and one of the user's hook.
 
-    They also count the API's tokens.
+    They also contain the tokens that the API reported.
     """
     home.write_settings(
         {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 0.2"}]}]}}
