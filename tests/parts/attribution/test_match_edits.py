@@ -79,7 +79,7 @@ def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
     )
 
 
-def test_an_edit_that_only_moves_a_line_is_not_its_writer() -> None:
+def test_moving_a_line_does_not_count_as_writing_it() -> None:
     """An edit that only moves a line does not count as the edit that wrote the line."""
     assert (
         writer_of_line(
@@ -140,8 +140,8 @@ def test_a_repeated_line_with_another_indent_is_ambiguous() -> None:
     )
 
 
-def test_a_session_that_restores_its_deleted_line_is_not_its_writer() -> None:
-    """A session that deletes a line and restores it did not write it.
+def test_restoring_a_deleted_line_does_not_count_as_writing_it() -> None:
+    """A session that deletes a line and restores it does not count as the line's writer.
 
     If a line was deleted and has returned without a session, no writer is named.
     """

@@ -408,7 +408,7 @@ def test_the_last_sandbox_is_stated_if_it_allows_no_changes(
     ],
 )
 def test_a_command_in_another_shell_is_the_same_command(where: Where, command: object) -> None:
-    """A command that succeeds in one shell closes its failure in another shell."""
+    """A failure of a command in one shell is closed if the same command succeeds in another shell."""
     arguments = json.dumps({"command": command})
     lines = [
         call_line("1", "make test"),
@@ -476,7 +476,10 @@ def test_a_watch_before_the_answer_is_not_reported_as_running(
 
 
 def test_a_script_without_an_exit_status_is_not_a_success(where: Where) -> None:
-    """A failure of a command in one shell is closed if the same command succeeds in another shell."""
+    """A command in a script without an exit status has the note "exit status not recorded".
+
+    The command has this note whether or not it printed an error.
+    """
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     lines = [
         *script_lines("1", code % '"make lint"', "zsh:1: command not found: linter"),

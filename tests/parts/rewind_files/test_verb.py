@@ -182,7 +182,7 @@ def test_one_refused_file_prevents_all_writes_without_partial(
     assert read_document(capsys, SESSION, "--to", "1", "--dry-run")["data"]["complete"] is False
 
 
-def test_a_restore_that_no_file_allows_says_so(
+def test_a_restore_that_can_write_no_file_says_so(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If no file can be restored, the message says so, not that no file differs."""

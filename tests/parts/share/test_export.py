@@ -43,7 +43,8 @@ def test_export_writes_a_page_by_default(
 ) -> None:
     """``export`` writes a page without secrets to the current folder.
 
-    The file is named after the session's title and private. The session is unchanged.
+    The file is named after the session's title, and only its owner can read it. The session is
+    unchanged.
     """
     before = session_with_secret.read_bytes()
     done = cli("export", SESSION)

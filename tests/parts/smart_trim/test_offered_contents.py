@@ -125,7 +125,7 @@ def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
     assert set(found.options.only) == set(RULES_WITHOUT_INSTRUCTIONS)
 
 
-def test_the_model_also_judges_contents_of_rules_if_the_user_has_wishes(
+def test_wishes_let_the_model_judge_contents_that_match_a_rule(
     config_home: ConfigHome,
 ) -> None:
     """If the user has wishes, the model also judges contents that match a rule.

@@ -19,8 +19,8 @@ def requests_of_turns(
 ) -> list[ApiRequest]:
     """Return turns of one request each, which reads the previous context from the cache."""
     return [
-        ApiRequest(f"2026-01-{1 + turn // 10:02}", first + STEP_TOKENS * turn, max(20_000, first + STEP_TOKENS * (turn - 1)),
-                100, STEP_TOKENS, lifetime, turn, is_side_request=False)
+        ApiRequest(f"2026-01-{1 + turn // 10:02}", first + STEP_TOKENS * turn,
+                max(20_000, first + STEP_TOKENS * (turn - 1)), 100, STEP_TOKENS, lifetime, turn, is_side_request=False)
         for turn in range(turns)
     ]  # fmt: skip
 

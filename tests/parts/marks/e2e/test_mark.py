@@ -294,7 +294,7 @@ def resume_request(
 def test_rewinds_of_a_few_real_sessions_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """After a rewind to an answer, a few real sessions send the same as after the client's own rewind."""
+    """In a few real sessions, a rewind sends the same messages as the client's own rewind."""
     assert_rewinds_match_the_client(name, client, home, api, 1)
 
 
@@ -303,5 +303,5 @@ def test_rewinds_of_a_few_real_sessions_match_the_client(
 def test_rewinds_of_every_real_session_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """After a rewind to any of three answers, each real session sends the same as after the client's."""
+    """In each real session, three rewinds send the same messages as the client's own rewinds."""
     assert_rewinds_match_the_client(name, client, home, api, 3)

@@ -37,7 +37,7 @@ GITHUB_TOKEN = "ghp_" + "".join(chr(97 + (number * 7) % 26) for number in range(
 
 
 def red_png() -> str:
-    """Return a red dot as a PNG_BASE64, in base64."""
+    """Return a red dot as a PNG, in base64."""
     rows = b"".join(b"\0" + b"\xff\x20\x20" * 8 for _ in range(8))
 
     def png_chunk(kind: bytes, body: bytes) -> bytes:
