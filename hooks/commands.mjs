@@ -6,7 +6,7 @@ export const ANSWERED_TRIGGERS = [">handoff", ">rollover", ">resume", ">back", "
 export const PROMPT_HELD_MESSAGE = "another session is opening, with these words in its input box"
 export const PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
 
-export const NOT_ALONE = "a command only runs alone in the input box; Enter again sends this text as it is"
+export const NOT_ALONE = "a command runs only if it is alone in the input box; Enter again sends this text as it is"
 
 export const COMMANDS = [
   {"name": "handoff", "description": "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy", "argumentHint": "[size] [--new-task] [next step]"},

@@ -1,4 +1,4 @@
-"""Build the engine's venv in the data folder. `venv` there is a link to a complete venv.
+"""Build the engine's venv in the data folder. In that folder, `venv` is a link to a complete venv.
 
 The link is changed only when the new venv has passed its check.
 """
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGINE_LOCK_FILE = ROOT / "requirements.lock"
 TEAM_LOCK_FILE = ROOT / "requirements-team.lock"
 TOOL_FILE_NAME = "tool"
-"""Name of a file with the path of a Python: the Python of a command that pipx or uv installed.
+"""Name of the file that contains the path of a Python: that of a command installed by pipx or uv.
 
 A venv that contains this file uses the packages of that Python.
 """

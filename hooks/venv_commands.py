@@ -56,8 +56,8 @@ class BuildError(Exception):
 def run_step(name: str, *command: str) -> None:
     """Run a command and wait for it.
 
-    Its output goes to our log, and its error output follows there when it has ended. Raise
-    BuildError if the command fails or takes too long.
+    The command's output goes to our log. Its error output is added to the log after the command has
+    ended. Raise BuildError if the command fails or takes too long.
     """
     try:
         done = programs.run_program(

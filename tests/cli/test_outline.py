@@ -82,7 +82,7 @@ def test_outline_agrees_with_info_and_sessions(cli: Cli, document: Document, ses
     assert info["context"] == row["context"] | {"compacts_at_once": False, "added": 0}
     assert info["size"] == row["size"] == session.stat().st_size
     said = cli("info", SESSION).stdout.decode()
-    assert "turns    1 live of 2, 0 tool calls in the live turns" in said
+    assert "turns    2, 1 of them live, with 0 tool calls" in said
     assert "linked" in said
 
 

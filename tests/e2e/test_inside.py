@@ -121,7 +121,7 @@ def test_one_typed_line_makes_and_opens_a_handoff(
     assert modern_tui.input_text() == "fix the flaky test"
     # The input box is not empty, so this command is typed after the step.
     modern_tui.submit("/lineage")
-    modern_tui.wait_for("a command only runs alone in the input box")
+    modern_tui.wait_for("a command runs only if it is alone in the input box")
     modern_tui.wait_until_idle()
     for _ in "/lineage":
         modern_tui.key("BSpace")

@@ -120,7 +120,10 @@ def test_a_card_gives_both_commands(copied: CopyResult, is_slash: bool, first_wo
                 is_slash=is_slash,
             )
         )
-        own = "about 123,135 tokens are placeholders now; each names its original\n  options: --tools Read\n  It would"
+        own = (
+            "about 123,135 tokens replaced by placeholders; each names its original\n"
+            "  options: --tools Read\n  It would"
+        )
     for part in (
         copied.describe("the /resume line"),
         "  Fix it · handoff\n",
@@ -239,7 +242,10 @@ def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> Non
     text = text_of_block_reply(lineage_card(LineageFinder(config_home.where).find_lineage(path)))
     assert fits_ten_rows(text)
     assert re.findall(r"^  (\d+) ·", text, re.MULTILINE) == ["1", "11", "12"]
-    assert f"  9 more between these, in a shell: resume-hooks lineage {session_id(12)[:8]}" in text
+    assert (
+        f"  9 more in between; to see them, in a shell: resume-hooks lineage {session_id(12)[:8]}"
+        in text
+    )
 
 
 @given(st.text(st.characters(codec=None)))

@@ -147,7 +147,7 @@ def test_a_command_followed_by_help_shows_its_usage(parent: Path, command: str, 
         ("lineage", "foo", "/lineage takes no words"),
         ("recall", "foo", "/recall takes no words"),
         ("resume-hooks:lineage", "foo", "/resume-hooks:lineage takes no words"),
-        ("full", "--tabel", "--tabel is not an option here: there is --table"),
+        ("full", "--tabel", "--tabel is not an option here; the only option is --table"),
         ("rollover", "--quick", "--quick is not an option here"),
     ],
 )
@@ -175,7 +175,7 @@ def test_the_card_of_full_shows_no_session_id(parent: Path) -> None:
             "Nothing needed.\n\n  Your text was not sent: fix it"
         ), "no handoff"
         assert ask_engine("full", "--tabel")["text"].startswith(
-            "--tabel is not an option here: there is --table"
+            "--tabel is not an option here; the only option is --table"
         )
 
 

@@ -296,7 +296,7 @@ def test_compactions_at_the_threshold_are_five_turns_apart(
     path = write_session(config_home.project(), SESSION, [start, *records])
     reply = compact_at_threshold(module_messages(Path(path)), "trim@60k", monkeypatch)
     assert (
-        "fewer than 5 turns ago; later turns try again" in reply.get("skip", "")
+        "fewer than 5 turns ago; a later turn tries again" in reply.get("skip", "")
     ) == is_too_early
     assert reply.get("rests", False) == is_too_early
 

@@ -125,9 +125,9 @@ def test_the_table_compares_all_ways(config_home: ConfigHome) -> None:
         "handoff all  150k 166k 188k  everything, a copy",
         "rollover      33k 210k 230k  and a summary",
         "compact      1.0M  980 1.4M  a summary",
-        "warm, cold: its first request, in input tokens",
+        "warm, cold: first request, in input tokens",
         "pays off after prompts: trim 7, handoff 1",
-        "30,000 of each: instructions and tools",
+        "30,000 of each request: instructions and tools",
         "cache: 4 min left",
         "a prompt: about 3 requests, adds 4,100 tokens",
     ]

@@ -538,7 +538,7 @@ COLD_CACHE_FIELDS = {
 }
 CACHE_EXPIRED_MESSAGE = (
     "resume-hooks: The prompt cache expired; your next prompt resends all 163,400 tokens{cost}; "
-    "/resume-hooks:trim or /resume-hooks:handoff first sends less"
+    "to send less, first type /resume-hooks:trim or /resume-hooks:handoff"
 )
 
 
@@ -601,7 +601,7 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
             "x" * 400_000,
             (
                 "resume-hooks: The prompt cache expired; your next prompt resends all "
-                "(about 130,010 tokens); /resume-hooks:trim or /resume-hooks:handoff first sends less"
+                "(about 130,010 tokens); to send less, first type /resume-hooks:trim or /resume-hooks:handoff"
             ),
         ),
     ],
@@ -635,7 +635,7 @@ def test_the_hook_does_not_repeat_the_modules_line(
     path = Path(write_session(config_home.project(), OLD_ID, turn_with_token_count(163_400)))
     event = {**start_event_next_to(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS}
     shown = session.claim_cold_cache_line(event)
-    assert shown.endswith("; /trim or /handoff first sends less"), (
+    assert shown.endswith("; to send less, first type /trim or /handoff"), (
         "as the module's commands are called"
     )
     assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == {}
@@ -657,7 +657,7 @@ def test_resuming_a_giant_file_warns_and_names_a_remedy(
     said = reply_to_event(
         start_event_next_to(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="cli"
     )["systemMessage"]
-    assert "has 123 MB, and a client may hang on it" in said
+    assert "is 123 MB long, and a client may hang on it" in said
     assert f"archive --slim {OLD_ID[:8]}" in said
     assert (
         reply_to_event(

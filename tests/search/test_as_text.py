@@ -96,7 +96,7 @@ def test_a_hit_has_its_commands() -> None:
         "    read: resume-hooks read 11111111:4\n"
         "\n"
         "10 more turns: --limit 12 --max-chars 0\n"
-        "2 headless runs of one question left out; --helpers includes them"
+        "2 headless runs with a single question left out; --helpers includes them"
     )
 
 
@@ -149,7 +149,7 @@ def test_the_text_without_hits_gives_advice() -> None:
         ),
         "",
         "Nothing found (no match for linter).",
-        "1 headless run of one question left out; --helpers includes them",
+        "1 headless run with a single question left out; --helpers includes them",
         "Other words may help; --all looks in every project.",
     ]
 

@@ -94,7 +94,7 @@ def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> N
 
 
 def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
-    """Hits in headless runs of one question and in their sub-agents are marked as helper runs.
+    """Hits in headless runs with a single question and in their sub-agents are marked as helper runs.
 
     Hits in longer headless sessions are not marked.
     """
@@ -151,7 +151,9 @@ def test_only_three_of_many_equal_helper_runs_are_shown(config_home: ConfigHome)
     assert sum(hit.is_headless for hit in found.hits) == 3
     assert session_id(400) in {hit.session_id for hit in found.hits}
     assert found.omitted_run_count > 3
-    assert "headless runs of one question left out; --helpers includes them" in result_text(found)
+    assert "headless runs with a single question left out; --helpers includes them" in result_text(
+        found
+    )
     assert len(search_home(config_home, "review linter", include_helpers=True).hits) == 10
 
 

@@ -253,7 +253,7 @@ def _describe_ways(comparison: Comparison, *, is_fork_smaller: bool) -> dict[str
         TRIM: f"a copy without old tool output, {tokens_text.get(TRIM, 'size not estimated')}",
         HANDOFF: f"a fresh session with a digest, {tokens_text[HANDOFF]}",
         ROLLOVER: f"a handoff with a summary by {model}, {tokens_text[ROLLOVER]}; asking it costs tokens",
-        FORK: f"a copy of the live conversation alone, under a new id{fork_text}",
+        FORK: f"a copy of only the live conversation, under a new id{fork_text}",
         **{
             name: about.format(model=model)
             for name, (_, about, _) in part_table.WAYS_TO_CONTINUE.items()

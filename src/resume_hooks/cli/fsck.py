@@ -60,9 +60,9 @@ def check_sessions(options: FsckOptions) -> ExitCode:
 def report_text(report: DefectReport) -> str:
     """Return a report as text: each kind of defect with its effect on clients and its first findings.
 
-    After the defects, the text names the command that repairs the session. For a session without
-    errors and warnings, the text contains only the number of notes, because clients ignore the
-    defects that are notes.
+    After the defects, the text names the command that repairs the session. If the session has no
+    errors and no warnings, the text contains only the number of notes, because notes are about
+    defects that clients ignore.
     """
     if report.has_only_notes:
         notes = report.count_findings("note")

@@ -166,11 +166,11 @@ def _make_info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
         (
             "turns",
             (
-                f"{data['live_turns']:,} live of {data['turns']:,}, {data['tool_calls']:,} "
-                "tool calls in the live turns"
+                f"{data['turns']:,}, {data['live_turns']:,} of them live, with "
+                f"{data['tool_calls']:,} tool calls"
             ),
         ),
-        ("records", f"{data['live_records']:,} live of {data['records']:,} linked records"),
+        ("records", f"{data['records']:,} linked, {data['live_records']:,} of them live"),
         ("damage", damage_text + (", torn last line" if data["torn"] else "")),
     ]
 

@@ -25,7 +25,10 @@ from resume_hooks.system.invocation import shell_command
 
 # the width in columns that the tree reserves for a session's title and kind
 MAX_LABEL_COLUMNS = 160
-DEFAULT_SESSION_HINT = "No session was named: this is the lineage of this folder's latest session. {} lists the others."
+DEFAULT_SESSION_HINT = (
+    "No session was named: this is the lineage of this folder's latest session. "
+    "{} lists the other sessions."
+)
 
 
 def print_lineage(options: LineageOptions) -> None:

@@ -77,7 +77,7 @@ def print_records(options: ReadOptions) -> None:
         if not (before.isascii() and before.isdigit() and len(before) < 8):
             raise UsageError(
                 f"--before takes a number of records, not '{collapse_line(plain_line(before), 60)}'",
-                "To give an id, add --page.",
+                "With --page, --before takes an id.",
             )
         _print_record_with_neighbours(_look_up_record(options), int(before), options)
     elif options.raw:

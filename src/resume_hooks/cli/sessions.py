@@ -143,7 +143,10 @@ def _format_cells(row: ListedSession, now: float) -> tuple[str, ...]:
 
 
 def _format_remarks(row: ListedSession, folder: str, *, with_expiry: bool) -> str:
-    """Return the remarks to show after a session title, most important first: "open · in docs"."""
+    """Return the remarks to show after a session's title, for example ``open · in docs``.
+
+    The most important remark comes first.
+    """
     if row.folder and canonical_path(row.folder) != folder:
         other_folder = os.path.basename(row.folder)
     else:

@@ -268,8 +268,8 @@ def _remove_plugin(options: InstallOptions) -> ExitCode:
     if options.purge and options.must_ask("--purge"):
         click.confirm(
             (
-                "Remove links between sessions (they exist nowhere else), settings, index "
-                f"in {where.state}?"
+                "Remove the links between sessions (which exist nowhere else), the settings and "
+                f"the index in {where.state}?"
             ),
             abort=True,
             err=True,

@@ -36,7 +36,7 @@ MAX_LINEAGE_CHARACTERS = 1_900
 FIRST_READ_BYTES = 12_000_000
 """Number of bytes at the end of a session's file that are read first.
 
-They contain about eight compactions, usually enough to fill the available characters.
+They contain about eight compactions, whose text usually fills the available characters.
 """
 
 _FACTS_HEADING = "Facts about this session from before it was compacted:"

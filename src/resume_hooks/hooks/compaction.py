@@ -30,7 +30,7 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
-# the time limit in seconds for an answer, during which the client waits
+# the time limit in seconds for an answer; the client waits for the answer
 DECISION_TIMEOUT_SECONDS = 10.0
 
 COMPACTION_SETTING = "compaction"
@@ -41,8 +41,8 @@ Every other value is the size of a handoff.
 """
 
 RETRY_PAUSE_SECONDS = (0.2, 0.4)
-"""Numbers of seconds before the second and the third attempt, because the client may be writing the
-file."""
+"""The pauses in seconds before the second and the third attempt to compact. An attempt fails if the
+client writes to the session's file in the meantime."""
 
 AUTO_TRIGGER, THRESHOLD_TRIGGER = "auto", "line"
 """The two reasons for an automatic compaction: the context is full, or exceeds the user's
@@ -65,11 +65,15 @@ SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chose
 TOO_LITTLE_FREED_REMARK = (
     "Compaction {chosen} would have freed too little, so Claude Code writes its own summary."
 )
-"""Remarks to the user about a compaction that the user did not ask for."""
+"""Two remarks to the user about an automatic compaction: this plugin shrank the session, or it
+would have freed too few tokens."""
 
 THRESHOLD_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 
-TOO_SOON_TEXT = f"the last compaction is fewer than {MIN_TURNS_BETWEEN_COMPACTIONS} turns ago; later turns try again"
+TOO_SOON_TEXT = (
+    f"the last compaction was fewer than {MIN_TURNS_BETWEEN_COMPACTIONS} turns ago; "
+    "a later turn tries again"
+)
 TOO_LITTLE_FREED_TEXT = (
     "{chosen} would free less than a fifth of the context. Type /handoff instead."
 )
@@ -117,7 +121,7 @@ def reason_for_client_compaction(event: dict[str, Any]) -> str:
     if event.get("heard") is False:
         return (
             "Claude Code has not called this plugin's module yet. It does so after the next answer, "
-            "or never under a policy"
+            "or never if a policy prevents it"
         )
     return ""
 
@@ -179,8 +183,9 @@ def make_decline_reply(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]
 def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return the alternatives to the client's compaction, if enough of the context is in use.
 
-    ``args`` in the event is the percentage that is in use. It must have reached the percentage in
-    ``alternatives_percent_reply``. The alternatives are shown only once. Raise OSError.
+    ``args`` in the event is the percentage that is in use. The alternatives are returned only if it
+    has reached the percentage in ``alternatives_percent_reply``. They are shown only once. Raise
+    OSError if the note about this can't be written.
     """
     percent = hook_replies.text_field(event, "args")
     if not percent.isdigit() or int(percent) < alternatives_percent_reply().get("tells", 101):

@@ -169,7 +169,7 @@ def _elapsed_text(start_time: object) -> str:
 
 
 def mark_venv_broken() -> None:
-    """Mark the plugin's venv as broken, so that the installer rebuilds it. Ignore any other venv."""
+    """Mark the plugin's venv as broken, so that the installer rebuilds it. Do nothing in any other venv."""
     venv = _find_plugin_venv()
     if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):
         with contextlib.suppress(OSError):

@@ -32,7 +32,7 @@ from resume_hooks.system.processes import find_client_pid, read_process_start_ti
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
 CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest, too"
-"""The line of the card if the client's next ``/clear`` opens the child."""
+"""The line of the card which says that the client's next ``/clear`` opens the child."""
 
 # the option that is typed before a new task, which has nothing to do with the session's old task
 NEW_TASK_OPTION = "--new-task"
@@ -122,7 +122,11 @@ def offer_clear(receipt: Receipt) -> bool:
 
 
 def _shorten_opening(receipt: Receipt, middle_text: str, max_characters: int) -> str:
-    """Return the part of the child's opening between lineage and next step, with a shorter digest."""
+    """Return the part of the child's opening between lineage and next step, with the digest shortened.
+
+    The part has at most ``max_characters`` characters. Return ``""`` if the digest would become too
+    short.
+    """
     digest, (summary, digest_head, _) = (
         read_digest(receipt.file),
         middle_text.partition(DIGEST_BEGINNING),

@@ -50,7 +50,9 @@ def lineage_card(rows: list[Ancestor]) -> str:
         lines += _lines_of_ancestor(number, row, is_last=number == count)
         if number == 1 and len(shown_rows) < count:
             command = shell_command(f"lineage {rows[-1].session_id[:SHORT_ID_CHARACTERS]}")
-            lines.append(f"  {count - len(shown_rows)} more between these, in a shell: {command}")
+            lines.append(
+                f"  {count - len(shown_rows)} more in between; to see them, in a shell: {command}"
+            )
     archived_id = next((row.session_id for row in rows if row.status == ARCHIVED_STATUS), "")
     if archived_id:
         lines.append(

@@ -34,7 +34,9 @@ CLOCK_TOLERANCE_SECONDS = 5
 
 _TEXT_FIELD_NAMES = ("started", "parent_id", "child_id", "child_file", "opening")
 _NUMBER_FIELD_NAMES = ("pid", "child_size")
-TAIL_BYTES = 262_144  # the number of bytes at the end of a session's file that are searched for its last answers
+TAIL_BYTES = (
+    262_144  # how many bytes at the end of a session's file are searched for the last answers
+)
 
 _NOTE_PREFIX = "handoff-"
 _ANNOUNCED_SUFFIX = ".told"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.sessions.session import Session
 
-ALL_OPTION = "--all"  # the option before the words that makes a search cover all projects
+ALL_OPTION = "--all"  # this option before the words makes a search cover all projects
 # matches a quoted text, or a word outside quotes that looks like an option (group 1)
 _OPTION_PATTERN = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')
 
@@ -120,7 +120,8 @@ def parse_search_words(text: str) -> tuple[bool, str]:
     ):
         raise UsageError(
             f"{option} is not an option here; the only option is {ALL_OPTION}, before the words",
-            f'More options, in a shell: resume-hooks search --help. To search for the text: "{option}", in quotes.',
+            "More options, in a shell: resume-hooks search --help. "
+            f'To search for this text, put it in quotes: "{option}"',
         )
     return in_all_projects, search_words
 

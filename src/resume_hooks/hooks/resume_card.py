@@ -44,7 +44,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextSize, read_stated_size
 
 TABLE_OPTION = "--table"  # the option that shows the table of all ways to continue
-# the number of turns up to which savings are shown; longer sessions are unlikely
+# the largest number of prompts that the card counts; longer sessions are unlikely
 MAX_COUNTED_PROMPTS = 200
 TABLE_COLUMNS = 48
 MAX_LINE_COLUMNS = 68  # the maximum width in columns of a line after its indent
@@ -60,7 +60,7 @@ def answer_request(request: Request) -> Report:
     with_table = option == TABLE_OPTION
     if option.startswith("--") and not with_table:
         raise UsageError(
-            f"{collapse_line(option, MAX_LINE_COLUMNS)} is not an option here: there is {TABLE_OPTION}",
+            f"{collapse_line(option, MAX_LINE_COLUMNS)} is not an option here; the only option is {TABLE_OPTION}",
             f"Type: {request.typed_name} {TABLE_OPTION}",
         )
     trigger_without_option = trigger._replace(text="".join(other_words)) if with_table else trigger
@@ -193,8 +193,8 @@ def _advise_to_continue(
 ) -> str:
     """Return a text that says how many prompts still fit, and when a handoff or a trim costs less.
 
-    ``prompts_text`` is the number of prompts that still fit. The text says after how many prompts
-    the cheaper way costs less than going on, if there is one.
+    ``prompts_text`` is the number of prompts that still fit. If a handoff or a trim pays off within
+    this number, the text says after how many prompts it costs less than going on.
     """
     remaining_prompts = comparison.prompts_left
     if remaining_prompts is None:
@@ -290,10 +290,10 @@ def build_ways_table(comparison: Comparison) -> list[str]:
             reason = "too large for an estimate; try a trim"
         rows.insert(2, f"{TRIM:<11}{reason}")
     pay_lines = wrap(_describe_payoff(comparison), TABLE_COLUMNS, subsequent_indent="  ")
-    base_line = f"{comparison.base_request.tokens:,} of each: instructions and tools"
+    base_line = f"{comparison.base_request.tokens:,} of each request: instructions and tools"
     return [
         *rows,
-        "warm, cold: its first request, in input tokens",
+        "warm, cold: first request, in input tokens",
         *pay_lines,
         base_line,
         *_cache_and_prompt_lines(comparison),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_INPUT_BYTES = 1024 * 1024
 MAX_END_TO_START_SECONDS = 60
-"""Number of seconds between the end of a session and the start that belongs to the same ``/clear``.
+"""Maximum number of seconds between the end of a session and the start that follows it at ``/clear``.
 
 A note about an earlier end was left by a client that crashed.
 """
@@ -283,7 +283,7 @@ def describe_cold_cache(event: Dict[str, Any], path: str, *, sign: str = COMMAND
         else:
             size_text = f"{context.tokens:,} tokens{cost_text}"
     cost_sentence = f"{COLD_CACHE_SENTENCE} {size_text}"
-    return f"{cost_sentence}; {sign}trim or {sign}handoff first sends less"
+    return f"{cost_sentence}; to send less, first type {sign}trim or {sign}handoff"
 
 
 def _describe_giant_file(session_id: str, path: str) -> str:
@@ -299,7 +299,7 @@ def _describe_giant_file(session_id: str, path: str) -> str:
         return ""
     command = shell_command(f"archive --slim {session_id[:8]}")
     return (
-        f"this session's file has {size // 1_000_000:,} MB, and a client may hang on it; "
+        f"this session's file is {size // 1_000_000:,} MB long, and a client may hang on it; "
         f"for a small copy: {command}"
     )
 

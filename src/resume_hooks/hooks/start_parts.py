@@ -23,13 +23,14 @@ from resume_hooks.transcripts.parted_text import MAX_PART_UNITS, MAX_TEXT_UNITS,
 
 # the maximum number of UTF-16 units if no other hooks run, as in Codex
 MAX_UNITS_WITHOUT_PARTS = 4_000
-# the number of seconds in which the other hooks must print their parts; they look 20 times a second
+# the number of seconds in which the other hooks must print their parts; they look for them 20 times
+# a second
 MAX_WAIT_SECONDS = 4.0
 POLL_SECONDS = 0.02
 NOTE_LIFETIME_SECONDS = 600  # the number of seconds after which old notes are deleted
 
-# If the middle of a text is cut, its end gets the available characters divided by this number. The
-# end contains the next step.
+# If the middle of a text is cut out, the available characters divided by this number are kept for
+# the end, which contains the next step.
 END_DIVISOR = 4
 CUT_NOTICE = "\n(cut here: the middle of this text did not fit)\n"
 _NOTE_PREFIX = "parts-"

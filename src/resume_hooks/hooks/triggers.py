@@ -36,7 +36,7 @@ _CORE_TRIGGER_ROWS = (
     Row("rollover", "[focus]",
         f"Continue in a new session with a model's summary; costs tokens and takes up to {MODEL_TIMEOUT_TEXT}",
         module=f"{_PACKAGE}.rollover",
-        help_row=f"rollover [focus]      the same with a model's summary: costs tokens, "
+        help_row=f"rollover [focus]      handoff with a model's summary: costs tokens, "
         f"{MODEL_TIMEOUT_MINUTES} minutes",
         command="rollover"),
     Row("trim", "[options]", "Continue in a copy without old tool output; asks first",
@@ -69,8 +69,7 @@ _CORE_TRIGGER_ROWS = (
 def _list_all_rows() -> List[Row]:
     """Return all triggers, in the order of the help.
 
-    A part's trigger is placed before the core's trigger whose name is in its field
-    ``insert_before``.
+    The trigger of a part comes before the core's trigger that the field ``insert_before`` names.
     """
     part_rows = seam.list_triggers()
     rows = []
@@ -93,9 +92,11 @@ TRIGGER_ALIASES = {
     **_FORMER_TRIGGER_NAMES,
     **{alias: each.name for each in TRIGGER_ROWS.values() for alias in each.aliases},
 }
-"""Other names of triggers, also from earlier versions. No list shows them."""
+"""Other names of triggers, including those from earlier versions. No list shows these names."""
 
-NOT_ALONE_HINT = "a command only runs alone in the input box; Enter again sends this text as it is"
+NOT_ALONE_HINT = (
+    "a command runs only if it is alone in the input box; Enter again sends this text as it is"
+)
 """The text for a user who typed a command after the next step that was in the input box."""
 
 TYPED_VERBS = frozenset(each.name for each in TRIGGER_ROWS.values() if not each.is_module_only)
@@ -165,7 +166,7 @@ class Trigger(NamedTuple):
 
     ``verb`` is a name from ``TRIGGER_ROWS``, ``text`` the text after it. ``is_slash`` means that
     the client has emptied the input box. ``is_pasted`` means that a command was pasted after other
-    text in the box. ``is_hooked`` is False if a slash command asks in a client that runs no hooks.
+    text in the box. ``is_hooked`` is False for a slash command in a client that runs no hooks.
     ``sign`` is the sign with which the prompt begins. Answers use it to name other triggers.
     """
 
@@ -281,8 +282,9 @@ def _last_retyped_trigger(prompt: str) -> str:
     """Return the trigger that the user typed again after a restored prompt with the same trigger.
 
     Return any other prompt unchanged. The user types a trigger again to answer its question. The
-    options of a trim never contain a trigger. The text after any other trigger may mention one, so
-    there a trigger after a space counts only if its own text is ``yes``.
+    options of a trim never contain a trigger, so the last ``>trim`` counts. The text after another
+    trigger may mention that trigger. A repetition after a space then counts only if ``yes`` follows
+    it.
     """
     match = _RETYPED_TRIGGER_PATTERN.match(prompt)
     if match is None:

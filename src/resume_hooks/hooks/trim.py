@@ -130,7 +130,8 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
         and trim_plan.context_before.max_percent < MIN_PERCENT_TO_SHRINK
     ):
         raise NothingToTrim("There is nothing to trim yet")
-    # Delete an older question, so that a yes to this one can't answer it.
+    # Delete an older question, so that the answer yes to the new question can't answer the older
+    # one.
     confirmations.consume_question(parent.session_id)
     if not trim_plan.is_worthwhile:
         return make_text_report(
@@ -271,7 +272,7 @@ def add_savings(outcome: AnyOpenedSession, options: str) -> AnyOpenedSession:
     """Return a trim's outcome with lines about the saved tokens and the options that the user typed."""
     receipt = outcome.receipt
     saved_tokens = receipt.tokens_before - receipt.tokens_after
-    lines = [f"about {saved_tokens:,} tokens are placeholders now; each names its original"]
+    lines = [f"about {saved_tokens:,} tokens replaced by placeholders; each names its original"]
     if options:
         lines.append(f"options: {collapse_line(options, MAX_TITLE_COLUMNS)}")
     return outcome._replace(facts=(*lines, *outcome.facts))

@@ -41,7 +41,7 @@ MAX_SNIPPET_CHARACTERS = 260  # maximum length of a snippet in characters
 MAX_READ_TURNS = 20
 # The maximum number of a turn's records that are tried if the first ones cannot be read.
 MAX_TRIED_RECORDS = 4
-# Maximum number of hits from headless runs of one question. A program may ask the same question a
+# Maximum number of hits from headless runs with a single question. A program may ask the same question a
 # thousand times.
 MAX_HEADLESS_HITS = 3
 MAX_READ_RECORDS = 2_000  # maximum number of records to read in order to find an exact phrase
@@ -81,7 +81,7 @@ class Hit(NamedTuple):
 
     ``confidence`` is the estimated probability, 0 to 1, that the turn answers the question.
     ``strength`` expresses the confidence as a word. ``is_headless`` is true if the session is a
-    headless run of one question.
+    headless run with a single question.
     """
 
     reference: str
@@ -178,7 +178,7 @@ class Wording:
 
     @property
     def may_have_unread_records(self) -> bool:
-        """Whether more records may contain a phrase than one search reads."""
+        """Whether a phrase may be in more records than one search reads."""
         return any(
             lookup.term.is_phrase and lookup.record_count > MAX_PHRASE_RECORDS
             for lookup in self.lookups
@@ -192,7 +192,10 @@ class Wording:
         return 1.0
 
     def typed_fraction(self, text: Text) -> float:
-        """Return the weight, 0 to 1, of the query's terms that a text contains exactly as typed."""
+        """Return the weight of the terms that a text contains exactly as typed.
+
+        The weight is a fraction of the total weight of the query, 0 to 1.
+        """
         folded_text = text.folded_text[:MAX_SEARCHED_CHARACTERS]
         return self.weight_fraction(
             [

@@ -111,7 +111,7 @@ def list_project(
 
     A project includes all worktrees of its repository. Sessions that contain only prompts come
     last. Each file is read only when its session is requested. With ``include_helpers``, include
-    headless runs of one question. With ``covers_all_agents``, include the sessions of other agents.
+    headless runs with a single question. With ``covers_all_agents``, include the sessions of other agents.
     """
     project = None if covers_all_projects else project_of_folder(cwd, where)
     stores = stores_for_list(where, all_agents=covers_all_agents)
@@ -194,8 +194,8 @@ class SessionLister:
 
     @functools.cached_property
     def _indexed_turn_counts(self) -> dict[tuple[str, int, int], int]:
-        # Loading SQLite takes 10 ms. It is needed only for sessions whose files are longer than the
-        # beginning and the end that were read.
+        # Loading SQLite takes 10 ms. It is needed only for a session whose file was not read
+        # completely.
         from resume_hooks.search.index.database import count_turns_by_file
 
         return count_turns_by_file(self.where)
@@ -203,8 +203,8 @@ class SessionLister:
     def _count_turns(self, path: str, ends: HeadTail) -> int | None:
         """Return the number of a session's turns, or None if it is unknown.
 
-        If the session's file is longer than the beginning and the end that were read, take the
-        number from the index, unless the file has changed since it was indexed.
+        If only the beginning and the end of the session's file were read, take the number from the
+        index, unless the file has changed since it was indexed.
         """
         if ends.all_records is not None:
             return ends.prompt_count

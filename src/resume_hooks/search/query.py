@@ -136,10 +136,11 @@ class Period(NamedTuple):
 
 
 def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
-    """Split a question into its other words and the period that its words about time refer to.
+    """Return a question without its words about time, and the period that these words refer to.
 
     ``now`` is the current time. The period is None if there are no words about time. Quoted words,
-    and dates in file names, do not count as words about time.
+    and dates in file names, do not count as words about time. If the question has no other words,
+    return the whole question with the period.
     """
     if not _may_mention_time(text):
         return text, None

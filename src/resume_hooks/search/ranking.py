@@ -243,7 +243,7 @@ def _most_common_words(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]
 
 
 MAX_RANKED_RECORDS = 300  # maximum number of records, and of windows, in a ranking
-MAX_CHECKED_TURNS = 60  # number of the best turns whose terms are looked up
+MAX_CHECKED_TURNS = 60  # at most this number of turns, the best ones, are checked for the terms
 MAX_WINDOWS = 2_000  # maximum number of windows in which a term is looked up
 MAX_PHRASE_RECORDS = 2_000
 """The maximum number of records that are searched for a phrase.
@@ -275,7 +275,7 @@ class TurnHit(NamedTuple):
 
 
 class WordingTurn(NamedTuple):
-    """A turn that a wording found; ``wording_index`` is the wording's number, from 0."""
+    """A turn that a wording found; ``wording_index`` is the wording's number, counted from 0."""
 
     wording_index: int
     turn: TurnHit

@@ -32,15 +32,15 @@ To read a record, the program needs ten times the record's size in memory.
 # Matches runs of characters that must be converted one by one.
 _NON_ASCII_RUN_PATTERN = re.compile(r"[^\x00-\x7f]+")
 
-# Maximum number of a text's characters that are searched for words. If they contain no word of the
+# At most this number of characters of a text are searched for words. If they contain no word of the
 # query, the beginning of the text is shown.
 MAX_SEARCHED_CHARACTERS = 400_000
-# number of characters before a phrase that are searched for other words
+# how many characters before a phrase are searched for other words
 CHARACTERS_BEFORE_PHRASE = 1_000
 MAX_MARKS = 2_000
 MAX_SENTENCES_CHARACTERS = 480
-"""Maximum length of the sentences in a snippet. A model accepts an output with ten snippets of this
-length from a tool."""
+"""Maximum length of the sentences in a snippet. A model accepts a tool's output that has ten
+snippets of this length."""
 
 _SENTENCE_END_PATTERN = re.compile(
     r"""(?:(?<=\w\w)|(?<=[^\w\s]))[.!?]+["'\u2019\u201d)\]*_`]*\s+(?=\S)|[\u3002\uff01\uff1f]+"""

@@ -1,6 +1,6 @@
 """Define the roles of records and the values of search options.
 
-This module imports nothing, so that the help text is fast.
+This module imports nothing, so that the help text appears quickly.
 """
 
 from __future__ import annotations

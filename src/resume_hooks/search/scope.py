@@ -133,7 +133,7 @@ def project_scope_of_folder(cwd: str, where: Where) -> Scope:
 class FilesInScope(NamedTuple):
     """The ids of the files in a scope.
 
-    ``headless_file_ids`` are the ids of the files that belong to headless runs of one question, and
+    ``headless_file_ids`` are the ids of the files that belong to headless runs with a single question, and
     ``file_ids`` are the ids of all other files. ``file_count`` is the number of all files in the
     index.
     """
@@ -182,7 +182,7 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
 
 
 def _find_helper_sessions(db: sqlite3.Connection) -> set[str]:
-    """Return the ids of the sessions whose copies are all headless runs of one question."""
+    """Return the ids of the sessions whose copies are all headless runs with a single question."""
     query = (
         "SELECT session FROM files WHERE agent='' GROUP BY session"
         " HAVING max(turns)<=1 AND min(substr(entrypoint, 1, 3)='sdk')"

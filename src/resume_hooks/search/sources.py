@@ -179,7 +179,7 @@ class Sources:
         return max(same_source, key=copy_preference_key, default=copies[0])
 
     def find_hit_session(self, session_id: str, path: str) -> HitSession:
-        """Return a session as a hit shows it, given the path of one of its files."""
+        """Return the session as a hit shows it. ``path`` is the path of one of the session's files."""
         if session_id not in self._sessions:
             rows = self._db.execute(
                 "SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,)

@@ -2,7 +2,7 @@
 
 The layout fits any terminal. From top to bottom it has a heading, the search field, the list, a
 preview, and a line with the keys. A wide terminal has the preview next to the list. On a small
-terminal other lines are left out before lines of the list.
+terminal the other lines are left out first, so that the list keeps as many lines as possible.
 """
 
 from __future__ import annotations

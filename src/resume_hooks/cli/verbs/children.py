@@ -73,7 +73,8 @@ class RolloverOptions(ChildOptions, function="resume_hooks.cli.handoff:roll_over
     quick: bool = flag(help="Write only the lineage; ask no model.")
     with_summary: bool = flag(help="Ask a model, which is the default.")
     model: str | None = option(
-        help="The model that writes the summary. The default is summary_model, or another agent's own model."
+        help="The model that writes the summary. The default is the setting summary_model. "
+        "For another agent's session, it is that agent's own model."
     )
     timeout: int | None = option(
         type=click.IntRange(1),
@@ -102,9 +103,9 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
       assistant    long answers of the model, with --assistant
 
     With --smart, rules first remove what is certainly unneeded: files read again or changed later,
-    repeated outputs, failures that were fixed, thinking of finished turns. A model, asked through
-    the client without tools, chooses among the rest. With -p the model makes every choice and
-    follows your words. Your prompts, the recent turns and the last words of each turn stay. The plan is
+    repeated outputs, failures that were fixed, thinking of finished turns. A model chooses
+    among the rest; it is asked through the client and has no tools. With -p the model makes every choice and
+    follows your words. Your prompts, the recent turns and the last message of each turn stay. The plan is
     shown before the child is created; without a terminal, add --yes. A dry run also asks the model,
     which costs tokens. To use the plan of a dry run, save it with --json > plan.json and pass it
     with --plan plan.json.

@@ -46,7 +46,7 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     """Print records of a session: one by its reference REF, <session>:<record>, or several of SESSION.
 
     <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> is a
-    line number, counted from 0, a uuid, or @ and the byte at which its line begins, as on pages.
+    line number, counted from 0, a uuid, or @ and the byte at which its line begins: pages print such ids.
     For trimmed contents the original is printed. A sub-agent is <session>/agent-<id>. If a text is
     too long, the output names the command that prints the rest. --max-chars limits the whole
     output. For a single record it limits the record's text, and the last line names the command
@@ -73,10 +73,12 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     )
     before: str | None = option(
         metavar="N|ID",
-        help="With REF: print N records before that record too. With --page: print the records before this id.",
+        help="With REF: also print the N records before that record. With --page: print the records before this id.",
     )
     after: int | None = option(
-        type=click.IntRange(0), metavar="N", help="With REF: print N records after that record too."
+        type=click.IntRange(0),
+        metavar="N",
+        help="With REF: also print the N records after that record.",
     )
     turns: str | None = option(
         metavar="A-B", help="Print these turns: 12, 12-15, 12-, last, or -3 (the last three)."

@@ -86,7 +86,7 @@ class SearchOptions(
         type=click.Choice(sorted(ROLE_ALIASES)), help="Find only messages of this speaker."
     )
     helpers: bool = flag(
-        help="Find all headless runs of a single question, not only the three that fit best."
+        help="Find all headless runs with a single question, not only the three that fit best."
     )
     agent: str = AGENT_OPTION
     part_options: Any = PART_OPTIONS

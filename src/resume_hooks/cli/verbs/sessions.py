@@ -30,8 +30,8 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
     estimate, and "-" means unknown. "open" means that a client has the session open, or wrote to it
     in the last minute. The id at the front of a row can be used as SESSION in every verb. Only the
     first and last 64 KB of a file are read. If these do not contain all turns, TURNS is a minimum
-    such as 12+. A handoff that /clear replaced with a session of its own is not listed until the
-    handoff is continued; lineage SESSION --derived --all lists it.
+    such as 12+. If /clear started a session of its own in place of a handoff, the handoff is not listed
+    until it is continued; lineage SESSION --derived --all lists it.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
         help="Rows; 0 for all.",
     )
     offset: int = option(type=click.IntRange(0, MAX_PAGE_ROWS), default=0, help="Rows to skip.")
-    helpers: bool = flag(help="Also list headless runs of a single question.")
+    helpers: bool = flag(help="Also list headless runs with a single question.")
     archived: bool = flag(help="List the sessions that only the vault still has.")
     expiring: bool = flag(
         help="List only sessions that the client may delete within seven days, the earliest first."
@@ -73,7 +73,7 @@ class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_li
     the server does not show are marked as private. SESSION may then also name a session on the server.
 
     --derived omits a handoff that /clear continued, and shows the session that /clear started
-    instead. find-original and find-derived are --original and --derived.
+    instead. The verbs find-original and find-derived are the same as --original and --derived.
 
     \b
     Examples:
@@ -111,7 +111,7 @@ class InfoOptions(SessionOptions, function="resume_hooks.cli.info:print_session_
 class RenameOptions(VerbOptions, function="resume_hooks.cli.info:rename_session"):
     """Give SESSION the title TITLE, or a tag.
 
-    A record is appended to the session's file, as Claude Code's own /rename does. The file's
+    This appends a record to the session's file, as Claude Code's own /rename does. The file's
     modification time stays the same. The title then names the session in these verbs, in the client's picker, and in
     /resume TITLE. Titles stay unique within a project. A session has one tag, and several sessions
     may share it.

@@ -244,7 +244,7 @@ def _list_choices(pane: PaneEvent, folder: str, where: Where) -> tuple[Choices, 
 
 
 def _find_row_to_mark(pane: PaneEvent, choices: Choices) -> ListedSession | None:
-    """Return the marked session if it still matches, else the best match. Return None without matches."""
+    """Return the marked session if it still matches, else the best match. Return None if nothing matches."""
     for row in choices.matches:
         if row.session_id == pane.marked_id:
             return row
@@ -515,7 +515,7 @@ def open_marked_session(
     if action in {OPEN_ACTION, "fork"} and (
         limitation := registry.row_of_agent(row.agent).loss_note
     ):
-        raise UsageError(limitation, '"hand off" continues in a new session, from the prompts')
+        raise UsageError(limitation, '"hand off" makes a new session from the prompts')
     if action == OPEN_ACTION:
         if row.session_id == current_id:
             return {"text": "This is the session that you are in."}

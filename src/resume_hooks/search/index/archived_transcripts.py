@@ -2,8 +2,8 @@
 
 They are listed with their paths in the client's folder, and their texts are read from the archived
 copies. If a file was indexed before it was moved to the vault, its path, size and time have not
-changed, so it is not read again. These files have no inode. In its place, a negative number
-identifies the version of the session's manifest.
+changed, so it is not read again. Archived files have no inode. In place of the inode, a negative
+number identifies the version of the session's manifest.
 """
 
 from __future__ import annotations

@@ -485,10 +485,10 @@ def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> N
 
 @contextlib.contextmanager
 def _exclusive_lock(path: str, max_seconds: float) -> Iterator[bool]:
-    """Wait for the lock on the index for at most ``max_seconds``.
+    """Wait for the lock on the index for at most ``max_seconds`` seconds.
 
-    Yield True if we may write the index, or False if another command still holds the lock at that
-    time.
+    Yield True if we may write the index, or False if another command still holds the lock after the
+    wait.
     """
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     try:

@@ -127,7 +127,7 @@ class TextExtractor:
             )
             texts = None if is_ours else self._extract_assistant_texts(record)
         elif kind in {records.USER, records.RESULT, records.CALL}:
-            # Records of the kinds RESULT and CALL occur in plain exports.
+            # Plain exports contain records of the kinds RESULT and CALL.
             if script_calls.is_copy_of_error(record):
                 texts = None
             else:
@@ -253,8 +253,9 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
             return None
         texts = [text for _, text in iterate_sent_texts(record)]
         if any(metadata_records.LATER_PART_BEGINNING in text for text in texts):
-            # Keep only the texts of hooks. The other texts continue quotes, and these quotes are
-            # indexed in the sessions that they come from.
+            # Later parts of an opening continue its quotes, which are indexed in the sessions that
+            # they come from. ``list_hook_texts`` joins the parts of a hook's text, and omits all
+            # other texts.
             texts = list_hook_texts(record)
         text = _join_texts_without_blocks(texts)
         if sent_kind == QUEUED:

@@ -135,7 +135,7 @@ _NUMBER_FIELD_NAMES = dict.fromkeys((*_INDEXED_FIELD_NAMES, *_ROW_FIELD_NAMES))
 _ANALYZER_NAME = "spaced"
 # Number of words in a window of a turn. A window may contain words from several records.
 WINDOW_WORDS = 200
-# Maximum number of records to read when copies of the displayed records are searched for.
+# Maximum number of records to read in the search for copies of the displayed records.
 MAX_COPY_RECORDS = 5_000
 # Number of bits for the turn or the part in a key. The bits above them contain the file's number.
 _KEY_NUMBER_BITS = 24

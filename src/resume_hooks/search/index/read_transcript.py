@@ -86,7 +86,7 @@ class Part(NamedTuple):
 
     @property
     def part_number(self) -> int:
-        """The number of the part in the file, from 0."""
+        """The number of the part in the file, counted from 0."""
         return self.start_position.part_number
 
 

@@ -30,11 +30,11 @@ CHUNK_BYTES = 8 * 1024 * 1024  # number of bytes of a file that are searched at 
 # If a line is longer than a chunk, this number of bytes is searched again with the next chunk, so
 # that a word at the boundary is found.
 OVERLAP_BYTES = 256
-# A final e, i or y may change in a text. A stem is therefore searched for without this letter if at
-# least this number of letters remain.
+# In a text, the last letter of a stem may differ if it is e, i or y. Such a stem is therefore
+# searched for without its last letter, if at least this number of letters remain.
 MIN_STEM_LETTERS = 3
 
-CONTEXT_BYTES = 64  # number of bytes before and after a non-ASCII letter that are decoded with it
+CONTEXT_BYTES = 64  # how many bytes before and after a non-ASCII letter are decoded with it
 
 _ASCII_LIKE_LETTER_PATTERNS = (
     re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"),
