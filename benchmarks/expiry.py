@@ -103,7 +103,7 @@ class Starts:
         )
         return Spent(ms, cpu * 1000)
 
-    def count_archived(self) -> int:
+    def count_archived_sessions(self) -> int:
         """Return the number of sessions in the vault."""
         vault = self.state / "vault"
         return len(list(vault.iterdir())) if vault.exists() else 0
@@ -122,7 +122,7 @@ def print_starts(scratch: Path) -> None:
             home.run_start_hook,
             before=functools.partial(home.set_ages, due),
         )
-        print(f"  kept {home.count_archived()}", flush=True)
+        print(f"  kept {home.count_archived_sessions()}", flush=True)
 
 
 def print_row(

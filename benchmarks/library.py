@@ -61,7 +61,7 @@ class Library:
             generate_session, str(self.big), LARGE_SESSION_BYTES, cwd=str(self.bench.work)
         )
 
-    def keep_first(self, number: int) -> None:
+    def keep_first_sessions(self, number: int) -> None:
         """Remove all sessions except the first ``number``."""
         for path in sorted((self.config / "projects").rglob("*.jsonl"))[number:]:
             path.unlink()
@@ -101,7 +101,7 @@ class Library:
         )
         return Spent(ms, cpu_ms, spent[-1].output)
 
-    def peak_megabytes(self, run: Run) -> float:
+    def measure_peak_megabytes(self, run: Run) -> float:
         """Return the peak memory of a process and its children in megabytes.
 
         Memory that several processes share is counted once.

@@ -21,7 +21,7 @@ def print_listings(library: Library, peer: str | None) -> None:
     print(
         f"\n{f'listing and locators, {FILE_COUNT:,} files':52} {'ms':>8} {'cpu ms':>8}   {format_machine_load()}"
     )
-    session_id = _id_of(library)
+    session_id = _find_titled_session_id(library)
     for what, arguments in (
         ("sessions of a project", ["sessions", "--project", PROJECT]),
         (
@@ -42,7 +42,7 @@ def print_listings(library: Library, peer: str | None) -> None:
         run = library.bench.shell(*arguments)
         print_row(what, library.median(run, ROUNDS, may_fail="nowhere" in what), "")
     print_note(
-        f"memory of sessions --all {library.peak_megabytes(library.bench.shell('sessions', '--all')):,.0f} MB"
+        f"memory of sessions --all {library.measure_peak_megabytes(library.bench.shell('sessions', '--all')):,.0f} MB"
     )
     if peer is None:
         return
@@ -62,7 +62,7 @@ def print_listings(library: Library, peer: str | None) -> None:
         )
 
 
-def _id_of(library: Library) -> str:
+def _find_titled_session_id(library: Library) -> str:
     """Return the id of the session with the number TITLED_SESSION_NUMBER in its title.
 
     The sessions are an hour apart, and the list begins with the newest.

@@ -66,20 +66,20 @@ def _resolve_escapes(raw: bytes) -> str:
     return text
 
 
-def corpus_lines() -> dict[Path, list[bytes]]:
+def read_corpus_lines() -> dict[Path, list[bytes]]:
     """Return the lines of every session of the corpus that are valid JSON."""
     found = {}
     for path in sorted(corpus_folder().rglob("*.jsonl")):
         lines = [
             line
             for line in path.read_bytes().split(b"\n")
-            if line.startswith(b"{") and _parses(line)
+            if line.startswith(b"{") and _is_json(line)
         ]
         found[path] = lines
     return found
 
 
-def _parses(line: bytes) -> bool:
+def _is_json(line: bytes) -> bool:
     try:
         json.loads(line)
     except ValueError:
@@ -124,13 +124,13 @@ def print_times(files: dict[Path, list[bytes]]) -> None:
     """Print the speed of the first pass over the corpus on one core."""
     raw = b"".join(path.read_bytes() for path in files)
     blocks = [raw[at : at + BLOCK_BYTES] for at in range(0, len(raw), BLOCK_BYTES)]
-    best = min(_seconds(blocks) for _ in range(3))
+    best = min(_measure_scan_seconds(blocks) for _ in range(3))
     print(
         f"first pass                       {len(raw) / best / 1e6:6.0f} MB/s of processor time, {len(raw):,} bytes"
     )
 
 
-def _seconds(blocks: list[bytes]) -> float:
+def _measure_scan_seconds(blocks: list[bytes]) -> float:
     started = time.process_time()
     for block in blocks:
         for _ in suspect_positions(block):
@@ -140,9 +140,9 @@ def _seconds(blocks: list[bytes]) -> float:
 
 WAYS: dict[str, Callable[[str], object]] = {
     "text": lambda text: redact_bytes(text.encode()),
-    "line": lambda text: redact_line(_as_line(text)),
+    "line": lambda text: redact_line(_make_prompt_line(text)),
     "scrubbed line": lambda text: Cleaner().clean_record(
-        _as_line(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}')
+        _make_prompt_line(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}')
     ),
     "scrubbed text": lambda text: Cleaner().clean_text(
         f'password: "Hx7kQ2mZp9Lr4Tw8" {text}'.encode()
@@ -160,7 +160,7 @@ def print_hostile_times(size: int = 60_000) -> None:
     """
     rows = []
     for text in hostile_texts(size):
-        spent = [_spent(work, text) / len(text.encode()) * 1e6 for work in WAYS.values()]
+        spent = [_time_scan(work, text) / len(text.encode()) * 1e6 for work in WAYS.values()]
         rows.append((max(spent[:2]), text[:24], spent))
     for _, text, spent in sorted(rows):
         print(
@@ -177,19 +177,19 @@ def print_growth(size: int = 16_000, least: float = 0.05) -> None:
     """
     for name, unit in _repeated_forms():
         for way, work in WAYS.items():
-            spent = [_spent(work, unit * (size * times // len(unit))) for times in (1, 2)]
+            spent = [_time_scan(work, unit * (size * times // len(unit))) for times in (1, 2)]
             if spent[0] > least and spent[1] > 2.6 * spent[0]:
-                spent.append(_spent(work, unit * (size * 4 // len(unit))))
+                spent.append(_time_scan(work, unit * (size * 4 // len(unit))))
                 print(f"{name:40} {way:14} {spent} {unit[:40]!r}")
 
 
-def _spent(work: Callable[[str], object], text: str) -> float:
+def _time_scan(work: Callable[[str], object], text: str) -> float:
     started = time.process_time()
     work(text)
     return time.process_time() - started
 
 
-def _as_line(text: str) -> bytes:
+def _make_prompt_line(text: str) -> bytes:
     return json.dumps(
         {"type": "user", "uuid": "u", "message": {"role": "user", "content": text}}
     ).encode()
@@ -231,7 +231,7 @@ def _find_redaction_patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pat
 
 
 if __name__ == "__main__":
-    everything = corpus_lines()
+    everything = read_corpus_lines()
     print_shares(everything)
     if "--times" in sys.argv:
         print_times(everything)

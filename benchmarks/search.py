@@ -29,7 +29,7 @@ from benchmarks.library import (
     print_row,
 )
 from benchmarks.listing import print_listings
-from benchmarks.recall.peer import ask
+from benchmarks.recall.peer import ask_peer_index
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import delete_index, index_status, opened_index
 from resume_hooks.search.index.database import index_file_path, open_index_read_only
@@ -90,7 +90,7 @@ def print_search_rows(bench: Bench, peer: str | None) -> None:
     print_searches(library)
     if peer is not None:
         print_peer(library, peer)
-    library.keep_first(REDUCED_QUERY_COUNT)
+    library.keep_first_sessions(REDUCED_QUERY_COUNT)
     library.run(bench.shell("doctor", "--index", "rebuild"))
     print_overhead(library, REDUCED_QUERY_COUNT)
     shutil.rmtree(folder)
@@ -138,7 +138,7 @@ def print_build(library: Library) -> None:
 
 def format_peak_memory(library: Library, run: Run) -> str:
     """Return a text with the peak memory of a command."""
-    return f"memory of all its processes {library.peak_megabytes(run):,.0f} MB"
+    return f"memory of all its processes {library.measure_peak_megabytes(run):,.0f} MB"
 
 
 def print_overhead(library: Library, files: int) -> None:
@@ -244,9 +244,9 @@ def print_peer(library: Library, peer: str) -> None:
     grown = library.median(run, ROUNDS, lambda: append(library.big, next(numbers)))
     print_row("peer: build-index, one more line in 50 MB", grown, "")
     shutil.rmtree(kept)
-    peak = library.peak_megabytes(run)
+    peak = library.measure_peak_megabytes(run)
     print_note(f"memory {peak:,.0f} MB; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} %")
-    answers = ask(peer, library.config, kept / "search-index", QUERIES, 5)["answers"]
+    answers = ask_peer_index(peer, library.config, kept / "search-index", QUERIES, 5)["answers"]
     print_spread(
         f"peer: search in process, {len(QUERIES)} queries",
         [answer["ms"] for answer in answers],

@@ -53,13 +53,15 @@ def main(folder: str, records: str = "0", times: str = "1") -> int:
     server = Server(found)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            _measure(server, _backlog(Path(folder), int(records)), int(times), Path(scratch))
+            _measure_team(
+                server, _list_backlog(Path(folder), int(records)), int(times), Path(scratch)
+            )
     finally:
         server.close()
     return 0
 
 
-def _backlog(folder: Path, records: int) -> list[Path]:
+def _list_backlog(folder: Path, records: int) -> list[Path]:
     """Return the transcripts in a folder, repeated until they have ``records`` records."""
     once = [path for path in sorted(folder.rglob("*.jsonl")) if _is_session(path)]
     record_count = sum(path.read_bytes().count(b"\n") for path in once)
@@ -75,7 +77,7 @@ def _is_session(path: Path) -> bool:
     return False
 
 
-def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> None:
+def _measure_team(server: Server, backlog: list[Path], times: int, scratch: Path) -> None:
     database = server.create_database()
     server.write_service_file(database, scratch / "services.conf")
     os.environ["PGSERVICEFILE"] = str(scratch / "services.conf")
@@ -88,7 +90,7 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         begun, used = time.perf_counter(), time.process_time()
         words: list[str] = []
         for path in backlog:
-            _push(path, team, db, where)
+            _push_transcript(path, team, db, where)
             words += _words_of_prompts(path)
         took, used = time.perf_counter() - begun, time.process_time() - used
         print_row("backlog, MB raw", raw / 1e6)
@@ -96,9 +98,11 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         print_row("backlog, MB raw/s of that process's processor time", raw / 1e6 / used)
         print_row(
             "bytes on the server, % of raw",
-            100 * _size(root, "team.chunk", "team.part", "team.session") / raw,
+            100 * _measure_tables(root, "team.chunk", "team.part", "team.session") / raw,
         )
-        print_row("the same with words and their index, %", 100 * _size(root, "team.%") / raw)
+        print_row(
+            "the same with words and their index, %", 100 * _measure_tables(root, "team.%") / raw
+        )
         _measure_appends("turn appended alone, ms", 1, team, scratch, where)
         _measure_appends(
             f"turn appended, {WRITER_COUNT} writers, ms", WRITER_COUNT, team, scratch, where
@@ -108,14 +112,14 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         for count in (1, 2, 3):
             asked = [rng.sample(words, count) for _ in range(QUERY_COUNT)]
             spans = [
-                _timed(functools.partial(search_team, said, db, max_hits=10)) for said in asked
+                _time_call(functools.partial(search_team, said, db, max_hits=10)) for said in asked
             ]
             print_percentiles(f"search of {count} words, ms, texts read", spans)
             _print_lookup_times(db.connection, asked)
         _measure_naive_way(root, backlog, words, rng)
         if times > 1:
             _copy_records(root, times)
-            print_row("words and their index, GB", _size(root, "team.passage%") / 1e9)
+            print_row("words and their index, GB", _measure_tables(root, "team.passage%") / 1e9)
             for count in (1, 2, 3):
                 _print_lookup_times(
                     db.connection, [rng.sample(words, count) for _ in range(QUERY_COUNT)]
@@ -126,7 +130,7 @@ def _print_lookup_times(db: Connection, asked: list[list[str]]) -> None:
     """Print how long the server itself takes to find some words."""
     query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
     spans = [
-        _timed(functools.partial(_rows, db, query, (build_queries(parse_query(said))[0],)))
+        _time_call(functools.partial(_run_query, db, query, (build_queries(parse_query(said))[0],)))
         for said in asked
     ]
     print_percentiles(f"search of {len(asked[0])} words, ms, on the server", spans)
@@ -163,7 +167,7 @@ def _copy_records(root: Connection, times: int) -> None:
     root.execute("analyze")
 
 
-def _push(path: Path, team: Team, db: Database, where: Where) -> None:
+def _push_transcript(path: Path, team: Team, db: Database, where: Where) -> None:
     push_session(
         SessionFile(str(uuid.uuid4()), str(path), 0.0, path.stat().st_size), team, db, where
     )
@@ -200,7 +204,7 @@ def _measure_appends(name: str, writers: int, team: Team, scratch: Path, where: 
                 with path.open("ab") as stream:
                     stream.write(session_bytes(said))
                 session = SessionFile(path.stem, str(path), 0.0, path.stat().st_size)
-                spans.append(_timed(functools.partial(push_session, session, team, db, where)))
+                spans.append(_time_call(functools.partial(push_session, session, team, db, where)))
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
     for thread in threads:
@@ -242,7 +246,9 @@ def _measure_naive_way(
     root.execute("grant select on naive.entry to alice")
     root.execute("analyze naive.entry")
     raw = sum(path.stat().st_size for path in backlog)
-    print_row("naive: bytes on the server, % of raw", 100 * _size(root, "naive.entry") / raw)
+    print_row(
+        "naive: bytes on the server, % of raw", 100 * _measure_tables(root, "naive.entry") / raw
+    )
     query = (
         "select id from naive.entry where tsv @@ plainto_tsquery('simple', %s)"
         " order by ts_rank(tsv, plainto_tsquery('simple', %s)) desc limit 10"
@@ -251,15 +257,17 @@ def _measure_naive_way(
         spans = []
         for _ in range(QUERY_COUNT):
             asked = " ".join(rng.sample(words, 2))
-            spans.append(_timed(functools.partial(_rows, db.connection, query, (asked, asked))))
+            spans.append(
+                _time_call(functools.partial(_run_query, db.connection, query, (asked, asked)))
+            )
     print_percentiles("naive: search of 2 words under a policy, ms", spans)
 
 
-def _rows(db: Connection, query: LiteralString, asked: Sequence[str]) -> object:
+def _run_query(db: Connection, query: LiteralString, asked: Sequence[str]) -> object:
     return db.execute(query, asked).fetchall()
 
 
-def _size(root: Connection, *names: str) -> int:
+def _measure_tables(root: Connection, *names: str) -> int:
     query = (
         "select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c join pg_namespace n"
         " on n.oid = c.relnamespace where c.relkind = 'r' and n.nspname || '.' || c.relname like any(%s)"
@@ -268,7 +276,7 @@ def _size(root: Connection, *names: str) -> int:
     return int(found[0]) if found else 0
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _time_call(work: Callable[[], object]) -> float:
     begun = time.perf_counter()
     work()
     return 1_000 * (time.perf_counter() - begun)

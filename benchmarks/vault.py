@@ -57,7 +57,7 @@ def print_vault_rows(bench: Bench) -> None:
         "archive --list --json", library.median(shell("archive", "--list", "--json"), ROUNDS), ""
     )
     print_note(
-        f"memory of archive --all {library.peak_megabytes(shell('archive', '--all')):,.0f} MB"
+        f"memory of archive --all {library.measure_peak_megabytes(shell('archive', '--all')):,.0f} MB"
     )
     kept = json.loads(library.run(shell("archive", "--list", "--json")).output)["data"]["vault"]
     whole, packed = (sum(int(each[name]) for each in kept) for name in ("size", "stored"))

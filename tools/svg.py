@@ -134,17 +134,17 @@ def _draw_row(row: Sequence[Cell], number: int) -> str:
             backgrounds.append(
                 f'<rect x="{x:.1f}" y="{top}" width="{len(text) * WIDTH:.1f}" height="{HEIGHT}" fill="{back}"/>'
             )
-        letters += _draw_words(text, place, top, fore, bold=look[2])
+        letters += _draw_words(text, place, top, fore, is_bold=look[2])
         place += len(text)
     return "".join([*backgrounds, *letters])
 
 
-def _draw_words(text: str, place: int, top: int, fore: str, *, bold: bool) -> list[str]:
+def _draw_words(text: str, place: int, top: int, fore: str, *, is_bold: bool) -> list[str]:
     """Return the SVG of the words in ``text``.
 
     Each word is at the position of its cells and has their width, in any font.
     """
-    weight = ' font-weight="700"' if bold else ""
+    weight = ' font-weight="700"' if is_bold else ""
     return [
         f'<text x="{MARGIN + (place + word.start()) * WIDTH:.1f}" y="{top + 13}" '
         f'textLength="{len(word[0]) * WIDTH:.1f}" lengthAdjust="spacingAndGlyphs" fill="{fore}"{weight}>'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.going_on.measure import measure_own_sessions, missed_items, tables
+from benchmarks.going_on.measure import format_tables, list_missed_items, measure_own_sessions
 from benchmarks.going_on.truth import HALVES, SEALED_HALVES, SEEN_HALVES
 from resume_hooks.paths import Where
 
@@ -25,9 +25,9 @@ def main(arguments: list[str]) -> None:
         )
     for group in [halves] if halves else [SEEN_HALVES, SEALED_HALVES]:
         for line in (
-            *tables(*group),
+            *format_tables(*group),
             "",
-            *(missed_items(*group) if "--missed" in arguments else ()),
+            *(list_missed_items(*group) if "--missed" in arguments else ()),
         ):
             print(line, flush=True)
 

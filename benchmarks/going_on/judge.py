@@ -45,7 +45,7 @@ class Row(NamedTuple):
     text: str
 
 
-def rows_of(opening: str) -> list[Row]:
+def split_opening_rows(opening: str) -> list[Row]:
     """Return the lines of our opening. A line of a message has the section ``""``."""
     section, rows = "head", []
     for line in opening.split("\n"):
@@ -58,7 +58,7 @@ def rows_of(opening: str) -> list[Row]:
     return rows
 
 
-def rows_of_prose(text: str) -> list[Row]:
+def split_prose_rows(text: str) -> list[Row]:
     """Return the lines of a text without sections, each as a row of prose."""
     return [Row("", line) for line in text.split("\n")]
 

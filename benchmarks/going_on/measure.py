@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.going_on.judge import collapse_spaces, row_keeps_item, text_keeps_item
-from benchmarks.going_on.truth import KINDS, Item, items, source_of
+from benchmarks.going_on.truth import KINDS, Item, find_source, read_items
 from benchmarks.going_on.ways import (
     Remainder,
     copy_session,
@@ -67,13 +67,13 @@ def place_after_way(item: Item, left: Remainder) -> str:
     )
 
 
-def tables(*halves: str) -> Iterator[str]:
+def format_tables(*halves: str) -> Iterator[str]:
     """Yield the lines of two tables: for all items, and for the items before a compaction."""
-    found = [item for half in halves for item in items(half)]
+    found = [item for half in halves for item in read_items(half)]
     by_session: dict[str, list[Item]] = {}
     for item in found:
         by_session.setdefault(item.session, []).append(item)
-    sessions = {source_of(session): labelled for session, labelled in by_session.items()}
+    sessions = {find_source(session): labelled for session, labelled in by_session.items()}
     yield f"{', '.join(halves)}: {len(sessions)} sessions, {_format_counts(found)}"
     yield from _format_table(_sum_ways(sessions))
     covered = [item for item in found if item.in_summary is not None]
@@ -95,14 +95,14 @@ def measure_own_sessions(paths: Sequence[Path]) -> Iterator[str]:
     yield from _format_table(_sum_ways(dict.fromkeys(paths, ())))
 
 
-def missed_items(*halves: str) -> Iterator[str]:
+def list_missed_items(*halves: str) -> Iterator[str]:
     """Yield a line for each item that a handoff of the usual size does not contain."""
-    for item in (item for half in halves for item in items(half)):
-        if place_after_way(item, _measure_usual_handoff(source_of(item.session))) != IN:
+    for item in (item for half in halves for item in read_items(half)):
+        if place_after_way(item, _measure_usual_handoff(find_source(item.session))) != IN:
             yield f"  missed {item.kind:10} {item.session[-36:][:8]}:{item.record} {collapse_spaces(item.text)[:150]}"
 
 
-def row(way: str, sums: WaySums) -> str:
+def format_row(way: str, sums: WaySums) -> str:
     """Return the row of a way: the median of the tokens, and percentages of the items.
 
     A cell is empty if the way was not measured or if there are no labels.
@@ -158,7 +158,7 @@ def _format_table(sums: Mapping[str, WaySums]) -> Iterator[str]:
     yield ""
     yield f"| {' | '.join(COLUMN_HEADINGS)} |"
     yield f"|{'---|' * len(COLUMN_HEADINGS)}"
-    yield from (row(way, one) for way, one in sums.items())
+    yield from (format_row(way, one) for way, one in sums.items())
 
 
 def _format_counts(found: Sequence[Item]) -> str:

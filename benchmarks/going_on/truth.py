@@ -46,7 +46,7 @@ class Item:
     in_summary: bool | None
 
 
-def items(half: str) -> list[Item]:
+def read_items(half: str) -> list[Item]:
     """Return the items of a half."""
     files = sorted(LABELS_FOLDER.glob(f"truth_{half}_*.jsonl"))
     rows = [
@@ -55,20 +55,20 @@ def items(half: str) -> list[Item]:
     return [_parse_item(row) for row in rows]
 
 
-def source_of(session: str) -> Path:
+def find_source(session: str) -> Path:
     """Return the file of a session in the corpus or among our own samples."""
     return (REPO / "demo" if session == SAMPLE_HALF else corpus()) / f"{session}.jsonl"
 
 
 @cache
-def lines(session: str) -> Sequence[bytes]:
+def read_lines(session: str) -> Sequence[bytes]:
     """Return the lines of a session."""
-    return source_of(session).read_bytes().split(b"\n")
+    return find_source(session).read_bytes().split(b"\n")
 
 
 def _parse_item(row: dict[str, object]) -> Item:
     session, number = str(row["session"]), int(str(row["record"]))
-    record = parse_record(lines(session)[number])
+    record = parse_record(read_lines(session)[number])
     assert record is not None
     text = _read_text(record, int(str(row["block"])))[int(str(row["start"])) : int(str(row["end"]))]
     kept = row["in_summary"]

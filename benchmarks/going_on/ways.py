@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.going_on.judge import Row, collapse_spaces, rows_of, rows_of_prose
+from benchmarks.going_on.judge import Row, collapse_spaces, split_opening_rows, split_prose_rows
 from resume_hooks import fork_session, trim
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_if_worthwhile
@@ -88,7 +88,7 @@ def format_token_count(size: int) -> str:
     return str(size) if size % 1_000 else f"{size // 1_000}k"
 
 
-def result_of_text(base: int, text: str) -> Remainder:
+def measure_text_result(base: int, text: str) -> Remainder:
     """Return the result of a new session that begins with a text.
 
     ``base`` is the number of tokens before the text in every session.
@@ -96,11 +96,11 @@ def result_of_text(base: int, text: str) -> Remainder:
     return Remainder(
         base + round(len(text) / tokens.CHARACTERS_PER_TOKEN),
         collapse_spaces(text),
-        rows_of_prose(text),
+        split_prose_rows(text),
     )
 
 
-def result_of_file(path: Path, before: Remainder | None, parent: Path) -> Remainder:
+def measure_file_result(path: Path, before: Remainder | None, parent: Path) -> Remainder:
     """Return the result of resuming a file, for which the client sends the live chain.
 
     The tokens are those of the parent, less those of the removed characters.
@@ -145,7 +145,7 @@ def run_ways_on_session(path: Path) -> Iterator[WayResult]:
 
     A result is None if the way needs a model's text that is missing.
     """
-    here = result_of_file(path, None, path)
+    here = measure_file_result(path, None, path)
     base = _base(path)
     records_of_it = _read_records(path)
     yield WayResult("go on", here)
@@ -158,16 +158,20 @@ def run_ways_on_session(path: Path) -> Iterator[WayResult]:
         )
         yield WayResult(
             f"the last {name} of what was said",
-            result_of_text(base, select_end(records_of_it, size)),
+            measure_text_result(base, select_end(records_of_it, size)),
         )
         yield WayResult(
             f"all prompts, then the newest words, {name}",
-            result_of_text(base, select_prompts_and_end(records_of_it, size)),
+            measure_text_result(base, select_prompts_and_end(records_of_it, size)),
         )
     for way, make in list_copy_methods():
         child = make(path)
         # A trim that would not pay makes no child, so the session itself is measured.
-        left = here if child is None else resolve_peer_references(result_of_file(child, here, path))
+        left = (
+            here
+            if child is None
+            else resolve_peer_references(measure_file_result(child, here, path))
+        )
         yield WayResult(way, left)
         if child is not None:
             child.unlink()
@@ -192,7 +196,7 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
     summary = records.join_text_blocks(told)
     yield WayResult(
         "the client's summary",
-        result_of_text(base, summary)._replace(request_tokens=base + TOKENS_AFTER_COMPACTION),
+        measure_text_result(base, summary)._replace(request_tokens=base + TOKENS_AFTER_COMPACTION),
     )
     path.write_bytes(b"\n".join(raw[:at]) + b"\n")
     records_of_it = _read_records(path)
@@ -203,7 +207,8 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
             path.stem, str(path), convert_tokens_to_characters(size), MAX_WAY_SECONDS
         )
         yield WayResult(
-            f"`config compaction {name}`", result_of_text(base, facts)._replace(rows=rows_of(facts))
+            f"`config compaction {name}`",
+            measure_text_result(base, facts)._replace(rows=split_opening_rows(facts)),
         )
         yield WayResult(
             f"handoff, {name}",
@@ -211,7 +216,7 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
         )
         yield WayResult(
             f"the last {name} of what was said",
-            result_of_text(base, select_end(records_of_it, size)),
+            measure_text_result(base, select_end(records_of_it, size)),
         )
 
 
@@ -243,13 +248,13 @@ def hand_off_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
     child.unlink()
     text = head + opening.rpartition(f"\n\n{NEXT_STEP_HEADING}\n")[0]
     # A model's summary is between the lineage and the digest.
-    rows = [*(rows_of_prose(before) if contents.summary else ()), *rows_of(text)]
+    rows = [*(split_prose_rows(before) if contents.summary else ()), *split_opening_rows(text)]
     found = collapse_spaces(f"{contents.summary}\n{text}")
     return Remainder(
         base + said,
         found,
         rows,
-        nearby_rows=rows_of(format_whole_digest(contents.digest or Digest())),
+        nearby_rows=split_opening_rows(format_whole_digest(contents.digest or Digest())),
     )
 
 
@@ -287,7 +292,7 @@ def run_model_way(way: str, path: Path, base: int, digest: Digest) -> WayResult:
         return WayResult(way, None)
     text = "\n".join(row for row in file.read_text(encoding="utf-8").split("\n") if row.strip())
     if way != MODEL_WAYS[0]:
-        return WayResult(way, result_of_text(base, text))
+        return WayResult(way, measure_text_result(base, text))
     return WayResult(
         way,
         hand_off_copy(

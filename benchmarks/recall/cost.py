@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from click.testing import CliRunner
 
-from benchmarks.recall.questions import Home, Place, Question, right_places
+from benchmarks.recall.questions import Home, Place, Question, find_right_places
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.output import DEFAULT_MAX_CHARACTERS
 from resume_hooks.paths import Where
@@ -48,7 +48,7 @@ class Cost(NamedTuple):
 
 def print_costs(home: Home, asked: Sequence[Question]) -> None:
     """Print the median and the 90th percentile of each part of the cost, over the answered questions."""
-    costs = [found for question in asked if (found := cost(home, question)) is not None]
+    costs = [found for question in asked if (found := measure_cost(home, question)) is not None]
     print(
         f"agent's cost: {len(costs)} of {len(asked)} answers found; characters{'':8} {'median':>10} {'p90':>10}"
     )
@@ -68,12 +68,12 @@ def print_costs(home: Home, asked: Sequence[Question]) -> None:
         print(f"{name:60} {statistics.median(values):>10,.0f} {high:>10,.0f}")
 
 
-def cost(home: Home, question: Question) -> Cost | None:
+def measure_cost(home: Home, question: Question) -> Cost | None:
     """Return the cost of an answer, or None if the answer is not among the first hits."""
     found = search_index(
         [question.text], Scope(include_helpers=True), Where(home.where), max_hits=DEFAULT_HIT_COUNT
     )
-    right = right_places(question)
+    right = find_right_places(question)
     hits = found.hits[:MAX_READ_HITS]
     correct = [
         number
@@ -83,21 +83,23 @@ def cost(home: Home, question: Question) -> Cost | None:
     if not correct:
         return None
     best = hits[correct[0]]
-    reads = sum(_printed(home, "read", hit.reference) for hit in hits[: correct[0] + 1])
+    reads = sum(
+        _count_printed_characters(home, "read", hit.reference) for hit in hits[: correct[0] + 1]
+    )
     session, _, line = best.reference.rpartition(":")
     name = home.name(best.file)
     if (name, int(line)) not in question.answers:
-        reads += _printed(home, "read", session, "--turns", str(best.turn_number))
+        reads += _count_printed_characters(home, "read", session, "--turns", str(best.turn_number))
     size = (corpus_folder() / name).stat().st_size
     return Cost(
         len(result_text(found, DEFAULT_MAX_CHARACTERS)),
         reads,
-        _printed(home, "outline", session),
+        _count_printed_characters(home, "outline", session),
         size,
     )
 
 
-def _printed(home: Home, *arguments: str) -> int:
+def _count_printed_characters(home: Home, *arguments: str) -> int:
     """Return the number of characters that a verb prints."""
     done = CliRunner().invoke(cli, list(arguments), env=home.where)
     if done.exit_code:

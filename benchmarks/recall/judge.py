@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from benchmarks.recall.questions import Question, right_places, session_of
+from benchmarks.recall.questions import Question, find_right_places, find_session_of_file
 from benchmarks.recall.searcher import Answer
 
 JUDGED_HIT_COUNT = 5
@@ -60,12 +60,12 @@ class Sureness(NamedTuple):
 
 def judge_answer(question: Question, answer: Answer) -> JudgedAnswer:
     """Judge the answer to a question."""
-    right = right_places(question)
-    sessions = dict.fromkeys(session_of(hit.file) for hit in answer.hits)
+    right = find_right_places(question)
+    sessions = dict.fromkeys(find_session_of_file(hit.file) for hit in answer.hits)
     return JudgedAnswer(
         question,
         answer,
-        find_rank(list(sessions), {session_of(place.file) for place in right}),
+        find_rank(list(sessions), {find_session_of_file(place.file) for place in right}),
         find_rank(answer.hits, right),
         tuple(hit in right for hit in answer.hits),
     )

@@ -23,7 +23,7 @@ from benchmarks.recall.judge import (
     judge_answer,
 )
 from benchmarks.recall.naive import FusedNaive, Naive
-from benchmarks.recall.questions import HALVES, KINDS, Home, Question, questions
+from benchmarks.recall.questions import HALVES, KINDS, Home, Question, read_questions
 from benchmarks.recall.ripgrep import Ripgrep
 from benchmarks.recall.searcher import AskedAgain, Ours, Searcher, Unindexed
 from tests.needs import corpus_folder
@@ -38,7 +38,7 @@ searchers."""
 NAME_WIDTH = 37  # Number of columns for a searcher's name in the table.
 
 
-def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[Searcher]:
+def make_searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[Searcher]:
     """Yield our searchers, the naive one, and those whose programs are installed."""
     yield Ours(home)
     yield Unindexed()
@@ -48,7 +48,7 @@ def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[
         yield Ripgrep(home, MIN_WORD_FRACTION, "ripgrep, lines with 2/3 of the words")
     else:
         print("ripgrep: not measured; install rg")
-    if found := peer.program():
+    if found := peer.find_peer_program():
         ways = [
             wordings for question in asked for wordings in ((question.text,), question.wordings)
         ]
@@ -111,7 +111,7 @@ def print_sureness(title: str, asked: Sequence[JudgedAnswer]) -> None:
     )
 
 
-def ask(
+def ask_questions(
     searcher: Searcher, asked: Sequence[Question], wordings: Callable[[Question], Sequence[str]]
 ) -> list[JudgedAnswer]:
     """Ask each question in the wordings that ``wordings`` returns, and judge the answers."""
@@ -131,20 +131,20 @@ def main(half: str) -> int:
     if not corpus_folder().is_dir():
         print(f"The corpus is not at {corpus_folder()}: set RESUME_HOOKS_CORPUS")
         return 1
-    asked = questions(half)
+    asked = read_questions(half)
     reworded = [question for question in asked if question.other_wordings]
     with tempfile.TemporaryDirectory(prefix="resume-hooks-recall-") as folder:
         home = Home(Path(folder) / ".claude")
-        compared = list(searchers(home, Path(folder), asked))
+        compared = list(make_searchers(home, Path(folder), asked))
         once = [
-            (searcher, ask(searcher, asked, lambda question: [question.text]))
+            (searcher, ask_questions(searcher, asked, lambda question: [question.text]))
             for searcher in compared
         ]
         print_table("one wording", once)
         compared.insert(1, AskedAgain(home))
         compared.insert(4, FusedNaive(next(one for one in compared if isinstance(one, Naive))))
         several = [
-            (searcher, ask(searcher, reworded, lambda question: question.wordings))
+            (searcher, ask_questions(searcher, reworded, lambda question: question.wordings))
             for searcher in compared
         ]
         print_table("four wordings", several)

@@ -13,7 +13,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from benchmarks.recall.questions import Place, corpus_file, corpus_names
+from benchmarks.recall.questions import Place, list_corpus_files, read_corpus_file
 from benchmarks.recall.searcher import Answer, milliseconds_since
 from tests.needs import corpus_folder
 
@@ -51,8 +51,8 @@ class Naive:
         self._places: list[Place] = []
         self._lengths: list[int] = []
         self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for name in corpus_names():
-            for turn, said in itertools.groupby(words_of_file(name), key=lambda word: word[1]):
+        for name in list_corpus_files():
+            for turn, said in itertools.groupby(read_words_of_file(name), key=lambda word: word[1]):
                 words = [word for word, _ in said]
                 for start in range(0, len(words), CHUNK_WORDS):
                     self._add(Place(name, turn), words[start : start + CHUNK_WORDS])
@@ -68,7 +68,7 @@ class Naive:
         begun = time.perf_counter()
         scores: dict[int, float] = defaultdict(float)
         count, usual = len(self._places), sum(self._lengths) / max(1, len(self._places))
-        for word in set(words_of(" ".join(wordings))):
+        for word in set(find_words(" ".join(wordings))):
             found = self._postings.get(word, ())
             rarity = math.log(1 + (count - len(found) + 0.5) / (len(found) + 0.5))
             for chunk, often in found:
@@ -102,9 +102,9 @@ class FusedNaive:
         )
 
 
-def words_of_file(name: str) -> Iterator[tuple[str, int]]:
+def read_words_of_file(name: str) -> Iterator[tuple[str, int]]:
     """Yield the words of the messages in a transcript, each with the number of its turn."""
-    turns = corpus_file(name).turns
+    turns = read_corpus_file(name).turns
     for number, line in enumerate((corpus_folder() / name).read_bytes().split(b"\n")):
         try:
             message = json.loads(line).get("message")
@@ -112,11 +112,11 @@ def words_of_file(name: str) -> Iterator[tuple[str, int]]:
         except (ValueError, AttributeError):
             continue
         for text in _find_texts(content):
-            for word in words_of(text):
+            for word in find_words(text):
                 yield word, turns[number]
 
 
-def words_of(text: str) -> Iterator[str]:
+def find_words(text: str) -> Iterator[str]:
     """Yield the words of a text without the most common words and without endings."""
     for word in re.findall("[a-z0-9]+", text.lower()):
         if word not in STOP_WORDS:

@@ -31,7 +31,7 @@ class Peer:
         self, program: str, home: Home, index: Path, ways: Iterable[Sequence[str]]
     ) -> None:
         texts = list(dict.fromkeys(map(" ".join, ways)))
-        said = ask(program, home.config, index, texts)
+        said = ask_peer_index(program, home.config, index, texts)
         self.note = f"peer: {said['built']}; {_refusals(said['answers'])}"
         self._home = home
         self._known: dict[str, dict[str, Any]] = dict(zip(texts, said["answers"], strict=True))
@@ -45,12 +45,12 @@ class Peer:
         )
 
 
-def program() -> str | None:
+def find_peer_program() -> str | None:
     """Return the path of the peer's ``aichat`` from BENCH_PEER or PATH, or None."""
     return os.environ.get("BENCH_PEER") or shutil.which("aichat")
 
 
-def ask(
+def ask_peer_index(
     program: str, home: Path, index: Path, queries: Sequence[str], rounds: int = 1
 ) -> dict[str, Any]:
     """Return the answers of ``peer_index``, which the peer's own Python runs.

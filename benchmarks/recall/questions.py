@@ -67,7 +67,7 @@ class CorpusFile(NamedTuple):
     ids: Sequence[str]
 
 
-def questions(half: str = "all") -> list[Question]:
+def read_questions(half: str = "all") -> list[Question]:
     """Return the questions of one half or of both halves, ordered by id."""
     rows: list[dict[str, Any]] = []
     for path in sorted(FOLDER.glob("questions_*.jsonl")):
@@ -87,18 +87,18 @@ def questions(half: str = "all") -> list[Question]:
     ]
 
 
-def right_places(question: Question) -> frozenset[Place]:
+def find_right_places(question: Question) -> frozenset[Place]:
     """Return the turns that contain an answering record or a copy of it."""
     places = set()
     for name, line in question.answers:
-        file = corpus_file(name)
+        file = read_corpus_file(name)
         places.add(Place(name, file.turns[line]))
-        places.update(by_id().get(file.ids[line], ()))
+        places.update(map_ids_to_places().get(file.ids[line], ()))
     return frozenset(places)
 
 
 @functools.cache
-def session_of(name: str) -> str:
+def find_session_of_file(name: str) -> str:
     """Return the id of the session to which a file of the corpus belongs.
 
     For a sub-agent's file, this is the session that started the sub-agent.
@@ -112,7 +112,7 @@ def session_of(name: str) -> str:
 
 
 @functools.cache
-def corpus_file(name: str) -> CorpusFile:
+def read_corpus_file(name: str) -> CorpusFile:
     """Return the turns and ids of the lines in a file of the corpus."""
     subagent = transcript_files.subagent_name(name) is not None
     turn, turns, ids = 0, [], []
@@ -120,11 +120,11 @@ def corpus_file(name: str) -> CorpusFile:
         record = records.parse_record(raw)
         turn += record is not None and opens_turn(record, is_subagent=subagent)
         turns.append(turn)
-        ids.append(_id_of(record) if record is not None else "")
+        ids.append(_find_shared_id(record) if record is not None else "")
     return CorpusFile(turns, ids)
 
 
-def corpus_names() -> list[str]:
+def list_corpus_files() -> list[str]:
     """Return the paths of the corpus's files that are not empty, relative to the corpus."""
     root = corpus_folder()
     return sorted(
@@ -132,7 +132,7 @@ def corpus_names() -> list[str]:
     )
 
 
-def _id_of(record: Record) -> str:
+def _find_shared_id(record: Record) -> str:
     """Return the id that a record shares with its copies in other sessions.
 
     A record in a fork has a new id and names the old one.
@@ -144,11 +144,11 @@ def _id_of(record: Record) -> str:
 
 
 @functools.cache
-def by_id() -> dict[str, set[Place]]:
+def map_ids_to_places() -> dict[str, set[Place]]:
     """Return the turns that contain each record of the corpus or a copy of it, by the record's shared id."""
     found: dict[str, set[Place]] = {}
-    for name in corpus_names():
-        file = corpus_file(name)
+    for name in list_corpus_files():
+        file = read_corpus_file(name)
         for turn, record_id in zip(file.turns, file.ids, strict=True):
             if record_id:
                 found.setdefault(record_id, set()).add(Place(name, turn))
@@ -172,7 +172,7 @@ class Home:
 
     def _copy_files(self) -> Iterator[tuple[str, str]]:
         """Copy every file of the corpus. Yield the path of each copy with the original's path in the corpus."""
-        for name in corpus_names():
+        for name in list_corpus_files():
             target = self._copy_path(Path(name))
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(corpus_folder() / name, target)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks.recall.questions import Home, Place, corpus_file
+from benchmarks.recall.questions import Home, Place, read_corpus_file
 from benchmarks.recall.searcher import Answer, milliseconds_since
 from resume_hooks.search.query import COMMON_WORDS
 
@@ -60,7 +60,7 @@ class Ripgrep:
 
     def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
         """Return the turns with the best lines, and at most ``max_hits`` of them."""
-        words = content_words(" ".join(wordings))
+        words = find_content_words(" ".join(wordings))
         scores: dict[_Line, tuple[int, float]] = {}
         ms = 0.0
         for word in words:
@@ -77,10 +77,10 @@ class Ripgrep:
 
     def _place(self, line: _Line) -> Place:
         name = self._home.name(line.file)
-        return Place(name, corpus_file(name).turns[line.number])
+        return Place(name, read_corpus_file(name).turns[line.number])
 
 
-def content_words(text: str) -> list[str]:
+def find_content_words(text: str) -> list[str]:
     """Return the words of a question without those that many questions have."""
     words = dict.fromkeys(word.casefold() for word in _WORD_PATTERN.findall(text))
     return [word for word in words if word not in COMMON_WORDS] or list(words)

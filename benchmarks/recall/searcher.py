@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from benchmarks.recall.questions import Home, Place, corpus_names
+from benchmarks.recall.questions import Home, Place, list_corpus_files
 from resume_hooks.paths import Where
 from resume_hooks.search.index.unindexed_files import RawWordSearch, relevance_by_file
 from resume_hooks.search.query import parse_query
@@ -99,7 +99,8 @@ class Unindexed:
             [term.forms for text in wordings for term in parse_query([text]).terms]
         )
         looked = {
-            name: words.find_words_in_file(str(corpus_folder() / name)) for name in corpus_names()
+            name: words.find_words_in_file(str(corpus_folder() / name))
+            for name in list_corpus_files()
         }
         worth = relevance_by_file({name: found for name, found in looked.items() if found})
         best = sorted(worth, key=lambda name: -worth[name])[:max_hits]

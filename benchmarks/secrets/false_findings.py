@@ -67,7 +67,7 @@ def baseline_findings(raw: bytes) -> Iterator[Finding]:
 SCANNERS = {"resume-hooks": own_findings, "ten expressions": baseline_findings}
 
 
-def text_files(folders: list[str]) -> Iterator[tuple[Path, bytes]]:
+def read_text_files(folders: list[str]) -> Iterator[tuple[Path, bytes]]:
     """Yield each UTF-8 file in the folders that is not too large, with its bytes."""
     for folder in folders:
         for path in sorted(Path(folder).rglob("*")):
@@ -91,7 +91,7 @@ def write_findings(rows: Path, folders: list[str]) -> None:
     size = 0
     counts: Counter[str] = Counter()
     with rows.open("w", encoding="utf-8") as output:
-        for path, raw in text_files(folders):
+        for path, raw in read_text_files(folders):
             size += len(raw)
             for scanner, find in SCANNERS.items():
                 for finding in find(raw):

@@ -12,17 +12,23 @@ from pathlib import Path
 import pytest
 
 from benchmarks.going_on.generations import FactCounts, count_facts_in
-from benchmarks.going_on.judge import Row, command_core, rows_of, rows_of_prose, text_keeps_item
+from benchmarks.going_on.judge import (
+    Row,
+    command_core,
+    split_opening_rows,
+    split_prose_rows,
+    text_keeps_item,
+)
 from benchmarks.going_on.measure import (
     COLUMN_HEADINGS,
     IN,
     NEAR,
     OUT,
     WaySums,
+    format_row,
+    format_tables,
     measure_own_sessions,
     place_after_way,
-    row,
-    tables,
 )
 from benchmarks.going_on.planted import (
     CHANGING_FACT_COUNT,
@@ -32,7 +38,7 @@ from benchmarks.going_on.planted import (
     Statement,
     make_planted_facts,
 )
-from benchmarks.going_on.truth import SAMPLE_HALF, Item, items, source_of
+from benchmarks.going_on.truth import SAMPLE_HALF, Item, find_source, read_items
 from benchmarks.going_on.ways import (
     MODEL_WAYS,
     Remainder,
@@ -63,7 +69,7 @@ commands to run again:
 
 def test_rows_of_an_opening_have_the_name_of_their_section() -> None:
     """Each row of a list in an opening has the name of its section. Rows of messages have none."""
-    assert rows_of(EXAMPLE_OPENING) == [
+    assert split_opening_rows(EXAMPLE_OPENING) == [
         Row("", "- see lib/pool.py"),
         Row("files changed:", "src/pool.py (:7)"),
         Row("files read, not changed:", "src/lock.py"),
@@ -78,10 +84,10 @@ def test_an_item_is_found_word_for_word_or_by_its_row() -> None:
     """
     assert text_keeps_item(DECISION_ITEM, "we take the lock first, then", ())
     assert not text_keeps_item(DECISION_ITEM, "the lock is taken first", ())
-    assert text_keeps_item(CHANGED_FILE_ITEM, "", rows_of(EXAMPLE_OPENING))
-    assert text_keeps_item(CHANGED_FILE_ITEM, "", rows_of_prose("I changed pool.py"))
-    assert not text_keeps_item(READ_FILE_ITEM, "", rows_of(EXAMPLE_OPENING))
-    assert text_keeps_item(COMMAND_ITEM, "", rows_of(EXAMPLE_OPENING))
+    assert text_keeps_item(CHANGED_FILE_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
+    assert text_keeps_item(CHANGED_FILE_ITEM, "", split_prose_rows("I changed pool.py"))
+    assert not text_keeps_item(READ_FILE_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
+    assert text_keeps_item(COMMAND_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
     assert command_core(r"eval $'cat <<\'E\'\nx\\y\nE'") == r"cat <<'E' x\y E'"
 
 
@@ -115,8 +121,8 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
     )
     sums.add(Remainder(70), [])
     sums.add(None, [CHANGED_FILE_ITEM])
-    assert row("trim", sums) == "| trim | 60 | 100 |  |  |  | 0 | 50 | 100 |"
-    assert row("rollover", WaySums()).count("|") == len(COLUMN_HEADINGS) + 1
+    assert format_row("trim", sums) == "| trim | 60 | 100 |  |  |  | 0 | 50 | 100 |"
+    assert format_row("rollover", WaySums()).count("|") == len(COLUMN_HEADINGS) + 1
 
 
 def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
@@ -139,11 +145,13 @@ def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
 
 def test_a_handoff_of_the_sample_has_every_labelled_item() -> None:
     """A handoff of the published session has every labelled item. Its tokens are known without labels."""
-    handoff = next(line for line in tables(SAMPLE_HALF) if line.startswith("| handoff, 12k "))
+    handoff = next(
+        line for line in format_tables(SAMPLE_HALF) if line.startswith("| handoff, 12k ")
+    )
     assert handoff.count("| 100 ") == 7
     assert "100" not in next(
         line
-        for line in measure_own_sessions([source_of(SAMPLE_HALF)])
+        for line in measure_own_sessions([find_source(SAMPLE_HALF)])
         if line.startswith("| handoff, 12k ")
     )
 
@@ -159,7 +167,7 @@ def test_a_stored_summary_of_a_model_is_measured(
     (tmp_path / MODEL_WAYS[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
     for folder, is_there in ((tmp_path, True), (tmp_path / "none", False)):
         monkeypatch.setenv("BENCH_SUMMARIES", str(folder))
-        with copy_session(source_of(SAMPLE_HALF)) as path:
+        with copy_session(find_source(SAMPLE_HALF)) as path:
             left = next(
                 went.left for went in run_ways_on_session(path) if went.way == MODEL_WAYS[0]
             )
@@ -218,8 +226,8 @@ def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
 def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a real session, a trim saves tokens, and a larger handoff keeps at least as many items."""
     monkeypatch.delenv("BENCH_PEER", raising=False)
-    found = items("tune")
-    source = source_of(found[0].session)
+    found = read_items("tune")
+    source = find_source(found[0].session)
     before = dict(os.environ)
     with copy_session(source) as path:
         ways = {way: left for way, left in run_ways_on_session(path) if left is not None}

@@ -21,22 +21,22 @@ from benchmarks.recall.judge import (
     compute_sureness,
     judge_answer,
 )
-from benchmarks.recall.measure import MAX_HITS, ask
-from benchmarks.recall.naive import CHUNK_WORDS, FusedNaive, Naive, words_of
+from benchmarks.recall.measure import MAX_HITS, ask_questions
+from benchmarks.recall.naive import CHUNK_WORDS, FusedNaive, Naive, find_words
 from benchmarks.recall.questions import (
     HALVES,
     KINDS,
     Home,
     Place,
     Question,
-    by_id,
-    corpus_file,
-    corpus_names,
-    questions,
-    right_places,
-    session_of,
+    find_right_places,
+    find_session_of_file,
+    list_corpus_files,
+    map_ids_to_places,
+    read_corpus_file,
+    read_questions,
 )
-from benchmarks.recall.ripgrep import content_words
+from benchmarks.recall.ripgrep import find_content_words
 from benchmarks.recall.searcher import Answer, Ours
 from resume_hooks.search.index.tokenize import forms_of_word
 from tests.builders import assistant, tool_result, tool_use, user, write_session
@@ -87,7 +87,7 @@ def small_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 def clear_corpus_caches() -> None:
     """Clear the caches of the corpus's files."""
-    for known in (session_of, corpus_file, by_id):
+    for known in (find_session_of_file, read_corpus_file, map_ids_to_places):
         known.cache_clear()
 
 
@@ -96,23 +96,23 @@ def test_questions_are_distinct_and_of_three_kinds() -> None:
 
     Each half of the questions has the same number of each kind.
     """
-    asked = questions()
+    asked = read_questions()
     assert len({question.id for question in asked}) == len(asked)
     assert len({question.text.casefold() for question in asked}) == len(asked)
     assert Counter(question.kind for question in asked) == dict(
         zip(KINDS, (150, 102, 48), strict=True)
     )
     assert all(bool(question.answers) != (question.kind == "unanswerable") for question in asked)
-    tune, kept = (Counter(question.kind for question in questions(half)) for half in HALVES)
+    tune, kept = (Counter(question.kind for question in read_questions(half)) for half in HALVES)
     assert tune == kept
-    assert all(any(map(forms_of_word, content_words(question.text))) for question in asked), (
+    assert all(any(map(forms_of_word, find_content_words(question.text))) for question in asked), (
         "each can be looked up"
     )
 
 
 def test_paraphrased_questions_have_three_more_wordings() -> None:
     """Each paraphrased question has three more wordings, which differ. Other questions have none."""
-    for question in questions():
+    for question in read_questions():
         count = WORDING_COUNT if question.kind == "paraphrased" else 1
         assert len({wording.casefold() for wording in question.wordings}) == count, question.id
 
@@ -120,21 +120,23 @@ def test_paraphrased_questions_have_three_more_wordings() -> None:
 def test_every_answer_is_a_record_of_the_corpus() -> None:
     """Each answer is a record in a line of the corpus, and counts as right."""
     corpus()
-    names = set(corpus_names())
-    for question in questions():
+    names = set(list_corpus_files())
+    for question in read_questions():
         for name, line in question.answers:
             assert name in names, question.id
-            assert corpus_file(name).ids[line] or session_of(name), question.id
-            assert line < len(corpus_file(name).turns), question.id
-            assert (name, corpus_file(name).turns[line]) in right_places(question), question.id
+            assert read_corpus_file(name).ids[line] or find_session_of_file(name), question.id
+            assert line < len(read_corpus_file(name).turns), question.id
+            assert (name, read_corpus_file(name).turns[line]) in find_right_places(question), (
+                question.id
+            )
 
 
 def test_natural_questions_are_answered(corpus_search: Ours) -> None:
     """Search finds an answer to nearly all natural questions in its first five hits."""
-    asked = [question for question in questions("tune") if question.kind == "natural"]
+    asked = [question for question in read_questions("tune") if question.kind == "natural"]
     assert (
         compute_score(
-            ask(corpus_search, asked, lambda question: [question.text])
+            ask_questions(corpus_search, asked, lambda question: [question.text])
         ).turn_top_five_fraction
         >= MIN_NATURAL_SHARE
     )
@@ -143,10 +145,10 @@ def test_natural_questions_are_answered(corpus_search: Ours) -> None:
 @pytest.mark.wide
 def test_several_wordings_answer_most_paraphrased_questions(corpus_search: Ours) -> None:
     """With four wordings, search finds an answer to most paraphrased questions in its first five hits."""
-    asked = [question for question in questions("tune") if question.other_wordings]
+    asked = [question for question in read_questions("tune") if question.other_wordings]
     assert (
         compute_score(
-            ask(corpus_search, asked, lambda question: question.wordings)
+            ask_questions(corpus_search, asked, lambda question: question.wordings)
         ).turn_top_five_fraction
         >= MIN_PARAPHRASED_SHARE
     )
@@ -154,9 +156,11 @@ def test_several_wordings_answer_most_paraphrased_questions(corpus_search: Ours)
 
 def test_hits_for_unknown_topics_are_not_strong(corpus_search: Ours) -> None:
     """Search hardly ever calls a hit strong for a question without an answer."""
-    asked = [question for question in questions("tune") if question.kind == "unanswerable"]
+    asked = [question for question in read_questions("tune") if question.kind == "unanswerable"]
     assert (
-        compute_score(ask(corpus_search, asked, lambda question: [question.text])).strong_fraction
+        compute_score(
+            ask_questions(corpus_search, asked, lambda question: [question.text])
+        ).strong_fraction
         <= MAX_STRONG_SHARE
     )
 
@@ -166,7 +170,7 @@ def test_the_home_contains_the_whole_corpus(tmp_path: Path) -> None:
     corpus()
     home = Home(tmp_path / ".claude")
     files = [str(path) for path in home.config.rglob("*.jsonl")]
-    assert sorted(home.name(file) for file in files) == corpus_names()
+    assert sorted(home.name(file) for file in files) == list_corpus_files()
 
 
 @pytest.mark.usefixtures("small_corpus")
@@ -197,7 +201,7 @@ def test_a_copy_of_an_answer_counts_as_right(small_corpus: Path) -> None:
     """A record with the same id in another session also counts as right."""
     with open(small_corpus / SECOND_FILE, "ab") as stream:
         stream.write(orjson.dumps(assistant("Teapots never leak.", uuid="e")) + b"\n")
-    assert right_places(Question("q", "natural", "?", ((FIRST_FILE, 4),), "tune")) == {
+    assert find_right_places(Question("q", "natural", "?", ((FIRST_FILE, 4),), "tune")) == {
         Place(FIRST_FILE, 2),
         Place(SECOND_FILE, 1),
     }
@@ -247,7 +251,7 @@ def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
         Place(FIRST_FILE, 1),
     ]
     assert naive.search(["kettle"], 1).hits == [Place(SECOND_FILE, 1)]
-    assert list(words_of("The Cats were jumping, as it is")) == ["cat", "jump"]
+    assert list(find_words("The Cats were jumping, as it is")) == ["cat", "jump"]
 
 
 def test_a_long_turn_is_one_hit_of_the_naive_baseline(small_corpus: Path) -> None:

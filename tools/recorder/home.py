@@ -76,7 +76,7 @@ class Home:
         self._known: dict[str, tuple[int, ...]] = {}
         self._numbers: dict[bytes, int] = {}
 
-    def clear(self) -> None:
+    def empty(self) -> None:
         """Empty the home, except for the programs on PATH."""
         shutil.rmtree(self.root, ignore_errors=True)
         for name in (
@@ -100,7 +100,7 @@ class Home:
         program.write_text(text, encoding="utf-8")
         program.chmod(0o700)
 
-    def add(self, session: Session) -> str:
+    def add_session(self, session: Session) -> str:
         """Write a session and the files beside it, and return the path of the session's file."""
         for place, source in session.companions.items():
             self._write(place, source.read_bytes())
@@ -169,7 +169,7 @@ class Home:
             del self._known[path]
         return sorted([*changed, *missing])
 
-    def describe(self, path: str) -> dict[str, Any]:
+    def describe_file(self, path: str) -> dict[str, Any]:
         """Return the row of a changed file. Its normalized bytes are stored under their SHA-256."""
         place = re.sub(rf"(?<!\d){self.driver_pid}(?!\d)", "PID", path)
         row: dict[str, Any] = {

@@ -59,7 +59,7 @@ class Runner:
     def __init__(self, tree: Path, home: Home, record: TextIO) -> None:
         self._home, self._record = home, record
         self._scripts = find_scripts(tree)
-        home.clear()
+        home.empty()
         program = Path(__file__).with_name("driver.py")
         # Do not use -I, which ignores PYTHONHASHSEED: sets must have the same order in every run.
         command = [
@@ -84,8 +84,8 @@ class Runner:
     def record_session(self, session: Session, scenarios: Iterable[Scenario]) -> None:
         """Run each scenario in a new home that contains the session."""
         for number, scenario in enumerate(scenarios):
-            self._home.clear()
-            path = self._home.add(session)
+            self._home.empty()
+            path = self._home.add_session(session)
             if any(step.entry_point == matrix.MODULE for step in scenario):
                 self._home.register_client()
             if any("{work}/given.jsonl" in step.words for step in scenario):
@@ -97,9 +97,9 @@ class Runner:
 
     def record_home(self, name: str, sessions: Iterable[Session], scenario: Scenario) -> None:
         """Run a scenario in a home that contains all the sessions."""
-        self._home.clear()
+        self._home.empty()
         for session in sessions:
-            last, path = session, self._home.add(session)
+            last, path = session, self._home.add_session(session)
         self._home.remember_files()
         self._run_scenario(name, scenario, last, path)
 
@@ -161,7 +161,7 @@ class Runner:
             content = path.read_bytes() if path.exists() else b""
             path.unlink(missing_ok=True)
             row[name] = self._home.normalize_content(content).decode("utf-8", "backslashreplace")
-        row["files"] = [self._home.describe(path) for path in changed]
+        row["files"] = [self._home.describe_file(path) for path in changed]
         self._record.write(json.dumps(row, ensure_ascii=False) + "\n")
         self.count += 1
 
