@@ -23,7 +23,7 @@ from typing import NoReturn
 
 import resume_hooks
 
-LATE_IMPORTS = ("rich.console", "rich.table", "rich.tree", "sqlite3")
+LATE_IMPORTED_MODULE_NAMES = ("rich.console", "rich.table", "rich.tree", "sqlite3")
 """Modules that the engine imports only when it needs them. The fork server imports them at its
 start."""
 
@@ -93,7 +93,7 @@ class ForkServer:
 
 def _serve_requests(connection: socket.socket) -> None:
     ours = (found.name for found in pkgutil.walk_packages(resume_hooks.__path__, "resume_hooks."))
-    for name in (*LATE_IMPORTS, *ours):
+    for name in (*LATE_IMPORTED_MODULE_NAMES, *ours):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # Without this, a garbage collection in a fork would copy all pages of the imported modules.

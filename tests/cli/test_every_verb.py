@@ -180,10 +180,10 @@ def home_state(old_session_home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
     INVALID_COMMANDS,
     ids=[line.encode("ascii", "replace").decode() for line, _ in INVALID_COMMANDS],
 )
-def test_invalid_words_are_a_usage_error(
+def test_invalid_arguments_are_a_usage_error(
     old_session_home: ConfigHome, cli: Cli, document: Document, line: str, said: str
 ) -> None:
-    """Invalid words cause one error sentence and exit code 2, and the verb writes nothing."""
+    """Invalid arguments cause one error sentence and exit code 2, and the verb writes nothing."""
     verb, *words = shlex.split(line)
     before = home_state(old_session_home)
     done = cli(verb, *words)

@@ -36,7 +36,7 @@ def parent(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, rows))
 
 
-def count_sessions(parent: Path) -> int:
+def count_sessions_beside(parent: Path) -> int:
     """Return the number of sessions in the project."""
     return len(list(parent.parent.glob("*.jsonl")))
 
@@ -55,7 +55,7 @@ def test_a_fork_copies_the_whole_session(document: Document, cli: Cli, parent: P
     text = cli("fork", SESSION, "--dry-run").stdout.decode()
     assert "would write" in text
     assert "Fix the parser · fork 2" in text
-    assert count_sessions(parent) == 2
+    assert count_sessions_beside(parent) == 2
 
 
 CUTS_BY_NAME = {
@@ -71,7 +71,7 @@ CUTS_BY_NAME = {
 
 @pytest.mark.parametrize("name", CUTS_BY_NAME)
 def test_a_fork_ends_at_the_given_position(document: Document, parent: Path, name: str) -> None:
-    """``fork`` accepts a position in every form, and its document contains the position."""
+    """A fork ends at the given position, whatever form the position has. The document names it."""
     words, record, turn = CUTS_BY_NAME[name]
     found = document("fork", SESSION, *words)
     cut = found["data"]["cut"]
@@ -123,7 +123,7 @@ def test_a_fork_can_belong_to_a_different_folder(
     assert (
         f"{new} (was /home/user/proj)" in cli("fork", SESSION, "--home", str(new)).stdout.decode()
     )
-    assert count_sessions(parent) == 1
+    assert count_sessions_beside(parent) == 1
 
 
 def test_the_default_session_is_the_parent_of_an_empty_child(

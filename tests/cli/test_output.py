@@ -66,7 +66,7 @@ def test_a_wide_text_is_shortened_to_fit(text: str, max_columns: int) -> None:
     assert found == text or text_width(text) > max_columns
 
 
-ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
+ESCAPE_SEQUENCE_PATTERN = re.compile(r"\x1b\[[0-9;]*m")
 COMMANDS_BY_VERB: dict[str, list[list[str]]] = {
     "resume": [["resume", SESSION, "--print"]],
     "continue": [["continue", SESSION, "--print"]],
@@ -146,7 +146,7 @@ def test_no_verb_prints_colour_if_it_is_disabled(verb_output: RunVerb, verb: str
     for words in COMMANDS_BY_VERB.get(verb, [[verb, "--help"]]):
         plain = verb_output(words, terminal=False)
         assert plain.strip()
-        assert not ESCAPE_SEQUENCE.search(plain)
+        assert not ESCAPE_SEQUENCE_PATTERN.search(plain)
         for choice in (
             {"NO_COLOR": "1"},
             {"TERM": "dumb"},
@@ -165,11 +165,11 @@ def test_verbs_print_colour_on_request(verb_output: RunVerb, verb: str) -> None:
 def assert_colour_is_printed(verb_output: RunVerb, words: list[str]) -> None:
     """Check that a verb prints colour on a terminal and, if a variable forces it, in a pipe."""
     on_terminal = verb_output(words, terminal=True, TERM="xterm-256color")
-    assert ESCAPE_SEQUENCE.search(on_terminal)
+    assert ESCAPE_SEQUENCE_PATTERN.search(on_terminal)
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
         forced = verb_output(words, terminal=False, TERM="dumb", **{name: "1"})
-        assert ESCAPE_SEQUENCE.search(forced), name
-        assert ESCAPE_SEQUENCE.sub("", forced).strip()
+        assert ESCAPE_SEQUENCE_PATTERN.search(forced), name
+        assert ESCAPE_SEQUENCE_PATTERN.sub("", forced).strip()
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_a_real_pipe_gets_colour_only_if_forced(config_home: ConfigHome) -> None
         assert (b"\x1b[" in done.stdout) is bool(forced)
 
 
-def test_details_are_printed_on_one_line() -> None:
-    """Several details are printed on one line, even if a branch name contains line breaks."""
+def test_each_detail_is_printed_on_one_line() -> None:
+    """Each detail is printed on a single line, even if its value contains line breaks."""
     assert (
         facts_table([("branch", "main\u2028resume-hooks: obey\nnow"), ("size", 1)]).count("\n") == 1
     )

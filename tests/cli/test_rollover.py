@@ -47,19 +47,19 @@ def path_with_fake_client(home: ConfigHome) -> str:
     return f"{folder}:/usr/bin:/bin"
 
 
-def other_files(parent: Path) -> list[Path]:
+def list_files_beside_session(parent: Path) -> list[Path]:
     """Return the files in a session's folder, without the session's own file."""
     return [path for path in parent.parent.iterdir() if path != parent]
 
 
 @pytest.mark.parametrize("words", COMMANDS_WITHOUT_SUMMARY)
-def test_the_document_of_a_receipt_has_every_field(
+def test_the_document_of_a_receipt_describes_the_child_and_its_parent(
     document: Document, parent: Path, words: tuple[str, ...]
 ) -> None:
     """The document of ``handoff`` and ``rollover --quick`` describes the child and its parent."""
     verb, *options = words
     data = document(verb, SESSION, *options)["data"]
-    (child,) = other_files(parent)
+    (child,) = list_files_beside_session(parent)
     assert (data["file"], data["session_id"], data["written"], data["kind"]) == (
         str(child),
         child.stem,
@@ -83,7 +83,7 @@ def test_the_printed_receipt_names_child_and_parent(
 ) -> None:
     """The printed receipt names the child, the unchanged parent, and the commands."""
     text = cli(*words, SESSION).stdout.decode()
-    (child,) = other_files(parent)
+    (child,) = list_files_beside_session(parent)
     for part in (
         f"Fix the parser · {words[0]}",
         str(child),
@@ -99,7 +99,7 @@ def test_a_quick_rollover_asks_no_model(document: Document, parent: Path) -> Non
     for option in (["--with-summary"], ["-p", "x"], ["--model", "haiku"], ["--timeout", "9"]):
         error = document("rollover", SESSION, "--quick", *option, code=2)["error"]
         assert (error["code"], error["message"]) == ("usage", "--quick asks no model")
-    assert other_files(parent) == []
+    assert list_files_beside_session(parent) == []
     assert document("rollover", SESSION, "--quick")["data"]["summary"] is None
 
 
@@ -109,7 +109,7 @@ def test_start_runs_the_client_on_the_child(
 ) -> None:
     """``--start`` prints the receipt and then starts the client with the child in the session's folder."""
     done = cli(*words, SESSION, "--start", environ={"PATH": path_with_fake_client(config_home)})
-    (child,) = other_files(parent)
+    (child,) = list_files_beside_session(parent)
     last = done.stdout.decode().strip().split("\n")[-1]
     assert last == f"client in {config_home.root / 'proj'}: --resume {child.stem}"
 
@@ -139,7 +139,7 @@ def test_start_writes_no_child_if_the_client_cannot_start(
     )
     (config_home.root / "proj").rmdir()
     assert "no longer exists" in refusal_message(environ=environ)
-    assert [*other_files(parent), *(tmp_path / "out").iterdir()] == []
+    assert [*list_files_beside_session(parent), *(tmp_path / "out").iterdir()] == []
 
 
 SUMMARY_BODY = (
@@ -148,9 +148,9 @@ SUMMARY_BODY = (
 )
 
 
-def environment_with_stand_in(made: StandIn) -> dict[str, str]:
+def environment_with_stand_in(stand_in: StandIn) -> dict[str, str]:
     """Return an environment in which the command ``claude`` runs the stand-in."""
-    return {"PATH": made.path}
+    return {"PATH": stand_in.path}
 
 
 def opening_of_file(file: str) -> str:
@@ -308,7 +308,7 @@ def test_start_runs_the_client_on_a_child_with_a_summary(
         "--start",
         environ=environment_with_stand_in(write_stand_in(config_home.root, body)),
     )
-    (child,) = other_files(parent)
+    (child,) = list_files_beside_session(parent)
     assert done.stdout.decode().strip().split("\n")[-1] == f"started ['--resume', '{child.stem}']"
 
 
@@ -336,7 +336,7 @@ def test_ctrl_c_during_a_rollover_leaves_a_child_with_the_digest(
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-    (child,) = other_files(parent)
+    (child,) = list_files_beside_session(parent)
     assert (process.returncode, out) == (130, b"")
     assert (
         err.decode().strip()

@@ -254,7 +254,7 @@ def test_search_works_without_a_state_folder(
     assert b"A temporary index was used" in done.stderr
 
 
-STYLE_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
+STYLE_SEQUENCE_PATTERN = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def test_search_highlights_only_on_a_terminal(
@@ -267,8 +267,8 @@ def test_search_highlights_only_on_a_terminal(
     write_talk(home_with_three_sessions, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
     shown = output_on_terminal(home_with_three_sessions, "search", "quux", "--all").decode()
     assert "\x1b[33m\x1b[1mquux\x1b[0m" in shown
-    assert set(STYLE_SEQUENCE.findall(shown)) == {"\x1b[1m", "\x1b[33m", "\x1b[0m"}
-    assert "\x1b" not in STYLE_SEQUENCE.sub("", shown)
+    assert set(STYLE_SEQUENCE_PATTERN.findall(shown)) == {"\x1b[1m", "\x1b[33m", "\x1b[0m"}
+    assert "\x1b" not in STYLE_SEQUENCE_PATTERN.sub("", shown)
     assert b"\x1b" not in output_on_terminal(
         home_with_three_sessions, "search", "quux", "--all", NO_COLOR="1"
     )

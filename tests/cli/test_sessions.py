@@ -170,10 +170,10 @@ def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document
     )
 
 
-def test_the_document_of_sessions_has_every_number(
+def test_the_document_of_sessions_describes_each_session(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """The document of ``sessions`` contains all numbers and commands for each session."""
+    """The document of ``sessions`` has each session's id, file, sizes, remaining days and command."""
     path = write_aged_session(config_home, 1, custom_title("Fix the parser"))
     (row,) = document("sessions", "--project", CWD)["data"]["sessions"]
     assert (row["session_id"], row["session_file"], row["title"]) == (

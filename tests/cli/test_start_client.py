@@ -19,7 +19,7 @@ from tests.builders import SESSION, ConfigHome
 
 
 def test_the_client_inherits_the_current_config_home(config_home: ConfigHome) -> None:
-    """If the session is in the current config home, the client inherits the variable unchanged."""
+    """If the session is in the current config home, the client inherits CLAUDE_CONFIG_DIR unchanged."""
     path = str(config_home.project() / f"{SESSION}.jsonl")
     found = find_client_start(SESSION, path, "/proj", config_home.where)
     assert found == ClientStart(SESSION, "/proj")

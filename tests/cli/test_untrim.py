@@ -105,7 +105,7 @@ def test_untrim_restores_selected_records(document: Document, child: Path) -> No
     assert Path(data["file"]).read_text().count(LONG_OUTPUT) == 2
 
 
-def test_untrim_needs_all_or_a_record(document: Document, child: Path) -> None:
+def test_untrim_needs_the_option_all_or_record(document: Document, child: Path) -> None:
     """``untrim`` fails without ``--all`` or ``--record``, and the error counts the trimmed records."""
     error = document("untrim", child.stem, code=2)["error"]
     assert error["message"] == "3 records are trimmed: which ones do you want back?"

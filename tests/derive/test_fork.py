@@ -45,7 +45,7 @@ from tests.builders import (
     write_session,
 )
 from tests.corpus import RealSession
-from tests.transcripts.chain_cases import CASES, Case
+from tests.transcripts.chain_cases import CHAIN_CASES, Case
 
 MAX_SESSION_BYTES = 3_000_000
 """Maximum size of a real session in these tests, in bytes. Larger ones are in the benchmarks."""
@@ -489,7 +489,7 @@ def test_a_fork_to_a_missing_or_linked_folder_is_refused(
     assert list((tmp_path / "trap").iterdir()) == []
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CHAIN_CASES, ids=lambda case: case.name)
 def test_every_fork_of_a_test_session_is_valid_or_refused(
     config_home: ConfigHome, case: Case
 ) -> None:

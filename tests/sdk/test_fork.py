@@ -27,7 +27,7 @@ from resume_hooks.transcripts.write_scan import mend_record, needs_mending
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import uuid_of_text
-from tests.transcripts.chain_cases import CASES, Case
+from tests.transcripts.chain_cases import CHAIN_CASES, Case
 
 DROPPED_LEAF = (
     "the SDK drops the record last-prompt, in which the client stores where the conversation ends"
@@ -112,7 +112,7 @@ def loaded_from_sdk_fork(path: Path, cut: str | None = None) -> list[str]:
     return messages_of_fork(str(path.with_name(f"{made.session_id}.jsonl")))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CHAIN_CASES, ids=lambda case: case.name)
 def test_forks_of_each_chain_case_agree(config_home: ConfigHome, case: Case) -> None:
     """Our fork and the SDK's fork differ only in the cases with a known reason."""
     path = Path(write_session(config_home.project(), SESSION, case.records))
@@ -123,7 +123,7 @@ def test_forks_of_each_chain_case_agree(config_home: ConfigHome, case: Case) -> 
 
 def test_every_difference_names_an_existing_case() -> None:
     """The table of differences contains only names of existing cases."""
-    assert REASONS_IN_CASES.keys() <= {case.name for case in CASES}
+    assert REASONS_IN_CASES.keys() <= {case.name for case in CHAIN_CASES}
 
 
 def reason_for_difference(

@@ -25,7 +25,7 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes
 from tests.needs import corpus, corpus_folder, corpus_sessions
-from tests.transcripts.chain_cases import CASES, Case
+from tests.transcripts.chain_cases import CHAIN_CASES, Case
 
 IGNORED_LEAF = "the SDK does not read the record last-prompt, in which the client stores where the conversation ends"
 OMITTED_KEPT_MESSAGES = "the SDK omits the messages that a compaction kept"
@@ -117,7 +117,7 @@ def our_messages(transcript: Transcript) -> list[str]:
     return [node.uuid for node, record in spoken if not any(record.get(key) for key in hidden)]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CHAIN_CASES, ids=lambda case: case.name)
 def test_conversations_of_each_case_agree(project: Path, case: Case) -> None:
     """The SDK shows the same conversation for each small transcript, or differs as the table says."""
     path = project / f"{SESSION}.jsonl"
@@ -130,7 +130,7 @@ def test_conversations_of_each_case_agree(project: Path, case: Case) -> None:
 
 def test_each_difference_names_an_existing_case() -> None:
     """The table of differences contains only names of existing cases."""
-    assert DIFFERENCES_BY_CASE.keys() <= {case.name for case in CASES}
+    assert DIFFERENCES_BY_CASE.keys() <= {case.name for case in CHAIN_CASES}
 
 
 def _reason_for_difference(transcript: Transcript, own: list[str], told: list[str]) -> str:

@@ -69,7 +69,7 @@ def result_with_hits(
     return SearchResult(queries, list(hits), total or len(hits), more, how, [], helpers, [], 0)
 
 
-def test_a_hit_has_its_commands() -> None:
+def test_each_hit_has_commands_to_resume_and_to_read_it() -> None:
     """The text has a command to resume each session and a command to read each hit.
 
     The first line says that the text comes from a search.
@@ -139,7 +139,7 @@ def test_the_first_line_says_that_nothing_is_close() -> None:
     assert result_text(unread).startswith("resume-hooks search: nothing close so far · linter · ")
 
 
-def test_the_text_without_hits_gives_advice() -> None:
+def test_a_search_without_hits_gives_advice() -> None:
     """The text of a search without hits names the words without a match and gives advice."""
     text = result_text(result_with_hits(how="no match for linter", helpers=1))
     assert text.split("\n") == [
@@ -154,8 +154,8 @@ def test_the_text_without_hits_gives_advice() -> None:
     ]
 
 
-def test_the_text_without_words_suggests_other_options() -> None:
-    """The result of a search without words does not suggest different words."""
+def test_a_search_without_words_suggests_other_options() -> None:
+    """The result of a search without words suggests other options instead of other words."""
     text = result_text(result_with_hits(query=""))
     assert text.endswith("\nOther options may help; --all looks in every project.")
 
@@ -253,7 +253,7 @@ def test_hostile_texts_do_not_change_the_answer(config_home: ConfigHome) -> None
     assert not [line for line in text.split("\n") if line.startswith(("11111111:99", "  read: "))]
 
 
-TEXTS_OF_SCRIPTS = [
+TEXTS_IN_OTHER_SCRIPTS = [
     "日本語のテスト", "\u0645\u0631\u062d\u0628\u0627", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "e\u0301a\u0300",
     "\ufb01 \ufdfd \u00df \u0130 \u0131",
 ]  # fmt: skip
@@ -262,7 +262,7 @@ TEXTS_OF_SCRIPTS = [
 @given(
     st.lists(
         st.sampled_from(
-            [*TEXTS_OF_SCRIPTS, "linter", "getLinterName", "LINTER", "x" * 400, " ", "\ud800"]
+            [*TEXTS_IN_OTHER_SCRIPTS, "linter", "getLinterName", "LINTER", "x" * 400, " ", "\ud800"]
         ),
         max_size=60,
     ),

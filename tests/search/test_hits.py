@@ -52,10 +52,10 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("here", ["one", "two"])
-def test_a_hit_is_shown_in_the_searched_project(
+def test_a_search_in_a_project_finds_the_copy_in_this_project(
     config_home: ConfigHome, tmp_path: Path, here: str
 ) -> None:
-    """If two projects have copies of a session, the hits of a search in one project are in its own copy.
+    """If a session has copies in two projects, a search in one of them finds the copy in this project.
 
     A search in all projects finds the newer copy.
     """

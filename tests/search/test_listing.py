@@ -259,7 +259,7 @@ def test_the_row_of_a_long_file_has_only_a_minimum_turn_count(config_home: Confi
 def test_a_row_has_the_size_after_a_trim_in_place(
     config_home: ConfigHome, head: list[Record]
 ) -> None:
-    """After a trim in place, a row has the size that this plugin's remark states.
+    """After a trim in place, a row has the size that is stated in this plugin's remark.
 
     After the next answer, the row has the size that the answer reports.
     """

@@ -23,8 +23,8 @@ def test_sessions_of_a_subfolder_are_found_in_the_repository(
 ) -> None:
     """A search in a repository includes sessions that were started in its subfolders.
 
-    This holds even if a subfolder no longer exists. If a home folder is a repository, other folders
-    are not included.
+    This holds even if a subfolder no longer exists. If the repository is the user's home folder,
+    its subfolders are not included.
     """
     root = tmp_path / "repo"
     git(root, "init", "-q")
@@ -158,7 +158,7 @@ def test_only_three_of_many_equal_helper_runs_are_shown(config_home: ConfigHome)
 
 
 def test_a_continued_helper_run_is_found(config_home: ConfigHome) -> None:
-    """A headless run that was continued in one of its two copies is found like other sessions."""
+    """A headless run with two copies is found like other sessions if one of the copies was continued."""
     write_talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
     write_talk(
         config_home,
@@ -230,7 +230,7 @@ def home_with_filters(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
     return made
 
 
-FILTERS: list[tuple[dict[str, Any], set[int]]] = [
+FILTER_CASES: list[tuple[dict[str, Any], set[int]]] = [
     ({}, {0, 1, 2, 3, 4, 5}),
     ({"branch": "fix/linter"}, {3}),
     ({"branch": "fix"}, set()),
@@ -260,7 +260,7 @@ FILTERS: list[tuple[dict[str, Any], set[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("scope", "lines"), FILTERS)
+@pytest.mark.parametrize(("scope", "lines"), FILTER_CASES)
 def test_each_filter_limits_the_hits(
     home_with_filters: ConfigHome, scope: dict[str, Any], lines: set[int]
 ) -> None:
@@ -273,7 +273,9 @@ def test_each_filter_limits_the_hits(
     assert sorted(line // 3 for line in found) == sorted({line // 3 for line in lines})
 
 
-@pytest.mark.parametrize(("scope", "lines"), [(scope, lines) for scope, lines in FILTERS if scope])
+@pytest.mark.parametrize(
+    ("scope", "lines"), [(scope, lines) for scope, lines in FILTER_CASES if scope]
+)
 def test_filters_without_words_list_the_newest_turns(
     home_with_filters: ConfigHome, scope: dict[str, Any], lines: set[int]
 ) -> None:
@@ -313,7 +315,7 @@ def test_a_scope_without_sessions_is_reported(home_with_filters: ConfigHome) -> 
 
 
 def test_unknown_filter_values_are_reported(config_home: ConfigHome) -> None:
-    """If no session has the branch, tool or file in a filter, the result names it, as it may be mistyped."""
+    """If no session has the branch, tool or file in a filter, the result names this unknown value."""
     write_talk(config_home, 1, "tune the linter")
     notes = search_home(config_home, "linter", branch="mian", tool="Bsh", file="x.py").notes
     assert [note.split("'")[1] for note in notes] == ["mian", "Bsh", "x.py"]

@@ -27,7 +27,7 @@ def test_snippets_and_titles_contain_no_secret(config_home: ConfigHome) -> None:
     assert marked_words(found) == {"frontend"}
 
 
-def test_a_text_without_secrets_is_unchanged(config_home: ConfigHome) -> None:
+def test_a_snippet_and_a_title_without_secrets_are_unchanged(config_home: ConfigHome) -> None:
     """The snippet and the title of a message without secrets are the message's text."""
     write_talk(config_home, 1, "Deploy the frontend", "done")
     (hit,) = search_home(config_home, "frontend").hits

@@ -17,7 +17,7 @@ from tests.search.asking import search_home, session_numbers, write_talk
 
 NOW = datetime(2026, 8, 14, 15, 30, tzinfo=UTC).timestamp()  # This day is a Friday.
 
-PERIODS = {
+PERIODS_BY_TIME_WORDS = {
     "on 2026-03-04": "2026-03-04",
     "2026-03": "2026-03-01 to 2026-03-31",
     "in June": "2026-06-01 to 2026-06-30",
@@ -59,14 +59,14 @@ Vague words refer to more days.
 """
 
 
-@pytest.mark.parametrize("words", PERIODS)
+@pytest.mark.parametrize("words", PERIODS_BY_TIME_WORDS)
 def test_words_about_time_are_removed_from_the_question(words: str) -> None:
     """Words about time at the beginning or end of a question are removed, in any letter case."""
     for typed in (words, words.upper(), words.capitalize()):
         for question in (f"drop redis {typed}?", f"{typed} drop redis"):
             rest, when = split_time_hint(question, NOW)
             assert when is not None
-            assert (rest.strip(" ?"), when.text) == ("drop redis", PERIODS[words])
+            assert (rest.strip(" ?"), when.text) == ("drop redis", PERIODS_BY_TIME_WORDS[words])
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,17 @@ def test_a_question_with_only_time_words_is_searched() -> None:
 @given(
     st.lists(
         st.sampled_from(
-            [*PERIODS, "redis", "2026-99-99", "0001-01", "-", ".", '"', "9" * 30, "\ud800"]
+            [
+                *PERIODS_BY_TIME_WORDS,
+                "redis",
+                "2026-99-99",
+                "0001-01",
+                "-",
+                ".",
+                '"',
+                "9" * 30,
+                "\ud800",
+            ]
         )
     )
 )

@@ -41,8 +41,8 @@ def test_a_turn_that_two_wordings_find_is_first(home_with_wordings: ConfigHome) 
     }
 
 
-def test_a_single_wording_has_no_number(home_with_wordings: ConfigHome) -> None:
-    """Hits of a single wording name no wording."""
+def test_hits_of_a_single_wording_have_no_wording_number(home_with_wordings: ConfigHome) -> None:
+    """If a question has only one wording, its hits name no wording."""
     assert {hit.wording_numbers for hit in search_home(home_with_wordings, "retry queue").hits} == {
         ()
     }

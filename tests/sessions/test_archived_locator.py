@@ -215,7 +215,9 @@ def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> No
         locate.resolve_locator("later", "/", config_home.where, resolvers=exact).session_id
         == SESSION
     )
-    with pytest.raises(SessionNotFound):  # These words are left to the search.
+    with pytest.raises(
+        SessionNotFound
+    ):  # Words that are not an exact title are left to the search.
         locate.resolve_locator("FIX the parser", "/", config_home.where, resolvers=exact)
 
 

@@ -122,7 +122,7 @@ def test_a_row_describes_its_session(config_home: ConfigHome) -> None:
     )  # fmt: skip
 
 
-def test_a_missing_ancestor_is_a_row(config_home: ConfigHome) -> None:
+def test_a_missing_parent_is_shown_with_its_id_and_path(config_home: ConfigHome) -> None:
     """A deleted parent is shown as missing, with its id and its last known path."""
     path = write_continued_session(config_home, 2, 1)
     gone, row = find_lineage(config_home, path)
@@ -187,8 +187,8 @@ def test_each_session_of_a_cycle_is_listed_once(config_home: ConfigHome, length:
     assert rows[0].parent_session_id is None
 
 
-def test_a_cycle_through_paths_or_links_ends(config_home: ConfigHome) -> None:
-    """A cycle of paths and ids, or of metadata and links, also ends."""
+def test_a_lineage_with_a_cycle_of_paths_or_links_ends(config_home: ConfigHome) -> None:
+    """A lineage ends even if paths and ids, or metadata and links, form a cycle."""
     path = write_continued_session(
         config_home, 1, 8, file=str(config_home.project() / f"{session_id(2)}.jsonl")
     )
@@ -211,7 +211,7 @@ def test_a_link_names_the_parent_if_metadata_is_missing(config_home: ConfigHome)
 
 
 @pytest.mark.parametrize(("present", "expected"), [({1}, 1), ({3}, 3), ({1, 3}, 1), (set(), 1)])
-def test_the_existing_parent_of_two_named_parents_is_chosen(
+def test_of_two_named_parents_the_one_that_exists_is_chosen(
     config_home: ConfigHome, present: set[int], expected: int
 ) -> None:
     """If a session's file and a link name different parents, the parent that exists is used.
@@ -267,7 +267,7 @@ def test_an_unreadable_session_raises_an_expected_error(
 
 
 def hostile_paths(home: ConfigHome) -> dict[str, str]:
-    """Return parent paths that a forged session may contain, by their description."""
+    """Return paths that a forged session may give for its parent. The keys describe the paths."""
     outside = home.root / "outside"
     canary = write_session(outside, session_id(1), conversation(1))
     pipe = outside / "pipe" / f"{session_id(1)}.jsonl"
@@ -293,13 +293,13 @@ def hostile_paths(home: ConfigHome) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("which", range(14))
-def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> None:
+@pytest.mark.parametrize("path_index", range(14))
+def test_a_hostile_path_is_never_opened(config_home: ConfigHome, path_index: int) -> None:
     """Whatever path a session names as its parent, a lineage opens no file outside the projects.
 
     The parent is shown as missing.
     """
-    hostile = list(hostile_paths(config_home).values())[which]
+    hostile = list(hostile_paths(config_home).values())[path_index]
     (config_home.project() / "notes.jsonl").write_text("{}\n")
     first = {"continue_metadata": {"parent_file": hostile, "parent_session_id": session_id(1)}}
     path = write_session(

@@ -63,8 +63,8 @@ def ids_in_block(text: str) -> list[str]:
     return [found.group(3) for line in inside if (found := ROW_PATTERN.match(line))]
 
 
-def test_the_block_has_the_documented_lines() -> None:
-    """The block has exactly the documented lines."""
+def test_the_lineage_block_has_the_documented_lines() -> None:
+    """A lineage block has exactly the documented lines."""
     rows = [
         present_ancestor(1),
         present_ancestor(2, derivation_type="trimmed", size=4_100),
@@ -123,7 +123,7 @@ def test_a_missing_ancestor_is_marked() -> None:
     assert "\n   \n" not in block_of_child([nameless])
 
 
-hostile_titles = st.one_of(
+HOSTILE_TITLE_STRATEGY = st.one_of(
     st.text(st.characters(codec=None)),
     st.sampled_from(
         [
@@ -143,9 +143,9 @@ hostile_titles = st.one_of(
 
 
 @given(
-    titles=st.lists(hostile_titles, min_size=1, max_size=15),
-    path=hostile_titles,
-    own_title=hostile_titles,
+    titles=st.lists(HOSTILE_TITLE_STRATEGY, min_size=1, max_size=15),
+    path=HOSTILE_TITLE_STRATEGY,
+    own_title=HOSTILE_TITLE_STRATEGY,
 )
 def test_no_title_breaks_the_lineage_block(titles: list[str], path: str, own_title: str) -> None:
     """Whatever the titles and paths are, a lineage block has one opening and one closing marker.
@@ -170,9 +170,9 @@ def test_no_title_breaks_the_lineage_block(titles: list[str], path: str, own_tit
     assert ids_in_block(text) == [session_id(n) for n in [*kept, 255]]
 
 
-@given(hostile_titles, hostile_titles)
-def test_no_other_field_breaks_the_block(text: str, moment: str) -> None:
-    """Whatever the ids and times are, a block has one opening and one closing marker."""
+@given(HOSTILE_TITLE_STRATEGY, HOSTILE_TITLE_STRATEGY)
+def test_no_id_or_time_breaks_the_lineage_block(text: str, moment: str) -> None:
+    """Whatever the ids and times are, a lineage block has one opening and one closing marker."""
     shown = block_of_child(
         [present_ancestor(1, session_id=text, created_at=moment, ended_at=moment)]
     )
@@ -224,7 +224,7 @@ def test_a_shortened_block_is_valid(count: int, most: int) -> None:
     assert len(found) + sum(map(int, more)) == count + 1
 
 
-def test_a_block_that_fits_is_unchanged() -> None:
+def test_a_lineage_block_that_fits_is_unchanged() -> None:
     """A block that fits its limit is unchanged. If only its paths are too long, they are removed."""
     whole = block_of_child([present_ancestor(1), present_ancestor(2)])
     assert shorten_lineage_block(whole, len(whole)) == whole

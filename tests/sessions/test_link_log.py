@@ -89,10 +89,10 @@ def test_an_unusable_links_file_is_ignored(config_home: ConfigHome, kind: str) -
     assert read_links(Where()) == []
 
 
-def test_a_superseded_child_is_not_a_link(config_home: ConfigHome) -> None:
+def test_a_row_about_a_superseded_child_is_not_a_link(config_home: ConfigHome) -> None:
     """A row that marks a child as replaced by another session is not read as a link.
 
-    If a child has several rows, the last row is used.
+    If a child has several such rows, the last one is used.
     """
     record_link(CLEAR_LINK, Where())
     for by in (4, 5):

@@ -270,7 +270,7 @@ def test_latest_finds_a_session_whose_model_left_the_folder(config_home: ConfigH
     assert resolved_id(config_home, None) == FIRST_ID
 
 
-def test_the_default_inside_the_client_is_its_session(config_home: ConfigHome) -> None:
+def test_the_default_session_inside_the_client_is_its_own(config_home: ConfigHome) -> None:
     """Inside the client, the session in ``CLAUDE_CODE_SESSION_ID`` is found without a locator.
 
     If the session has no file yet, an error is raised.
@@ -306,7 +306,7 @@ def test_a_missing_folder_is_not_reported_as_unreadable(config_home: ConfigHome)
     assert caught.value.remedy == "Was it deleted after 30 days?"
 
 
-def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
+def test_all_sessions_lists_the_newest_session_first(config_home: ConfigHome) -> None:
     """``all_sessions`` lists the sessions of all projects, newest first, and skips linked folders."""
     write_talk(config_home, FIRST_ID, age=100)
     write_talk(config_home, SECOND_ID, cwd="/b", age=50)

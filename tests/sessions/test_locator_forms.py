@@ -65,12 +65,12 @@ def find_number(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) ->
 class SessionToWrite(NamedTuple):
     """A session that a test writes.
 
-    ``more`` has the records after the session's turns. ``cwd`` and ``fields`` apply to all its
+    ``more_records`` has the records after the session's turns. ``cwd`` and ``fields`` apply to all its
     records.
     """
 
     number: int
-    more: tuple[Record, ...]
+    more_records: tuple[Record, ...]
     cwd: str
     fields: dict[str, Any]
 
@@ -279,7 +279,9 @@ def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case:
     """
     sessions, expected = LOCATOR_CASES[case]
     for each in sessions:
-        write_numbered_talk(config_home, each.number, *each.more, cwd=each.cwd, **each.fields)
+        write_numbered_talk(
+            config_home, each.number, *each.more_records, cwd=each.cwd, **each.fields
+        )
     for typed, meant in expected.items():
         words, cwd = (typed, CWD) if isinstance(typed, str) else typed
         if isinstance(meant, int):
@@ -316,7 +318,7 @@ def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None
         session_to_write(4, tag_record("wip")),
         *same,
     ]:
-        write_numbered_talk(config_home, each.number, *each.more, cwd=each.cwd)
+        write_numbered_talk(config_home, each.number, *each.more_records, cwd=each.cwd)
     for words, found in {"pars": [1, 2], "wip": [4, 5], "same": [6, 7]}.items():
         with pytest.raises(AmbiguousLocator, match=f"'{words}' fits 2 sessions") as caught:
             find_number(config_home, words)

@@ -129,9 +129,10 @@ CLIENT_ENTRY_CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a damaged entry": ({"body": "{"}, ""),
     "2.1.112 after /clear, in the same folder": ({"sessionId": OTHER_ID, "updatedAt": None}, ""),
 }
-"""A client's entry, and the expected reason for which the session is open.
+"""Changed fields of a client's entry, and the expected reason for which the session is open.
 
-The entries are those of client 2.1.329, unless the key says otherwise.
+The reason is "" if the session is not open. All other fields of the entry are those of client
+2.1.329, unless the key says otherwise.
 """
 
 
@@ -139,7 +140,7 @@ The entries are those of client 2.1.329, unless the key says otherwise.
 def test_a_running_clients_entry_marks_a_session_as_open(
     config_home: ConfigHome, old_session: SessionFile, ended_process: int, case: str
 ) -> None:
-    """A session is open if a running client's entry names the session. Other files are skipped."""
+    """A session is open if a running client's entry names it. Files that are not entries are skipped."""
     fields, reason = CLIENT_ENTRY_CASES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
     write_client_entry(config_home, ended_process if "ended" in fields else os.getpid(), **entry)

@@ -71,5 +71,5 @@ def test_any_long_opening_fits(
 
 @pytest.mark.parametrize("text", ["", "hello", f"x{OPENING_MARKER}{CLOSING_MARKER}"])
 def test_a_text_that_is_not_an_opening_is_not_shortened(text: str) -> None:
-    """For a text that is not an opening, the result is empty."""
+    """``shorten_opening`` returns an empty text if its argument is not an opening."""
     assert shorten_opening(text, MAX_OPENING_CHARACTERS, OPENING_REFERENCE) == ""

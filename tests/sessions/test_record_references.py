@@ -71,7 +71,7 @@ def test_an_invalid_reference_is_refused(text: str, wrong: str) -> None:
 
 
 def test_the_option_session_replaces_the_session_in_a_reference() -> None:
-    """With the option ``--session``, a reference contains only the part that names the record.
+    """If ``--session`` names the session, a reference names only the record.
 
     A reference that also contains a session is refused.
     """
@@ -107,9 +107,10 @@ def test_a_record_is_found_by_its_line(record_lines: RecordLines) -> None:
 
 
 def test_a_record_is_found_by_its_uuid(record_lines: RecordLines) -> None:
-    """A record is found by its uuid. If two records have the uuid, the last one is found, as in clients.
+    """A record is found by its uuid, in upper or lower case.
 
-    ``find_record_with_uuid`` finds the first one if the first one's line is given.
+    If two records have the uuid, the last one is found, as in clients. The first one is found only
+    if ``find_record_with_uuid`` is given its line.
     """
     assert find_numbered_line(Reference(SESSION, RECORD_UUID), record_lines).number == 3
     assert find_numbered_line(Reference(SESSION, RECORD_UUID.upper()), record_lines).number == 3
@@ -175,7 +176,7 @@ def test_an_offset_distinguishes_records_of_one_uuid(record_lines: RecordLines) 
         )
 
 
-def test_later_lines_are_not_included(tmp_path: Path) -> None:
+def test_lines_appended_after_opening_are_not_included(tmp_path: Path) -> None:
     """Lines that are appended after the file was opened are not read.
 
     If the last line was incomplete when the file was opened, the rest of that line is not read

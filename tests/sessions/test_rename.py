@@ -56,12 +56,12 @@ def old_session(config_home: ConfigHome) -> SessionFile:
     )
 
 
-def records_after(session: SessionFile, before: bytes) -> list[object]:
+def read_appended_records(session: SessionFile, earlier_content: bytes) -> list[object]:
     """Check that the earlier content of a session is unchanged, and return the appended records."""
     now = Path(session.path).read_bytes()
-    assert now.startswith(before)
+    assert now.startswith(earlier_content)
     assert now.endswith(b"\n")
-    return [json.loads(line) for line in now[len(before) :].split(b"\n") if line]
+    return [json.loads(line) for line in now[len(earlier_content) :].split(b"\n") if line]
 
 
 def rename_session(
@@ -97,7 +97,7 @@ def test_a_tag_is_written_as_one_record_and_an_empty_tag_removes_it(
     write_label(plan_tag(old_session, "experiment", config_home.where))
     assert HeadTail(old_session.path).tag == "experiment"
     write_label(plan_tag(old_session, "", config_home.where))
-    assert records_after(old_session, before) == [
+    assert read_appended_records(old_session, before) == [
         {"type": "tag", "tag": "experiment", "sessionId": SESSION},
         {"type": "tag", "tag": "", "sessionId": SESSION},
     ]
@@ -125,7 +125,7 @@ def test_an_unchanged_label_is_not_written(
     rename_session(old_session, "Fix", config_home.environ)
     write_label(plan_tag(old_session, "", config_home.where))
     assert not plan_tag(old_session, "", config_home.where).records
-    assert len(records_after(old_session, before)) == 1
+    assert len(read_appended_records(old_session, before)) == 1
 
 
 def test_an_outdated_agent_name_is_updated(config_home: ConfigHome) -> None:
@@ -316,17 +316,17 @@ def test_parallel_renames_lose_no_record(old_session: SessionFile, config_home: 
     before = Path(old_session.path).read_bytes()
     changes = [plan_tag(old_session, f"tag {n}", config_home.where) for n in range(8)]
 
-    def add(change: LabelChange) -> None:
+    def append_label(change: LabelChange) -> None:
         append_records(
             change.session.path, [json.dumps(record).encode() for record in change.records]
         )
 
-    threads = [threading.Thread(target=add, args=(change,)) for change in changes]
+    threads = [threading.Thread(target=append_label, args=(change,)) for change in changes]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    found = records_after(old_session, before)
+    found = read_appended_records(old_session, before)
     assert sorted(str(row) for row in found) == sorted(str(change.records[0]) for change in changes)
 
 

@@ -1,6 +1,6 @@
 """Small transcripts, and the messages that the client sends when it resumes each transcript.
 
-``expected`` lists the texts and calls that reach the model, in order: texts, ``call:ID`` and
+``expected_messages`` lists the texts and calls that reach the model, in order: texts, ``call:ID`` and
 ``result:ID``. Client 2.1.329 sent these messages. test_chain_in_client.py checks this with a
 client; the other tests need no client.
 """
@@ -34,12 +34,12 @@ class Case(NamedTuple):
 
     name: str
     records: list[Record]
-    expected: str
-    expected_from_chain: str = ""
+    expected_messages: str
+    expected_chain_messages: str = ""
     """The messages of our chain, if the client rearranges or repairs them before it sends them."""
 
 
-_PADDING: Record = {
+_PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "none",
     "snapshot": {"padding": "x" * 6_000_000},
@@ -62,14 +62,14 @@ _FORMS: dict[str, dict[str, Any]] = {
 }
 """Further fields of a record, by the word after ``=``.
 
-The fields are the messages that a boundary kept, or a content.
+Most of them give a boundary the messages that it kept, or a message a different content.
 """
 
 _WORD_PATTERN = re.compile(r"(?:(\w):)?(\w+)(~?)(?:/(\w+))?(?:<(\w*))?(?:@([\d.]+))?(?:=([\w-]+))?")
 _HINT_PATTERN = re.compile(r"hint(!?):(\w+)")
 
 
-def _records(words: str) -> Iterator[Record]:
+def _parse_records(words: str) -> Iterator[Record]:
     """Yield the records that ``words`` describe.
 
     Each word is ``KIND:UUID~/MESSAGE<PARENT@SECOND=FORM``, in which only the uuid is required. By
@@ -128,7 +128,7 @@ def _make_record(
 
 
 _RECORDS_BY_WORD: dict[str, Record] = {
-    "padding": _PADDING,
+    "padding": _PADDING_RECORD,
     "emptied": {"type": "last-prompt", "leafUuid": None, "explicit": True, "sessionId": SESSION},
     "two-calls": assistant([call("1"), call("2")], uuid="c", parent="u1", ts=1),
     "two-results": user([result("1"), result("2")], uuid="r", parent="c", ts=2),
@@ -138,8 +138,8 @@ _TWO_TURNS = "u1 a1 u2@10 a2"
 _TWO_TURNS_COMPACTED = f"{_TWO_TURNS} b@20 s"
 _SHARED_MESSAGE = "u1 c1/m r1 b@20 s c2/m r2 a2"
 
-CASES = [
-    Case(name, list(_records(words)), *expected)
+CHAIN_CASES = [
+    Case(name, list(_parse_records(words)), *expected)
     for name, words, *expected in (
         ("plain", _TWO_TURNS, "u1 a1 u2 a2"),
         ("newest branch without a hint", f"{_TWO_TURNS} u3<a1@20 a3", "u1 a1 u3 a3"),

@@ -38,7 +38,7 @@ from tests.builders import (
     write_session,
 )
 
-START = round(EPOCH.timestamp() * 1000)
+START_MILLISECONDS = round(EPOCH.timestamp() * 1000)
 
 
 def usage_object(read: int, written: int, plain: int = 3, output: int = 10, **split: int) -> Record:
@@ -53,7 +53,7 @@ def usage_object(read: int, written: int, plain: int = 3, output: int = 10, **sp
     }
 
 
-def traffic_of_records(home: ConfigHome, records: list[Record]) -> RecentRequests:
+def recent_requests_of_records(home: ConfigHome, records: list[Record]) -> RecentRequests:
     """Write a session with these records and return the session's recent requests."""
     return read_recent_requests(write_session(home.project(), SESSION, records))
 
@@ -70,10 +70,10 @@ def counted_answer(uuid: str, parent: str, ts: float, usage: Record, **more: Any
 
 def test_a_session_without_an_answer_has_default_values(config_home: ConfigHome) -> None:
     """A session without an answer has default values: a cold cache and one request per turn."""
-    found = traffic_of_records(config_home, [user("hello", uuid="u")])
+    found = recent_requests_of_records(config_home, [user("hello", uuid="u")])
     assert found == RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0)
-    assert found.seconds_since(START) is None
-    assert not found.is_warm(START)
+    assert found.seconds_since(START_MILLISECONDS) is None
+    assert not found.is_warm(START_MILLISECONDS)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_request_states_the_lifetime_of_the_cache(
     Without a cache, the lifetime is 0.
     """
     assert (
-        traffic_of_records(
+        recent_requests_of_records(
             config_home, [user("q", uuid="u"), counted_answer("a", "u", 1, usage, **more)]
         ).cache_seconds
         == lifetime
@@ -126,8 +126,8 @@ def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> 
         counted_answer("a", "u", 1, usage_object(0, 50, **{"1h": 50})),
         counted_answer("b", "a", 2, usage_object(50, 0, **{"1h": 0, "5m": 0}), model="another"),
     ]
-    assert traffic_of_records(config_home, rows).cache_seconds == LONG_CACHE_SECONDS
-    assert traffic_of_records(config_home, rows).model == "another"
+    assert recent_requests_of_records(config_home, rows).cache_seconds == LONG_CACHE_SECONDS
+    assert recent_requests_of_records(config_home, rows).model == "another"
 
 
 def test_the_cache_is_warm_until_its_lifetime_has_passed(config_home: ConfigHome) -> None:
@@ -135,13 +135,13 @@ def test_the_cache_is_warm_until_its_lifetime_has_passed(config_home: ConfigHome
 
     If the clock was set back, the request's age is zero.
     """
-    found = traffic_of_records(
+    found = recent_requests_of_records(
         config_home, [user("q", uuid="u"), counted_answer("a", "u", 60, usage_object(900, 100))]
     )
-    assert (found.last_time_ms, found.cached_tokens) == (START + 60_000, 1_000)
+    assert (found.last_time_ms, found.cached_tokens) == (START_MILLISECONDS + 60_000, 1_000)
     for seconds, warm in ((-500, True), (60, True), (359, True), (360, False), (100_000, False)):
-        assert found.is_warm(START + seconds * 1_000) is warm
-    assert found.seconds_since(START) == 0
+        assert found.is_warm(START_MILLISECONDS + seconds * 1_000) is warm
+    assert found.seconds_since(START_MILLISECONDS) == 0
 
 
 def turn_of_requests(
@@ -178,7 +178,7 @@ def test_the_typical_turn_is_the_median_of_recent_turns(config_home: ConfigHome)
     ):
         rows += turn_of_requests(number, requests, grows, before)
         before += grows
-    found = traffic_of_records(config_home, rows)
+    found = recent_requests_of_records(config_home, rows)
     assert (found.requests_per_turn, found.tokens_per_turn) == (3, 1_200)
 
 
@@ -203,7 +203,7 @@ def test_the_whole_file_is_read_if_its_end_shows_no_request(
     """If the end of a file has no request, for example because of a long output, the whole file is read."""
     rows = [*conversation(2), user("x" * 50_000, uuid="big", parent="r3", ts=9)]
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_000, 5_000))
-    assert traffic_of_records(config_home, rows).last_time_ms == START + 3_000
+    assert recent_requests_of_records(config_home, rows).last_time_ms == START_MILLISECONDS + 3_000
 
 
 def test_sub_agents_and_synthetic_answers_are_not_counted(config_home: ConfigHome) -> None:
@@ -213,8 +213,8 @@ def test_sub_agents_and_synthetic_answers_are_not_counted(config_home: ConfigHom
         counted_answer("s", "r1", 50, usage_object(9_000, 9_000), isSidechain=True),
         counted_answer("t", "r1", 60, usage_object(9_000, 9_000), model="<synthetic>"),
     ]
-    found = traffic_of_records(config_home, rows)
-    assert (found.last_time_ms, found.cached_tokens) == (START + 1_000, 1_087)
+    found = recent_requests_of_records(config_home, rows)
+    assert (found.last_time_ms, found.cached_tokens) == (START_MILLISECONDS + 1_000, 1_087)
 
 
 def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> None:
@@ -223,13 +223,13 @@ def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> Non
     The smaller context is not counted as growth.
     """
     rows = [*conversation(2), boundary(uuid="b", ts=10), summary("s", uuid="s", parent="b", ts=10)]
-    found = traffic_of_records(config_home, rows)
+    found = recent_requests_of_records(config_home, rows)
     assert (found.cached_tokens, found.cache_seconds) == (0, DEFAULT_CACHE_SECONDS)
     after = [
         user("q", uuid="q", parent="s", ts=11),
         counted_answer("z", "q", 12, usage_object(500, 100)),
     ]
-    assert traffic_of_records(config_home, [*rows, *after]).tokens_per_turn == 200
+    assert recent_requests_of_records(config_home, [*rows, *after]).tokens_per_turn == 200
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_invalid_counts_are_ignored(config_home: ConfigHome, usage: object) -> N
     """A token count that is not a number, or is negative, is ignored."""
     row = assistant("a", uuid="a", parent="u")
     row["message"]["usage"] = usage
-    assert traffic_of_records(config_home, [user("q", uuid="u"), row]) == RecentRequests(
+    assert recent_requests_of_records(config_home, [user("q", uuid="u"), row]) == RecentRequests(
         None, DEFAULT_CACHE_SECONDS, 0, 1, 0
     )
 
@@ -262,14 +262,17 @@ def test_a_new_session_starts_with_the_first_request_without_its_prompt(
 
 
 def test_a_first_request_without_cache_has_the_usual_shared_tokens(config_home: ConfigHome) -> None:
-    """If the first request used no cache, the shared part has the usual size, but at most the request's."""
+    """If the first request used no cache, the usual number of shared tokens is assumed.
+
+    This number is at most the number of tokens in the request.
+    """
     for written, shared in ((40_000, USUAL_CACHED_TOKENS), (5_000, 5_000)):
         rows = [user("", uuid="u"), counted_answer("a", "u", 1, usage_object(0, written, plain=0))]
         assert start_tokens_of_new_session(config_home, rows) == FirstRequest(written, shared)
 
 
-def test_the_opening_of_a_child_is_subtracted(config_home: ConfigHome) -> None:
-    """The opening and the card of a child are subtracted, because a new session starts without them."""
+def test_the_opening_of_a_child_does_not_count_as_start_tokens(config_home: ConfigHome) -> None:
+    """The opening and the card of a child do not count as start tokens of a new session."""
     rows = [
         user("L" * 40_000, uuid="u", isCompactSummary=True),
         assistant("card", uuid="a", parent="u", model="<synthetic>"),
@@ -282,7 +285,7 @@ def test_the_opening_of_a_child_is_subtracted(config_home: ConfigHome) -> None:
 def test_the_usual_start_tokens_apply_without_a_first_request(
     config_home: ConfigHome,
 ) -> None:
-    """Without a usable first request, the usual number of tokens is returned."""
+    """If no first request can be used, a new session is assumed to start with the usual tokens."""
     for rows in (
         [user("q", uuid="u")],
         [user("x" * 90_000, uuid="u"), counted_answer("a", "u", 1, usage_object(0, 30_000))],
@@ -316,7 +319,10 @@ def test_a_child_without_a_request_has_the_start_tokens_of_its_parent(
 def test_enormous_token_counts_are_limited(config_home: ConfigHome) -> None:
     """Enormous token counts are limited to the largest possible context."""
     rows = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(10**18, 10**18))]
-    assert traffic_of_records(config_home, rows).cached_tokens <= 2 * records.MAX_CONTEXT_TOKENS
+    assert (
+        recent_requests_of_records(config_home, rows).cached_tokens
+        <= 2 * records.MAX_CONTEXT_TOKENS
+    )
     assert api_usage.MAX_TYPICAL_TURNS > 1
 
 

@@ -151,8 +151,8 @@ def test_counts_from_before_a_compaction_are_ignored(config_home: ConfigHome) ->
     assert costs_of_kind(scanned, RESULT_PIECE) == pytest.approx([2_000], abs=20)
 
 
-def test_a_record_without_a_count_has_the_ratio_of_the_session() -> None:
-    """A text after the last token count costs as many tokens per character as the session on average."""
+def test_a_record_without_a_count_has_the_average_ratio_of_the_session() -> None:
+    """A record without a token count has as many tokens per character as the session on average."""
     scale = TokenScale(2.0, {1: 0.25}, {})
     assert scale.tokens_of_piece(Piece(9, (), RESULT_PIECE, 100)) == 50
     assert scale.tokens_of_piece(Piece(1, (), RESULT_PIECE, 100)) == 25

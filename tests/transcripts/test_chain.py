@@ -22,7 +22,7 @@ from tests.builders import (
     write_session,
 )
 from tests.needs import corpus, corpus_folder
-from tests.transcripts.chain_cases import CASES, Case
+from tests.transcripts.chain_cases import CHAIN_CASES, Case
 
 LISTED_FILE_PATTERN = re.compile(r"\| (\S+\.jsonl) \|.* ok n=(\d+) use=(\d+) \|$")
 SAME_TIME_TRANSCRIPT = "entireio__cli/bc3bf53b-19fe-4209-b30a-a1acffaf6703.jsonl"
@@ -46,11 +46,11 @@ def chain_ids(path: str) -> list[str]:
     return [node.uuid for node in scan_transcript(path).chain]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CHAIN_CASES, ids=lambda case: case.name)
 def test_the_chain_has_what_the_client_sends(case: Case, tmp_path: Path) -> None:
     """The chain of each case has the messages that client 2.1.329 sends."""
     assert chain_outline(scan_transcript(write_session(tmp_path, SESSION, case.records))) == (
-        case.expected_from_chain or case.expected
+        case.expected_chain_messages or case.expected_messages
     )
 
 
@@ -74,7 +74,7 @@ def test_attachments_after_the_leaf_are_in_the_chain(tmp_path: Path) -> None:
 def test_attachments_of_recovered_results_are_in_the_chain(tmp_path: Path) -> None:
     """A hook's attachment to the result of a parallel call is in the chain."""
     case = next(
-        case for case in CASES if case.name == "parallel calls come back with their results"
+        case for case in CHAIN_CASES if case.name == "parallel calls come back with their results"
     )
     note = attachment("hook", uuid="t1", parent="r1", ts=3.5)
     at = next(place for place, record in enumerate(case.records) if record["uuid"] == "r2")

@@ -12,7 +12,7 @@ from tests.builders import SESSION, session_bytes
 from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import one_in
-from tests.transcripts.chain_cases import CASES, Case
+from tests.transcripts.chain_cases import CHAIN_CASES, Case
 
 NEW_PROMPT = "THE NEW PROMPT"
 INSERTED_TEXTS = ("<system-reminder>", "No response requested", "Continue from where")
@@ -39,7 +39,7 @@ def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
                     return
 
 
-@pytest.mark.parametrize("case", one_in(3, CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", one_in(3, CHAIN_CASES), ids=lambda case: case.name)
 def test_the_client_sends_the_chain_of_each_case(case: Case, tmp_path: Path) -> None:
     """The newest client sends the expected messages when it resumes the transcript of each case."""
     client = find_client(NEWEST_VERSION)
@@ -49,4 +49,6 @@ def test_the_client_sends_the_chain_of_each_case(case: Case, tmp_path: Path) -> 
         result = run_print(client, home, api, NEW_PROMPT, resume=SESSION)
         requests = api.main_requests()
     assert result.returncode == 0, result.stderr
-    assert " ".join(filter(None, request_outline(requests[0]["messages"]))) == case.expected
+    assert (
+        " ".join(filter(None, request_outline(requests[0]["messages"]))) == case.expected_messages
+    )

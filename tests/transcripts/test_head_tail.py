@@ -37,7 +37,7 @@ from tests.builders import (
 OPENED_FILE_NOTE = (
     "<ide_opened_file>The user opened the file /a/b.toml in the IDE.</ide_opened_file>"
 )
-PADDING: Record = {
+PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
     "snapshot": {"padding": "x" * 3 * END_BYTES},
@@ -72,9 +72,9 @@ def head_tail_of_records(
         ([SUMMARY, *conversation(1)], "Summed up"),
         (conversation(1), "prompt 0"),
         ([], "(no prompt yet)"),
-        ([TITLE, PADDING, *conversation(1)], "Mine"),
-        ([*conversation(1), PADDING, TITLE], "Mine"),
-        ([TITLE, *conversation(1), PADDING, custom_title("Newer")], "Newer"),
+        ([TITLE, PADDING_RECORD, *conversation(1)], "Mine"),
+        ([*conversation(1), PADDING_RECORD, TITLE], "Mine"),
+        ([TITLE, *conversation(1), PADDING_RECORD, custom_title("Newer")], "Newer"),
         ([*conversation(1), TITLE, custom_title("")], "prompt 0"),
         ([custom_title("a\n  b\t" + "c " * 100)], "a b " + "c " * 37 + "c\u2026"),
         ([custom_title("a\n  b\t" + "c" * 100)], "a b\u2026"),
@@ -97,18 +97,18 @@ def head_tail_of_records(
             'say "custom-title"',
         ),
         ([custom_title("\ud7ff\U0001f680")], "\ud7ff\U0001f680"),
-        ([PADDING, *conversation(1), PADDING], "prompt 0"),
-        ([user("x" * 3 * END_BYTES, uuid="u"), PADDING], "x" * 8 + "\u2026"),
+        ([PADDING_RECORD, *conversation(1), PADDING_RECORD], "prompt 0"),
+        ([user("x" * 3 * END_BYTES, uuid="u"), PADDING_RECORD], "x" * 8 + "\u2026"),
         (
             [
                 {"pad": "x" * WIDE_END_BYTES},
                 *conversation(1),
-                PADDING,
+                PADDING_RECORD,
                 {"type": "last-prompt", "lastPrompt": "Last"},
             ],
             "Last",
         ),
-        ([{"pad": "x" * WIDE_END_BYTES}, *conversation(1), PADDING], "(no prompt yet)"),
+        ([{"pad": "x" * WIDE_END_BYTES}, *conversation(1), PADDING_RECORD], "(no prompt yet)"),
         ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
         ([TITLE, CLEAR_RECORD], "Mine \u00b7 clear"),
         (
@@ -132,7 +132,7 @@ def head_tail_of_records(
             ],
             "Newer",
         ),
-        ([TITLE, CLEAR_RECORD, PADDING, TITLE], "Mine \u00b7 clear"),
+        ([TITLE, CLEAR_RECORD, PADDING_RECORD, TITLE], "Mine \u00b7 clear"),
         ([TITLE, CLEAR_RECORD, custom_title("Newer")], "Newer"),
         ([CLEAR_RECORD, TITLE], "Mine"),
     ],
@@ -163,7 +163,7 @@ def test_a_handoff_in_parts_gives_the_title(tmp_path: Path) -> None:
 
 
 def hook_success(context: str, number: int) -> Record:
-    """Return the record that clients write for a hook that ran at the start after ``/clear``."""
+    """Return the client's record of a hook that ran when the session started after ``/clear``."""
     output = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}
     row = attachment("", uuid=f"s{number}", parent=None)
     del row["rendered"]
@@ -183,7 +183,7 @@ def test_an_answer_before_long_client_records_is_found(tmp_path: Path) -> None:
     """
     snapshot = attachment('"model": ' * 8_000, uuid="p", parent="a1")
     end = head_tail_of_records(
-        tmp_path, [PADDING, *conversation(2), snapshot, PADDING | {"snapshot": {}}]
+        tmp_path, [PADDING_RECORD, *conversation(2), snapshot, PADDING_RECORD | {"snapshot": {}}]
     )
     assert end.model == "claude-opus-4-5"
 
@@ -209,7 +209,7 @@ def test_each_value_is_read_from_the_right_end(tmp_path: Path) -> None:
     later = {"version": "2.1.9", "gitBranch": "new", "cwd": "/last", "entrypoint": "sdk-cli"}
     last = {**assistant("z", uuid="z", parent="a", ts=99), **later}
     tags: list[Record] = [{"type": "tag", "tag": "draft"}, {"type": "tag", "tag": "final"}]
-    found = head_tail_of_records(tmp_path, [first, PADDING, last, *tags], mtime=5)
+    found = head_tail_of_records(tmp_path, [first, PADDING_RECORD, last, *tags], mtime=5)
     assert (found.cwd, found.branch, found.version, found.entrypoint) == (
         "/first",
         "new",
@@ -240,9 +240,9 @@ def test_a_file_without_dates_has_the_time_of_the_file(tmp_path: Path) -> None:
 
 
 def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
-    """A session ends with its last message, and not before its start.
+    """A session ends at the time of its last message, but never before its start.
 
-    A record that was copied after the last message is ignored.
+    The time of a record that was copied after the last message is ignored.
     """
     link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": iso_time(1)}
     found = head_tail_of_records(
@@ -289,7 +289,7 @@ def test_a_record_that_fills_the_tail_is_found(tmp_path: Path) -> None:
     title = line(custom_title("Exact")) + b"\n"
     filling = b'{"pad":"' + b"x" * (END_BYTES - len(title) - 11) + b'"}\n'
     assert len(title + filling) == END_BYTES
-    content: list[Record | bytes] = [PADDING, title[:-1], filling[:-1]]
+    content: list[Record | bytes] = [PADDING_RECORD, title[:-1], filling[:-1]]
     assert head_tail_of_records(tmp_path, content).custom_title == "Exact"
 
 
@@ -330,11 +330,15 @@ def test_damaged_lines_hide_no_record(tmp_path: Path) -> None:
         (conversation(1), True, True),
         ([user("caveat", uuid="m", isMeta=True)], False, False),
         ([user("<local-command-stdout>x</local-command-stdout>", uuid="m")], False, False),
-        ([TITLE, PADDING, TITLE], False, False),
-        ([TITLE, PADDING, *conversation(1), PADDING, TITLE], True, True),
-        ([CHILD_METADATA, PADDING, user("go", uuid="u", ts=200), PADDING, TITLE], True, True),
+        ([TITLE, PADDING_RECORD, TITLE], False, False),
+        ([TITLE, PADDING_RECORD, *conversation(1), PADDING_RECORD, TITLE], True, True),
+        (
+            [CHILD_METADATA, PADDING_RECORD, user("go", uuid="u", ts=200), PADDING_RECORD, TITLE],
+            True,
+            True,
+        ),
         ([CHILD_METADATA, OPENING_RECORD, CARD_RECORD, TITLE], False, False),
-        ([CHILD_METADATA, OPENING_RECORD, CARD_RECORD, TITLE, PADDING], False, False),
+        ([CHILD_METADATA, OPENING_RECORD, CARD_RECORD, TITLE, PADDING_RECORD], False, False),
         (
             [CHILD_METADATA, OPENING_RECORD, CARD_RECORD, user("go", uuid="u", parent="c", ts=200)],
             True,
@@ -381,7 +385,7 @@ def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
         ([{**record, "isSidechain": True} for record in conversation(2)], False, False, 0),
         ([{**record, "entrypoint": "sdk-cli"} for record in conversation(1)], False, True, 1),
         ([{**record, "entrypoint": "sdk-py"} for record in conversation(2)], True, False, 2),
-        ([TITLE, PADDING, TITLE], False, False, 0),
+        ([TITLE, PADDING_RECORD, TITLE], False, False, 0),
         ([TITLE, {"pad": "x" * 2 * WIDE_END_BYTES}, TITLE], True, False, 0),
     ],
 )
@@ -396,8 +400,8 @@ def test_sessions_without_their_own_message_are_not_listed(
     assert (found.is_listed, found.is_headless_run, found.prompt_count) == (listed, helper, prompts)
 
 
-def test_names_given_by_the_client_are_found(tmp_path: Path) -> None:
-    """The last name of the agent and all pull requests are found."""
+def test_the_agent_name_and_the_pull_requests_are_found(tmp_path: Path) -> None:
+    """The last name of the session's agent and all its pull requests are found."""
     links: list[Record] = [
         {"type": "pr-link", "prNumber": n, "prUrl": f"https://GitHub.com/a/b/pull/{n}"}
         for n in (1, 2)
@@ -419,7 +423,8 @@ def test_a_title_is_looked_up_without_parsing_other_lines(
     """Reading a title parses only lines that have the words ``custom-title``."""
     said = [user('"custom-title"', uuid="q"), *conversation(2), custom_title("Old"), TITLE]
     ends = head_tail_of_records(
-        tmp_path, [*said, user('Rename the "custom-title"?', uuid="r"), PADDING, GENERATED_TITLE]
+        tmp_path,
+        [*said, user('Rename the "custom-title"?', uuid="r"), PADDING_RECORD, GENERATED_TITLE],
     )
     parsed: list[bytes] = []
 

@@ -83,7 +83,7 @@ def test_results_follow_the_answer_with_their_calls(name: str) -> None:
     assert linear_order(story) == wanted
 
 
-DROPPED_CALLS = {
+DROPPED_CALL_CASES = {
     "answered": ("u 1:a =a 2:b =b 3:", "", ()),
     "a prompt before the result": ("u 1:a u =a 2:", "", ()),
     "another answer before it, in the same turn": ("u 1:a 2: =a", "", ()),
@@ -108,19 +108,19 @@ DROPPED_CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", DROPPED_CALLS)
+@pytest.mark.parametrize("name", DROPPED_CALL_CASES)
 def test_records_that_no_api_accepts_are_dropped(name: str) -> None:
     """Calls without a result and results without a call are dropped.
 
     Calls in the last answer are kept as open calls.
     """
-    story, gone, waiting = DROPPED_CALLS[name]
+    story, gone, waiting = DROPPED_CALL_CASES[name]
     row = linearize_chain(chain_of_story(story))
     assert (dropped_calls_of(row), row.open_call_ids) == (gone, waiting)
     assert sorted(node.line_number for node in row.nodes) == list(range(len(story.split())))
 
 
-LARGEST_COUNTS = {
+LARGEST_COUNT_CASES = {
     "plain": ("u 1: u 2:", [1, 2, 3, 4]),
     "in a call": ("u 1:a =a 2:", [1, 1, 3, 4]),
     "in words before a call": ("u 1: 1:a =a 2:", [1, 1, 1, 4, 5]),
@@ -133,19 +133,19 @@ LARGEST_COUNTS = {
 }
 
 
-@pytest.mark.parametrize("name", LARGEST_COUNTS)
+@pytest.mark.parametrize("name", LARGEST_COUNT_CASES)
 def test_largest_valid_count_excludes_open_calls(name: str) -> None:
     """``find_largest_valid_count`` returns how many records at the start form a valid conversation.
 
     In a valid conversation, no call is open and no answer is cut.
     """
-    story, counts = LARGEST_COUNTS[name]
+    story, counts = LARGEST_COUNT_CASES[name]
     row = linearize_chain(chain_of_story(story))
     assert [find_largest_valid_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
     assert find_largest_valid_count(row, 0) == 0
 
 
-SMALLEST_COUNTS = {
+SMALLEST_COUNT_CASES = {
     "where nothing is open it is there": ("u 1: u 2:", 2, 2),
     "behind the result": ("u 1:a =a 2:", 2, 3),
     "behind the results of all calls of an answer": ("u 1:a 1:b =a =b 2:", 2, 5),
@@ -155,11 +155,11 @@ SMALLEST_COUNTS = {
 }
 
 
-@pytest.mark.parametrize("name", SMALLEST_COUNTS)
+@pytest.mark.parametrize("name", SMALLEST_COUNT_CASES)
 def test_smallest_valid_count_excludes_open_calls(name: str) -> None:
     """``find_smallest_valid_count`` returns the smallest valid number of records from ``start`` upwards.
 
     After a valid number of records, no call is open and no answer is cut.
     """
-    story, start, expected = SMALLEST_COUNTS[name]
+    story, start, expected = SMALLEST_COUNT_CASES[name]
     assert find_smallest_valid_count(linearize_chain(chain_of_story(story)), start) == expected

@@ -53,8 +53,11 @@ def test_the_body_of_a_line_lacks_its_ending(
     assert (line.body, line.is_torn) == (body, torn)
 
 
-def test_the_lines_of_every_corpus_file_join_to_its_bytes() -> None:
-    """The lines of each corpus file join to its bytes, and ``read_tail`` returns the file's last lines."""
+def test_the_joined_lines_of_every_corpus_file_equal_its_bytes() -> None:
+    """The joined lines of each corpus file equal its bytes.
+
+    ``read_tail`` returns the last lines of the file.
+    """
     files = sorted(corpus().rglob("*.jsonl"))
     assert len(files) > 100
     for file in files:
@@ -90,7 +93,7 @@ LINE_BYTES = st.lists(
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _read_in_small_steps() -> object:
+def _use_small_read_steps() -> object:
     """Read a few bytes at a time, so that a line spans several reads."""
     patch = pytest.MonkeyPatch()
     patch.setattr(lines, "LINE_COUNT_STEP_BYTES", 4)

@@ -65,7 +65,7 @@ def test_the_size_of_each_image_format_is_read(form: str) -> None:
 
 @pytest.mark.parametrize("form", IMAGES_BY_FORMAT)
 def test_truncated_images_have_the_maximum_cost(form: str) -> None:
-    """An image whose size is cut off has the maximum cost."""
+    """An image whose data ends before its size has the maximum cost."""
     for end in (0, 3, 8):
         assert image_size(IMAGES_BY_FORMAT[form][:end]) is None
         assert media_tokens(media_block(IMAGES_BY_FORMAT[form][:end])) == MAX_IMAGE_TOKENS

@@ -216,8 +216,10 @@ ANY_PATHS = st.text(st.characters(codec=None), max_size=60)
 
 
 @given(file=ANY_PATHS, kind=st.sampled_from(["handoff", "rollover", "trim"]))
-def test_the_written_line_has_no_key_that_programs_search_for(file: str, kind: str) -> None:
-    """The written line has no keys, such as ``cwd``, that programs search for in its text."""
+def test_the_first_line_of_a_child_has_no_key_that_programs_search_for(
+    file: str, kind: str
+) -> None:
+    """The first line of a child has no keys, such as ``cwd``, that programs search for in its text."""
     written = make_first_line(
         parent_id=PARENT_ID,
         parent_file=f'{file}"cwd":"/x"',
@@ -231,8 +233,8 @@ def test_the_written_line_has_no_key_that_programs_search_for(file: str, kind: s
     assert b"\n" not in written
 
 
-def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
-    """The written line has the documented form, and reading it gives the same values."""
+def test_the_first_line_of_a_child_has_the_documented_form(tmp_path: Path) -> None:
+    """The first line of a child has the documented form, and reading it gives the same values."""
     at = "2026-01-31T09:30:00.000Z"
     written = make_first_line(
         parent_id=PARENT_ID,

@@ -112,7 +112,7 @@ def test_a_hostile_line_is_parsed_only_a_few_times() -> None:
     assert (record["sessionId"], record["data"][0]) == ("s1", {"sessionId": "s0"})
 
 
-values = st.recursive(
+ANY_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
     lambda inner: (
         st.lists(inner, max_size=3)
@@ -123,7 +123,7 @@ values = st.recursive(
 
 
 @given(
-    record=st.dictionaries(st.sampled_from(["sessionId", "parentUuid", "x", "y"]), values),
+    record=st.dictionaries(st.sampled_from(["sessionId", "parentUuid", "x", "y"]), ANY_VALUES),
     spaced=st.booleans(),
 )
 def test_only_the_named_fields_of_a_record_change(record: dict[str, Any], spaced: bool) -> None:

@@ -189,7 +189,7 @@ def test_counted_tokens_adds_four_counts(usage: Any, expected: int) -> None:
 
 
 def test_the_input_is_counted_without_the_answer() -> None:
-    """``read_token_counts`` also returns the number of tokens without those of the answer itself."""
+    """``read_token_counts`` returns the number of tokens without the answer and the number with it."""
     assert records.read_token_counts(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
 
 

@@ -9,9 +9,9 @@ import pytest
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import CopyDetector
 
-NOON = "2026-11-22T12:00:00.000Z"
+NOON_TIME = "2026-11-22T12:00:00.000Z"
 EARLIER_TIME, LATER_TIME = "2026-01-20T14:57:02.445Z", "2026-11-22T12:00:00.001Z"
-MORNING = "2026-11-22T06:00:00.000Z"
+MORNING_TIME = "2026-11-22T06:00:00.000Z"
 
 
 def record_at(kind: str, at: str, **fields: Any) -> Record:
@@ -21,18 +21,18 @@ def record_at(kind: str, at: str, **fields: Any) -> Record:
 
 def boundary_at_noon(**metadata: Any) -> Record:
     """Return the boundary of a compaction at noon."""
-    return record_at("system", NOON, subtype="compact_boundary", compactMetadata=metadata)
+    return record_at("system", NOON_TIME, subtype="compact_boundary", compactMetadata=metadata)
 
 
 @pytest.mark.parametrize(
     ("rows", "copied"),
     [
-        ([record_at("user", EARLIER_TIME), record_at("assistant", NOON)], ""),
+        ([record_at("user", EARLIER_TIME), record_at("assistant", NOON_TIME)], ""),
         (
             [
                 boundary_at_noon(),
                 record_at("user", EARLIER_TIME),
-                record_at("assistant", NOON),
+                record_at("assistant", NOON_TIME),
                 record_at("attachment", EARLIER_TIME),
             ],
             "234",
@@ -49,7 +49,7 @@ def boundary_at_noon(**metadata: Any) -> Record:
         (
             [
                 boundary_at_noon(),
-                record_at("user", NOON, isCompactSummary=True),
+                record_at("user", NOON_TIME, isCompactSummary=True),
                 record_at("user", LATER_TIME),
                 record_at("user", EARLIER_TIME),
             ],
@@ -58,15 +58,15 @@ def boundary_at_noon(**metadata: Any) -> Record:
         (
             [
                 boundary_at_noon(),
-                record_at("user", NOON, isCompactSummary=True),
-                record_at("user", NOON),
+                record_at("user", NOON_TIME, isCompactSummary=True),
+                record_at("user", NOON_TIME),
                 record_at("user", LATER_TIME),
             ],
             "3",
         ),
         (
             [
-                record_at("assistant", MORNING),
+                record_at("assistant", MORNING_TIME),
                 boundary_at_noon(),
                 record_at("user", EARLIER_TIME, isCompactSummary=True),
                 record_at("user", EARLIER_TIME),
@@ -77,14 +77,14 @@ def boundary_at_noon(**metadata: Any) -> Record:
             [
                 record_at("assistant", EARLIER_TIME),
                 boundary_at_noon(),
-                record_at("user", MORNING, isCompactSummary=True),
+                record_at("user", MORNING_TIME, isCompactSummary=True),
                 record_at("user", EARLIER_TIME),
             ],
             "",
         ),
         (
             [
-                record_at("user", MORNING),
+                record_at("user", MORNING_TIME),
                 *[boundary_at_noon(), record_at("user", EARLIER_TIME, isCompactSummary=True)] * 2,
             ],
             "35",

@@ -34,7 +34,7 @@ FILLER_RECORD = user("x" * 1_000_000, uuid="filler", parent="r3", ts=4)
 FILLER_RECORDS = [
     {**FILLER_RECORD, "uuid": f"f{n}", "parentUuid": f"f{n - 1}" if n else "r3"} for n in range(6)
 ]
-LONG_OLD_PART = [*conversation(2), *FILLER_RECORDS]
+LONG_OLD_RECORDS = [*conversation(2), *FILLER_RECORDS]
 
 
 def compare_scans(path: str) -> tuple[list[Any], list[Any], bool]:
@@ -64,7 +64,7 @@ def long_compacted_session(*after: Record, **metadata: Any) -> list[Record]:
         boundary(uuid="b", before="f5", ts=10, **metadata),
         summary("told", uuid="s", parent="b", ts=11),
     ]
-    return [*LONG_OLD_PART, *row, *after]
+    return [*LONG_OLD_RECORDS, *row, *after]
 
 
 LATER_TURN = [
@@ -74,7 +74,7 @@ LATER_TURN = [
 KEPT_SEGMENT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 KEPT_UUIDS = {"anchorUuid": "s", "uuids": ["r2", "r3"]}
 COMPACTION_CASES: dict[str, tuple[list[Record], bool]] = {
-    "never compacted": (LONG_OLD_PART, False),
+    "never compacted": (LONG_OLD_RECORDS, False),
     "compacted": (long_compacted_session(*LATER_TURN), True),
     "compacted, and nothing since": (long_compacted_session(), True),
     "hinted": (long_compacted_session(*LATER_TURN, last_prompt("m")), True),
@@ -90,7 +90,7 @@ COMPACTION_CASES: dict[str, tuple[list[Record], bool]] = {
         False,
     ),
     "a boundary that is only spoken of": (
-        [*LONG_OLD_PART, user('"subtype":"compact_boundary"', uuid="q", parent="f5")],
+        [*LONG_OLD_RECORDS, user('"subtype":"compact_boundary"', uuid="q", parent="f5")],
         False,
     ),
     "spoken of after a true one": (
@@ -129,8 +129,8 @@ def test_a_small_file_is_read_completely(tmp_path: Path) -> None:
     assert not compare_scans(write_session(tmp_path, SESSION, [*conversation(2), *row]))[2]
 
 
-def test_generated_sessions_have_the_same_live_part(tmp_path: Path) -> None:
-    """The live part of long sessions with several compactions equals that of the whole scan."""
+def test_the_live_part_of_random_sessions_equals_the_whole_scan(tmp_path: Path) -> None:
+    """In random long sessions, ``scan_live_part`` finds the same live part as a scan of the whole file."""
     corpus()
     for seed in range(3):
         path = tmp_path / f"{seed}.jsonl"
@@ -161,6 +161,6 @@ def test_the_size_of_the_live_part_is_compared_with_a_limit(tmp_path: Path) -> N
         False,
         True,
     ]
-    whole = write_session(tmp_path, SESSION, LONG_OLD_PART)
+    whole = write_session(tmp_path, SESSION, LONG_OLD_RECORDS)
     size = Path(whole).stat().st_size
     assert [is_live_part_at_most(whole, limit) for limit in (size - 1, size)] == [False, True]

@@ -73,7 +73,7 @@ def use_short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measure_context_both_ways(path: str) -> ContextSize:
-    """Return the size of the context, after checking that both ways of measuring it agree."""
+    """Measure the context at the file's end and in the whole file, and check that both sizes agree."""
     recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
     assert recent == sure
     return recent
@@ -216,7 +216,10 @@ def test_the_stated_size_is_used_after_a_trim_in_place(
 
 
 def test_an_answer_with_a_rootless_record_is_counted(tmp_path: Path) -> None:
-    """The end and the whole file give the same size if one record of an answer has no parent."""
+    """The context size is right even if one record of an answer has no parent.
+
+    The end of the file and the whole file give the same size.
+    """
     talk = [user("x", uuid="u0", parent=None, ts=0)]
     talk += [
         user("x", uuid=f"u{number}", parent=f"u{number - 1}", ts=number) for number in range(1, 9)
@@ -347,8 +350,8 @@ def test_a_trimmed_child_has_the_window_of_its_parent(
     assert measure_tail(path, 200_000).window == 200_000
 
 
-def test_the_percentage_excludes_the_reserve() -> None:
-    """The percentage refers to the window without the reserve.
+def test_the_percentage_excludes_the_reserved_tokens() -> None:
+    """The percentage refers to the window without the tokens that are reserved for the answer.
 
     ``compacts_at_once`` is true above 167,000 of 200,000 tokens.
     """
@@ -377,8 +380,11 @@ def test_the_ratio_is_measured_in_characters_per_token(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("added", [100, 1_000_000])
-def test_the_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
-    """The ratio is kept between 1.5 and 8, because images or a cut would distort it."""
+def test_the_ratio_has_a_minimum_and_a_maximum(tmp_path: Path, added: int) -> None:
+    """The ratio of characters to tokens is kept between 1.5 and 8.
+
+    Images or a cut would otherwise distort it.
+    """
     records = [
         assistant("y", uuid="a1", ts=1, tokens=20_000),
         user("x" * added, uuid="u2", parent="a1", ts=2),

@@ -47,7 +47,7 @@ def live_ids(content: bytes, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("content", "bad", "torn"),
+    ("content", "damaged_lines", "is_torn"),
     [
         (session_bytes(TURNS), [], False),
         (session_bytes(TURNS)[:-1], [], True),
@@ -67,15 +67,17 @@ def live_ids(content: bytes, folder: Path) -> list[str]:
         "invalid UTF-8", "lone surrogate", "raw line separators", "unknown kinds", "odd types",
     ],
 )  # fmt: skip
-def test_defects_are_tolerated(content: bytes, bad: list[int], torn: bool, tmp_path: Path) -> None:
+def test_defects_do_not_shorten_the_conversation(
+    content: bytes, damaged_lines: list[int], is_torn: bool, tmp_path: Path
+) -> None:
     """A defect does not shorten the conversation, and invalid lines are counted."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(content)
     transcript = scan_transcript(str(path))
     assert [node.uuid for node in transcript.chain] == ["r0", "r1", "r2", "r3"]
-    assert (transcript.damaged_lines, transcript.is_torn) == (bad, torn)
+    assert (transcript.damaged_lines, transcript.is_torn) == (damaged_lines, is_torn)
     assert transcript.size == len(content)
-    assert transcript.line_count == content.count(b"\n") + torn
+    assert transcript.line_count == content.count(b"\n") + is_torn
 
 
 def test_a_line_of_60_megabytes_is_one_record(tmp_path: Path) -> None:

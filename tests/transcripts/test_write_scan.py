@@ -145,8 +145,8 @@ def test_only_messages_are_repaired(tmp_path: Path) -> None:
     ).records_to_mend == {3, 4}
 
 
-def test_a_snapshot_belongs_to_its_own_message(tmp_path: Path) -> None:
-    """A snapshot belongs to its own message, not to the message that updated it.
+def test_a_file_snapshot_belongs_to_its_own_message(tmp_path: Path) -> None:
+    """A file snapshot belongs to its own message, not to the message that updated it.
 
     A delta belongs to the same message as its snapshot.
     """

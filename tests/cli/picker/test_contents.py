@@ -40,7 +40,7 @@ class SearchSession:
         else:
             self.answers.append(answer)
 
-    def answer_to(self, text: str, *, everywhere: bool = False) -> SearchAnswer:
+    def find_answer(self, text: str, *, everywhere: bool = False) -> SearchAnswer:
         """Search for ``text`` and return the answer."""
         asked = SearchRequest(text, everywhere)
         self.contents.request_search(asked)
@@ -80,14 +80,14 @@ def home_with_messages(config_home: ConfigHome) -> ConfigHome:
 def test_the_chooser_finds_the_turns_of_a_search(home_with_messages: ConfigHome) -> None:
     """A query finds turns of the project, or of all projects, in the same order as ``search``."""
     with running_search(home_with_messages) as talk:
-        here = talk.answer_to("linter")
+        here = talk.find_answer("linter")
         assert {one.session_ids for one in here.hits} == {(session_id(1),), (session_id(2),)}
-        everywhere = talk.answer_to("linter", everywhere=True)
+        everywhere = talk.find_answer("linter", everywhere=True)
         assert [one.session_ids[0] for one in everywhere.hits] == [
             hit.session_id
             for hit in search_index(["linter"], Scope(), home_with_messages.where).hits
         ]
-        (one,) = talk.answer_to("pool leak").hits
+        (one,) = talk.find_answer("pool leak").hits
         assert one.snippet[one.match_position :].startswith("pool leak")
         assert one.description.startswith("you · turn 1 · 20")
         assert one.strength in {"strong", "fair", "weak"}
@@ -98,8 +98,8 @@ def test_the_chooser_finds_the_turns_of_a_search(home_with_messages: ConfigHome)
 def test_an_incomplete_query_finds_nothing(home_with_messages: ConfigHome, text: str) -> None:
     """A query without a complete word has no hits. The search still answers the next query."""
     with running_search(home_with_messages) as talk:
-        assert talk.answer_to(text).hits == []
-        assert talk.answer_to("linter").hits
+        assert talk.find_answer(text).hits == []
+        assert talk.find_answer("linter").hits
 
 
 def test_only_the_latest_query_is_searched(
@@ -134,7 +134,7 @@ def test_stopping_ends_the_search_thread(home_with_messages: ConfigHome) -> None
     never = SearchSession(home_with_messages)
     never.contents.end_thread()
     with running_search(home_with_messages) as talk:
-        talk.answer_to("linter")
+        talk.find_answer("linter")
     begun = time.monotonic()
     talk.contents.request_search(SearchRequest("pool", covers_all_projects=False))
     talk.contents.end_thread()
@@ -162,7 +162,7 @@ def test_an_answer_has_the_number_of_unindexed_files(
     """
     monkeypatch.setattr(chooser_threads, "MAX_INDEX_UPDATE_SECONDS", -1.0)
     with running_search(home_with_messages) as talk:
-        assert talk.answer_to("linter", everywhere=True).unindexed_file_count == 2
+        assert talk.find_answer("linter", everywhere=True).unindexed_file_count == 2
 
 
 def test_the_chooser_rebuilds_a_damaged_index(home_with_messages: ConfigHome) -> None:
@@ -172,14 +172,14 @@ def test_the_chooser_rebuilds_a_damaged_index(home_with_messages: ConfigHome) ->
     with open(index_file_path(home_with_messages.where), "r+b") as stream:
         stream.write(b"no index at all")
     with running_search(home_with_messages) as talk:
-        assert talk.answer_to("linter").hits
+        assert talk.find_answer("linter").hits
 
 
 def test_the_chooser_searches_without_a_stored_index(home_with_messages: ConfigHome) -> None:
     """If the index cannot be written, the chooser keeps one in memory."""
     (home_with_messages.config / "resume-hooks").write_text("in the way")
     with running_search(home_with_messages) as talk:
-        assert talk.answer_to("linter").hits
+        assert talk.find_answer("linter").hits
 
 
 def test_a_search_in_a_thread_starts_no_process(
@@ -190,7 +190,7 @@ def test_a_search_in_a_thread_starts_no_process(
     monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 4)
     monkeypatch.setattr(read_transcript, "_Worker", None)
     with running_search(home_with_messages) as talk:
-        assert talk.answer_to("linter").hits
+        assert talk.find_answer("linter").hits
 
 
 def test_a_search_for_a_phrase_reads_few_records(home_with_messages: ConfigHome) -> None:

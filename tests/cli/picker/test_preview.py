@@ -31,10 +31,10 @@ def listed_session(config_home: ConfigHome) -> ListedSession:
     return found
 
 
-def wait_for_preview(made: PreviewReader, kind: str, one: ListedSession) -> list[str]:
+def wait_for_preview(reader: PreviewReader, kind: str, session: ListedSession) -> list[str]:
     """Wait for a preview and return its lines."""
     deadline = time.monotonic() + 20
-    while (lines := made.find_preview_lines(kind, one)) == [READING_NOTICE]:
+    while (lines := reader.find_preview_lines(kind, session)) == [READING_NOTICE]:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return lines

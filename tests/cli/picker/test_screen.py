@@ -141,7 +141,7 @@ def test_the_chooser_describes_its_list() -> None:
     told: list[str] = []
     with chooser_with_keys(three_entries, typed_text="2") as (chooser, pipe):
 
-        def record_description() -> None:
+        def store_description_and_press_copy_key() -> None:
             told.append(chooser.describe_list())
             pipe.send_text("\x19")
             run_when(lambda: bool(chooser.message), store_message_and_press_enter)
@@ -150,7 +150,9 @@ def test_the_chooser_describes_its_list() -> None:
             told.append(chooser.message)
             pipe.send_text("\r")
 
-        run_when(lambda: chooser.describe_list().endswith("3"), record_description)
+        run_when(
+            lambda: chooser.describe_list().endswith("3"), store_description_and_press_copy_key
+        )
         chooser.run_until_closed()
     assert told == ["Resume a session · /home/me/proj · 1 of 3", "GO TITLE 2"]
 

@@ -26,7 +26,7 @@ from tests.builders import (
 )
 from tests.corpus import RealSession
 from tests.maintenance.fsck.cases import CASES, Case
-from tests.transcripts.chain_cases import CASES as CHAINS
+from tests.transcripts.chain_cases import CHAIN_CASES
 
 SESSIONS_WITH_ERRORS = {
     # This file was written by hand, and contains invalid lines and records without a message.
@@ -86,15 +86,15 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
             last_prompt("m"),
         ],
         [summary("sum", uuid="s", parent=None), user("on", uuid="u", parent="s", ts=1)],
-        next(case.records for case in CHAINS if case.name == "a listed segment is spliced in"),
+        next(case.records for case in CHAIN_CASES if case.name == "a listed segment is spliced in"),
         next(
             case.records
-            for case in CHAINS
+            for case in CHAIN_CASES
             if case.name == "parallel calls come back with their results"
         ),
         next(
             case.records
-            for case in CHAINS
+            for case in CHAIN_CASES
             if case.name == "a segment of an earlier compaction is cut with it"
         ),
     ],

@@ -33,7 +33,7 @@ from tests.builders import (
     write_session,
 )
 from tests.maintenance.fsck.cases import CASES, TWO_TURNS, VALID_RECORDS, Case
-from tests.transcripts.chain_cases import CASES as CHAINS
+from tests.transcripts.chain_cases import CHAIN_CASES
 from tests.transcripts.chain_cases import Case as Chain
 
 REPAIRED_CASES = [case for case in CASES if case.repaired_outline]
@@ -96,7 +96,7 @@ def test_a_repaired_child_has_every_message(case: Case, config_home: ConfigHome)
     assert (parent.session_id, parent.kind) == (SESSION, "repair")
 
 
-@pytest.mark.parametrize("case", CHAINS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CHAIN_CASES, ids=lambda case: case.name)
 def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
     """The repair of a whole conversation has exactly the live chain, and of any other at least the chain."""
     content = session_bytes(case.records)
@@ -163,7 +163,7 @@ def test_a_branch_before_a_compaction_can_be_chosen(tmp_path: Path) -> None:
     If the branch was kept by the compaction, its records follow the summary.
     """
     records_ = next(
-        case.records for case in CHAINS if case.name == "a walked segment is spliced in"
+        case.records for case in CHAIN_CASES if case.name == "a walked segment is spliced in"
     )
     assert ids_after_repair(session_bytes(records_), tmp_path, "a1") == ["u1", "a1"]
     assert ids_after_repair(session_bytes(records_), tmp_path, "a2") == ["b", "s", "u2", "a2"]
@@ -190,7 +190,7 @@ def test_an_undone_compaction_over_5_mib_has_its_summary(tmp_path: Path) -> None
     """
     records_ = next(
         case.records
-        for case in CHAINS
+        for case in CHAIN_CASES
         if case.name == "over 5 MiB what a compaction dropped stays dropped"
     )
     assert ids_after_repair(session_bytes(records_), tmp_path) == ["b", "s", "u3", "a3"]

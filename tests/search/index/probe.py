@@ -57,23 +57,23 @@ class Row(NamedTuple):
 class IndexContent(NamedTuple):
     """The content of an index, and the outcome of the update that preceded reading it."""
 
-    finds: set[FoundWord]
+    found_words: set[FoundWord]
     rows: list[Row]
     outcome: UpdateOutcome
     notes: list[str]
-    rebuilt: bool
+    was_rebuilt: bool
 
     def lines_with_word(self, word: str) -> list[tuple[str, int]]:
         """Return the file name and the line number of each record that contains ``word``."""
         return sorted(
             (name, line)
-            for name, line, field, found in self.finds
+            for name, line, field, found in self.found_words
             if (field, found) == (WORDS_FIELD, word)
         )
 
     def words(self) -> set[str]:
         """Return all words of the index."""
-        return {word for _, _, field, word in self.finds if field == WORDS_FIELD}
+        return {word for _, _, field, word in self.found_words if field == WORDS_FIELD}
 
 
 def uuid_of_text(text: str | int) -> str:
@@ -192,7 +192,7 @@ def add_bytes(path: Path, raw: bytes) -> int:
     return len(raw)
 
 
-def table_path(home: ConfigHome) -> Path:
+def index_database_path(home: ConfigHome) -> Path:
     """Return the path of the index's SQLite file."""
     return Path(index_file_path(home.where))
 

@@ -51,13 +51,13 @@ def hits_for_word(home: ConfigHome, word: str) -> list[HitWithSessions]:
     ]
 
 
-def sdk_fork_record(record: Record, source: str, target: str) -> Record:
+def sdk_fork_record(record: Record, source_id: str, fork_id: str) -> Record:
     """Return the record as the SDK writes it to a fork: with a new uuid and a link to the old one."""
-    mark = {"sessionId": source, "messageUuid": record["uuid"]}
+    mark = {"sessionId": source_id, "messageUuid": record["uuid"]}
     return {
         **record,
-        "uuid": uuid_of_text(record["uuid"] + target),
-        "sessionId": target,
+        "uuid": uuid_of_text(record["uuid"] + fork_id),
+        "sessionId": fork_id,
         "forkedFrom": mark,
     }
 
@@ -95,8 +95,8 @@ def test_a_record_that_the_sdk_copied_twice_is_one_hit(config_home: ConfigHome) 
     )
 
 
-def test_our_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
-    """A record in our fork of an SDK fork is one hit, in the original session.
+def test_a_record_in_our_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
+    """A record that our fork copied from an SDK fork is one hit, in the original session.
 
     Our fork keeps the uuids and names its parent. The original is preferred even if its file is
     newer.
@@ -186,7 +186,7 @@ def test_a_trimmed_child_adds_no_hit_for_copied_text(
             {SESSION, *([child.stem] if both else [])},
         ), word
     holding = read_index(config_home)
-    assert holding.finds == build_new_index(config_home, tmp_path).finds
+    assert holding.found_words == build_new_index(config_home, tmp_path).found_words
     assert "suppress" not in holding.words()  # This word occurs in placeholders.
 
 
@@ -221,7 +221,7 @@ def test_a_child_gets_the_hits_of_a_deleted_parent(config_home: ConfigHome, tmp_
     assert [sessions for _, sessions in hits_for_word(config_home, "alpha")] == [(child.stem,)]
     assert [sessions for _, sessions in hits_for_word(config_home, "epsilon")] == [(child.stem,)]
     assert hits_for_word(config_home, "body3") == []
-    assert read_index(config_home).finds == build_new_index(config_home, tmp_path).finds
+    assert read_index(config_home).found_words == build_new_index(config_home, tmp_path).found_words
     parent.write_bytes(raw)
     assert {word: hits_for_word(config_home, word) for word in before} == before
 

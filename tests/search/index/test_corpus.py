@@ -14,7 +14,9 @@ from tests.builders import ConfigHome
 from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import read_found_words, read_rows
 
-MIN_ROW_SHARE = 0.5  # Minimum share of the corpus's lines that must have a row in the index.
+MIN_INDEXED_LINE_SHARE = (
+    0.5  # Minimum share of the corpus's lines that must have a row in the index.
+)
 
 
 def copy_corpus(home: ConfigHome) -> None:
@@ -53,14 +55,14 @@ def test_every_row_has_the_position_of_its_record(config_home: ConfigHome) -> No
                     assert places.pop(line.number) == (line.offset, len(line.raw))
                     assert records.parse_record(line.body) is not None
         assert not places, path
-    assert count > MIN_ROW_SHARE * lines
+    assert count > MIN_INDEXED_LINE_SHARE * lines
 
 
 def test_reading_in_pieces_gives_the_same_index(config_home: ConfigHome, tmp_path: Path) -> None:
     """Files that grow between updates, even by part of a line, give the same index as complete files."""
     largest = sorted(
         (session for session in corpus_sessions() if session.stat().st_size < 3_000_000),
-        key=_size_of,
+        key=_file_size,
     )[-4:]
     corpus()
     project = config_home.project("/corpus")
@@ -84,7 +86,7 @@ def test_reading_in_pieces_gives_the_same_index(config_home: ConfigHome, tmp_pat
         assert warm == _read_rows(index)
 
 
-def _size_of(path: Path) -> int:
+def _file_size(path: Path) -> int:
     return path.stat().st_size
 
 

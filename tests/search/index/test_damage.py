@@ -29,11 +29,11 @@ from tests.search.index.probe import (
     append_records,
     build_new_index,
     fill_home,
+    index_database_path,
     index_words_folder,
     prompt_with_id,
     read_found_words,
     read_index,
-    table_path,
     write_session_file,
 )
 
@@ -46,26 +46,26 @@ def test_a_newer_index_is_kept_and_an_older_index_is_rebuilt(config_home: Config
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     for version, ours in ((INDEX_VERSION + 1, False), (INDEX_VERSION - 1, True)):
-        with contextlib.closing(sqlite3.connect(table_path(config_home))) as db, db:
+        with contextlib.closing(sqlite3.connect(index_database_path(config_home))) as db, db:
             db.execute("UPDATE about SET version=?", (version,))
         holding = read_index(config_home)
         assert holding.words() == {"alpha"}
-        assert (holding.rebuilt, not holding.notes) == (ours, ours)
+        assert (holding.was_rebuilt, not holding.notes) == (ours, ours)
 
 
 def test_the_single_file_index_is_replaced(config_home: ConfigHome) -> None:
     """An index of version 2, which was a single file, is replaced completely."""
     write_session_file(config_home, prompt_with_id("alpha"))
-    table_path(config_home).parent.mkdir()
-    with contextlib.closing(sqlite3.connect(table_path(config_home))) as db, db:
+    index_database_path(config_home).parent.mkdir()
+    with contextlib.closing(sqlite3.connect(index_database_path(config_home))) as db, db:
         db.execute("CREATE TABLE about(version INTEGER NOT NULL, next INTEGER NOT NULL)")
         db.execute("INSERT INTO about VALUES(2, 7)")
         db.execute("CREATE TABLE files(id INTEGER PRIMARY KEY, path TEXT NOT NULL)")
         db.execute("INSERT INTO files VALUES(1, 'zymurgy')")
     holding = read_index(config_home)
-    assert (holding.words(), holding.rebuilt, holding.notes) == ({"alpha"}, True, [])
+    assert (holding.words(), holding.was_rebuilt, holding.notes) == ({"alpha"}, True, [])
     assert b"zymurgy" not in b"".join(
-        path.read_bytes() for path in table_path(config_home).parent.glob("index.db*")
+        path.read_bytes() for path in index_database_path(config_home).parent.glob("index.db*")
     )
 
 
@@ -76,7 +76,7 @@ def test_an_empty_folder_in_place_of_the_index_is_replaced(config_home: ConfigHo
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
-    path = table_path(config_home)
+    path = index_database_path(config_home)
     path.unlink()
     path.mkdir()
     holding = read_index(config_home)
@@ -95,8 +95,8 @@ def test_an_empty_folder_in_place_of_the_index_is_replaced(config_home: ConfigHo
 def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> None:
     """A damaged index is rebuilt by the search that finds the damage."""
     fill_home(config_home, files=2)
-    before = read_index(config_home).finds
-    path = table_path(config_home)
+    before = read_index(config_home).found_words
+    path = index_database_path(config_home)
     raw = path.read_bytes()
     if damage == "empty tables":
         path.unlink()
@@ -117,7 +117,7 @@ def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> Non
             "odd": raw[:5_001],
         }
         path.write_bytes(made.get(damage, b"no database at all\n" * 100))
-    assert read_index(config_home).finds == before
+    assert read_index(config_home).found_words == before
     assert read_index(config_home).outcome.read_file_count == 0
 
 
@@ -127,8 +127,8 @@ def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
     The first search works or reports the damage.
     """
     write_session_file(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
-    before = read_index(config_home).finds
-    path = table_path(config_home)
+    before = read_index(config_home).found_words
+    path = index_database_path(config_home)
     raw = path.read_bytes()
     chance = random.Random(5)
     for page in range(0, len(raw), 4_096):
@@ -142,7 +142,7 @@ def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
     path.write_bytes(raw[:4_096] + bytes(len(raw) - 4_096))
     with contextlib.suppress(IndexDamaged):
         read_index(config_home)
-    assert read_index(config_home).finds == before
+    assert read_index(config_home).found_words == before
 
 
 def test_damage_found_by_a_search_is_repaired_by_the_next(
@@ -153,12 +153,12 @@ def test_damage_found_by_a_search_is_repaired_by_the_next(
     An update of the index does not notice the damage, because it does not read the lists of words.
     """
     fill_home(config_home, files=3)
-    before = read_index(config_home).finds
+    before = read_index(config_home).found_words
     damage_files(index_words_folder(config_home) / "records", "idx")
     with pytest.raises(IndexDamaged) as caught, opened_index(config_home.where) as index:
         read_found_words(index)
     assert "again" in caught.value.remedy
-    assert read_index(config_home).finds == before
+    assert read_index(config_home).found_words == before
     damage_files(index_words_folder(config_home) / "records", "idx")
     # This search rebuilt the index and was then repeated.
     assert search_index(["filling"], Scope(), config_home.where).notes == []
@@ -183,7 +183,7 @@ def damage_files(folder: Path, ending: str) -> None:
 def test_damaged_words_are_rebuilt(
     config_home: ConfigHome, capfd: pytest.CaptureFixture[str], level: str, name: str, damage: str
 ) -> None:
-    """Damaged files of words are rebuilt by the same search, without a message.
+    """Damaged files of words are rebuilt by the next search, without a message.
 
     Messages that were added after the damage are also found.
     """
@@ -219,8 +219,8 @@ def test_an_index_without_its_table_or_words_is_rebuilt(config_home: ConfigHome,
     other = write_session_file(config_home, prompt_with_id("beta"), name=session_id(2))
     read_index(config_home)
     other.unlink()
-    state = table_path(config_home).parent
-    shutil.rmtree(state / gone) if gone != "index.db" else table_path(config_home).unlink()
+    state = index_database_path(config_home).parent
+    shutil.rmtree(state / gone) if gone != "index.db" else index_database_path(config_home).unlink()
     holding = read_index(config_home)
     assert (holding.words(), len(holding.rows), holding.notes) == ({"alpha"}, 1, [])
 
@@ -271,7 +271,7 @@ def test_any_changed_byte_of_the_words_is_repaired(config_home: ConfigHome) -> N
     for number in range(3):
         append_records(path, prompt_with_id(f"alpha{number}"))
         read_index(config_home)
-    state, ended = table_path(config_home).parent, 0
+    state, ended = index_database_path(config_home).parent, 0
     kept = shutil.copytree(state, config_home.root / "kept")
     for seed in range(BYTE_CHANGE_COUNT):
         shutil.rmtree(state)
@@ -313,8 +313,8 @@ def test_leftover_files_next_to_the_index_are_harmless(config_home: ConfigHome, 
     read_index(config_home)
     for gone in (False, True):
         if gone:
-            table_path(config_home).unlink()
-        Path(f"{table_path(config_home)}-{kept}").write_bytes(os.urandom(40_000))
+            index_database_path(config_home).unlink()
+        Path(f"{index_database_path(config_home)}-{kept}").write_bytes(os.urandom(40_000))
         assert read_index(config_home).words() == {"alpha"}
 
 
@@ -325,14 +325,14 @@ def test_a_log_of_another_index_is_ignored(config_home: ConfigHome, tmp_path: Pa
     """
     fill_home(config_home, files=2)
     with opened_index(config_home.where):
-        for file in table_path(config_home).parent.glob("index.db*"):
+        for file in index_database_path(config_home).parent.glob("index.db*"):
             shutil.copy(file, tmp_path)
-    before = build_new_index(config_home, tmp_path).finds
+    before = build_new_index(config_home, tmp_path).found_words
     for ending in ("", "-shm"):
         (tmp_path / f"{TABLE_FILE_NAME}{ending}").unlink(missing_ok=True)
-    table_path(config_home).unlink()
-    (tmp_path / f"{TABLE_FILE_NAME}-wal").replace(f"{table_path(config_home)}-wal")
-    assert read_index(config_home).finds == before
+    index_database_path(config_home).unlink()
+    (tmp_path / f"{TABLE_FILE_NAME}-wal").replace(f"{index_database_path(config_home)}-wal")
+    assert read_index(config_home).found_words == before
 
 
 def test_a_home_without_transcripts_gets_no_index(config_home: ConfigHome) -> None:
@@ -340,4 +340,4 @@ def test_a_home_without_transcripts_gets_no_index(config_home: ConfigHome) -> No
     with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT count(*) FROM files").fetchone() == (0,)
         assert index.notes == []
-    assert not table_path(config_home).exists()
+    assert not index_database_path(config_home).exists()

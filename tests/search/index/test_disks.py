@@ -20,9 +20,9 @@ from tests.builders import SESSION, ConfigHome, session_id
 from tests.search.index.probe import (
     append_records,
     fill_home,
+    index_database_path,
     prompt_with_id,
     read_index,
-    table_path,
     write_session_file,
 )
 
@@ -36,7 +36,7 @@ def test_index_files_are_private(config_home: ConfigHome) -> None:
     try:
         with opened_index(config_home.where) as index:
             index.db.execute("SELECT 1 FROM files")
-            folder = table_path(config_home).parent
+            folder = index_database_path(config_home).parent
             found = [(file, stat.S_IMODE(file.stat().st_mode)) for file in folder.rglob("*")]
     finally:
         os.umask(before)
@@ -54,7 +54,7 @@ def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome)
     Neither an index nor a state folder exists before the command.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
-    assert not table_path(config_home).parent.exists()
+    assert not index_database_path(config_home).parent.exists()
     holding = read_index(config_home, rebuild=True)
     assert (holding.notes, holding.words()) == ([], {"alpha"})
     assert read_index(config_home).outcome.read_file_count == 0
@@ -83,10 +83,11 @@ def test_a_full_disk_gives_a_temporary_index(config_home: ConfigHome, limit: int
     assert "temporary index was used" in holding.notes[0]
     assert len(holding.words()) > 3_000
     assert (
-        sum(file.stat().st_size for file in table_path(config_home).parent.rglob("*")) < 400_000
+        sum(file.stat().st_size for file in index_database_path(config_home).parent.rglob("*"))
+        < 400_000
     ), "what was begun stays small"
     again = read_index(config_home)
-    assert (again.notes, again.finds) == ([], holding.finds)
+    assert (again.notes, again.found_words) == ([], holding.found_words)
 
 
 def test_a_disk_that_fills_up_later_keeps_the_stored_index(config_home: ConfigHome) -> None:
@@ -101,7 +102,7 @@ def test_a_disk_that_fills_up_later_keeps_the_stored_index(config_home: ConfigHo
         holding = read_index(config_home)
     assert holding.lines_with_word("zymurgi")
     assert "temporary index" in holding.notes[0]
-    assert read_index(config_home).finds == holding.finds
+    assert read_index(config_home).found_words == holding.found_words
 
 
 def test_a_temporary_index_contains_only_the_needed_folders(config_home: ConfigHome) -> None:
@@ -126,16 +127,16 @@ def test_a_read_only_folder_gives_a_temporary_index(monkeypatch: pytest.MonkeyPa
         write_session_file(home, prompt_with_id("alpha"))
         for folder in (root, config, config / "resume-hooks"):
             os.chmod(folder, 0o555)
-        assert _search_without_rights(home) == "['alpha'] True"
+        assert _search_without_root_rights(home) == "['alpha'] True"
         os.chmod(config / "resume-hooks", 0o755)
         read_index(home)
         os.chmod(config / "resume-hooks", 0o555)
-        assert _search_without_rights(home) == "['alpha'] True"
+        assert _search_without_root_rights(home) == "['alpha'] True"
         for folder in (config / "resume-hooks", config, root):
             os.chmod(folder, 0o755)
 
 
-def _search_without_rights(home: ConfigHome) -> str:
+def _search_without_root_rights(home: ConfigHome) -> str:
     """Search without root's rights. Return the found words and whether the index was temporary."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -166,8 +167,8 @@ def test_a_link_with_the_name_of_the_index_is_not_followed(
     write_session_file(config_home, prompt_with_id("alpha"))
     target = tmp_path / "precious"
     target.write_text("precious")
-    table_path(config_home).parent.mkdir()
-    table_path(config_home).symlink_to(target)
+    index_database_path(config_home).parent.mkdir()
+    index_database_path(config_home).symlink_to(target)
     holding = read_index(config_home)
     assert holding.words() == {"alpha"}
     assert "temporary" in holding.notes[0]

@@ -38,7 +38,7 @@ def test_an_updated_index_equals_a_new_one(
     monkeypatch.setattr(read_transcript, "PART_BYTES", chance.choice([400, 2_000, 2_000_000]))
     pool: list[Record] = []
     for step in range(STEP_COUNT):
-        _change_file(
+        _change_file_randomly(
             _random_file(config_home, chance),
             config_home,
             _new_record(step, pool, chance),
@@ -53,7 +53,7 @@ def test_an_updated_index_equals_a_new_one(
     for path in config_home.project().rglob("*.jsonl"):
         make_old(path)
     warm, fresh = read_index(config_home), read_index(config_home, rebuild=True)
-    assert warm.finds == fresh.finds, warm.finds ^ fresh.finds
+    assert warm.found_words == fresh.found_words, warm.found_words ^ fresh.found_words
     assert [(*row[:5], row.posting[3:]) for row in warm.rows] == [
         (*row[:5], row.posting[3:]) for row in fresh.rows
     ]
@@ -82,7 +82,7 @@ def _new_record(step: int, pool: list[Record], chance: random.Random) -> Record:
     return fresh
 
 
-def _change_file(
+def _change_file_randomly(
     path: Path, home: ConfigHome, fresh: Record, pool: list[Record], chance: random.Random
 ) -> None:
     """Make one random change to the file."""

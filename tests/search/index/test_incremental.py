@@ -33,11 +33,11 @@ from tests.search.index.probe import (
     append_records,
     build_new_index,
     fill_home,
+    index_database_path,
     index_words_folder,
     make_old,
     prompt_with_id,
     read_index,
-    table_path,
     uuid_of_text,
     write_session_file,
 )
@@ -46,7 +46,7 @@ OTHER_ID = session_id(2)
 FILE_NAME = f"{SESSION}.jsonl"
 
 
-def test_only_the_last_part_is_read_again(
+def test_only_the_last_part_of_an_extended_file_is_read_again(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a file was extended, an update reads the file only from the start of its last part.
@@ -68,7 +68,7 @@ def test_only_the_last_part_is_read_again(
         assert holding.lines_with_word(f"gamma{number}") == [(FILE_NAME, number)]
         assert read_index(config_home).outcome == (0, 0, 0, 0)
     fresh = build_new_index(config_home, tmp_path)
-    assert (holding.finds, len(holding.rows)) == (fresh.finds, len(fresh.rows))
+    assert (holding.found_words, len(holding.rows)) == (fresh.found_words, len(fresh.rows))
 
 
 def test_an_unfinished_line_is_indexed_when_complete(config_home: ConfigHome) -> None:
@@ -98,8 +98,10 @@ def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome)
         assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
 
 
-def test_an_indexed_unfinished_line_may_still_grow(config_home: ConfigHome, tmp_path: Path) -> None:
-    """After a last line without a line feed, the next records get the right line numbers.
+def test_records_after_an_unfinished_line_get_the_right_line_numbers(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """If the last line of an indexed file had no line feed, later records get the right line numbers.
 
     The client may append the line feed first or append a record directly.
     """
@@ -120,11 +122,14 @@ def test_an_indexed_unfinished_line_may_still_grow(config_home: ConfigHome, tmp_
                 ]
             ),
         )
-        assert read_index(config_home).finds == build_new_index(config_home, tmp_path).finds
+        assert (
+            read_index(config_home).found_words
+            == build_new_index(config_home, tmp_path).found_words
+        )
 
 
 def test_invalid_bytes_without_a_line_feed_are_read_once(config_home: ConfigHome) -> None:
-    """An invalid last line without a line feed is not indexed, and an old file is not read again."""
+    """A last line of invalid bytes is not indexed, and the next update does not read the file again."""
     path = write_session_file(config_home, prompt_with_id("alpha"))
     add_bytes(path, b'{"type":"user","mess')
     make_old(path)
@@ -237,13 +242,13 @@ def test_a_large_file_is_read_in_parts(
     )
     whole = read_index(config_home, state=tmp_path / "whole")
     monkeypatch.setattr(read_transcript, "PART_BYTES", 3_000)
-    assert read_index(config_home, state=tmp_path / "cut").finds == whole.finds
+    assert read_index(config_home, state=tmp_path / "cut").found_words == whole.found_words
     behind = read_index(config_home, max_seconds=0)
     assert behind.outcome.remaining_file_count == 1
     assert "Not indexed yet" in behind.notes[0]
-    assert 0 < len(behind.finds) < len(whole.finds)
+    assert 0 < len(behind.found_words) < len(whole.found_words)
     rest = read_index(config_home)
-    assert (rest.finds, len(rest.rows)) == (whole.finds, 200)
+    assert (rest.found_words, len(rest.rows)) == (whole.found_words, 200)
     assert rest.outcome.read_byte_count < (config_home.project() / FILE_NAME).stat().st_size
 
 
@@ -259,7 +264,7 @@ def test_a_turn_in_several_parts_has_one_number(
     )
     turns = {
         (line, word)
-        for _, line, field, word in read_index(config_home).finds
+        for _, line, field, word in read_index(config_home).found_words
         if field == WINDOW_INDEX
     }
     assert {(1, "alpha"), (1, "beta0"), (1, "beta5")} <= turns
@@ -339,7 +344,8 @@ def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> Non
             assert index.update_outcome.read_file_count == 1
     assert len(list(index_words_folder(config_home).rglob("*"))) < 200
     assert (
-        folder_bytes(index_words_folder(config_home)) + table_path(config_home).stat().st_size
+        folder_size_bytes(index_words_folder(config_home))
+        + index_database_path(config_home).stat().st_size
         < 300_000
     )
     assert len(read_index(config_home).lines_with_word("common")) == 60
@@ -354,18 +360,18 @@ def test_an_index_of_mostly_deleted_records_is_rebuilt(
     """
     fill_home(config_home, files=20, records=10)
     read_index(config_home)
-    before = folder_bytes(index_words_folder(config_home))
+    before = folder_size_bytes(index_words_folder(config_home))
     monkeypatch.setattr(postings, "MAX_DELETED_RECORDS", 50)
     for number in range(13):
         (config_home.project() / f"{session_id(number)}.jsonl").unlink()
-    assert not read_index(config_home).rebuilt
+    assert not read_index(config_home).was_rebuilt
     (config_home.project() / f"{session_id(13)}.jsonl").unlink()
     holding = read_index(config_home)
-    assert (holding.rebuilt, len(holding.rows)) == (True, 60)
-    assert folder_bytes(index_words_folder(config_home)) < before * 0.6
+    assert (holding.was_rebuilt, len(holding.rows)) == (True, 60)
+    assert folder_size_bytes(index_words_folder(config_home)) < before * 0.6
 
 
-def folder_bytes(folder: Path) -> int:
+def folder_size_bytes(folder: Path) -> int:
     """Return the number of bytes of all files below the folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 

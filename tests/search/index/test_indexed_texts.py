@@ -270,7 +270,7 @@ def test_escape_sequences_are_not_part_of_words(config_home: ConfigHome) -> None
 
 
 def test_blocked_prompts_are_not_indexed(config_home: ConfigHome) -> None:
-    """Prompts that a hook blocked and queued triggers are not indexed.
+    """Queued triggers and prompts that a hook blocked are not indexed.
 
     The model never received them.
     """

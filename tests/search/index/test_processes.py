@@ -32,10 +32,10 @@ from tests.search.index.probe import (
     append_records,
     build_new_index,
     fill_home,
+    index_database_path,
     prompt_with_id,
     read_found_words,
     read_index,
-    table_path,
     write_session_file,
 )
 
@@ -58,7 +58,7 @@ except KeyboardInterrupt:
 """Builds the index with three processes, even if the index is small."""
 
 
-def start_builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
+def start_builder(home: ConfigHome) -> subprocess.Popen[str]:
     """Start a process, in its own process group, that builds the index."""
     environ = {**os.environ, **home.environ, "PYTHONPATH": str(REPO / "src")}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -79,10 +79,10 @@ def remaining_processes(process_session_id: int) -> list[int]:
     return found
 
 
-def wait_for_processes(session: int, patience: float = 10.0) -> bool:
-    """Check whether all processes of a builder end within ``patience`` seconds."""
-    deadline = time.monotonic() + patience
-    while (left := remaining_processes(session)) and time.monotonic() < deadline:
+def wait_for_processes_to_end(process_session_id: int, max_seconds: float = 10.0) -> bool:
+    """Check whether all processes of a builder end within ``max_seconds``."""
+    deadline = time.monotonic() + max_seconds
+    while (left := remaining_processes(process_session_id)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not left
 
@@ -96,12 +96,12 @@ def test_the_next_build_completes_a_killed_one(config_home: ConfigHome, tmp_path
         time.sleep(chance.uniform(0.1, 0.7))
         process.kill()
         process.communicate()
-        assert wait_for_processes(process.pid)
+        assert wait_for_processes_to_end(process.pid)
     with opened_index(config_home.where) as index:
         assert index.postings.record_count == count
         index.postings.verify_files()
         warm = read_found_words(index)
-    assert warm == build_new_index(config_home, tmp_path).finds
+    assert warm == build_new_index(config_home, tmp_path).found_words
 
 
 def test_an_interrupted_build_ends_without_a_message(config_home: ConfigHome) -> None:
@@ -117,7 +117,7 @@ def test_an_interrupted_build_ends_without_a_message(config_home: ConfigHome) ->
         if process.returncode == 130:
             interrupted += 1
             assert errors == ""
-        assert wait_for_processes(process.pid)
+        assert wait_for_processes_to_end(process.pid)
     assert read_index(config_home).outcome.remaining_file_count == 0
 
 
@@ -193,10 +193,10 @@ def test_without_workers_the_parent_reads_all_files(
     """If no process can be forked, the parent reads all files."""
     count = fill_home(config_home, files=4)
 
-    def fail() -> int:
+    def fail_to_fork() -> int:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("os.fork", fail)
+    monkeypatch.setattr("os.fork", fail_to_fork)
     with opened_index(config_home.where) as index:
         assert index.postings.record_count == count
 
@@ -210,8 +210,8 @@ def test_two_processes_build_the_same_index_as_one(
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 30_000)
     with monkeypatch.context() as patch:
         patch.setattr(read_transcript, "_cpu_count", lambda: 1)
-        alone = build_new_index(config_home, tmp_path).finds
-    assert build_new_index(config_home, tmp_path).finds == alone
+        alone = build_new_index(config_home, tmp_path).found_words
+    assert build_new_index(config_home, tmp_path).found_words == alone
 
 
 @pytest.mark.usefixtures("use_two_processes")
@@ -226,7 +226,7 @@ def test_no_worker_is_left_at_the_time_limit(config_home: ConfigHome) -> None:
         assert index.postings.record_count == count
 
 
-def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
+def test_a_reader_keeps_the_old_index_after_a_rebuild(config_home: ConfigHome) -> None:
     """A process that opened the index before a rebuild still reads the old content.
 
     The process does not damage the new index.
@@ -245,7 +245,7 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
     assert read_index(config_home).outcome.read_file_count == 0
 
 
-def test_a_rebuild_while_opening_gives_matching_words(
+def test_a_rebuild_while_the_index_is_opened_gives_matching_words(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the index is rebuilt while it is being opened, its words and its table are from the same build."""
@@ -276,8 +276,10 @@ def test_a_busy_index_is_searched_in_its_current_state(
     monkeypatch.setattr("resume_hooks.search.index.connect.MAX_LOCK_WAIT_SECONDS", 0.1)
 
     with (
-        open(f"{table_path(config_home)}.lock", "w") as lock,
-        contextlib.closing(sqlite3.connect(table_path(config_home), isolation_level=None)) as db,
+        open(f"{index_database_path(config_home)}.lock", "w") as lock,
+        contextlib.closing(
+            sqlite3.connect(index_database_path(config_home), isolation_level=None)
+        ) as db,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
         db.execute("BEGIN IMMEDIATE")

@@ -70,7 +70,7 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     When the session is restored, the hits are the same as before.
     """
     path = write_session_with_subagent(config_home)
-    before = read_index(config_home).finds
+    before = read_index(config_home).found_words
     told = (
         find_hits(config_home, "zebra"),
         find_hits(config_home, "giraffe"),
@@ -79,7 +79,7 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     assert all(told)
     archive_and_remove(path, config_home.environ)
     assert update_and_count_bytes(config_home) == 0
-    assert read_index(config_home).finds == before
+    assert read_index(config_home).found_words == before
     assert (
         find_hits(config_home, "zebra"),
         find_hits(config_home, "giraffe"),
@@ -105,10 +105,10 @@ def test_a_new_index_includes_archived_sessions(config_home: ConfigHome, tmp_pat
         write_session_with_subagent(config_home, session_id(number), f"word{number}")
         for number in range(1, 4)
     ]
-    whole = read_index(config_home, state=tmp_path / "warm").finds
+    whole = read_index(config_home, state=tmp_path / "warm").found_words
     for path in paths:
         archive_and_remove(path, config_home.environ)
-    assert read_index(config_home).finds == whole
+    assert read_index(config_home).found_words == whole
     assert not os.path.isdir(unpacked_folder(config_home.where)) or not os.listdir(
         unpacked_folder(config_home.where)
     )
@@ -134,11 +134,13 @@ def test_packed_sessions_are_unpacked_one_at_a_time(
     seen = set()
     real = read_transcript.read_parts
 
-    def record_and_read(job: ReadJob) -> Iterator[read_transcript.Part | None]:
+    def record_unpacked_files_and_read(job: ReadJob) -> Iterator[read_transcript.Part | None]:
         seen.add(tuple(sorted(os.listdir(unpacked_folder(config_home.where)))))
         return real(job)
 
-    monkeypatch.setattr("resume_hooks.search.index.read_transcript.read_parts", record_and_read)
+    monkeypatch.setattr(
+        "resume_hooks.search.index.read_transcript.read_parts", record_unpacked_files_and_read
+    )
     read_index(config_home)
     assert seen == {tuple(sorted({session_id(number), session_id(4)})) for number in range(1, 5)}
     assert os.listdir(unpacked_folder(config_home.where)) == [session_id(4)]
@@ -179,7 +181,7 @@ def test_a_session_that_was_deleted_from_the_vault_is_dropped(config_home: Confi
     assert find_hits(config_home, "zebra")
     shutil.rmtree(kept.folder)
     assert find_hits(config_home, "zebra") == []
-    assert read_index(config_home).finds == set()
+    assert read_index(config_home).found_words == set()
 
 
 def test_an_archived_parent_keeps_its_records(config_home: ConfigHome) -> None:

@@ -123,12 +123,12 @@ def test_the_lineage_block_marks_archived_ancestors(config_home: ConfigHome) -> 
     assert f" · first session (archived copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
 
 
-def test_the_python_api_names_the_old_paths(
+def test_the_python_api_finds_archived_ancestors(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``get_parent_info`` returns the readable copy of an archived parent.
+    """``get_parent_info`` returns a readable copy of an archived parent.
 
-    ``get_full_lineage_chain`` returns paths in the client's folder.
+    ``get_full_lineage_chain`` returns the paths in the client's folder, even of archived sessions.
     """
     for name, value in config_home.environ.items():
         monkeypatch.setenv(name, value)

@@ -57,7 +57,7 @@ def verb_answer(home: ConfigHome, *words: str) -> Any:
 
 
 def without_variable_fields(value: Any) -> Any:
-    """Return a JSON value without the fields that may differ."""
+    """Return a JSON value without the fields that change when a session is archived."""
     if isinstance(value, dict):
         return {
             key: without_variable_fields(each)
