@@ -64,7 +64,7 @@ def test_outline_prints_a_line_for_each_turn(cli: Cli, session: Path) -> None:
     )
     assert numbers.startswith("2 turns · 2026-01-31 09:30 .. 2026-01-31 09:30 · ")
     assert numbers.endswith(
-        "9 records · 800 tokens counted last · a turn: resume-hooks read 11111111 --turns N"
+        "9 records · 800 tokens at the last count · a turn: resume-hooks read 11111111 --turns N"
     )
     assert lines == [
         '1 · 01-31 09:30 · compacted · "fix the parser" · Edit 1, Task 1 · 1 failed · edited src/a.py · 11111111:0',

@@ -393,7 +393,7 @@ def test_untrim_refuses_an_original_without_the_call(config_home: ConfigHome, pa
     write_session(os.path.dirname(parent), SESSION, changed)
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), config_home.where)
     assert [row.reason for row in decided.missing_originals] == [
-        f"{SESSION}:3 contains something else"
+        f"{SESSION}:3 does not contain the original"
     ]
 
 

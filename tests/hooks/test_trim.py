@@ -190,9 +190,12 @@ def test_only_the_exact_word_confirms(type_prompt: TypePrompt, parent: Path, tex
     ("options", "advice"),
     [
         ("--bogus 3", "'--bogus' is not an option of >trim"),
-        ("here", "If your client knows /trim here, type that; >trim makes a trimmed copy."),
+        (
+            "here",
+            "If your client has the command /trim, type /trim here; >trim makes a trimmed copy.",
+        ),
         ("--tools", "--tools needs a value"),
-        ("--threshold many", "--threshold needs characters"),
+        ("--threshold many", "--threshold needs a number of characters"),
         ("--only nothing", "There is no rule 'nothing'"),
         ("--tools 'Read", "can't be read"),
         ("--tools " + "x" * 5_000, "more than 4,000"),

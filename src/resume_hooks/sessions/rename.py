@@ -165,7 +165,9 @@ def _read_ends_of_writable_session(session: SessionFile, where: Where) -> HeadTa
         )
     ends = HeadTail(session.path)
     if ends.is_sidechain:
-        raise UsageError("This is a sub-agent's transcript", "Name the session that it belongs to.")
+        raise UsageError(
+            "This is a sub-agent's transcript", "Name the session that started the sub-agent."
+        )
     return ends
 
 

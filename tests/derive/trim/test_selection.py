@@ -307,7 +307,7 @@ def test_trim_options_are_parsed_in_any_order(config_home: ConfigHome) -> None:
         ("--keep-recent -1", "less than 0"),
         ("--keep-recent 99999999999999999999", "not a number of"),
         ("--assistant -99999999999999999999", "not a number of"),
-        ("--threshold Read=x", "needs characters"),
+        ("--threshold Read=x", "needs a number of characters"),
         ("please", "not an option"),
         ("'open", "can't be read"),
     ],

@@ -278,7 +278,7 @@ def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigH
     edited = "edited since: main.go"
     assert entry_notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == edited
     talk.runs("mise run test 2>&1 | tail -9", "[test] $ go test -race ./...\nok  cmd/a 0.1s")
-    passed = f"a check that covers it passed since, :{talk.last_line_number}"
+    passed = f"a later check that covers it passed, :{talk.last_line_number}"
     assert entry_notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == passed
     cut = Talk().prompt("go").runs("go test ./a -run One").runs("go test ./a -run One")
     cut.edits(f"{CWD}/a.go").runs("mise run test -- -run Two", "[test] $ go test ./a -ru…\nok")
@@ -304,7 +304,7 @@ def test_a_check_with_filtered_output_is_still_a_check(
     failed = entry_notes(talk.runs(searched, "1 failed, 3 passed").digest(config_home), "commands")
     assert failed["mise run test"].startswith("2 runs, its last run, :")
     rows = entry_notes(talk.runs(searched, "ok  a").digest(config_home), "commands")
-    passed = f"a check that covers it passed since, :{talk.last_line_number}"
+    passed = f"a later check that covers it passed, :{talk.last_line_number}"
     assert rows == {"mise run test": "3 runs", "go build ./a": passed}
 
 

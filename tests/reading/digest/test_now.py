@@ -250,7 +250,7 @@ def test_the_digest_says_that_files_on_an_old_branch_may_be_committed(
     This holds if the branch was switched outside the session. The digest doesn't say so if a
     command whose name contains "git" could have switched the branch.
     """
-    row = "no git command of the session left fix: its files may have been committed since"
+    row = "no git command of the session left branch fix: files changed there may have been committed since"
     talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py")
     talk.runs("git add a.py && git status -sb", "## fix\nM  a.py").prompt("hi", gitBranch="fix")
     assert row not in now_and_pending_texts(talk.digest(config_home))

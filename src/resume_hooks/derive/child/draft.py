@@ -284,7 +284,8 @@ def _require_usable_parent(
     if ends.is_sidechain:
         owner = f": {ends.starting_session_id}" if ends.starting_session_id else "."
         raise UsageError(
-            "This is a sub-agent's transcript", f"Name the session that it belongs to{owner}"
+            "This is a sub-agent's transcript",
+            f"Name the session that started the sub-agent{owner}",
         )
     if parent.agent != CLAUDE_NAME and location is None and kind not in CROSS_AGENT_CHILD_KINDS:
         raise UsageError(
