@@ -6,7 +6,7 @@ so receipts show the same numbers. If a file would take too long to read, the si
 is an upper bound. The sizes after a rollover and a compaction are estimates.
 
 All costs are estimates too. They are converted to input tokens by the ratios between the public
-prices. When prices changed, these ratios stayed the same.
+prices. So far, these ratios have stayed the same when the prices changed.
 """
 
 from __future__ import annotations

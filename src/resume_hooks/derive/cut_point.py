@@ -70,9 +70,10 @@ class CutSelector(Protocol):
 class Cut(NamedTuple):
     """A conversation that was cut. ``nodes`` are the records to keep, in order.
 
-    ``last_message`` is the last message among them, and ``turn_number`` is the number of its turn,
-    counted as in ``outline``. It is None if only the end of the file was read. ``move_direction`` is
-    -1 if the cut moved back from the requested record, 1 if it moved forward, and otherwise 0.
+    ``last_message`` is the last message among them. ``turn_number`` is the number of the turn of
+    that message, counted as in ``outline``, or None if only the end of the file was read.
+    ``move_direction`` is -1 if the cut moved back from the requested record, 1 if it moved forward,
+    and otherwise 0.
     """
 
     requested_position: str
@@ -297,7 +298,7 @@ class CutBeforeCompaction:
                 "The client left the compaction of this session on an abandoned branch"
                 if was_abandoned
                 else "This session was never compacted",
-                "There is nothing to undo. outline shows its contents.",
+                "There is nothing to undo. outline shows the session's contents.",
             )
         return CutTarget(last_node, ignores_preserved_records=True)
 

@@ -139,7 +139,7 @@ def plan_fork(
     if not any(node.is_message for node in kept_transcript.chain):
         raise NothingToFork(
             "There is nothing to fork: this session has no conversation",
-            "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
+            "Send a prompt first. If a prompt was answered here, resume-hooks fsck shows the damage.",
         )
     relocation = _plan_relocation_to(parent, home, where)
     child = make_draft(

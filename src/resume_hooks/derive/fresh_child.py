@@ -97,9 +97,10 @@ class ChildContents(NamedTuple):
     """The contents of a fresh child in addition to its lineage.
 
     ``summary`` comes from a model and has no blank lines. ``opening_tokens`` is the size of the
-    opening. ``edited_digest`` is the digest as the user changed it for the opening, while the
-    record with the whole digest stays unchanged. If ``is_new_task`` is true, the next step does not
-    belong to the parent's work, so the child does not take over the plan and the task list.
+    opening. ``edited_digest`` is the digest that the opening shows if the user edited it. The
+    record with the whole digest does not contain the user's changes. If ``is_new_task`` is true,
+    the next step does not belong to the parent's work, so the child does not take over the plan and
+    the task list.
     """
 
     digest: Digest | None = None
@@ -114,7 +115,7 @@ EMPTY_DIGEST_OPENING = DigestOpening("")
 
 
 class FreshOpening(NamedTuple):
-    """The opening of a fresh child, with all other data from which the child is planned.
+    """The opening of a fresh child, and all other data that the plan of the child needs.
 
     ``text`` is for the child's model, and ``card`` is for the screen. ``head`` is the child's first
     line. ``digest_opening`` is the digest in ``text``. It is empty if the user edited the digest.

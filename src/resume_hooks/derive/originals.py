@@ -54,7 +54,7 @@ The notice names the file and the line of the original. The line numbers start a
 
 # Every notice contains at least one of these words. Searching for them first is faster.
 _NOTICE_WORDS = ("original", "truncated", "full content")
-# The tool that writes these notices first copies the session to a backup with such a name.
+# Before another tool trims a session, it copies the session to a backup with such a name.
 _BACKUP_NAME_PATTERN = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")
 
 
@@ -347,7 +347,7 @@ def restore_record(record: Record, original: Record) -> Record | None:
 
 
 def is_marked_as_trimmed(record: Record) -> bool:
-    """Check whether a record has our field for trimmed records."""
+    """Check whether a record has the field with which this plugin marks trimmed records."""
     return record.get("truncated") is True
 
 

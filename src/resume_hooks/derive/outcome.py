@@ -98,7 +98,7 @@ Outcome = AnyOpenedSession | NothingWritten["ChildPlan | None"] | Question | Rep
 
 
 def make_text_report(text: str) -> Report:
-    """Return a report with a text that does not depend on the clipboard.
+    """Return a report that always shows ``text``, whether or not something was copied to the clipboard.
 
     If ``text`` is ``""``, the report is empty.
     """

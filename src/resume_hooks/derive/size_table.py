@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 USUAL_SIZES_TOKENS = (1_000, 4_000, 12_000, 24_000)
 """The sizes in tokens that the table always shows, in addition to the default size."""
 
-UNLIMITED_CHARACTERS = 10**9  # A number of characters that is larger than any session.
-MAX_CALL_CHARACTERS = 4_000  # A number of characters that is larger than any call with its result.
+UNLIMITED_CHARACTERS = 10**9  # No session has more characters than this.
+MAX_CALL_CHARACTERS = 4_000  # No call together with its result has more characters.
 # If a digest omits at most this number of characters (one or two rows of a list), it counts as
 # complete.
 MAX_NEGLIGIBLE_CHARACTERS = 400

@@ -267,7 +267,7 @@ If there is not enough space, the last sections are omitted.
 
 
 class Point(BaseModel):
-    """A statement in a summary, on one line, that the next assistant needs."""
+    """A one-line statement in a summary that tells the next assistant something it needs to know."""
 
     text: str = Field(
         description="one concrete sentence, with the names, paths and values that it needs"

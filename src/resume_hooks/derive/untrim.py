@@ -119,7 +119,7 @@ def find_block_originals(record: Record, originals: OriginalFinder) -> dict[int,
             _find_original_block(get_message(record)["content"][index], line.parse_record() or {})
             is None
         ):
-            raise SessionNotFound(f"{line.reference} contains something else")
+            raise SessionNotFound(f"{line.reference} does not contain the original")
     return originals_by_block
 
 
@@ -205,7 +205,7 @@ class TrimmedSession:
         )
         return NothingToTrim(
             "The trimmed contents are before the last compaction, so they are no longer sent",
-            f"A fork from before it can be untrimmed: {fork}",
+            f"You can untrim a fork from before this compaction: {fork}",
         )
 
 
@@ -532,7 +532,9 @@ def _find_restorations(
             restored_record
         ):
             missing.append(
-                MissingOriginal(node.line_number, f"{original.reference} contains something else")
+                MissingOriginal(
+                    node.line_number, f"{original.reference} does not contain the original"
+                )
             )
         else:
             restorations.append(

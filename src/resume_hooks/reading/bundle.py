@@ -341,7 +341,7 @@ class BundleSeal:
         self._digest.update(row + b"\n")
 
     def seal_sums(self, sums: BundleSums) -> BundleSums:
-        """Return the session's checksums with the seal. The seal also covers the checksums."""
+        """Return the session's checksums together with the seal, which also covers these checksums."""
         self.add_row(orjson.dumps(sums._replace(seal="")._asdict()))
         return sums._replace(seal=self._digest.hexdigest())
 

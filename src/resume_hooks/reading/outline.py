@@ -475,7 +475,7 @@ def _format_opening(outline: Outline, names: TranscriptNames) -> list[str]:
         format_count(outline.turn_count, "turn"),
         f"{format_minute(outline.creation_time)} .. {format_minute(outline.end_time)}",
         f"{format_bytes(outline.byte_count)}, {format_count(outline.line_count, 'record')}",
-        f"{format_count(tokens, 'token')} counted last" if tokens else "",
+        f"{format_count(tokens, 'token')} at the last count" if tokens else "",
         damaged,
         f"a turn: {shell_command(f'read {names.quoted_name} --turns N')}",
     )

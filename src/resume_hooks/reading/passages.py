@@ -58,7 +58,7 @@ from resume_hooks.transcripts.transcript import Observer, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import TurnRange, opens_turn
 
-# The maximum number of characters that are shown of a call's target, such as a path or a command.
+# How many characters of a call's target, such as a path or a command, are shown at most.
 MAX_TARGET_CHARACTERS = 200
 # A notice about a call's omitted inputs is shown only if they have more characters than this. An
 # example of an omitted input is the description of a command.
@@ -399,7 +399,8 @@ def _read_passages(
 ) -> list[Passage]:
     """Return records as passages.
 
-    The call of each result is searched for in these records and in earlier records.
+    If a record contains a result, the result's call is searched for in these records and in earlier
+    records.
     """
     calls_in_rows: dict[str, ToolCall] = {}
     answered_ids: list[str] = []

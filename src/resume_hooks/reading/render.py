@@ -27,7 +27,7 @@ _ENVELOPE_FIELDS = frozenset(
 """Fields of every record that do not belong to its content."""
 
 MAX_CALL_SEARCH_BYTES = 16 * 1024 * 1024
-"""The number of bytes before a result in which its call is searched for.
+"""How many bytes before a result are searched for the result's call.
 
 Usually only parallel calls and their results are between a call and its result.
 """

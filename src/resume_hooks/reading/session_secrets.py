@@ -50,7 +50,7 @@ _MAX_PENDING_COMMANDS = 200
 
 
 class PrintedOutputs:
-    """Puts commands that may print secrets in front of their outputs.
+    """Puts the command in front of an output if the command may print a secret.
 
     The caller passes the lines of one transcript in order. The output of ``printenv DB_PASSWORD``
     alone is just a word, and a transcript contains the command and the output in separate records.

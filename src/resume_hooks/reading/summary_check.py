@@ -60,8 +60,8 @@ _LOOSE_NUMBER_PREFIX_PATTERN = re.compile(
     r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z",
     re.IGNORECASE,
 )
-"""Words such as "about" or "lines". A number after such a word is not searched for, because it may
-be rounded, a line number or the end of a range."""
+"""Words such as "about" or "lines". A number after such a word is not searched for: it may be a
+rounded number, the number of a line or the end of a range."""
 
 _CODE_CHARACTERS_PATTERN = re.compile(
     r"[a-z0-9][A-Z]|[A-Za-z]{2}\d|\d[A-Za-z]{2}|\w_\w|\w\.\w|\A[~.]?/\w|/.*/|\A-{1,2}\w"
@@ -242,7 +242,7 @@ _IGNORED_RECORD_KINDS = (
     metadata_records.QUEUE_OPERATION,
     metadata_records.PR_LINK,
 }
-# The number of characters at the start of a text in which this plugin's own words are searched for.
+# How many characters at the start of a text are searched for this plugin's own words.
 _SEARCHED_START_CHARACTERS = 300
 
 
@@ -321,7 +321,8 @@ class _EvidenceIndex:
     def find_best_record(self, sentence: _Sentence) -> str:
         """Return the reference of the best evidence for a sentence.
 
-        If no record and its neighbours contain all claims of the sentence, return ``""``.
+        If no record contains all claims of the sentence, even together with its neighbours, return
+        ``""``.
         """
         record_sets = [self.records_by_claim[claim] for claim in sentence.claims]
         candidates = set.intersection(*record_sets)
@@ -425,7 +426,10 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
 
 
 def _join_names(names: Iterable[str]) -> str:
-    """Join the names that come first into a list, each once and shortened, without final full stops."""
+    """Return the first few names as a list with commas.
+
+    Names are not repeated. Each name is shortened, and the final full stop is removed.
+    """
     short_names = []
     for name in dict.fromkeys(names):
         short_names.append(_EARLY_STOP_PATTERN.sub("", name[:MAX_CLAIM_CHARACTERS]))

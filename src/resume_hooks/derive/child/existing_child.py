@@ -41,8 +41,8 @@ MAX_LOCK_SECONDS = 10.0
 def lock_parent(parent: Session, where: Where) -> Iterator[None]:
     """Lock ``parent`` while a child of it is created. If another command has the lock, wait for it.
 
-    Raises SessionOpen after a timeout. If the state folder is not writable, the block runs without
-    a lock.
+    Raises SessionOpen after a timeout. If the state folder is not writable, the child is created
+    without a lock.
     """
     with contextlib.ExitStack() as locks:
         with contextlib.suppress(WriteFailed):
@@ -86,8 +86,8 @@ def find_existing_child(
 
     The child fits if it was not continued, if it is of this ``kind``, and if it has the given
     ``next_step``, ``report`` and ``opening_tokens``. Values that are not given are not compared.
-    ``opening_tokens`` is the size that the request sets for the child's opening. Children of other
-    running clients are ignored, because those clients may have them open.
+    ``opening_tokens`` is the size that the request sets for the child's opening. Children that
+    another running client opened or made are ignored, because that client may still show them.
     """
     link = _find_newest_link(parent, where)
     if link is None or link.kind != kind:
@@ -136,7 +136,10 @@ def find_existing_trim(parent: Session, child_id: str, where: Where) -> Receipt 
 
 
 def _find_newest_link(parent: Session, where: Where) -> Link | None:
-    """Return the link from ``parent`` to its newest child, ignoring children of other running clients."""
+    """Return the link from ``parent`` to its newest child.
+
+    Children that another running client opened or made are ignored.
+    """
     clients, pid = Clients(where), find_client_pid()
     for row in reversed(read_links(where)):
         if row.parent_id != parent.session_id:

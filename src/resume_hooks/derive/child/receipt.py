@@ -22,8 +22,8 @@ class Receipt(NamedTuple):
     After a trim in place, the receipt names the trimmed session itself, and ``backup`` is the path
     of a copy of the file before the trim.
 
-    If an earlier, equal request created a child that is still unused, the verb writes nothing, and
-    ``session_id`` and ``file`` name that child. After a dry run, both fields are empty, and the
+    If an identical earlier request created a child that is still unused, the verb writes nothing,
+    and ``session_id`` and ``file`` name that child. After a dry run, both fields are empty, and the
     commands in the receipt continue the parent. ``file`` does not name the parent in this case,
     because a script that deletes ``file`` must not delete the user's own session.
     """

@@ -259,8 +259,8 @@ def replace_lineage_block(record: Record, lineage: str) -> Record:
 MAX_VALID_TIME_MS = 4_102_444_800_000
 
 LOST_RECORDS_WARNING = (
-    "{count} directly after another: the records between them are lost, and the API treats them "
-    "as one."
+    "{count} directly after another answer: the records between the two are lost, and the "
+    "API treats the two as one."
 )
 
 

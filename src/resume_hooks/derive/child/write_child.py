@@ -78,7 +78,7 @@ class ChildBody:
     """
 
     def lines(self) -> Iterable[bytes]:
-        """Return the child's lines with their line endings, except for the line with the title."""
+        """Return the child's lines with their line endings. The line with the title is not included."""
         raise NotImplementedError
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
@@ -306,7 +306,10 @@ def _require_same_parent_file(draft: Draft, where: Where) -> None:
 
 @contextlib.contextmanager
 def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
-    """Create the project folder if it is missing. Remove it after the block if it is still empty."""
+    """Create the project folder if it is missing.
+
+    If it is still empty at the end of the ``with`` block, remove it.
+    """
     folder = draft.folder
     if draft.may_create_folder and os.path.islink(folder):
         raise WriteFailed(

@@ -102,7 +102,7 @@ class _RelocatedLines(ChildBody):
         }
 
     def _replace_session_id(self, value: object) -> object:
-        """Return a session id, or the path of a session's file, with the new id in place of the bundle's."""
+        """Replace a session id, alone or in the path of a session's file, with the imported session's id."""
         if not isinstance(value, str):
             return value
         stem = value.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")

@@ -99,10 +99,11 @@ def is_bundle(path: str) -> bool:
 
 @contextlib.contextmanager
 def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
-    """Yield the sessions of a bundle, in order. Their temporary files exist until the block ends.
+    """Yield the sessions of a bundle, in order.
 
-    Raises ImportFailed if the bundle is truncated or damaged, or has a newer format. Raises
-    WriteFailed if the temporary files cannot be written.
+    The sessions' temporary files exist until the end of the ``with`` block. Raises ImportFailed if
+    the bundle is truncated or damaged, or has a newer format. Raises WriteFailed if the temporary
+    files cannot be written.
     """
     temporary_paths: list[str] = []
     try:

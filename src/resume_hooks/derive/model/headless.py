@@ -84,8 +84,8 @@ could override those variables, but it cannot override these settings.
 class ClaudeHeadless:
     """A model that is asked with ``claude -p``.
 
-    The program is the client on PATH. If there is none, it is the client that started this process.
-    ``name`` is the value of the option ``--model``.
+    The program is the client on PATH or, if PATH has no client, the client that started this
+    process. ``name`` is the value of the option ``--model``.
     """
 
     where: Where

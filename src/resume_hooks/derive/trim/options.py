@@ -213,7 +213,7 @@ def _take_next_option(words: list[str]) -> tuple[str, str]:
     if word == IN_PLACE_WORD:
         raise UsageError(
             "Only Claude Code itself trims the open session, and it was not asked to",
-            "If your client knows /trim here, type that; >trim makes a trimmed copy.",
+            "If your client has the command /trim, type /trim here; >trim makes a trimmed copy.",
         )
     name, equals, value = word.removeprefix("--").partition("=")
     name = name.lower()
@@ -247,7 +247,7 @@ def _parse_general_and_tool_thresholds(
         tool, equals, count = word.rpartition("=")
         if not (count.isascii() and count.isdigit()) or len(count) > 9:
             raise UsageError(
-                f"--threshold needs characters, such as 500 or Read=2000, not '{word}'"
+                f"--threshold needs a number of characters, such as 500 or Read=2000, not '{word}'"
             )
         if equals:
             thresholds_by_tool[tool.lower()] = int(count)

@@ -400,7 +400,7 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
     if not any(node.is_in_conversation for node in transcript.chain):
         raise NothingToTrim(
             "There is nothing to trim: this session has no conversation",
-            "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
+            "Send a prompt first. If a prompt was answered here, resume-hooks fsck shows the damage.",
         )
     loaded_session = Session.from_file(session, Where())
     context, scale = loaded_session.measure_chain(transcript.chain, pieces)
@@ -490,8 +490,8 @@ def format_totals(plan: TrimPlan) -> list[str]:
 def list_remarks(plan: TrimPlan) -> list[str]:
     """Return remarks for the user about a trim.
 
-    There is a remark for each tool that is unknown, and one each if the trim saves too little, if
-    the child would still be compacted, and if the target is not reached.
+    There is one remark for each unknown tool. There may also be remarks that the trim saves too
+    little, that the child would still be compacted, and that the target is not reached.
     """
     sentences = []
     for name in plan.decision.unknown_tools:

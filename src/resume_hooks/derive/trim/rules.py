@@ -169,7 +169,7 @@ def find_protected_start(
     chain_length: int,
     options: Options,
 ) -> int:
-    """Return the index in the chain from which on the conversation is protected.
+    """Return the index in the chain at which the protected part of the conversation starts.
 
     ``prompt_indexes`` and ``result_indexes`` are the indexes of prompts and tool results in the
     chain.

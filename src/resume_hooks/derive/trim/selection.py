@@ -216,9 +216,7 @@ def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: s
             piece.character_count - HEAD_CHARACTERS - TAIL_CHARACTERS, original, reason
         )
     if piece.kind == THINKING_PIECE:
-        return (
-            ""  # An answer with a placeholder would be sent and shown, while an empty one is not.
-        )
+        return ""  # An empty answer is neither sent nor shown, but a placeholder would be.
     makers = {
         ATTACHMENT_PIECE: placeholders.attachment_placeholder,
         TEXT_PIECE: placeholders.response_placeholder,

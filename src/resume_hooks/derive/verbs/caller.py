@@ -1,4 +1,4 @@
-"""Define ``Caller``: how a verb that creates a child is called, and which child the caller accepts."""
+"""Define ``Caller``, which says how a child is to be created and which child the caller accepts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def accept_draft(draft: Draft) -> None:
 
 
 class Caller(NamedTuple):
-    """A caller of a verb, with its requirements.
+    """The way in which a caller uses a verb, and what the caller requires of the child.
 
     The child is written to the folder ``output_dir`` or, if it is None, to the folder of the
     child's project. If ``dry_run`` is true, no files are written. If ``reuses_child`` is true, the
-    caller accepts a child that an earlier, equal request created and that is still unused. For
-    this, the verb waits while another process creates a child of the same parent.
+    caller accepts a child that an identical earlier request created and that is still unused. In
+    this case, the verb waits while another process creates a child of the same parent.
 
     ``time_limit`` returns a context manager that limits the time for reading a session and planning
     a child, but not the time for writing. ``check_draft`` raises a ResumeHooksError if the caller

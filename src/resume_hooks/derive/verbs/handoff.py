@@ -101,7 +101,7 @@ def handoff(
 
 
 def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> Receipt | None:
-    """Return the receipt of an unused child that an earlier, equal request created, or None.
+    """Return the receipt of an unused child that an identical earlier request created, or None.
 
     The child is unused if neither the child nor its parent has been continued since then.
     """

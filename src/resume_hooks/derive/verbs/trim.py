@@ -50,8 +50,8 @@ def write_trim(
 ) -> TrimOutcome:
     """Write a trimmed child with ``write_plan``, if the plan is worthwhile and ``confirm`` returns true.
 
-    If ``confirm`` is None, no confirmation is needed. The user can confirm the trim by an option of
-    a command, by an answer in a terminal, or by a yes to the question that followed a prompt. In
+    If ``confirm`` is None, no confirmation is needed. The user can confirm the trim with an option
+    of a command, with an answer in a terminal, or by answering yes to the question on a card. In
     each of these cases, this function writes the child.
     """
     is_to_be_written = plan.is_worthwhile and not caller.dry_run

@@ -54,9 +54,11 @@ OTHER_CLIENT_NOTE = (
 OLD_SIZE_SHOWN_NOTE = (
     "The token counts in the file are unchanged: clients show the old size until the next answer."
 )
-COMPACTION_NOTE = "Clients up to 2.1.112 use those counts and may compact this session immediately."
+COMPACTION_NOTE = (
+    "Clients up to 2.1.112 use these old counts and may compact this session immediately."
+)
 STILL_OPEN_NOTE = (
-    "A program still has the old file open. End it: its further output is not added to the session."
+    "A program still has the old file open. End that program: its new output is not added here."
 )
 MAY_BE_OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 

@@ -1,4 +1,4 @@
-"""Find out which files a sub-agent changed by reading its report, if it has no transcript.
+"""Read the report of a sub-agent without a transcript to find out which files it changed.
 
 A report also lists files that the sub-agent only reviewed. It is better to miss a changed file than
 to list an unchanged file. So if a report is a review, only those files are listed that the
@@ -59,7 +59,7 @@ def strip_agent_id(report: str) -> str:
 
 
 def find_changed_files(report: str) -> Iterator[str]:
-    """Yield each file that, according to its report, the sub-agent changed. No file is repeated."""
+    """Yield each file that the sub-agent changed according to ``report``. No file is repeated."""
     text = report[:MAX_REPORT_CHARACTERS]
     paths: list[str] = []
     if any(claim_word in text for claim_word in _CHANGE_CLAIM_PHRASES):

@@ -40,25 +40,25 @@ from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 
-# The maximum number of characters shown of a result. The middle of a longer result is left out.
+# How many characters of a result are shown at most. The middle of a longer result is left out.
 MAX_RESULT_CHARACTERS = 1_500
-# The maximum number of characters shown of the output of a command whose failure is still open.
+# How many characters are shown at most of a command's output if the command's failure is still
+# open.
 MAX_OPEN_ERROR_CHARACTERS = 3_000
 # A call shows more output of an earlier command if both commands start with the same characters.
 # This is the number of those characters.
 MAX_COMPARED_COMMAND_CHARACTERS = 60
-# The maximum number of characters shown of a successful command's output.
+# How many characters of a successful command's output are shown at most.
 MAX_OUTPUT_CHARACTERS = 700
-# The first number is the maximum number of characters shown of an edit that concerns the last
+# The first number says how many characters are shown at most of an edit that concerns the last
 # request or the last answer. The second number is the maximum for a whole file that is shown
 # instead of its edits.
 MAX_RELEVANT_EDIT_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
-# The maximum number of characters shown of the lines that an edit removed.
+# How many characters of the lines that an edit removed are shown at most.
 MAX_REMOVED_CHARACTERS = 600
-# The maximum number of characters shown of the output of an older check that passed.
+# How many characters of the output of an older check that passed are shown at most.
 MAX_PASSED_CHECK_CHARACTERS = 160
-# The maximum number of characters shown of the output of a command that failed and passed when it
-# was repeated.
+# How many characters of a failed command's output are shown at most if the command later passed.
 MAX_RESOLVED_FAILURE_CHARACTERS = 700
 # A long output is redacted only at its start and its end. The redacted text is longer than the
 # shown text by this factor, so that a secret at the cut is still recognized.
@@ -66,27 +66,27 @@ REDACTED_LENGTH_FACTOR = 4
 # The total length of the calls that are collected, as a multiple of the available space. The calls
 # to show are chosen from them.
 COLLECTED_LENGTH_FACTOR = 2
-# The maximum number of characters shown of a file that was read before the last request and is not
-# related to that request.
+# How many characters of a file are shown at most if the file was read before the last request and
+# is not related to that request.
 MAX_OLD_RESULT_CHARACTERS = 300
-# The maximum number of characters shown of the parts of a diff that are related to the last
+# How many characters are shown at most of those parts of a diff that are related to the last
 # request.
 MAX_HUNKS_CHARACTERS = 4_000
 # The maximum number of characters of a diff that are searched for related parts.
 MAX_DIFF_CHARACTERS = 40_000
 # If the last request contains fewer significant words, those in the last answer are used too.
 MIN_REQUEST_WORDS = 3
-# The maximum number of searches that are treated as latest calls, and also of passed checks whose
-# output is shown.
+# The maximum number of searches that are treated as latest calls. Also the maximum number of passed
+# checks whose output is shown.
 MAX_LATEST_SEARCHES_OR_CHECKS = 2
 # The maximum number of characters of the last request that are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
-# The maximum numbers of edits that are shown of one file. The first number is for an ordinary file,
-# the second one for a file that the last turn is about.
+# How many edits of one file are shown at most. The first number is for an ordinary file. The second
+# number is for a file that the last turn is about.
 MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
-# The maximum numbers of characters that are shown: of a tool's name, and of a call's input.
+# How many characters of a tool's name and of a call's input are shown at most.
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
-# The maximum number of characters shown of the description of a pull request in a call.
+# How many characters are shown at most of a pull request's description in a call.
 MAX_DESCRIPTION_CHARACTERS = 2_000
 # A call may show more output of a command that an earlier call started. This label is then shown
 # before the command.
@@ -115,8 +115,8 @@ _FAILURE_WORD_PATTERN = compile_lazily(
 
 _HUNK_HEADER_PATTERN = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
 _DIFF_PART_START_PATTERN = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
-# The maximum number of characters shown of the first line of a part of a diff if the rest of the
-# part is omitted.
+# How many characters of the first line of a diff's part are shown at most if the rest of this part
+# is omitted.
 MAX_DIFF_HEADER_CHARACTERS = 160
 _FAILURE_PREFIXES = ("Exit code", "Error")
 _FILE_NAME_IN_TEXT_PATTERN = compile_lazily(r"[\w-]+(?:\.[\w-]+)*\.\w{1,8}\b")
@@ -185,7 +185,10 @@ class _LastTurnSubject(NamedTuple):
 
 
 class _ListedCall(NamedTuple):
-    """A candidate with its record number, its key, and the path of the file that it wrote, or ``""``."""
+    """A call that an opening may show, with its record number and its key.
+
+    ``written_file`` is the path of the file that the call wrote, or ``""``.
+    """
 
     candidate: CandidateCall
     record_number: int
@@ -319,7 +322,7 @@ def _find_last_request_record_number(digest: Digest, session: SessionFile) -> in
 
 
 class _LaterCalls:
-    """The calls that were processed so far, from the end of the file backwards.
+    """The calls that have been processed so far, from the end of the file backwards.
 
     These calls decide whether an earlier call is superseded and therefore not shown.
     """

@@ -29,7 +29,7 @@ from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH_PATTERN,
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line
 
-# The maximum number of characters shown of a path. Only the end of a longer path is shown.
+# How many characters of a path are shown at most. Only the end of a longer path is shown.
 MAX_PATH_CHARACTERS = 300
 # The note on a file if only the output of git shows that the file was changed.
 NAMED_BY_GIT_NOTE = "named by git only"
@@ -91,7 +91,7 @@ class FileTouch(NamedTuple):
 
 
 class SessionPaths:
-    """Convert paths to paths relative to the session's home folder, and look up their state in git."""
+    """Converts paths to paths relative to the session's home folder, and looks up their state in git."""
 
     def __init__(self, folder: str, git: RepositoryState) -> None:
         self.folder = folder
@@ -142,7 +142,7 @@ class SessionPaths:
         return bool(root) and f"{posixpath.join(self.folder, path)}/".startswith(f"{root}/")
 
     def is_dirty(self, path: str) -> bool:
-        """Check whether a relative path has uncommitted changes."""
+        """Check whether the file at a relative path has uncommitted changes."""
         root, dirty = self._git.root_folder, self._git.dirty_paths
         return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, path), root) in dirty
 
@@ -353,7 +353,7 @@ def find_missing_files(
     commands: Sequence[ShellCommand],
     paths: SessionPaths,
 ) -> set[str]:
-    """Return the changed files that a later command could not find, also those in missing folders."""
+    """Return the changed files that a later command could not find, including those in missing folders."""
     missing_paths: set[str] = set()
     for command in commands:
         if "No such file" not in command.run.output:
@@ -413,11 +413,12 @@ def list_changed_files(
 ) -> Iterator[DigestEntry]:
     """Yield the changed files, each with its state at the session's end.
 
-    The files are sorted by these criteria: files in the home folder come first, then certain
-    changes, then uncommitted files, then recent changes. ``removals`` contains each removed folder
-    with the sequence number of the command that removed it. If many files are changed only
-    according to git, somebody else may have changed them, and only those that the session committed
-    are listed. Temporary files are left out, except in the session's ``checkouts``.
+    Files in the home folder come before other files, certain changes before uncertain ones,
+    uncommitted files before committed ones, and recent changes before older ones. ``removals``
+    contains each removed folder with the sequence number of the command that removed it. If many
+    files are changed only according to git, somebody else may have changed them, and only those
+    that the session committed are listed. Temporary files are left out, except in the session's
+    ``checkouts``.
     """
 
     def sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
@@ -498,8 +499,9 @@ def _find_foreign_files(
 ) -> frozenset[str]:
     """Return the files that another person or program may have changed.
 
-    According to git, these files were changed, but the session did not commit them. If there are at
-    most MAX_FILES_NAMED_BY_GIT such files, the result is empty.
+    According to git, these files were changed, but the session did not commit them. They are only
+    returned if there are more than MAX_FILES_NAMED_BY_GIT of them. Fewer such files may be the
+    session's own work.
     """
     listed_only: list[str] = []
     for path in find_files_only_git_lists(touches_by_path):

@@ -89,8 +89,8 @@ class PassedChecks:
 
     def __init__(self, check_runs: Sequence[CheckRun]) -> None:
         self._printed_scopes: dict[tuple[str, str], list[_CheckScope]] = {}
-        """The scopes of the commands that a runner printed last, by the runner's key and its
-        folder."""
+        """The scopes of the commands that a runner printed in its last run, by the runner's key and
+        the folder in which it ran."""
         self._passes: dict[tuple[str, bool], dict[_CheckScope, RecordPosition]] = {}
         """The position of the last passed run for each scope, in the order of the positions.
 

@@ -117,7 +117,7 @@ def count_commits_back(revision: str) -> int:
 
 
 class _CommitHistory:
-    """The commits that exist after the commands that were processed so far, oldest first."""
+    """The commits that exist after the commands that have been processed so far, oldest first."""
 
     def __init__(self) -> None:
         self.commits: list[Commit] = []

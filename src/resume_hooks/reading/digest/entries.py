@@ -46,8 +46,8 @@ EARLY_REQUEST_ENTRY_TEXT = (
 )
 """The entry in the section ``now`` if the last request came in the middle of a turn."""
 
-# The format of a digest without the talk, as version 0.2.0 wrote it. The prompts and the last
-# answer are among its entries.
+# The format in which version 0.2.0 wrote a digest. It contains the prompts and the last answer as
+# entries, and no talk.
 FORMER_DIGEST_VERSION = 1
 # The maximum number of lines at a child's start that are searched for its digest.
 MAX_SEARCHED_LINES = 8

@@ -299,9 +299,9 @@ def find_refusal(
 ) -> Refusal | None:
     """Return the refusal of a call by the user or by a rule of the client, or None if there is none.
 
-    A file's contents or a server's error may start with the words of a user's refusal. Therefore,
-    the words count only in an error of a tool that is not a server's, or in the result of a tool
-    that changes files, because such a result always comes from the client.
+    A file's contents or a server's error may start with the words of a user's refusal. Therefore
+    these words are only trusted in results that come from the client: in the result of a tool that
+    changes files, and in an error of any tool except a server's tool.
     """
     uuid, denial_kind = get_string(record, "uuid"), get_string(record, "toolDenialKind")
     is_from_client = call.tool_name in records.WRITING_TOOLS or (
@@ -324,9 +324,9 @@ def find_refusal(
 def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[str, str]]:
     """Return pairs of a question and the chosen answer, or an empty list if the user did not answer.
 
-    Newer clients record the answers in ``details``. Older clients only put them into ``text``. Each
-    question is then searched for in ``text``, because an answer may contain any characters, even
-    quotes.
+    Newer clients record the answers in ``details``. Older clients only put them into ``text``. In
+    this case, the questions are used to find the answers, because an answer may contain any
+    characters, even quotes.
     """
     recorded_answers = records.get_mapping(details, "answers")
     pairs = [
@@ -576,7 +576,10 @@ class TodoList:
         return max((row.last_update_order for row in rows), default=0)
 
     def is_done_after(self, order: int) -> bool:
-        """Check whether todos were written after the record with this ``order`` and all of them are done."""
+        """Check whether the todos after the record with this ``order`` are all done.
+
+        If no todo was written after that record, return False.
+        """
         rows = []
         for row in (*self._tasks.values(), *self._todos):
             if row.position.order > order:
@@ -686,9 +689,9 @@ class Prompts:
         return self._queue[0]
 
     def _correct_last_removal(self, prompt: str) -> None:
-        """Correct the last removal from the queue if the client removed ``prompt`` and no command.
+        """Put the command that was removed last back into the queue if ``prompt`` was removed instead.
 
-        This is so if the prompt is still in the queue when the client sends it.
+        This is the case if the client sends ``prompt`` although it is still in the queue.
         """
         command = self._dequeued_command
         if command is None:

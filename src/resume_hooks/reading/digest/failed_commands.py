@@ -39,7 +39,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 REPLACEMENT_WINDOW_COMMANDS = 12
 # The number of latest turns whose errors may still be open.
 MAX_TURNS_WITH_OPEN_ERRORS = 3
-# The maximum number of characters shown of a failed command, before its output.
+# How many characters of a failed command are shown at most. The command's output follows them.
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
@@ -88,7 +88,7 @@ def list_replaced_commands(
 ) -> Iterator[DigestEntry]:
     """Yield each command that never succeeded, with the command that replaced it if there was one.
 
-    The latest command comes first, and no command is repeated.
+    The latest command comes first. If a command failed several times, it is yielded only once.
     """
     known_keys = {command.command_key for command in commands if command.may_have_worked}
     for index in range(len(commands) - 1, -1, -1):
@@ -332,7 +332,7 @@ _TEST_RESULT_PATTERN = compile_lazily(
 
 
 class _ProgramsProvingFix(NamedTuple):
-    """Programs and names of tools such as ``pytest`` whose success proves that a failure is fixed."""
+    """The programs, and the tools such as ``pytest``, whose success proves that a failure is fixed."""
 
     programs: frozenset[str]
     tool_names: frozenset[str]

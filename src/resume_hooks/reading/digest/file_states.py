@@ -185,9 +185,9 @@ class GitCall(NamedTuple):
     folder: str
     run: ShellRun
     is_only_printing_command: bool
-    """Whether the other commands in the run print nothing."""
+    """Whether no other command in the run prints lines like those of a status."""
     is_last_printing_command: bool
-    """Whether the later commands in the run print nothing."""
+    """Whether no later command in the run prints lines like those of a status."""
 
 
 class _GitStatus(NamedTuple):
@@ -1011,7 +1011,7 @@ def _find_other_roots(
 
 
 def _is_only_git(parts: Sequence[SimpleCommand]) -> bool:
-    """Check whether a run contains only ``cd`` and those git commands whose output is not like a status."""
+    """Check whether a run contains only ``cd``, and git commands that print nothing like a status."""
     for words, _ in parts:
         is_git = (
             words[:1] == ("git",) and next(iterate_git_arguments(words), "") in _QUIET_SUBCOMMANDS

@@ -31,9 +31,9 @@ HEAD_MOVING_SUBCOMMANDS = frozenset(
 
 
 def read_top_commits(words: Sequence[str], run: ShellRun) -> list[str]:
-    """Return the commits' hashes from a one-line log that starts at the top of its checkout.
+    """Return the commits' hashes from a one-line log that starts at the top commit of a checkout.
 
-    If the command is not such a log, return an empty list.
+    If the command does not print such a log, return an empty list.
     """
     if words[0] != "log" or "--oneline" not in words or run.has_failed:
         return []

@@ -80,11 +80,12 @@ def collect_session_git(
 ) -> SessionGit:
     """Return the state of git after a session's commands, which are ordered oldest first.
 
-    ``client_checkout`` is the last change of the branch that the client recorded, perhaps a change
-    made outside the session. If no command showed the branch of its folder, it is treated as the
-    earliest checkout. ``removal_orders`` maps each removed folder to the sequence number of the
-    command that removed it. The checkout of ``home``, the session's folder, comes first. Worktrees
-    that commands added come last, unless another command showed their branch.
+    ``client_checkout`` is the folder and the branch after the last change of the branch in the
+    client's records. The branch may have been changed outside the session. If no command showed the
+    branch of this folder, ``client_checkout`` is treated as the earliest checkout.
+    ``removal_orders`` maps each removed folder to the sequence number of the command that removed
+    it. The checkout of ``home``, the session's folder, comes first. Worktrees that commands added
+    come last, unless another command showed their branch.
     """
     branches: dict[str, str] = {}
     checkouts: dict[str, SessionCheckout] = {}

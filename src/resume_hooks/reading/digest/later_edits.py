@@ -37,7 +37,7 @@ class LaterEdits:
         self._replacements: dict[str, list[_Replacement]] = {}
 
     def add_edit(self, inputs: Record) -> None:
-        """Add an edit that was made before all edits that were added so far."""
+        """Add an edit, which must be older than all edits that have been added so far."""
         replacements = self._replacements.setdefault(records.file_path_from_input(inputs), [])
         for edit in reversed(list_edits(inputs)):
             old_text = get_string(edit, "old_string")
@@ -76,7 +76,10 @@ def find_removed_text(inputs: Record) -> str:
 
 
 def find_removed_lines(inputs: Record) -> str:
-    """Return the lines that a call removed by edits that only removed lines, or ``""``."""
+    """Return the lines that a call's edits removed from the texts that they replaced, or ``""``.
+
+    An edit is ignored if it wrote a new line or removed the whole text.
+    """
     removed: list[str] = []
     for edit in list_edits(inputs):
         written_lines = get_string(edit, "new_string").splitlines()
@@ -113,9 +116,9 @@ def _apply_replacement(text: str, replacement: _Replacement) -> str:
 
 
 def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
-    """Cut off the end of a text if a later edit replaced it together with the text after it.
+    """Cut off the end of a text if a later edit replaced this end together with the text after it.
 
-    If the edit left the first lines of the cut part unchanged, these lines are kept.
+    If the edit left the first lines of this end unchanged, these lines are kept.
     """
     start = _find_overlap(text, replacement.old_text)
     if start is None:

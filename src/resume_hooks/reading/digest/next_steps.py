@@ -24,7 +24,7 @@ MAX_STEPS_PER_ANSWER = 3  # The maximum number of steps that are quoted from one
 # The maximum number of characters in a line that introduces a list of steps.
 MAX_STEPS_HEADING_CHARACTERS = 80
 MAX_EARLIER_ANSWERS = 3  # The number of answers before the last one that are searched for steps.
-# The number of latest prompts that are searched for work that the user postponed.
+# How many of the latest prompts are searched for work that the user postponed.
 MAX_SEARCHED_PROMPTS = 12
 MAX_POSTPONING_SENTENCES = 2  # The maximum number of sentences about postponed work.
 
@@ -80,7 +80,9 @@ def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the next steps that the talk mentions, the most certain first."""
     last_quote = facts.words_since_prompt
     is_at_work = last_quote is not None and facts.last_call_order > last_quote.position.order
-    if not is_at_work:  # If a call followed the last words, it already did the announced step.
+    if (
+        not is_at_work
+    ):  # If a call followed the last words, it already did the step that they announce.
         if last_quote is not None:
             yield from _list_steps_of_last_answer(last_quote)
         yield from _list_steps_of_earlier_answers(facts)
@@ -132,7 +134,8 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
                 and sentence not in request
             ):
                 steps.append(sentence)
-    # The row may not quote more characters of the offer.
+    # Only these characters of the offer certainly fit into its row, so a step after them gets its
+    # own row.
     offered_text = request[:MAX_OFFER_CHARACTERS]
     for step in steps[:MAX_STEPS_PER_ANSWER]:
         if all(option in offered_text for option in step.split(OPTION_SEPARATOR)):

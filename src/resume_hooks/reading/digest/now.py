@@ -1,4 +1,4 @@
-"""Describe the current state of a session in a few lines that the reader needs first to continue it.
+"""Describe the current state of a session in a few lines, which a reader needs to continue it.
 
 Invariant: every line is true for the last moment of the session and for the current git state of
 its folder. Open work of the session's ancestors is not included.
@@ -170,7 +170,7 @@ def _list_session_branches(
 def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
     """Yield the merges that stopped with conflicts and have not ended, with the states of their files."""
     for merge in states.stopped_merges.values():
-        parts = [f"{plain_line(merge.git_command)} stopped with conflicts and did not end"]
+        parts = [f"{plain_line(merge.git_command)} stopped with conflicts and has not ended"]
         names_by_state: dict[str, list[str]] = {}
         for path in merge.conflicting_paths:
             state = states.states.get(path, FileState(CONFLICTING_STATE))
@@ -364,7 +364,7 @@ def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
 
 
 def _is_finished_watch(facts: LineageFacts, run: ShellRun) -> bool:
-    """Check whether a command only watches something and the assistant's answer followed."""
+    """Check whether a command only watches something and the assistant has answered after it."""
     last = facts.words_since_prompt
     is_answered = last is not None and last.position.order > max(
         run.position.order, facts.last_call_order
@@ -386,7 +386,7 @@ def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
     if session_git.left_branch:
         former = quote_name(session_git.left_branch)
         yield make_entry(
-            f"no git command of the session left {former}: its files may have been committed since",
+            f"no git command of the session left branch {former}: files changed there may have been committed since",
             "",
         )
 
@@ -396,7 +396,7 @@ def _list_uncommitted_files_of_session(
 ) -> Iterator[DigestEntry]:
     """Yield the changed files that are uncommitted according to the session's commands.
 
-    Also yield the other files that git's output lists.
+    Also yield the other uncommitted files, which only git's output lists.
     """
     if not states.uses_git:
         names = [
@@ -520,8 +520,8 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
     """Yield a line that says that the last request was answered, or why it may still be unanswered.
 
     The request was answered if the last words neither ask nor announce anything, and no call or
-    report follows them. The other lines say that the work continued after the last words, or that
-    the last request came in the middle of a turn.
+    report follows them. If it may be unanswered, the line says that the work continued after the
+    last words, or that the last request came in the middle of a turn.
     """
     last_words = facts.words_since_prompt
     if (

@@ -93,7 +93,7 @@ def was_call_replaced(call: PendingCall, facts: LineageFacts) -> bool:
 
 
 def _format_call(call: PendingCall) -> str:
-    """Return the name of a call's tool, followed by the call's unchanged arguments."""
+    """Return the name of a call's tool, followed by the call's arguments, which are not shortened."""
     rows = [call.tool_name]
     for name, value in call.inputs.items():
         if isinstance(value, str) and value.strip() and not is_placeholder(value):

@@ -49,7 +49,7 @@ DEFAULT_TOKENS = 12_000
 BULLET = "  - "
 OPEN_WORK_HEADING = "open:"
 INDENT = "  "
-UNLIMITED_CHARACTERS = 1 << 40  # A number of characters that stands for no limit.
+UNLIMITED_CHARACTERS = 1 << 40  # A number of characters that means no limit.
 # The fraction of the space that the lists get if the talk needs all of the remaining space.
 LISTS_SPACE_FRACTION = 0.4
 # The maximum fractions of the available space for the last request, the last answer, the last

@@ -142,7 +142,7 @@ class _Rule(NamedTuple):
 def list_instructions(
     facts: LineageFacts, commands: Sequence[ShellCommand]
 ) -> Iterator[DigestEntry]:
-    """Yield the instructions' name and headings, and the rules and commands that concern the work."""
+    """Yield a line about the instructions, and the rules and commands in them that concern the work."""
     instructions = facts.instructions
     if instructions is None:
         return

@@ -8,7 +8,7 @@ from resume_hooks.reading.digest.facts import RecordPosition
 from resume_hooks.reading.digest.prose import PASTE_END
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MIN_PROMPT_CHARACTERS = 1_000  # The minimum number of characters in a prompt that is shortened.
+MIN_PROMPT_CHARACTERS = 1_000  # Shorter prompts are not changed.
 MAX_PROMPT_WORDS = 20_000  # The maximum number of words in a prompt that are compared.
 # The minimum number of successive words that a repeated part and a later prompt have in common.
 MIN_COMMON_WORDS = 12
@@ -23,10 +23,10 @@ class LaterPrompts:
         self._positions: dict[str, RecordPosition] = {}
 
     def shorten_prompt(self, text: str, position: RecordPosition) -> str:
-        """Replace the parts of a prompt that a later prompt repeats with references to the later prompt.
+        """Replace parts of a prompt with references to a later prompt that contains the same words.
 
-        Markup and line breaks may differ. ``position`` is the position of the prompt. The prompt is
-        then added to the later prompts with which earlier ones are compared.
+        The markup and line breaks of the two prompts may differ. ``position`` is the position of
+        the prompt. Earlier prompts are then compared with this prompt too.
         """
         if len(text) < MIN_PROMPT_CHARACTERS:
             return text

@@ -37,7 +37,7 @@ _STATING_WORD_PATTERN = compile_lazily(
 _BINDING_WORD_PATTERN = compile_lazily(
     r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b"
 )
-"""Words that show that a sentence, although it states no fact, can be revoked by a later sentence.
+"""Words that show that a later sentence can revoke a sentence, even if the sentence states no fact.
 """
 
 _CHANGE_PHRASE_PATTERN = compile_lazily(
@@ -176,8 +176,8 @@ def find_corrected_sentences(
 ) -> Iterator[tuple[int, int]]:
     """Find the assistant's ``sentences`` that a later statement by the user explicitly revokes.
 
-    Each sentence and each statement comes with the index of its message, and the oldest are first.
-    Yield the index of each revoked sentence and the index of the statement that revokes it.
+    Each sentence and each statement comes with the index of its message. Both are ordered oldest
+    first. Yield the index of each revoked sentence and the index of the statement that revokes it.
     """
     changes = [
         (index, message_index, _parse_statement(text))

@@ -50,7 +50,7 @@ _ERROR_LINE_PATTERN = compile_lazily(
     r"diff in \S{1,300}:\d|would reformat\b|\[warn\] code style issues)[^\n]*"
 )
 """An error message at the start of a line, in lower-case text. The pattern starts with the end of
-the previous line, because ignoring the case or using ``^`` would take twice as long."""
+the previous line: with ``^``, or if it ignored the case, a search would take twice as long."""
 
 _FAILURE_LINE_PATTERN = compile_lazily(
     r"[^\n]{0,300}(?:no such file or directory|command not found|\bnot ok\b|panicked at|"
@@ -337,7 +337,7 @@ def moves_to_temporary_folder(command: ShellCommand) -> bool:
 def _uses_removed_folder(
     command: ShellCommand, commands: Sequence[ShellCommand], removals: Sequence[tuple[str, int]]
 ) -> bool:
-    """Check whether a command names a folder that was removed later and not used again."""
+    """Check whether a command names a folder that was removed later and has not been used since."""
     run_order = command.run.position.order
     removed_later: list[tuple[str, int]] = [
         (folder, order)
@@ -467,7 +467,7 @@ _REMOTE_PROGRAMS = ("gh ", "glab ", "curl", "wget", "git ")
 """Programs whose commands are not checks: programs that read from a server, and git, because a
 branch may have a name such as "test"."""
 
-# The number of words at the start of a simple command that show what it is for.
+# How many words at the start of a simple command are examined to find out what the command does.
 MAX_CHECK_WORDS = 4
 # The number of words at the start of a simple command that are searched for query words.
 MAX_QUERY_WORDS = 3
@@ -722,7 +722,7 @@ def _format_runs_note(
         else:
             edits_note = edited_files.describe_edits_after_pass(result_position, run_folder)
             if edits_note and covering_run is not None:
-                notes.append(f"a check that covers it passed since, :{covering_run.record_number}")
+                notes.append(f"a later check that covers it passed, :{covering_run.record_number}")
                 edits_note = edited_files.describe_edits_after_pass(covering_run, run_folder)
         notes.append(edits_note)
     return ", ".join(filter(None, notes))
@@ -753,7 +753,7 @@ def _is_one_time_check(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bo
 _SEARCH_PROGRAMS = (("grep",), ("egrep",), ("rg",))
 
 
-# The minimum number of characters in a folder's name that can be told apart from a common word.
+# A folder's name with fewer characters than this may be a common word.
 MIN_DISTINCT_NAME_CHARACTERS = 8
 
 

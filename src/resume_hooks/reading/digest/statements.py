@@ -241,7 +241,7 @@ _REVIEW_ROW_PATTERN = compile_lazily(
     re.IGNORECASE | re.MULTILINE,
 )
 """The start of a row in a review: the severity of a finding, or a location in a file."""
-MIN_REVIEW_ROWS = 3  # The minimum number of review rows in a prompt with a pasted review.
+MIN_REVIEW_ROWS = 3  # With fewer rows like those of a review, a prompt contains no review.
 # The maximum number of characters in a paragraph of the user's own before or after a pasted text.
 MAX_SURROUNDING_CHARACTERS = 200
 MIN_MARKUP_LINES = 5  # The minimum number of markup lines in a prompt with a pasted document.

@@ -570,10 +570,7 @@ CONCLUSION_CHARACTER_LIMITS = (800, 1_600)
 
 
 def find_conclusion(text: str) -> str:
-    """Return the last paragraph of a message.
-
-    As long as the result is short, the previous paragraph is added.
-    """
+    """Return the end of a message: its last paragraph, and the paragraphs before it if there is space."""
     min_characters, max_characters = CONCLUSION_CHARACTER_LIMITS
     rows = text.split("\n")
     first = len(rows)

@@ -4,14 +4,14 @@ Messages are added in this order while space is left:
 
 1. the messages after the last request
 2. the user's messages, the latest first
-3. the assistant's last words before each prompt: the latest third of them completely, and only the
-   conclusions of the others
+3. the assistant's last words before each prompt: completely in the latest third of the turns, and
+   only the conclusions in older turns
 4. the assistant's words between calls and the reports of sub-agents, both shortened
 
-Then the reports and the last words are shown completely, and the remaining words between the calls
-in long turns are added. These texts leave some of the space for the latest calls. If messages do
-not fit, the client's summary is shown instead. In a large opening, all messages are shown
-completely.
+If space is still left, the last words and the reports are shown completely, and the remaining words
+between the calls in long turns are added. These texts leave some of the space for the latest calls.
+If messages do not fit, the client's summary is shown instead. In a large opening, all messages are
+shown completely.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ CURRENT_MESSAGES_FRACTION = 0.25  # The fraction of the space for messages after
 SUMMARY_FRACTION = 0.15
 MIN_MESSAGE_CHARACTERS = 60  # If fewer characters are available, no more messages are added.
 
-# A function that returns the number of characters that a message needs with this text and with its
-# heading.
+# A function that returns how many characters a message and its heading need. Its second argument is
+# the text that is shown for the message.
 CountCharacters = Callable[[TalkMessage, str], int]
 
 
@@ -144,7 +144,11 @@ def _add_whole_texts(
     closing_indexes: Sequence[int],
     max_characters: int,
 ) -> None:
-    """Show more of the reports, then complete answers and words between calls, then complete reports."""
+    """Replace shortened texts with longer ones as long as space is left.
+
+    First, the reports become longer. Then the last words of turns and, in a large opening, the
+    words between calls are shown completely, and then the reports.
+    """
     reports = choice.list_indexes_of_kind(MessageKind.REPORT)
     for index in reports:
         choice.show_message(index, talk.shorten_text(messages[index].text, MAX_REPORT_CHARACTERS))
@@ -204,7 +208,7 @@ class _TalkChoice:
                 self.show_message(index, self._messages[index].text)
 
     def show_in_spare_space(self, index: int, text: str, reserved_characters: int) -> None:
-        """Show this text for a message if at least ``reserved_characters`` then remain for the latest calls."""
+        """Show ``text`` for a message if ``reserved_characters`` then still remain for the latest calls."""
         added_characters = len(text) - len(self.texts.get(index, ""))
         if added_characters + reserved_characters < self._remaining_characters:
             self.show_message(index, text)
@@ -216,7 +220,7 @@ class _TalkChoice:
                 return
 
     def show_message(self, index: int, text: str) -> bool:
-        """Show this text for a message and replace an earlier text. Return whether the text fits."""
+        """Show ``text`` for a message, in place of the text shown for it so far. Return whether ``text`` fits."""
         if self._remaining_characters < MIN_MESSAGE_CHARACTERS:
             return False
         message = self._messages[index]
