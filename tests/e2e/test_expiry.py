@@ -103,7 +103,7 @@ def set_file_age(seconds: float, *paths: Path) -> None:
             os.utime(each, (time.time() - seconds,) * 2)
 
 
-def test_sessions_are_archived_before_the_cleanup(
+def test_archived_ancestors_stay_usable_after_the_cleanup(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
     """``lineage``, ``search``, ``read`` and ``untrim`` still work after the cleanup deleted ancestors.

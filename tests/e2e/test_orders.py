@@ -29,7 +29,16 @@ from tests.e2e.test_in_place import assert_request_is_valid, request_contents
 from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV
 from tests.needs import one_in
 
-POSSIBLE_STEPS = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff", "resume")
+POSSIBLE_STEPS = (
+    "run turn",
+    "compact",
+    "trim here",
+    "trim",
+    "rewind",
+    "untrim",
+    "handoff",
+    "resume",
+)
 STEP_COUNT_PER_SEQUENCE = 6
 PROMPT_COUNT_BEFORE_SEQUENCE = 3
 """Number of prompts before each sequence. They are needed because a trim skips the newest turns."""
@@ -44,7 +53,7 @@ PLACEHOLDER_BEGINNING = "suppressed - "
 def steps_of_seed(seed: int) -> list[str]:
     """Return a random sequence that contains a trim and never repeats the same step immediately."""
     chance = random.Random(seed)
-    steps = ["prompt"]
+    steps = ["run turn"]
     while len(steps) < STEP_COUNT_PER_SEQUENCE:
         steps.append(chance.choice([step for step in POSSIBLE_STEPS if step != steps[-1]]))
     if not {"trim", "trim here"} & set(steps):
@@ -93,7 +102,7 @@ class PlayedSession:
         wait_until(lambda: len(pattern.findall(self.tui.text())) != before)
         self.tui.wait_until_idle()
 
-    def prompt(self) -> None:
+    def run_turn(self) -> None:
         """Run a turn with a call whose output is long enough to be trimmed."""
         number = len(self.typed) + 1
         self.api.script = [
@@ -163,7 +172,7 @@ def test_each_typed_turn_counts_once_after_any_steps(
     """
     steps = steps_of_seed(seed)
     played = PlayedSession(home, api, build_plugin(tmp_path / "plugin"))
-    for step in ["prompt"] * PROMPT_COUNT_BEFORE_SEQUENCE + steps:
+    for step in ["run turn"] * PROMPT_COUNT_BEFORE_SEQUENCE + steps:
         played.play(step)
     session, typed = played.session, played.typed
     played.tui.close()

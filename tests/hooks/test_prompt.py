@@ -120,7 +120,9 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: RunHook, pr
 @pytest.mark.parametrize(
     "prompt", ["hello", " >resume", "> resume", ">session text", "", "/resume x", ">resumed"]
 )
-def test_every_other_prompt_passes(config_home: ConfigHome, run_hook: RunHook, prompt: str) -> None:
+def test_a_prompt_without_a_trigger_passes(
+    config_home: ConfigHome, run_hook: RunHook, prompt: str
+) -> None:
     """If a prompt is not a trigger, the hook prints nothing."""
     write_titled_session(config_home)
     assert read_block_reason(run_hook("prompt", prompt_event(prompt))) == ""
