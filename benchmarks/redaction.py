@@ -95,7 +95,7 @@ def print_shares(files: dict[Path, list[bytes]]) -> None:
     found: dict[str, list[bool]] = defaultdict(list)
     missed_secrets: Counter[str] = Counter()
     for one in plant_secrets([line for lines in files.values() for line in lines]):
-        half = "held out" if one.form.held_out else "known"
+        half = "held out" if one.form.is_held_out else "known"
         removed = is_removed(one)
         found[half].append(removed)
         found[f"way {one.way}"].append(removed)

@@ -39,7 +39,7 @@ _REAL_HOME_PREFIXES = tuple(
     f"{path}/" for home in REAL_HOMES for path in (home, os.path.realpath(home))
 )
 
-NO_HOME = "/dev/null/home-of-the-tests"
+INACCESSIBLE_HOME = "/dev/null/home-of-the-tests"
 """HOME in the tests. Its parent is a device, so not even root can read or create anything in it."""
 
 MEMORY_FOLDER = "/dev/shm"
@@ -66,8 +66,8 @@ def _has_room_for_tests(folder: str) -> bool:
 if _has_room_for_tests(MEMORY_FOLDER):
     os.environ.setdefault(TEMP_ROOT_VARIABLE, MEMORY_FOLDER)
 
-# A test on a busy machine may need a long time for an example.
-# CI tries the same examples in each run, so that a new one cannot reject an unrelated change.
+# A test on a busy machine may need a long time for an example. CI tries the same examples in each
+# run. A new example would let an unrelated change fail.
 settings.register_profile("tests", deadline=None, derandomize=os.environ.get("REQUIRE_ALL") == "1")
 settings.load_profile("tests")
 
@@ -318,7 +318,7 @@ def no_real_home() -> Iterator[None]:
         for name in list(os.environ):
             if name.startswith(_REMOVED_VARIABLE_PREFIXES) and name not in _KEPT_VARIABLES:
                 patch.delenv(name)
-        patch.setenv("HOME", NO_HOME)
+        patch.setenv("HOME", INACCESSIBLE_HOME)
         patch.setenv(
             "PATH",
             os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)]),

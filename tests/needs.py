@@ -95,7 +95,7 @@ def _is_conversation(file: Path) -> bool:
     return not any(re.fullmatch(SESSION_ID_PATTERN, part) for part in inside)
 
 
-def names_of_installed_parts(
+def keep_names_of_installed_parts(
     names: dict[str, Value], rows_of_parts: Mapping[str, Sequence[Any]]
 ) -> dict[str, Value]:
     """Return ``names`` without those that belong to a part that is not installed.

@@ -118,7 +118,7 @@ class Screen:
                 return found
         raise AssertionError(f"no {pattern!r} within {timeout} s; the screen:\n{self.text()}")
 
-    def signal(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         """Send a signal to the program."""
         for pid in self._child_pids():
             os.kill(pid, number)

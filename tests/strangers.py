@@ -18,7 +18,7 @@ from tests.builders import (
 )
 
 HOSTILE_TEXT = "EVIL-WISH"
-"""A text in every field of the transcript that an import must not copy."""
+"""The text of every field that an import must not copy from a transcript."""
 
 HOSTILE_MODEL = "claude-evil-9"
 HOSTILE_MESSAGES = (

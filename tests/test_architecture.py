@@ -156,7 +156,7 @@ def test_the_questions_import_only_types() -> None:
 
 
 def test_the_package_imports_the_api_only_on_request() -> None:
-    """The package's ``__init__`` imports almost nothing, because its imports slow down every module."""
+    """The package's ``__init__`` imports nothing but types, because its imports slow down every module."""
     imports = [
         node for node in _syntax_tree("").body if isinstance(node, (ast.Import, ast.ImportFrom))
     ]

@@ -49,7 +49,7 @@ OTHER_SLASH_WORDS = ("autocompact", "clear", "compact", "goal", "plugin", "renam
 def test_generated_pages_are_up_to_date() -> None:
     """The generated pages are up to date: ``make docs`` would not change them.
 
-    The check runs in a separate process, because click remembers how a help was requested.
+    The check runs in a separate process, because click keeps its state from earlier calls for help.
     """
     checked = [sys.executable, "-m", "tools.make_docs", "--check"]
     assert (
@@ -177,7 +177,7 @@ DEFINITION_PATTERN = re.compile(
 def is_span_valid(span: str) -> bool:
     """Check whether the file, module or name in backticks exists.
 
-    Returns True if the span cannot be any of these, for example if it is an ordinary word.
+    Returns True for an ordinary word too, because it names none of these.
     """
     name = span.split(maxsplit=1)[0].rstrip("/")
     if not re.fullmatch(r"\w[\w./*-]*", name) or re.fullmatch(r"[a-z-]+", name):
@@ -249,7 +249,7 @@ def test_every_command_in_the_pages_is_valid() -> None:
     """Every command in the pages is valid, and the settings that it names exist."""
     failed = []
     for page in PAGES:
-        for shown in code_of_page(page):
+        for shown in code_pieces_of_page(page):
             line = re.sub(
                 r"<[a-z ]+>|\[[a-z ]+\]|FILE", "5e12a303", re.split(r" +(?:#|>>?|\|) ", shown)[0]
             )
@@ -263,7 +263,7 @@ def test_every_command_in_the_pages_is_valid() -> None:
     assert not failed or is_any_part_missing()
 
 
-def code_of_page(page: Path) -> list[str]:
+def code_pieces_of_page(page: Path) -> list[str]:
     """Return the lines of a page's code blocks, and its spans in backticks without line breaks."""
     text = re.sub(r"<!-- made by.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.DOTALL)
     block = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -18,7 +18,7 @@ from tests.e2e.harness.replies import Reply
 from tests.e2e.plugin import build_plugin
 from tests.needs import REPO
 
-EVALS = REPO / "evals"
+EVALS_FOLDER = REPO / "evals"
 AGENT_PROMPT = 'why {"did"} we'
 SEARCH_SKILL_CALL = {"name": "Skill", "input": {"skill": "resume-hooks:session-search"}}
 SEARCH_AGENT_CALL = {
@@ -39,9 +39,9 @@ OTHER_SKILL_CALL = {
 SELECTION_OPTIONS = [] if os.environ.get("RUN_ALL") == "1" else ["--tag", "smoke"]
 
 
-def case_files(kind: str) -> list[Path]:
+def list_case_files(kind: str) -> list[Path]:
     """Return the files of all cases of one kind."""
-    return sorted((EVALS / kind).glob("*/case.yaml"))
+    return sorted((EVALS_FOLDER / kind).glob("*/case.yaml"))
 
 
 def prompt_of(case: Path) -> str:
@@ -56,10 +56,10 @@ def test_there_are_twenty_different_cases_of_each_kind() -> None:
     """There are twenty cases of each kind. Their prompts differ, but all grade the same calls."""
     kinds = {"fires": "contains", "passes": "not_contains"}
     texts = {
-        kind: [case.read_text(encoding="utf-8") for case in case_files(kind)] for kind in kinds
+        kind: [case.read_text(encoding="utf-8") for case in list_case_files(kind)] for kind in kinds
     }
     assert {kind: len(found) for kind, found in texts.items()} == {"fires": 20, "passes": 20}
-    assert len({prompt_of(case) for kind in kinds for case in case_files(kind)}) == 40
+    assert len({prompt_of(case) for kind in kinds for case in list_case_files(kind)}) == 40
     assert (
         len({re.findall(r"pattern: (.*)", text)[0] for found in texts.values() for text in found})
         == 1
@@ -67,7 +67,7 @@ def test_there_are_twenty_different_cases_of_each_kind() -> None:
     for kind, match in kinds.items():
         assert all(re.findall(r"match: (\w+)", text) == [match] for text in texts[kind])
         assert [re.findall(r"^name: (.*)", text, re.MULTILINE)[0] for text in texts[kind]] == [
-            f"{kind}-{case.parent.name}" for case in case_files(kind)
+            f"{kind}-{case.parent.name}" for case in list_case_files(kind)
         ]
 
 
@@ -92,7 +92,7 @@ class EvalSuite:
         self.home = ClientHome(folder / "home")
         self.plugin = build_plugin(folder / "plugin")
         self.report = folder / "report.json"
-        shutil.copytree(EVALS, self.plugin / "evals")
+        shutil.copytree(EVALS_FOLDER, self.plugin / "evals")
 
     def run_eval(self, reply: Reply, *options: str) -> tuple[str, dict[str, float]]:
         """Run ``claude plugin eval`` with a model that makes this reply.
@@ -150,7 +150,7 @@ def test_all_cases_load(eval_suite: EvalSuite) -> None:
 @pytest.mark.wide
 @pytest.mark.e2e
 @pytest.mark.parametrize(
-    ("reply", "fires", "passes"),
+    ("reply", "fires_score", "passes_score"),
     [
         (SEARCH_SKILL_CALL, 1, 0),
         pytest.param(SEARCH_AGENT_CALL, 1, 0, marks=pytest.mark.wide),
@@ -158,8 +158,8 @@ def test_all_cases_load(eval_suite: EvalSuite) -> None:
     ],
     ids=["skill", "agent", "other"],
 )
-def test_cases_grade_the_calls(
-    eval_suite: EvalSuite, reply: Reply, fires: float, passes: float
+def test_cases_pass_or_fail_by_the_called_skill_or_agent(
+    eval_suite: EvalSuite, reply: Reply, fires_score: float, passes_score: float
 ) -> None:
     """A model that always calls the plugin's skill or agent passes the first 20 cases and no others.
 
@@ -168,4 +168,4 @@ def test_cases_grade_the_calls(
     _, scores = eval_suite.run_eval(reply, *SELECTION_OPTIONS)
     assert len(scores) == (4 if SELECTION_OPTIONS else 40)
     for name, score in scores.items():
-        assert score == (fires if name.startswith("fires-") else passes), name
+        assert score == (fires_score if name.startswith("fires-") else passes_score), name

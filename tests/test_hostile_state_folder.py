@@ -1,6 +1,6 @@
 """Tests of links, pipes and folders in place of the plugin's state files.
 
-They never cause changes outside the state folder.
+Whatever is in their place, no file outside the state folder is changed.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _back_up_session(home: ConfigHome) -> None:
         pass
 
 
-STATE_WRITERS: dict[str, Callable[[ConfigHome], None]] = {
+STATE_WRITER_FUNCTIONS: dict[str, Callable[[ConfigHome], None]] = {
     "link": _record_link,
     "setting": _store_setting,
     "note": _write_notes,
@@ -123,7 +123,7 @@ STATE_WRITERS: dict[str, Callable[[ConfigHome], None]] = {
 }
 
 
-@pytest.mark.parametrize("act", STATE_WRITERS)
+@pytest.mark.parametrize("act", STATE_WRITER_FUNCTIONS)
 @pytest.mark.parametrize("name", ["", "pending", "trash", "backups", "log"])
 def test_a_linked_state_folder_is_not_followed(
     config_home: ConfigHome, name: str, act: str
@@ -141,14 +141,14 @@ def test_a_linked_state_folder_is_not_followed(
     else:
         state.symlink_to(there)
     try:
-        STATE_WRITERS[act](config_home)
+        STATE_WRITER_FUNCTIONS[act](config_home)
     except (ResumeHooksError, OSError) as error:
         assert_expected_error(error)
     assert folder_snapshot(there) == before
     assert sorted(path.name for path in there.iterdir()) == sorted(before), "nothing was added"
 
 
-@pytest.mark.parametrize("act", STATE_WRITERS)
+@pytest.mark.parametrize("act", STATE_WRITER_FUNCTIONS)
 @pytest.mark.parametrize("kind", ["link", "dangling link", "second name", "pipe", "folder"])
 def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
     config_home: ConfigHome, kind: str, act: str
@@ -180,7 +180,7 @@ def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
     for place in places:
         _create_hostile_entry(kind, place, there / place.name)
     try:
-        STATE_WRITERS[act](config_home)
+        STATE_WRITER_FUNCTIONS[act](config_home)
     except (ResumeHooksError, OSError) as error:
         assert_expected_error(error)
     assert folder_snapshot(there) == before
@@ -305,7 +305,7 @@ def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
     It never reports files that the plugin has written.
     """
     write_session(config_home.project(), SESSION, conversation(3))
-    for act in STATE_WRITERS.values():
+    for act in STATE_WRITER_FUNCTIONS.values():
         act(config_home)
     state = state_folder(config_home)
     assert find_state_problems(str(state)) == []

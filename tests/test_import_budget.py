@@ -75,7 +75,7 @@ def loaded_modules(home: ConfigHome, program: str, event: object = None, *words:
     return set(done.stderr.decode().split())
 
 
-def add_packages(modules: set[str]) -> set[str]:
+def add_parent_packages(modules: set[str]) -> set[str]:
     """Return the modules and all packages that contain them."""
     return {name.rsplit(".", cut)[0] for name in modules for cut in range(name.count(".") + 1)}
 
@@ -83,7 +83,9 @@ def add_packages(modules: set[str]) -> set[str]:
 def modules_of_prompt(home: ConfigHome, prompt: str) -> set[str]:
     """Return the modules that are imported to answer a trigger, and their packages."""
     write_session(home.project(), SESSION, conversation(2))
-    return add_packages(loaded_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt}))
+    return add_parent_packages(
+        loaded_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt})
+    )
 
 
 @pytest.mark.parametrize("prompt", [">session", ">help", "/resume-hooks:session"])
@@ -145,7 +147,7 @@ def test_the_end_of_a_turn_loads_little(config_home: ConfigHome) -> None:
     It imports the comparison of sizes only if the context is nearly full.
     """
     write_session(config_home.project(), SESSION, conversation(2))
-    found = add_packages(
+    found = add_parent_packages(
         loaded_modules(config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"})
     )
     assert "orjson" in found
@@ -179,7 +181,7 @@ def test_hooks_before_the_engine_import_only_the_standard_library(
         {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
     )
     assert foreign == set()
-    assert add_packages(found).isdisjoint(
+    assert add_parent_packages(found).isdisjoint(
         {
             "resume_hooks.settings",
             "resume_hooks.sessions.locate",
@@ -192,7 +194,7 @@ def test_hooks_before_the_engine_import_only_the_standard_library(
 def test_quick_verbs_do_not_load_pydantic_or_rich(config_home: ConfigHome, verb: str) -> None:
     """``lineage``, ``find-original`` and ``find-derived`` import click, but not pydantic or rich."""
     write_session(config_home.project(), SESSION, conversation(2))
-    found = add_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
+    found = add_parent_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
     assert "click" in found
     assert found.isdisjoint(
         {"pydantic", "rich", "importlib.metadata", "asyncio", "pyperclip", *INDEX_MODULES}
@@ -213,7 +215,7 @@ def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHom
     reads.
     """
     write_session(config_home.project(), SESSION, conversation(2))
-    found = add_packages(loaded_modules(config_home, "cli", None, "sessions", "--all"))
+    found = add_parent_packages(loaded_modules(config_home, "cli", None, "sessions", "--all"))
     assert found.isdisjoint(
         HEAVY_MODULES
         | {
@@ -233,7 +235,7 @@ def test_a_repeated_search_loads_no_click(config_home: ConfigHome, form: list[st
     """
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
-        found = add_packages(
+        found = add_parent_packages(
             loaded_modules(config_home, "search", None, "search", "--all", "prompt", *form)
         )
         assert found >= INDEX_MODULES
@@ -260,7 +262,7 @@ def test_other_verbs_do_not_load_the_index(config_home: ConfigHome, words: list[
     """Verbs for one session do not import the index, with or without ``--json``."""
     write_session(config_home.project(), SESSION, conversation(2))
     for asked in (words, [*words, "--json"])[: len(words)]:
-        assert add_packages(loaded_modules(config_home, "cli", None, *asked)).isdisjoint(
+        assert add_parent_packages(loaded_modules(config_home, "cli", None, *asked)).isdisjoint(
             INDEX_MODULES
         )
 
@@ -273,7 +275,7 @@ def test_the_card_of_a_long_session_imports_no_plans(config_home: ConfigHome) ->
     first, *rest = conversation(2)
     filling = user("x" * (MAX_QUICK_SCAN_BYTES + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
     write_session(config_home.project(), SESSION, [first, *rest, filling])
-    found = add_packages(
+    found = add_parent_packages(
         loaded_modules(config_home, "prompt", {"session_id": SESSION, "prompt": ">resume"})
     )
     assert "resume_hooks.derive.compare" in found
@@ -296,7 +298,7 @@ def test_a_named_session_does_not_load_the_chooser(config_home: ConfigHome, verb
         SESSION,
         [{**row, **here} for row in conversation(2)],
     )
-    found = add_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
+    found = add_parent_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
     assert found.isdisjoint({"prompt_toolkit", "asyncio", "pydantic", "resume_hooks.cli.picker"})
 
 
@@ -311,7 +313,7 @@ def test_the_chooser_does_not_load_the_index_at_first(config_home: ConfigHome) -
 
 def test_the_help_of_a_verb_loads_only_its_declaration(config_home: ConfigHome) -> None:
     """The help of a verb imports only the verb's options, not the code that runs it."""
-    found = add_packages(loaded_modules(config_home, "helps", None, *VERBS))
+    found = add_parent_packages(loaded_modules(config_home, "helps", None, *VERBS))
     assert found.isdisjoint(
         HEAVY_MODULES | {"resume_hooks.redaction", "resume_hooks.archive", "resume_hooks.hooks"}
     )

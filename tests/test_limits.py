@@ -248,7 +248,7 @@ def test_impossible_token_counts_are_limited(config_home: ConfigHome, count: obj
 
 
 def test_a_number_beyond_64_bits_is_kept() -> None:
-    """If one field of a record is set, a number of more than 64 bits in another field stays unchanged."""
+    """A number of more than 64 bits stays unchanged if another field of its record is set."""
     body = b'{"parentUuid":18446744073709551616,"uuid":"a"}'
     record = records.parse_record(body)
     assert record is not None

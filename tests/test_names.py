@@ -76,7 +76,7 @@ def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
             yield node
 
 
-def constants_of(tree: ast.Module) -> Iterator[str]:
+def find_constant_names(tree: ast.Module) -> Iterator[str]:
     """Yield the names of a module's constants, without those of an enumeration's members."""
     for statement in tree.body:
         if isinstance(statement, ast.Assign):
@@ -104,7 +104,7 @@ def plain_functions_of(tree: ast.AST) -> Iterator[str]:
             yield node.name
 
 
-def fields_of(tree: ast.AST) -> Iterator[str]:
+def find_field_names(tree: ast.AST) -> Iterator[str]:
     """Yield the names of the classes' fields, except those of verb options."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef) or node.name.endswith("Options"):
@@ -121,7 +121,7 @@ def test_a_name_includes_its_object(path: Path) -> None:
     """A function, constant or module is not named with only a participle, nor a function with only a noun."""
     assert path.stem.strip("_") not in PARTICIPLES
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = [*(node.name for node in functions_of(tree)), *constants_of(tree)]
+    names = [*(node.name for node in functions_of(tree)), *find_constant_names(tree)]
     assert [name for name in names if name.strip("_").lower() in PARTICIPLES] == []
     assert [name for name in plain_functions_of(tree) if name.strip("_") in BARE_NOUNS] == []
 
@@ -132,7 +132,7 @@ def test_a_field_names_its_content(path: Path) -> None:
     if DOCUMENTED_MODULES.search(str(path.relative_to(REPO))):
         return
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert [name for name in fields_of(tree) if name in VAGUE_FIELDS] == []
+    assert [name for name in find_field_names(tree) if name in VAGUE_FIELDS] == []
 
 
 @pytest.mark.parametrize("path", CLIENT_MODULES, ids=lambda path: path.name)

@@ -158,7 +158,7 @@ def test_scripts_start_programs_in_one_way(path: Path) -> None:
         "if PATH=x uv; then",
     ],
 )
-def test_the_check_finds_forbidden_ways_in_a_script(line: str) -> None:
+def test_the_check_finds_forbidden_launches_in_a_script(line: str) -> None:
     """The check finds each of these lines, which start a program in a forbidden way."""
     assert lines_with_forbidden_launches(line)
 

@@ -14,7 +14,7 @@ from resume_hooks.paths import Where
 from resume_hooks.settings import Setting, load_settings, settings_file
 from resume_hooks.storage.stored_settings import store_setting
 from tests.builders import ConfigHome
-from tests.needs import names_of_installed_parts
+from tests.needs import keep_names_of_installed_parts
 
 
 def write_settings(home: ConfigHome, content: object) -> None:
@@ -27,7 +27,7 @@ def write_settings(home: ConfigHome, content: object) -> None:
 
 def test_every_setting_has_a_default(config_home: ConfigHome) -> None:
     """Without a settings file and environment variables, every setting has its default."""
-    assert load_settings(config_home.where) == names_of_installed_parts(
+    assert load_settings(config_home.where) == keep_names_of_installed_parts(
         {
             "context_window": Setting(0, "default"),
             "clipboard": Setting("auto", "default"),

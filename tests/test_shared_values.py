@@ -23,7 +23,7 @@ def test_the_guide_states_the_time_limit_of_a_model() -> None:
     assert f"It costs tokens and takes up to {MODEL_TIMEOUT_TEXT}" in guide
 
 
-def test_the_shell_compares_the_digits_of_a_large_context() -> None:
+def test_the_shell_pattern_matches_a_large_context() -> None:
     """The pattern for a large context in ``hooks/session-start`` matches the digits of ``COLD_CACHE_NOTICE_TOKENS``.
 
     The script needs a pattern because it cannot compare numbers in a text without starting a

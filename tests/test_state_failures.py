@@ -57,7 +57,7 @@ def failing_writes(number: int) -> FolderFailure:
 
 
 @contextlib.contextmanager
-def folder_removed_repeatedly(state: Path) -> Iterator[None]:
+def keep_removing_folder(state: Path) -> Iterator[None]:
     """Remove the whole state folder whenever a file is about to be created in it."""
 
     def remove_folder() -> None:
@@ -88,7 +88,7 @@ def _patch_writes(
 
 
 @contextlib.contextmanager
-def file_in_place(state: Path) -> Iterator[None]:
+def put_file_in_place_of_folder(state: Path) -> Iterator[None]:
     """Create a file where the state folder should be."""
     state.write_text("in the way")
     yield
@@ -96,7 +96,7 @@ def file_in_place(state: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def link_in_place(state: Path) -> Iterator[None]:
+def put_link_in_place_of_folder(state: Path) -> Iterator[None]:
     """Create a link to another folder where the state folder should be."""
     there = state.parent / "elsewhere"
     there.mkdir()
@@ -106,7 +106,7 @@ def link_in_place(state: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def impossible_folder(_: Path) -> Iterator[None]:
+def use_impossible_folder(_: Path) -> Iterator[None]:
     """Set RESUME_HOOKS_HOME to a folder that cannot exist."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RESUME_HOOKS_HOME", "/dev/null/state")
@@ -119,10 +119,10 @@ FAILURES_BY_NAME: dict[str, FolderFailure] = {
     "read-only": failing_writes(errno.EROFS),
     "broken disk": failing_writes(errno.EIO),
     "not allowed": failing_writes(errno.EACCES),
-    "vanishing": folder_removed_repeatedly,
-    "a file": file_in_place,
-    "a link": link_in_place,
-    "nowhere": impossible_folder,
+    "vanishing": keep_removing_folder,
+    "a file": put_file_in_place_of_folder,
+    "a link": put_link_in_place_of_folder,
+    "nowhere": use_impossible_folder,
 }
 
 

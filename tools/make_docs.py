@@ -228,7 +228,7 @@ def part_functions() -> str:
     modules = sorted({module for _, module, _ in rows})
     imports = "\n".join(f"    import {module}" for module in modules)
     checks = "\n".join(
-        f"    fits(questions.{question})({module}.{function})"
+        f"    accept_fitting_function(questions.{question})({module}.{function})"
         for question, module, function in sorted(rows)
     )
     text = f'''"""Lets mypy check the functions of parts that are loaded by name. Made by ``make docs``."""
@@ -245,7 +245,7 @@ if TYPE_CHECKING:
 {imports}
 
 
-def fits(_: Question[Function]) -> Callable[[Function], None]:
+def accept_fitting_function(_: Question[Function]) -> Callable[[Function], None]:
     """Return a function that accepts only a function of the question's type."""
     return lambda _: None
 

@@ -91,7 +91,7 @@ def test_an_item_is_found_word_for_word_or_by_its_row() -> None:
     assert command_core(r"eval $'cat <<\'E\'\nx\\y\nE'") == r"cat <<'E' x\y E'"
 
 
-def test_an_item_behind_a_placeholder_is_near() -> None:
+def test_an_item_named_by_a_placeholder_is_near() -> None:
     """An item counts as near if a placeholder names its record, or if the whole digest contains it."""
     assert (
         place_after_way(
@@ -128,7 +128,7 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
 def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
     """A pasted excerpt has the end of the talk.
 
-    In its second form, half of the space contains prompts, and the other half the end of the talk.
+    ``select_prompts_and_end`` fills half of the space with prompts and the other half with the end.
     """
     parsed = [
         record
@@ -144,7 +144,7 @@ def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
 
 
 def test_a_handoff_of_the_sample_has_every_labelled_item() -> None:
-    """A handoff of the published session has every labelled item. Its tokens are known without labels."""
+    """A handoff of the published session has every labelled item. Without labels, no share is measured."""
     handoff = next(
         line for line in format_tables(SAMPLE_HALF) if line.startswith("| handoff, 12k ")
     )
@@ -174,7 +174,7 @@ def test_a_stored_summary_of_a_model_is_measured(
         assert bool(left and "src/nowhere.py" in left.text) is is_there
 
 
-def test_a_compaction_is_measured_on_earlier_messages(tmp_path: Path) -> None:
+def test_a_compaction_is_measured_only_on_earlier_items(tmp_path: Path) -> None:
     """For a compaction, only the items from before it are measured."""
     before = [
         user("never touch the vendored folder", uuid="u1"),
@@ -224,7 +224,10 @@ def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
 
 
 def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a real session, a trim saves tokens, and a larger handoff keeps at least as many items."""
+    """In a real session, a trim saves tokens, and a larger handoff keeps at least as much.
+
+    The number of kept items does not fall from 900 tokens to 12k and 24k.
+    """
     monkeypatch.delenv("BENCH_PEER", raising=False)
     found = read_items("tune")
     source = find_source(found[0].session)

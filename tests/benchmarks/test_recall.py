@@ -43,7 +43,8 @@ from tests.builders import assistant, tool_result, tool_use, user, write_session
 from tests.needs import corpus
 
 MIN_NATURAL_SHARE = 0.9  # Minimum share of natural questions with an answer in the first five hits. It is about 1.0.
-# Minimum share of paraphrased questions, each in four wordings. It is about 0.75.
+# Minimum share of paraphrased questions, asked in four wordings, with an answer in the first five
+# hits. It is about 0.75.
 MIN_PARAPHRASED_SHARE = 0.6
 MAX_STRONG_SHARE = 0.2  # Maximum share of questions without an answer whose best hit is called strong. It is about 0.0.
 WORDING_COUNT = 4
@@ -224,7 +225,7 @@ def test_the_score_has_the_shares_of_right_answers() -> None:
 
 
 def test_the_first_five_hits_are_counted_by_strength() -> None:
-    """The first five hits are counted by strength, each with the share that is right."""
+    """The first five hits of each answer are counted by strength, with the share of right hits."""
     found = compute_sureness(
         [
             answer_with_ranks(1, 1, *["strong"] * 2, "fair", *["weak"] * 3),

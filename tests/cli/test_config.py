@@ -16,7 +16,7 @@ from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.settings import FORMER_SETTINGS
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
-from tests.needs import names_of_installed_parts
+from tests.needs import keep_names_of_installed_parts
 
 
 def test_config_lists_every_setting_with_its_source(
@@ -26,7 +26,7 @@ def test_config_lists_every_setting_with_its_source(
     data = document("config", environ={"RESUME_HOOKS_TRIGGERS_OFF": "help"})["data"]
     assert data["file"] == str(config_home.config / "resume-hooks" / "settings.json")
     told = {row["key"]: (row["value"], row["source"]) for row in data["settings"]}
-    assert told == names_of_installed_parts(
+    assert told == keep_names_of_installed_parts(
         {
             "context_window": (0, "default"),
             "clipboard": ("none", "environment"),

@@ -193,7 +193,7 @@ def test_a_signal_ends_the_chooser(terminal_home: TerminalHome, number: signal.S
     """A signal ends the chooser with the signal's exit code and restores the terminal."""
     screen = terminal_home.run("resume")
     screen.wait_for("^> Fix the parser")
-    screen.signal(number)
+    screen.send_signal(number)
     assert screen.wait_for_end() == (130 if number is signal.SIGINT else 128 + number)
     assert screen.is_terminal_restored()
 

@@ -76,7 +76,7 @@ SCALARS = (
 
 
 class Draws:
-    """Decisions that are read from the bytes ``raw``."""
+    """Makes decisions, such as random numbers, from the bytes ``raw``."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw

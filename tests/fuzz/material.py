@@ -12,7 +12,7 @@ from tests.fuzz.draws import Draws
 FEW_IDS = (*(f"{n:08x}-aaaa-4aaa-8aaa-aaaaaaaaaaaa" for n in range(9)), "x", "")
 """Only a few ids, so that cycles, late parents and duplicate ids occur."""
 
-SESSIONS = (SESSION, *(session_id(n) for n in range(1, 5)))
+SESSION_IDS = (SESSION, *(session_id(n) for n in range(1, 5)))
 RECORD_TYPES = (
     "user", "assistant", "user", "assistant", "system", "attachment", "progress", "summary", "custom-title", "ai-title",
     "tag", "agent-name", "last-prompt", "file-history-snapshot", "file-history-delta", "pr-link", "mode",
@@ -95,7 +95,7 @@ def draw_block(draws: Draws) -> Any:
 def draw_record(draws: Draws) -> Record:
     """Return a record that is almost valid."""
     kind = draws.pick(RECORD_TYPES)
-    made: Record = {"type": kind, "sessionId": draws.pick(SESSIONS), "uuid": draws.pick(FEW_IDS)}
+    made: Record = {"type": kind, "sessionId": draws.pick(SESSION_IDS), "uuid": draws.pick(FEW_IDS)}
     if draws.number_below(4):
         made["parentUuid"] = draws.pick(FEW_IDS) or None
     made["timestamp"] = (
@@ -145,7 +145,7 @@ def draw_record(draws: Draws) -> Record:
 
 def draw_metadata(draws: Draws) -> Record:
     """Return a first line that names a parent and possibly other files."""
-    parent = draws.pick(SESSIONS)
+    parent = draws.pick(SESSION_IDS)
     places = (
         f"{parent}.jsonl",
         f"../{parent}.jsonl",
@@ -185,11 +185,11 @@ def draw_line(draws: Draws) -> bytes:
     return body[: draws.number_below(len(body) + 1)] if kind == 12 else body
 
 
-def draw_transcript(draws: Draws, most: int = 14) -> bytes:
+def draw_transcript(draws: Draws, max_lines: int = 14) -> bytes:
     """Return the content of a file with any line breaks, the last of which may be missing."""
     ends = (b"\n", b"\n", b"\n", b"\r\n", b"\n\n")
     head = json.dumps(draw_metadata(draws)).encode() + b"\n" if draws.flip_coin(3) else b""
-    lines = (draw_line(draws) + draws.pick(ends) for _ in range(1 + draws.number_below(most)))
+    lines = (draw_line(draws) + draws.pick(ends) for _ in range(1 + draws.number_below(max_lines)))
     whole = draws.pick((b"", b"", b"", b"\xef\xbb\xbf")) + head + b"".join(lines)
     return whole[:-1] if draws.flip_coin(4) else whole
 

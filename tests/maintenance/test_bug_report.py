@@ -1,6 +1,6 @@
 """Tests of the data for a bug report.
 
-It has what is needed to find a bug, but no names of sessions, projects or people.
+The data contain what is needed to find a bug, but no names of sessions, projects or people.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import names_of_installed_parts
+from tests.needs import keep_names_of_installed_parts
 
 USER_NAME = "aliceplanted"
 PRIVATE_TEXTS = {
@@ -153,7 +153,7 @@ def test_the_report_has_the_necessary_facts(home_with_private_texts: Path) -> No
     assert codes["settings-refused"]["detail"] == ""
     assert found["versions"]["plugin"] == ["other", "1.2.3"]
     values = {row["key"]: row["value"] for row in found["settings"]}
-    expected = names_of_installed_parts(
+    expected = keep_names_of_installed_parts(
         {"handoff_dir": "set", "summary_model": "<user>-model"}, part_table.SETTINGS
     )
     assert {key: values[key] for key in expected} == expected

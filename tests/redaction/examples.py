@@ -70,10 +70,10 @@ def _matching_text(rule: Rule, words: str) -> str:
 
 def _random_match(pattern: str, rng: random.Random) -> str:
     """Return a random text that the expression matches, ignoring lookarounds."""
-    return "".join(_parts(parser.parse(pattern), rng))
+    return "".join(_draw_text_pieces(parser.parse(pattern), rng))
 
 
-def _parts(tree: Any, rng: random.Random) -> Iterator[str]:
+def _draw_text_pieces(tree: Any, rng: random.Random) -> Iterator[str]:
     for operation, value in tree:
         if operation is sre.LITERAL:
             yield chr(value)
@@ -82,13 +82,13 @@ def _parts(tree: Any, rng: random.Random) -> Iterator[str]:
         elif operation is sre.IN:
             yield rng.choice(_letters("".join(_class_part(*member) for member in value)))
         elif operation is sre.SUBPATTERN:
-            yield from _parts(value[3], rng)
+            yield from _draw_text_pieces(value[3], rng)
         elif operation is sre.BRANCH:
-            yield from _parts(rng.choice(value[1]), rng)
+            yield from _draw_text_pieces(rng.choice(value[1]), rng)
         elif operation in {sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT}:
             least, most, inner = value
             for _ in range(rng.randint(least, min(most, least + 40))):
-                yield from _parts(inner, rng)
+                yield from _draw_text_pieces(inner, rng)
 
 
 @cache

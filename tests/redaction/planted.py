@@ -17,9 +17,9 @@ from typing import NamedTuple
 from resume_hooks.redaction.load_rules import RULES_FILE
 
 ALNUM = string.ascii_letters + string.digits
-HEX = "0123456789abcdef"
+HEX_DIGITS = "0123456789abcdef"
 UPPER = string.ascii_uppercase + string.digits
-HASHED = ALNUM + "./"
+HASH_CHARS = ALNUM + "./"
 ANY_ID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 
 
@@ -29,10 +29,10 @@ class Form(NamedTuple):
     name: str
     make: Callable[[random.Random], str]
     words: str = "{}"
-    held_out: bool = False
+    is_held_out: bool = False
 
 
-def chars(rng: random.Random, count: int, letters: str = ALNUM) -> str:
+def random_chars(rng: random.Random, count: int, letters: str = ALNUM) -> str:
     """Return ``count`` random characters, of which at least one is a digit."""
     made = "".join(rng.choice(letters) for _ in range(count - 1))
     place = rng.randrange(len(made) + 1)
@@ -57,7 +57,7 @@ def web_token(rng: random.Random) -> str:
     """Return a signed JSON web token."""
     head, body = (
         {"alg": "HS256", "typ": "JWT"},
-        {"sub": chars(rng, 12), "iat": rng.randrange(10**9)},
+        {"sub": random_chars(rng, 12), "iat": rng.randrange(10**9)},
     )
     parts = [
         base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
@@ -68,12 +68,12 @@ def web_token(rng: random.Random) -> str:
 
 def random_password(rng: random.Random, count: int = 12) -> str:
     """Return a password of letters, digits and a sign."""
-    return chars(rng, count - 1) + rng.choice("!%^*_-+")
+    return random_chars(rng, count - 1) + rng.choice("!%^*_-+")
 
 
 def basic_credentials(rng: random.Random) -> str:
     """Return credentials for basic authentication."""
-    return base64.b64encode(f"svc-deploy:{chars(rng, 14)}".encode()).decode()
+    return base64.b64encode(f"svc-deploy:{random_chars(rng, 14)}".encode()).decode()
 
 
 def in_base64(secret: str | bytes) -> str:
@@ -88,54 +88,64 @@ def key_lines(rng: random.Random) -> str:
 
 def random_uuid(rng: random.Random) -> str:
     """Return a random id, which some services use as a token."""
-    return "-".join(chars(rng, count, HEX) for count in (8, 4, 4, 4, 12))
+    return "-".join(random_chars(rng, count, HEX_DIGITS) for count in (8, 4, 4, 4, 12))
+
+
+def slack_token(rng: random.Random) -> str:
+    """Return a token of a Slack bot."""
+    first, second = (random_chars(rng, 12, string.digits) for _ in range(2))
+    return f"xoxb-{first}-{second}-{random_chars(rng, 24)}"
 
 
 FORMS = [
-    Form("github", lambda r: "ghp_" + chars(r, 36)),
-    Form("github-assigned", lambda r: "ghp_" + chars(r, 36), "export GITHUB_TOKEN={} && gh pr list"),
-    Form("gitlab", lambda r: "glpat-" + chars(r, 20), "glab auth login --token {}"),
-    Form("npm", lambda r: "npm_" + chars(r, 36), "//registry.npmjs.org/:_authToken={}"),
+    Form("github", lambda r: "ghp_" + random_chars(r, 36)),
+    Form("github-assigned", lambda r: "ghp_" + random_chars(r, 36), "export GITHUB_TOKEN={} && gh pr list"),
+    Form("gitlab", lambda r: "glpat-" + random_chars(r, 20), "glab auth login --token {}"),
+    Form("npm", lambda r: "npm_" + random_chars(r, 36), "//registry.npmjs.org/:_authToken={}"),
     Form("pypi", lambda r: "pypi-AgEIcHlwaS5vcmc" + random_base64(r, 90), "password = {}"),
-    Form("slack", lambda r: f"xoxb-{chars(r, 12, string.digits)}-{chars(r, 12, string.digits)}-{chars(r, 24)}"),
-    Form("aws-id", lambda r: "AKIA" + chars(r, 16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"), "aws_access_key_id = {}"),
-    Form("aws-secret", lambda r: chars(r, 40, ALNUM + "/+"), "AWS_SECRET_ACCESS_KEY={}"),
-    Form("anthropic", lambda r: "sk-ant-api03-" + chars(r, 93, ALNUM + "-_") + "AA", "ANTHROPIC_API_KEY={}"),
-    Form("openai", lambda r: "sk-proj-" + chars(r, 48, ALNUM + "-_"), 'client = OpenAI(api_key="{}")'),
-    Form("stripe", lambda r: "sk_live_" + chars(r, 24), "curl https://api.stripe.com/v1/charges -u {}:"),
+    Form("slack", slack_token),
+    Form("aws-id", lambda r: "AKIA" + random_chars(r, 16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"),
+         "aws_access_key_id = {}"),
+    Form("aws-secret", lambda r: random_chars(r, 40, ALNUM + "/+"), "AWS_SECRET_ACCESS_KEY={}"),
+    Form("anthropic", lambda r: "sk-ant-api03-" + random_chars(r, 93, ALNUM + "-_") + "AA", "ANTHROPIC_API_KEY={}"),
+    Form("openai", lambda r: "sk-proj-" + random_chars(r, 48, ALNUM + "-_"), 'client = OpenAI(api_key="{}")'),
+    Form("stripe", lambda r: "sk_live_" + random_chars(r, 24), "curl https://api.stripe.com/v1/charges -u {}:"),
     Form("jwt", web_token, "Authorization: Bearer {}"),
     Form("rsa", private_key),
     Form("password-env", random_password, "DB_HOST=db.internal\nDB_PASSWORD={}\nDB_PORT=5432"),
     Form("password-json", random_password, '{{"user": "svc", "password": "{}", "port": 5432}}'),
-    Form("postgres", lambda r: chars(r, 14), "postgresql://svc:{}@db.internal:5432/main"),
-    Form("bearer", lambda r: chars(r, 40), "curl -H 'Authorization: Bearer {}' https://api.internal/v2"),
+    Form("postgres", lambda r: random_chars(r, 14), "postgresql://svc:{}@db.internal:5432/main"),
+    Form("bearer", lambda r: random_chars(r, 40), "curl -H 'Authorization: Bearer {}' https://api.internal/v2"),
     Form("basic", basic_credentials, "Authorization: Basic {}"),
-    Form("google", lambda r: "AIza" + chars(r, 35, ALNUM + "-_"), "const key = '{}';"),
+    Form("google", lambda r: "AIza" + random_chars(r, 35, ALNUM + "-_"), "const key = '{}';"),
     Form("azure-storage", lambda r: base64.b64encode(r.randbytes(64)).decode(), "AccountName=x;AccountKey={};Suffix=y"),
-    Form("huggingface", lambda r: "hf_" + chars(r, 34), "HF_TOKEN={}", held_out=True),
-    Form("sendgrid", lambda r: f"SG.{random_base64(r, 16)}.{random_base64(r, 32)}", "apikey: {}", held_out=True),
-    Form("slack-hook", lambda r: f"T{chars(r, 10, UPPER)}/B{chars(r, 10, UPPER)}/{chars(r, 24)}",
-         "https://hooks.slack.com/services/{}", held_out=True),
-    Form("digitalocean", lambda r: "dop_v1_" + chars(r, 64, HEX), "doctl auth init -t {}", held_out=True),
-    Form("databricks", lambda r: "dapi" + chars(r, 32, HEX), "token: {}", held_out=True),
-    Form("github-fine", lambda r: f"github_pat_{chars(r, 22)}_{chars(r, 59)}", "git clone https://{}@github.com/o/r",
-         held_out=True),
-    Form("telegram", lambda r: f"{chars(r, 10, '123456789')}:AA{chars(r, 33)}",
+    Form("huggingface", lambda r: "hf_" + random_chars(r, 34), "HF_TOKEN={}", is_held_out=True),
+    Form("sendgrid", lambda r: f"SG.{random_base64(r, 16)}.{random_base64(r, 32)}", "apikey: {}", is_held_out=True),
+    Form("slack-hook", lambda r: f"T{random_chars(r, 10, UPPER)}/B{random_chars(r, 10, UPPER)}/{random_chars(r, 24)}",
+         "https://hooks.slack.com/services/{}", is_held_out=True),
+    Form("digitalocean", lambda r: "dop_v1_" + random_chars(r, 64, HEX_DIGITS), "doctl auth init -t {}",
+         is_held_out=True),
+    Form("databricks", lambda r: "dapi" + random_chars(r, 32, HEX_DIGITS), "token: {}", is_held_out=True),
+    Form("github-fine", lambda r: f"github_pat_{random_chars(r, 22)}_{random_chars(r, 59)}",
+         "git clone https://{}@github.com/o/r",
+         is_held_out=True),
+    Form("telegram", lambda r: f"{random_chars(r, 10, '123456789')}:AA{random_chars(r, 33)}",
          "https://api.telegram.org/bot{}/getMe"),
-    Form("vault", lambda r: "hvs." + chars(r, 95), "VAULT_TOKEN={}", held_out=True),
-    Form("generic-key", lambda r: chars(r, 32), 'headers = {{"X-Api-Key": "{}"}}', held_out=True),
-    Form("client-secret", lambda r: chars(r, 40), 'client_secret: "{}"', held_out=True),
-    Form("mysql", lambda r: chars(r, 12), "mysql --user=root --password={} shop", held_out=True),
-    Form("redis", lambda r: chars(r, 24), "REDIS_URL=redis://:{}@cache:6379/0", held_out=True),
-    Form("said", random_password, "The password is {} and the user is svc.", held_out=True),
-    Form("yaml-secret", lambda r: chars(r, 20), "  smtp:\n    user: svc\n    password: {}\n", held_out=True),
-    Form("ec-key", lambda r: private_key(r, "EC "), held_out=True),
-    Form("openssh-key", lambda r: private_key(r, "OPENSSH "), held_out=True),
-    Form("key-in-base64", lambda r: base64.b64encode(private_key(r).encode()).decode(), "tls.key: {}", held_out=True),
-    Form("token-in-base64", lambda r: base64.b64encode(f"ghp_{chars(r, 36)}".encode()).decode(), "token: {}",
-         held_out=True),
-    Form("django", lambda r: chars(r, 50, ALNUM + "-_"), 'SECRET_KEY = "{}"', held_out=True),
-    Form("cookie", lambda r: chars(r, 32, HEX), "Cookie: _gitlab_session={}", held_out=True),
+    Form("vault", lambda r: "hvs." + random_chars(r, 95), "VAULT_TOKEN={}", is_held_out=True),
+    Form("generic-key", lambda r: random_chars(r, 32), 'headers = {{"X-Api-Key": "{}"}}', is_held_out=True),
+    Form("client-secret", lambda r: random_chars(r, 40), 'client_secret: "{}"', is_held_out=True),
+    Form("mysql", lambda r: random_chars(r, 12), "mysql --user=root --password={} shop", is_held_out=True),
+    Form("redis", lambda r: random_chars(r, 24), "REDIS_URL=redis://:{}@cache:6379/0", is_held_out=True),
+    Form("said", random_password, "The password is {} and the user is svc.", is_held_out=True),
+    Form("yaml-secret", lambda r: random_chars(r, 20), "  smtp:\n    user: svc\n    password: {}\n", is_held_out=True),
+    Form("ec-key", lambda r: private_key(r, "EC "), is_held_out=True),
+    Form("openssh-key", lambda r: private_key(r, "OPENSSH "), is_held_out=True),
+    Form("key-in-base64", lambda r: base64.b64encode(private_key(r).encode()).decode(), "tls.key: {}",
+         is_held_out=True),
+    Form("token-in-base64", lambda r: base64.b64encode(f"ghp_{random_chars(r, 36)}".encode()).decode(), "token: {}",
+         is_held_out=True),
+    Form("django", lambda r: random_chars(r, 50, ALNUM + "-_"), 'SECRET_KEY = "{}"', is_held_out=True),
+    Form("cookie", lambda r: random_chars(r, 32, HEX_DIGITS), "Cookie: _gitlab_session={}", is_held_out=True),
     Form("netrc", random_password, "machine api.internal login deploy password {}"),
     Form("netrc-lines", random_password, "machine api.internal\n  login deploy\n  password {}\n"),
     Form("mysql-p", random_password, "mysql -h db -u root -p{} shop < dump.sql"),
@@ -157,38 +167,45 @@ FORMS = [
     Form("net-use-user", random_password, r"net use \\server\share /user:deploy {}"),
     Form("secure-string", random_password, "$p = ConvertTo-SecureString '{}' -AsPlainText -Force"),
     Form("secure-string-named", random_password, 'ConvertTo-SecureString -String "{}" -AsPlainText -Force'),
-    Form("npm-auth", lambda r: in_base64(f"ci:{chars(r, 10)}"), "//registry.internal/:_auth={}"),
-    Form("npm-auth-set", lambda r: in_base64(f"ci:{chars(r, 20)}"), '_auth = "{}"\nalways-auth=true'),
-    Form("npm-password", lambda r: in_base64(chars(r, 14)), "//registry.internal/:_password={}"),
+    Form("npm-auth", lambda r: in_base64(f"ci:{random_chars(r, 10)}"), "//registry.internal/:_auth={}"),
+    Form("npm-auth-set", lambda r: in_base64(f"ci:{random_chars(r, 20)}"), '_auth = "{}"\nalways-auth=true'),
+    Form("npm-password", lambda r: in_base64(random_chars(r, 14)), "//registry.internal/:_password={}"),
     Form("npm-uuid", random_uuid, "//registry.npmjs.org/:_authToken={}"),
     Form(
         "putty",
         key_lines,
         "Public-Lines: 1\nAAAAB3NzaC1yc2EAAAADAQAB\nPrivate-Lines: 12\n{}\nPrivate-MAC: " + "0a" * 20,
     ),
-    Form("bcrypt", lambda r: "$2b$12$" + chars(r, 53, HASHED), "hash: {}"),
-    Form("crypt-512", lambda r: f"$6${chars(r, 16, HASHED)}${chars(r, 86, HASHED)}", "root:{}:19000:0:99999:7:::"),
-    Form("crypt-256", lambda r: f"$5$rounds=5000${chars(r, 16, HASHED)}${chars(r, 43, HASHED)}", "root:{}:19000:0:::"),
-    Form("yescrypt", lambda r: f"$y$j9T${chars(r, 22, HASHED)}${chars(r, 43, HASHED)}", "root:{}:19000:0:::"),
-    Form("htpasswd", lambda r: f"$apr1${chars(r, 8, HASHED)}${chars(r, 22, HASHED)}", "deploy:{}"),
-    Form("argon2", lambda r: f"$argon2id$v=19$m=65536,t=3,p=4${chars(r, 22)}${chars(r, 43)}"),
-    Form("django-hash", lambda r: f"pbkdf2_sha256$260000${chars(r, 22)}${in_base64(r.randbytes(32))}"),
+    Form("bcrypt", lambda r: "$2b$12$" + random_chars(r, 53, HASH_CHARS), "hash: {}"),
+    Form("crypt-512", lambda r: f"$6${random_chars(r, 16, HASH_CHARS)}${random_chars(r, 86, HASH_CHARS)}",
+         "root:{}:19000:0:99999:7:::"),
+    Form("crypt-256", lambda r: f"$5$rounds=5000${random_chars(r, 16, HASH_CHARS)}${random_chars(r, 43, HASH_CHARS)}",
+         "root:{}:19000:0:::"),
+    Form("yescrypt", lambda r: f"$y$j9T${random_chars(r, 22, HASH_CHARS)}${random_chars(r, 43, HASH_CHARS)}",
+         "root:{}:19000:0:::"),
+    Form("htpasswd", lambda r: f"$apr1${random_chars(r, 8, HASH_CHARS)}${random_chars(r, 22, HASH_CHARS)}",
+         "deploy:{}"),
+    Form("argon2", lambda r: f"$argon2id$v=19$m=65536,t=3,p=4${random_chars(r, 22)}${random_chars(r, 43)}"),
+    Form("django-hash", lambda r: f"pbkdf2_sha256$260000${random_chars(r, 22)}${in_base64(r.randbytes(32))}"),
     Form("maven", random_password, "<server><id>x</id><username>svc</username><password>{}</password></server>"),
     Form("xml-lines", random_password, "<db.password>\n  {}\n</db.password>"),
-    Form("cookie-php", lambda r: chars(r, 26), "Cookie: lang=en; PHPSESSID={}; theme=dark"),
-    Form("set-cookie", lambda r: chars(r, 40), "Set-Cookie: connect.sid={}; Path=/; HttpOnly"),
-    Form("curl-cookie", lambda r: chars(r, 32), "curl --cookie 'session={}' https://x.internal"),
-    Form("discord", lambda r: f"{in_base64('1' + chars(r, 17, string.digits))}.{chars(r, 6)}.{chars(r, 38)}"),
-    Form("discord-old", lambda r: f"{in_base64('9' + chars(r, 17, string.digits))}.{chars(r, 6)}.{chars(r, 27)}"),
-    Form("teams", lambda r: f"{chars(r, 32, HEX)}/{random_uuid(r)}",
+    Form("cookie-php", lambda r: random_chars(r, 26), "Cookie: lang=en; PHPSESSID={}; theme=dark"),
+    Form("set-cookie", lambda r: random_chars(r, 40), "Set-Cookie: connect.sid={}; Path=/; HttpOnly"),
+    Form("curl-cookie", lambda r: random_chars(r, 32), "curl --cookie 'session={}' https://x.internal"),
+    Form("discord",
+         lambda r: f"{in_base64('1' + random_chars(r, 17, string.digits))}.{random_chars(r, 6)}.{random_chars(r, 38)}"),
+    Form("discord-old",
+         lambda r: f"{in_base64('9' + random_chars(r, 17, string.digits))}.{random_chars(r, 6)}.{random_chars(r, 27)}"),
+    Form("teams", lambda r: f"{random_chars(r, 32, HEX_DIGITS)}/{random_uuid(r)}",
          f"https://x.webhook.office.com/webhookb2/{ANY_ID}@{ANY_ID}/IncomingWebhook/{{}}"),
     Form("teams-workflow", lambda r: random_base64(r, 32),
          "https://prod-01.westus.logic.azure.com/workflows/01/triggers/manual/paths/invoke?sp=%2Frun&sv=1.0&sig={}"),
-    Form("okta", lambda r: "00" + chars(r, 40, ALNUM + "-_"), "curl -H 'Authorization: SSWS {}' https://x.okta.com/api"),
+    Form("okta", lambda r: "00" + random_chars(r, 40, ALNUM + "-_"),
+         "curl -H 'Authorization: SSWS {}' https://x.okta.com/api"),
     Form("curl-user", random_password, "curl -s -u deploy:{} https://api.internal/v1"),
     Form("key-tail", key_lines, "{}\n-----END RSA PRIVATE KEY-----"),
     Form("key-head", lambda r: "MIIEpAIBAAKCAQEA" + key_lines(r)),
-    Form("key-one-line", lambda r: "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" + chars(r, 900, ALNUM + "+/"), "KEY={}"),
+    Form("key-one-line", lambda r: "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" + random_chars(r, 900, ALNUM + "+/"), "KEY={}"),
     Form("openssh-head", lambda r: "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUA" + key_lines(r)),
 ]  # fmt: skip
 
@@ -199,7 +216,7 @@ def plain(text: str) -> str:
 
 
 def in_json(text: str) -> str:
-    """Return the text in a JSON file that is the input of a tool, so that it is escaped once more."""
+    """Return a tool's input, as JSON, that writes the text to a JSON file. The text is escaped twice."""
     return json.dumps(
         {"file": "config.json", "content": f"first line\n{text}\nlast line", "n": 12}, indent=2
     )
@@ -273,7 +290,7 @@ def assigned_forms() -> list[Form]:
 
 
 def _after(prefix: str, count: int, letters: str, rng: random.Random) -> str:
-    return prefix + chars(rng, count, letters)
+    return prefix + random_chars(rng, count, letters)
 
 
 def plant_secrets(

@@ -27,11 +27,11 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.redaction.planted import chars
+from tests.redaction.planted import random_chars
 
 RANDOM = random.Random(8)
-GITHUB_TOKEN = "ghp_" + chars(RANDOM, 36)
-PASSWORD = chars(RANDOM, 14)
+GITHUB_TOKEN = "ghp_" + random_chars(RANDOM, 36)
+PASSWORD = random_chars(RANDOM, 14)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_private_key_is_removed_before_entries_are_cut(config_home: ConfigHome
 
     This is true for keys in prompts, decisions and the last answer.
     """
-    body = [chars(RANDOM, 64) for _ in range(8)]
+    body = [random_chars(RANDOM, 64) for _ in range(8)]
     key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
     records = [
         user(f"Always deploy with this key:\n{key}", uuid="a", parent=None, ts=1),

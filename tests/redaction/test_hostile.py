@@ -1,4 +1,4 @@
-"""Tests that hostile texts need no more work than others, measured in function calls."""
+"""Tests that hostile texts need few function calls per byte."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.passwords import NONE, classify_name
 from tests.needs import corpus_sessions
-from tests.redaction.planted import FORMS, chars, plant_secrets, private_key
+from tests.redaction.planted import FORMS, plant_secrets, private_key, random_chars
 
 RNG = random.Random(5)
-GITHUB_TOKEN = "ghp_" + chars(RNG, 36)
+GITHUB_TOKEN = "ghp_" + random_chars(RNG, 36)
 PLACEHOLDER = "[secret removed: github-pat]"
 
 
@@ -136,7 +136,7 @@ def test_nested_fields_named_like_ids_are_redacted_as_text(record: dict[str, Any
 )
 def test_a_secret_in_an_input_is_found_by_its_field_name(key: str) -> None:
     """A value in a tool's input is removed if the field's name says that it is secret."""
-    value = chars(RNG, 24)
+    value = random_chars(RNG, 24)
     record = {
         "type": "assistant",
         "message": {"content": [{"type": "tool_use", "input": {key: value, "path": "/x"}}]},

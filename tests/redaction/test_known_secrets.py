@@ -163,9 +163,9 @@ def test_offsets_count_characters() -> None:
 
 
 def test_a_token_in_a_folder_name_is_removed() -> None:
-    """A token in a record's folder is removed after the record was learned.
+    """A token in the name of a record's folder is removed from the whole record.
 
-    No rule applies to the folder itself.
+    The other text contains only the end of the token, which no rule finds.
     """
     token = "glpat-Ab3dE7gH1jK9mN2pQ4rS"
     line = json.dumps(

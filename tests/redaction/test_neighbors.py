@@ -47,7 +47,7 @@ NEIGHBORS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
 PASSWORD_CHARACTERS = "é\u0301"
 """Letters and accents belong to a password, so they are not its neighbors."""
 
-ESCAPE = "\x1b"
+ESCAPE_CHARACTER = "\x1b"
 """Together with the space after it, this character is a control sequence, which a terminal hides.
 
 The text before it then touches the secret.
@@ -77,7 +77,7 @@ def test_every_rule_keeps_neighboring_characters(
 
 @given(
     st.deferred(lambda: st.sampled_from(examples())),
-    st.text(st.characters(codec="utf-8", exclude_characters=ESCAPE), max_size=3),
+    st.text(st.characters(codec="utf-8", exclude_characters=ESCAPE_CHARACTER), max_size=3),
     st.text(st.characters(codec="utf-8", min_codepoint=0x2000), min_size=1, max_size=3),
 )
 @settings(max_examples=300)
@@ -91,7 +91,7 @@ def test_any_neighboring_characters_are_kept(
         assert text.endswith(after)
 
 
-def test_every_word_has_an_example() -> None:
+def test_every_indicator_word_and_pattern_has_an_example() -> None:
     """Every indicator word and every pattern has an example.
 
     Whoever adds a word must therefore add a form to ``planted``.

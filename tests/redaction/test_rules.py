@@ -100,7 +100,7 @@ def test_keywords_are_lower_case() -> None:
     assert not [word for data in TOKEN_RULES for word in data["keywords"] if word != word.lower()]
 
 
-def test_kinds_fit_into_a_placeholder() -> None:
+def test_the_kind_of_a_rule_fits_into_a_placeholder() -> None:
     """The kind of a rule has only characters that a placeholder may contain."""
     assert all(rule.kind.replace("-", "").isalnum() and len(rule.kind) <= 60 for rule in ALL_RULES)
 

@@ -19,10 +19,10 @@ from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import count_placeholders, find_secrets, redact
 from resume_hooks.redaction.unescape import positions_of_invisible_characters
 from tests.redaction.placed_forms import PLACED_FORMS
-from tests.redaction.planted import FORMS, TEXT_WRITERS, Form, chars, private_key
+from tests.redaction.planted import FORMS, TEXT_WRITERS, Form, private_key, random_chars
 
 RNG = random.Random(3)
-GITHUB_TOKEN = "ghp_" + chars(RNG, 36)
+GITHUB_TOKEN = "ghp_" + random_chars(RNG, 36)
 FORMS_BY_NAME = {form.name: form for form in FORMS}
 
 
@@ -196,7 +196,7 @@ def test_invisible_characters_hide_no_secret(name: str, sign: str) -> None:
     "sign", INVISIBLE_CHARACTERS, ids=[f"{ord(sign):x}" for sign in INVISIBLE_CHARACTERS]
 )
 def test_invisible_characters_hide_no_name(sign: str) -> None:
-    """A password is found even if invisible characters are in the word that announces it."""
+    """A password is found even if the word before it, such as ``password``, has invisible characters."""
     for words in (
         f"pass{sign}word = xho9ypjaxtbw",
         f"DB_PASS{sign}WORD = xho9ypjaxtbw",
@@ -251,7 +251,7 @@ def test_a_longer_token_is_removed_completely(token: str) -> None:
 )
 def test_secrets_in_settings_are_found(words: str) -> None:
     """Secrets in settings of programs, images and tools are removed from texts and records."""
-    secret = chars(random.Random(7), 32)
+    secret = random_chars(random.Random(7), 32)
     text = words.format(secret)
     assert redact(text)[0] == words.format(f"[secret removed: {redact(text)[1][0].kind}]")
     for content in (text, {"command": text}, json.dumps({"a": text})):
@@ -443,7 +443,7 @@ def test_passwords_in_sentences_and_commands_are_found(words: str) -> None:
     ],
 )
 def test_sentences_about_passwords_stay(text: str) -> None:
-    """Sentences about passwords, with names of standards for example, are kept."""
+    """Sentences about passwords are kept, also those that contain the name of a standard."""
     assert redact(text) == (text, [])
 
 

@@ -15,7 +15,7 @@ ESCAPED_TEXTS = st.text(
 
 
 @given(ESCAPED_TEXTS)
-def test_decode_layer_returns_the_text_of_the_view(text: str) -> None:
+def test_decode_layer_returns_the_same_text_as_a_view(text: str) -> None:
     """``decode_layer`` returns the text of ``View``, which maps positions to the original."""
     raw = text.encode()
     decoded = View(raw).text

@@ -127,7 +127,7 @@ def test_every_difference_names_an_existing_case() -> None:
 
 
 def reason_for_difference(
-    path: Path, transcript: Transcript, own: list[str], told: list[str]
+    path: Path, transcript: Transcript, our_uuids: list[str], sdk_uuids: list[str]
 ) -> str:
     """Return the reason why the SDK's fork of a real session differs, or "" if it is unknown."""
     text = path.read_text(encoding="utf-8", errors="replace")
@@ -136,12 +136,12 @@ def reason_for_difference(
         return SPLIT_LINE
     if any(node.kept_segment for node in transcript.chain):
         return OLD_IDS_OF_KEPT_MESSAGES
-    if sorted(own) == sorted(told):
+    if sorted(our_uuids) == sorted(sdk_uuids):
         return SCATTERED_CALLS
     blank = {
         n.uuid for n in transcript.nodes if n.is_message and is_blank(transcript, n.line_number)
     }
-    if set(told) - set(own) <= blank and not set(own) - set(told):
+    if set(sdk_uuids) - set(our_uuids) <= blank and not set(our_uuids) - set(sdk_uuids):
         return COPIED_SKIPPED_RECORDS
     return UNPAIRED_MESSAGES if row.dropped_call_ids or row.open_call_ids else ""
 

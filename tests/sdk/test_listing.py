@@ -48,7 +48,7 @@ class Listings(NamedTuple):
     where: Where
 
     @property
-    def pairs(self) -> list[tuple[SDKSessionInfo, ListedSession]]:
+    def pairs_of_rows(self) -> list[tuple[SDKSessionInfo, ListedSession]]:
         """Return the pairs of rows of the sessions that are in both lists."""
         return [(self.sdk[own], self.ours[own]) for own in self.sdk if own in self.ours]
 
@@ -87,9 +87,9 @@ def listings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listings]:
         )
 
 
-def test_both_list_the_same_sessions_in_order(listings: Listings) -> None:
+def test_shared_sessions_have_the_same_order_in_both_lists(listings: Listings) -> None:
     """Sessions that are in both lists are in the same order, newest first."""
-    assert len(listings.pairs) > 70
+    assert len(listings.pairs_of_rows) > 70
     assert [own for own in listings.sdk if own in listings.ours] == [
         own for own in listings.ours if own in listings.sdk
     ]
@@ -100,7 +100,7 @@ def test_both_list_the_same_details(listings: Listings) -> None:
 
     The SDK's branch ``HEAD`` is empty in our list.
     """
-    for info, row in listings.pairs:
+    for info, row in listings.pairs_of_rows:
         assert (row.tag, row.branch, row.folder) == (
             info.tag or "",
             "" if info.git_branch == NO_BRANCH else info.git_branch or "",
@@ -111,7 +111,9 @@ def test_both_list_the_same_details(listings: Listings) -> None:
 
 def test_both_list_the_same_titles(listings: Listings) -> None:
     """A title from the user or the client is the same in both lists, but ours has at most 80 characters."""
-    titled = [(info.custom_title, row.title) for info, row in listings.pairs if info.custom_title]
+    titled = [
+        (info.custom_title, row.title) for info, row in listings.pairs_of_rows if info.custom_title
+    ]
     assert all(row == collapse_line(title, 80) for title, row in titled)
 
 
@@ -169,7 +171,7 @@ def test_unlike_ours_the_sdk_ignores_summaries_at_the_beginning(listings: Listin
 
 def test_unlike_ours_the_sdk_takes_the_first_timestamp(listings: Listings) -> None:
     """The SDK takes the first ``timestamp`` in the text, even inside a record. We take the record's own."""
-    for info, row in listings.pairs:
+    for info, row in listings.pairs_of_rows:
         text = HeadTail(row.path).head.decode("utf-8", "replace")
         if (
             info.created_at is not None

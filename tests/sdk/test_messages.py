@@ -83,7 +83,7 @@ DIFFERENCES_BY_CASE = {
     "a progress record after its child is unknown to it": (FOLLOWED_PROGRESS, "u1 a1 u2 a2"),
     "a queued prompt goes by the id that it was sent under": (UNKNOWN_QUEUED_ID, "a2"),
 }
-"""The names of cases in which the SDK differs, with the reason and the uuids of its messages."""
+"""Cases in which the SDK differs, by name, with the reason and the uuids of the SDK's messages."""
 
 # Number of sessions in the corpus that differ, for each reason.
 DIFFERENCES_IN_CORPUS = {
@@ -232,7 +232,7 @@ def _sessions_with_agents() -> list[Path]:
 def test_subagents_and_their_messages_agree(project: Path, file: Path) -> None:
     """The SDK and we find the same sub-agents.
 
-    Our pages have the SDK's messages of each sub-agent in their order.
+    Our pages contain each sub-agent's messages in the same order as the SDK returns them.
     """
     copy = project / file.name
     shutil.copyfile(file, copy)

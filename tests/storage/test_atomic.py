@@ -80,10 +80,10 @@ def failing_chunks(error: BaseException) -> Iterator[bytes]:
 def failing_check(error: BaseException) -> Callable[[str], None]:
     """Return a check that raises ``error``."""
 
-    def check(path: str) -> None:
+    def raise_given_error(path: str) -> None:
         raise error
 
-    return check
+    return raise_given_error
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,11 @@ def test_a_full_disk_leaves_no_partial_file(tmp_path: Path) -> None:
         str(tmp_path / "log"),
     ]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "src")}
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(REPO / "src")},
     )
     assert "File too large" in done.stdout
     assert "not appended" in done.stdout
@@ -259,7 +263,7 @@ def replace_file(
 def test_replace_writes_all_new_bytes(tmp_path: Path) -> None:
     """A replaced file has the new bytes and mode 0600.
 
-    Bytes that are appended during the check follow the new content.
+    Bytes that another program appends while the new file is checked follow the new content.
     """
     path = tmp_path / SESSION_FILE_NAME
     path.write_bytes(FILE_CONTENT)
@@ -305,13 +309,13 @@ def test_replace_refuses_a_file_that_differs_from_the_copy(tmp_path: Path) -> No
         (tmp_path / "other").write_bytes(FILE_CONTENT)
         os.replace(tmp_path / "other", path)
 
-    def rewrite(_: str) -> None:
+    def rewrite_file(_: str) -> None:
         path.write_bytes(b"F" + FILE_CONTENT[1:])
 
     def shrink(_: str) -> None:
         os.truncate(path, 5)
 
-    for change in (rename, rewrite, shrink):
+    for change in (rename, rewrite_file, shrink):
         path.write_bytes(FILE_CONTENT)
         with pytest.raises(WriteFailed, match="by another program meanwhile"):
             replace_file(path, [b"new\n"], change)

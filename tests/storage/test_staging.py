@@ -29,10 +29,10 @@ def files_in_state_folder(home: ConfigHome) -> list[str]:
 
 
 def read_staged_content(
-    home: ConfigHome, chunks: list[bytes], most: int = MAX_STAGED_BYTES
+    home: ConfigHome, chunks: list[bytes], max_bytes: int = MAX_STAGED_BYTES
 ) -> bytes:
     """Stage these chunks and return the staged content."""
-    with stage_chunks(chunks, most, home.where) as taken:
+    with stage_chunks(chunks, max_bytes, home.where) as taken:
         content = Path(taken.path).read_bytes()
         assert (taken.size, taken.sha256) == (len(content), hashlib.sha256(content).hexdigest())
         assert stat.S_IMODE(os.stat(taken.path).st_mode) == 0o600

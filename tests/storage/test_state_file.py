@@ -19,9 +19,9 @@ STATE_FILE_NAME = "00000000-0000-4000-8000-000000000001.jsonl"
 
 
 def test_a_state_file_is_replaced_completely(tmp_path: Path) -> None:
-    """A state file is replaced completely and is private, and its folder is created.
+    """A state file is replaced completely and is private. Its folder is created if it is missing.
 
-    A link with its name is replaced, not followed.
+    A link in place of the file is replaced, not followed.
     """
     other = tmp_path / "other"
     other.write_bytes(b"mine")

@@ -92,7 +92,7 @@ def test_no_other_process_is_recognized(
 ) -> None:
     """A process that the client did not start itself is not recognized.
 
-    It does not matter which processes the client's files list.
+    This is so even if the client's files list the process or its ancestors.
     """
     assert result_in_started_process(config_home, how, session, start, forge) == "False", who
 

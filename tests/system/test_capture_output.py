@@ -16,7 +16,7 @@ from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system import capture_output
 from tests.needs import REPO
 
-ENVIRON = {"PATH": "/usr/bin:/bin"}
+PROGRAM_ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
 def run_shell_line(
@@ -24,7 +24,11 @@ def run_shell_line(
 ) -> capture_output.CapturedOutput:
     """Run a line of shell script on a text."""
     return capture_output.run_and_capture_output(
-        ["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", timeout_seconds=limit
+        ["/bin/sh", "-c", script],
+        text,
+        environ=PROGRAM_ENVIRONMENT,
+        folder="/",
+        timeout_seconds=limit,
     )
 
 

@@ -1,4 +1,4 @@
-"""Tests of a project's worktrees, which are read from git's own files, and of its sessions."""
+"""Tests of finding a project's worktrees in git's own files, and of finding the project's sessions."""
 
 from __future__ import annotations
 

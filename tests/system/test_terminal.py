@@ -34,24 +34,24 @@ The hook that it runs in a session of its own has no terminal.
 
 
 class Pty(NamedTuple):
-    """A pseudo-terminal: ``screen`` is the end of the terminal program, and ``device`` that of the client."""
+    """A pseudo-terminal: the terminal program reads ``screen_descriptor``, and the client uses ``device``."""
 
-    screen: int
+    screen_descriptor: int
     device: str
 
     def read(self, until: bytes) -> bytes:
-        """Return the output on the terminal up to the first ``until`` and including it."""
+        """Return the terminal's output up to and including the first ``until``."""
         seen, deadline = b"", time.monotonic() + HANG_GUARD
         while until not in seen:
-            assert select.select([self.screen], [], [], max(0.0, deadline - time.monotonic()))[0], (
-                seen
-            )
-            seen += os.read(self.screen, 65536)
+            assert select.select(
+                [self.screen_descriptor], [], [], max(0.0, deadline - time.monotonic())
+            )[0], seen
+            seen += os.read(self.screen_descriptor, 65536)
         return seen
 
     def is_silent(self) -> bool:
         """Check whether no more output is available."""
-        return not select.select([self.screen], [], [], 0.1)[0]
+        return not select.select([self.screen_descriptor], [], [], 0.1)[0]
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ from resume_hooks.system.text import (
         ("lone \ud83d", "lone \ufffd"),
     ],
 )
-def test_plain_text_removes_control_characters(foreign: str, shown: str) -> None:
+def test_control_characters_are_removed_from_foreign_text(foreign: str, shown: str) -> None:
     """Escape sequences and characters that reorder text are removed. Other scripts and emoji are kept."""
     assert plain_text(foreign) == shown
 
@@ -137,7 +137,7 @@ def test_escaped_markdown_shows_the_original_text(text: str) -> None:
 
 
 def test_plain_markdown_is_unchanged() -> None:
-    """An address is not escaped, and indented lines after an empty line are not escaped."""
+    """A web address and indented lines after an empty line are not escaped."""
     address = "https://example.org/a_b_c?d=[e]"
     assert escape_markdown(f"{address} *f*") == f"{address} \\*f\\*"
     card = "set\n\n      try `a` *b*\n\n      more_of_it"

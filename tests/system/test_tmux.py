@@ -20,7 +20,7 @@ from resume_hooks.system.terminal import ONLY_IN_TMUX_NOTE
 from tests.e2e.harness.processes import end_process, wait_until
 from tests.needs import require_for_test
 
-TEXT = "/resume 0b5a41e6 → 🧵\nsecond line"
+COPIED_TEXT = "/resume 0b5a41e6 → 🧵\nsecond line"
 OSC_52_METHOD_NAME = b"\x1b]52;"
 HANG_GUARD = 30.0
 """Seconds after which a test is considered to hang."""
@@ -70,7 +70,7 @@ class Server:
 
     @contextmanager
     def attach_terminal(self, **environ: str) -> Iterator[int]:
-        """Attach a terminal, and yield the descriptor of tmux's output on it."""
+        """Attach a terminal to the server, and yield the descriptor from which its screen is read."""
         screen, device = os.openpty()
         with subprocess.Popen(
             ["tmux", "-S", self.socket, "attach"],
@@ -119,30 +119,30 @@ def test_the_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
     """
     server.run("set", "-g", "set-clipboard", mode)
     with server.attach_terminal() as screen:
-        assert clipboard.copy_text(TEXT, environ=server.hook_environment) == CopyResult(
+        assert clipboard.copy_text(COPIED_TEXT, environ=server.hook_environment) == CopyResult(
             "copied", "tmux"
         )
-        assert base64.b64encode(TEXT.encode()) in _terminal_output(
-            screen, base64.b64encode(TEXT.encode())
+        assert base64.b64encode(COPIED_TEXT.encode()) in _terminal_output(
+            screen, base64.b64encode(COPIED_TEXT.encode())
         )
-    assert server.newest_buffer() == TEXT
+    assert server.newest_buffer() == COPIED_TEXT
 
 
 def test_a_detached_tmux_session_keeps_the_text_in_its_buffer(server: Server) -> None:
     """Without an attached terminal, only tmux's buffer has the text, and the message says so."""
-    copied = clipboard.copy_text(TEXT, environ=server.hook_environment)
+    copied = clipboard.copy_text(COPIED_TEXT, environ=server.hook_environment)
     assert copied.describe("id") == "id copied (only in tmux: prefix ] pastes it)"
-    assert server.newest_buffer() == TEXT
+    assert server.newest_buffer() == COPIED_TEXT
 
 
 def test_a_terminal_without_a_clipboard_is_reported(server: Server) -> None:
     """If the attached terminal has no clipboard, the result says that only tmux has the text."""
     with server.attach_terminal(TERM="vt100") as screen:
         assert clipboard.copy_text(
-            TEXT, method="tmux", environ=server.hook_environment
+            COPIED_TEXT, method="tmux", environ=server.hook_environment
         ) == CopyResult("copied", ONLY_IN_TMUX_NOTE)
         assert OSC_52_METHOD_NAME not in _terminal_output(screen, seconds=0.3)
-    assert server.newest_buffer() == TEXT
+    assert server.newest_buffer() == COPIED_TEXT
 
 
 def test_tmux_accepts_a_large_text(server: Server) -> None:
@@ -155,8 +155,11 @@ def test_tmux_accepts_a_large_text(server: Server) -> None:
 def test_a_missing_tmux_server_is_reported(server: Server) -> None:
     """If the tmux server has ended, the copy is reported as failed."""
     end_process(server.pid)
-    assert clipboard.copy_text(TEXT, method="tmux", environ=server.hook_environment) == NOT_COPIED
-    assert clipboard.copy_text(TEXT, environ=server.hook_environment) == NOT_COPIED
+    assert (
+        clipboard.copy_text(COPIED_TEXT, method="tmux", environ=server.hook_environment)
+        == NOT_COPIED
+    )
+    assert clipboard.copy_text(COPIED_TEXT, environ=server.hook_environment) == NOT_COPIED
 
 
 def test_the_tmux_session_shows_whether_its_user_is_remote(server: Server) -> None:
@@ -202,8 +205,11 @@ def test_the_sequence_passes_tmux_with_either_setting(
     with server.attach_terminal() as screen:
         _terminal_output(screen, seconds=0.5)
         sequence = terminal.build_osc52_sequence(
-            TEXT, {**server.hook_environment, "TERM": "tmux-256color"}
+            COPIED_TEXT, {**server.hook_environment, "TERM": "tmux-256color"}
         )
         assert terminal.send_sequence(sequence, server.pane, time.monotonic() + HANG_GUARD)
-        assert _terminal_output(screen, seconds=0.5).count(base64.b64encode(TEXT.encode())) == times
+        assert (
+            _terminal_output(screen, seconds=0.5).count(base64.b64encode(COPIED_TEXT.encode()))
+            == times
+        )
         assert server.run("capture-pane", "-p").strip() == ""

@@ -126,7 +126,7 @@ def test_a_replaced_transcript_becomes_an_earlier_state(config_home: ConfigHome,
 def test_a_session_with_a_damaged_pack_can_be_archived(config_home: ConfigHome, how: str) -> None:
     """If a pack is damaged, the client's files go into a new pack.
 
-    The damaged pack is kept if it alone has some file.
+    The damaged pack is kept if the client no longer has one of its files.
     """
     session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)

@@ -551,7 +551,7 @@ def test_the_index_follows_a_delete_and_a_restore(config_home: ConfigHome) -> No
 
 
 def recreate_session(home: ConfigHome) -> str:
-    """Write the session's file again, as a client that had the deleted session open."""
+    """Write the session's file again, as a client does that had the session open when it was deleted."""
     return write_session(
         home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=FIVE_DAYS_AGO
     )

@@ -21,7 +21,7 @@ from tests.archive.vault.full_sessions import (
 )
 from tests.builders import SESSION, ConfigHome
 
-CHANGES_PER_HISTORY = 25
+CHANGE_COUNT = 25
 
 
 def archived_transcripts(home: ConfigHome) -> set[bytes]:
@@ -67,7 +67,7 @@ def test_no_archived_content_is_lost(config_home: ConfigHome, seed: int) -> None
     chance = random.Random(seed)
     path = Path(session_with_every_file(config_home).path)
     known: set[bytes] = set()
-    for _ in range(CHANGES_PER_HISTORY):
+    for _ in range(CHANGE_COUNT):
         change_transcript(path, chance)
         if path.exists() and path.stat().st_size:
             archive_session(locate.session_file(str(path)), config_home.where)

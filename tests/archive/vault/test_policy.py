@@ -28,25 +28,25 @@ DAY = 24 * 60 * 60
 
 
 def archive_old_session(
-    home: ConfigHome, number: int, days: int, *, parent: int = 0, present: bool = False
+    home: ConfigHome, number: int, days: int, *, parent_number: int = 0, keep_file: bool = False
 ) -> str:
     """Archive a session that was written ``days`` days ago, and return its id.
 
-    The client's file is deleted unless ``present`` is true.
+    The client's file is deleted unless ``keep_file`` is true.
     """
     own = session_id(number)
     rows = [*conversation(3, session_id=own)]
-    if parent:
-        file = str(home.project() / f"{session_id(parent)}.jsonl")
+    if parent_number:
+        file = str(home.project() / f"{session_id(parent_number)}.jsonl")
         said = {
             "parent_session_file": file,
-            "parent_session_id": session_id(parent),
+            "parent_session_id": session_id(parent_number),
             "continuation_type": "handoff",
         }
         rows.insert(0, {"continue_metadata": said})
     path = write_session(home.project(), own, rows, mtime=time.time() - days * DAY)
     archive_session(locate.session_file(path), home.where)
-    if not present:
+    if not keep_file:
         os.unlink(path)
     return own
 
@@ -71,7 +71,10 @@ def remove_without_delay(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatc
 def test_an_environment_variable_removes_no_copies(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    """An environment variable, which a repository can set, may raise the limit but not lower it."""
+    """An environment variable removes no copies: it may raise the limit but not lower it.
+
+    A repository can set such a variable.
+    """
     monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_RUNS", 0)
     one = archive_old_session(config_home, 1, 4000)
     hostile = Where({**config_home.environ, variable: "1"})
@@ -148,8 +151,8 @@ def test_the_oldest_copies_are_removed_first(config_home: ConfigHome) -> None:
 def test_an_ancestor_of_an_existing_session_is_never_removed(config_home: ConfigHome) -> None:
     """An ancestor of an existing session is kept. Once no descendant exists, it is removed too."""
     one = archive_old_session(config_home, 1, 100)
-    two = archive_old_session(config_home, 2, 90, parent=1)
-    three = archive_old_session(config_home, 3, 80, parent=2, present=True)
+    two = archive_old_session(config_home, 2, 90, parent_number=1)
+    three = archive_old_session(config_home, 3, 80, parent_number=2, keep_file=True)
     other = archive_old_session(config_home, 4, 10)
     stored_settings.store_setting("vault", "1", config_home.where)
     assert {each.session_id for each, *_ in policy.find_due_sessions(config_home.where)} == {
@@ -199,7 +202,7 @@ def test_an_employer_limits_the_age_of_copies(
 def test_ancestors_of_a_session_in_the_trash_stay(config_home: ConfigHome) -> None:
     """Ancestors of a session in the trash are kept, because the session can be restored."""
     one = archive_old_session(config_home, 1, 100)
-    two = archive_old_session(config_home, 2, 90, parent=1, present=True)
+    two = archive_old_session(config_home, 2, 90, parent_number=1, keep_file=True)
     stored_settings.store_setting("vault", "1", config_home.where)
     path = str(config_home.project() / f"{two}.jsonl")
     delete.move_to_trash(
@@ -239,7 +242,7 @@ def test_an_employers_retention_forbids_copies(
     """If an employer limits the retention, no session is archived, and copies are removed as they expire."""
     monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_RUNS", 0)
     old = archive_old_session(config_home, 1, 25)
-    young = archive_old_session(config_home, 2, 5, parent=1, present=True)
+    young = archive_old_session(config_home, 2, 5, parent_number=1, keep_file=True)
     managed = tmp_path / "managed-settings.json"
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     for value in ('"x"', "null", "0", "true"):

@@ -14,7 +14,7 @@ from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.sessions.link_log import links_file
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import SESSIONS, draw_transcript, write_file
+from tests.fuzz.material import SESSION_IDS, draw_transcript, write_file
 from tests.fuzz.targets.target import Target, TryCase
 from tests.fuzz.targets.texts import FORBIDDEN_CHARACTERS
 
@@ -70,7 +70,7 @@ def draw_event(draws: Draws, valid_fields: dict[str, Any]) -> bytes:
     return raw[: draws.number_below(len(raw) + 1)] if kind == 10 else raw
 
 
-def _home_with_session(home: ConfigHome) -> str:
+def _write_home_with_session(home: ConfigHome) -> str:
     os.environ.update(home.environ, RESUME_HOOKS_CLIPBOARD="none", CLAUDE_PID="4711")
     return str(write_session(home.project(), SESSION, conversation(3)))
 
@@ -80,7 +80,7 @@ def check_prompts(home: ConfigHome) -> TryCase:
 
     The reason in the block is short and has no control characters.
     """
-    path = _home_with_session(home)
+    path = _write_home_with_session(home)
 
     def try_case(draws: Draws) -> None:
         if draws.flip_coin(3):
@@ -95,7 +95,7 @@ def check_prompts(home: ConfigHome) -> TryCase:
             out = hook_output(main, raw)
             assert (trigger is None) == (out == b"")
             if trigger is not None:
-                _assert_block(out)
+                _assert_blocking_reply(out)
         for file in home.project().iterdir():
             if file.name != f"{SESSION}.jsonl" and file.is_file():
                 file.unlink()
@@ -103,7 +103,7 @@ def check_prompts(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def _assert_block(out: bytes) -> None:
+def _assert_blocking_reply(out: bytes) -> None:
     value = json.loads(out)
     reason = value["reason"]
     assert value["decision"] == "block"
@@ -118,7 +118,7 @@ def check_starts_and_ends(home: ConfigHome) -> TryCase:
 
     Every link that they record is valid.
     """
-    path = _home_with_session(home)
+    path = _write_home_with_session(home)
     events = ("SessionStart", "SessionEnd", "Stop")
     words = ("clear", "startup", "resume", "compact", "fork", "logout", "")
 
@@ -134,7 +134,7 @@ def check_starts_and_ends(home: ConfigHome) -> TryCase:
             "hook_event_name": draws.pick(events),
         }
         valid_fields = {
-            "session_id": draws.pick(SESSIONS),
+            "session_id": draws.pick(SESSION_IDS),
             "transcript_path": path,
             "cwd": CWD,
             **said,

@@ -34,7 +34,7 @@ from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import SESSIONS, draw_metadata, draw_transcript, write_file
+from tests.fuzz.material import SESSION_IDS, draw_metadata, draw_transcript, write_file
 from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 
 Environ = Mapping[str, str]
@@ -101,17 +101,17 @@ def check_lineages(home: ConfigHome) -> TryCase:
     outside = home.root / "outside"
     outside.mkdir()
     roots = (str(home.config / "projects"), str(folder))
-    for number in SESSIONS:
+    for number in SESSION_IDS:
         write_file(
             outside, number, b'{"type":"user","uuid":"secret","message":{"content":"outside"}}\n'
         )
 
     def try_case(draws: Draws) -> None:
-        for number in SESSIONS[: 1 + draws.number_below(len(SESSIONS))]:
+        for number in SESSION_IDS[: 1 + draws.number_below(len(SESSION_IDS))]:
             made = draw_metadata(draws)
             if draws.flip_coin(4) and isinstance(made["continue_metadata"], dict):
                 made["continue_metadata"]["parent_session_file"] = str(
-                    outside / f"{draws.pick(SESSIONS)}.jsonl"
+                    outside / f"{draws.pick(SESSION_IDS)}.jsonl"
                 )
             write_file(
                 folder, number, json.dumps(made).encode() + b"\n" + draw_transcript(draws, 3)
@@ -133,7 +133,7 @@ def check_lineages(home: ConfigHome) -> TryCase:
             == block.count(lineage_block.CLOSING_MARKER)
             == 1
         )
-        assert len(lineage_finder.find_descendants(SESSION)) < len(SESSIONS)
+        assert len(lineage_finder.find_descendants(SESSION)) < len(SESSION_IDS)
 
     return try_case
 
@@ -170,7 +170,7 @@ def check_locators(home: ConfigHome) -> TryCase:
     """A locator names one existing session or is refused. Links and files of other names are not opened."""
     folder = home.project()
     (home.root / "secret.jsonl").write_text("{}")
-    for number, session in enumerate(SESSIONS):
+    for number, session in enumerate(SESSION_IDS):
         title = b'{"type":"custom-title","sessionId":"%s","customTitle":"title %d"}' % (
             session.encode(),
             number,
@@ -182,7 +182,7 @@ def check_locators(home: ConfigHome) -> TryCase:
         write_file(folder, session, row + b"\n" + title + b"\n")
     link = folder / "99999999-0000-4000-8000-000000000000.jsonl"
     link.symlink_to(home.root / "secret.jsonl")
-    words = (*SESSIONS, SESSION[:9], "title", "title 1", "latest", "latest~", "2", "tag:", "#", "pr:",
+    words = (*SESSION_IDS, SESSION[:9], "title", "title 1", "latest", "latest~", "2", "tag:", "#", "pr:",
              "~", "~\0/", "/a\0b.jsonl", "/\ud800.jsonl", "/", str(link),
              f"{folder}/", str(home.root), ".jsonl", "..",
              "https://example.com/x")  # fmt: skip

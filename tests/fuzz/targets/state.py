@@ -24,7 +24,7 @@ from resume_hooks.system.claude_settings import MAX_RETENTION_DAYS, read_retenti
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.fork_server import ForkServer
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import SESSIONS
+from tests.fuzz.material import SESSION_IDS
 from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 from tests.needs import REPO
 
@@ -33,7 +33,7 @@ HANDOFF_LINK = link_log.Link(CHILD_ID, SESSION, "handoff", "2026-01-31T09:30:00.
 
 
 def draw_note(draws: Draws, valid_fields: dict[str, Any]) -> bytes:
-    """Return a note in which some values are replaced, removed or added, or invalid bytes."""
+    """Return a note with some values replaced, removed or added, or return invalid bytes."""
     kind = draws.number_below(8)
     if kind == 7:
         return draws.take_bytes(60)
@@ -55,8 +55,8 @@ def check_link_rows(home: ConfigHome) -> TryCase:
 
     def draw_row(draws: Draws) -> bytes:
         valid_fields = HANDOFF_LINK._asdict() | {
-            "superseded_id": draws.pick(SESSIONS),
-            "by": draws.pick(SESSIONS),
+            "superseded_id": draws.pick(SESSION_IDS),
+            "by": draws.pick(SESSION_IDS),
         }
         return draw_note(draws, valid_fields) + draws.pick((b"\n", b"\r\n", b"", b"\x00\n"))
 

@@ -61,7 +61,7 @@ def test_other_errors_lead_to_no_defect(message: str) -> None:
     assert defects_causing_error(message) == frozenset()
 
 
-def test_every_kind_has_a_case() -> None:
+def test_every_defect_behind_an_error_message_has_a_case() -> None:
     """Every defect that an error message leads to has a case that tests its repair."""
     named = {
         kind.code

@@ -74,7 +74,7 @@ def chain_outline(path: str) -> str:
 
 
 def ids_after_repair(content: bytes, folder: Path, branch: str | None = None) -> list[str]:
-    """Return the uuids of the records in the repair of a session with this content."""
+    """Return the uuids of the records that a repaired child of a session with this content would have."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(content)
     transcript = scan_transcript(str(path))
@@ -98,7 +98,7 @@ def test_a_repaired_child_has_every_message(case: Case, config_home: ConfigHome)
 
 @pytest.mark.parametrize("case", CHAIN_CASES, ids=lambda case: case.name)
 def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
-    """The repair of a whole conversation has exactly the live chain, and of any other at least the chain."""
+    """A repaired session contains every record of its live chain, and no record twice."""
     content = session_bytes(case.records)
     kept = ids_after_repair(content, tmp_path)
     live = [node.uuid for node in scan_transcript(str(tmp_path / f"{SESSION}.jsonl")).chain]

@@ -38,7 +38,7 @@ DEFAULT_OPTIONS = Options(min_savings=0)
 TRIM_ALL_OPTIONS = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
 LONG_AGO = 1_000_000_000.0
 SAMPLE_SIZE = 6
-"""Number of the largest files of the corpus that are tested. They contain calls, images and thinking."""
+"""Number of files that are tested: the largest of the corpus, with calls, images and thinking."""
 
 SESSION_FILES = [path for path in corpus_sessions() if is_session_file(str(path))]
 LARGEST_FILES = sorted(SESSION_FILES, key=lambda path: path.stat().st_size)[-SAMPLE_SIZE:]
@@ -127,7 +127,7 @@ def test_an_answer_emptied_by_a_trim_is_not_a_finding(config_home: ConfigHome) -
 
 
 def test_an_emptied_prompt_is_a_finding(config_home: ConfigHome) -> None:
-    """A prompt without content is reported after a trim, because clients skip only empty answers."""
+    """A prompt without content is reported after a trim, because clients skip empty answers only."""
     records = [*conversation(1), user([], uuid="e", parent="r1", ts=5, truncated=True)]
     path = write_session(config_home.project(), SESSION, records)
     assert errors_and_warnings(path, config_home) == {"message-empty": [2]}
@@ -166,9 +166,9 @@ def test_a_moved_original_is_found_by_its_id(config_home: ConfigHome) -> None:
 
 
 def test_a_missing_backup_of_a_trim_in_place_is_found(config_home: ConfigHome) -> None:
-    """A missing backup of a trim in place is reported for the records whose originals it contained.
+    """A missing backup of a trim in place is reported for each record whose original it contained.
 
-    They are also reported for a child of the trimmed file.
+    A child of the trimmed file has the same finding.
     """
     path = str(write_project_session(config_home, session_with_thinking()))
     (first,) = trim_file_in_place(

@@ -34,10 +34,10 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.redaction.planted import chars, private_key
+from tests.redaction.planted import private_key, random_chars
 
 RNG = random.Random(9)
-GITHUB_TOKEN = "ghp_" + chars(RNG, 36)
+GITHUB_TOKEN = "ghp_" + random_chars(RNG, 36)
 PRIVATE_KEY = private_key(RNG)
 
 
@@ -125,7 +125,7 @@ def test_only_appended_bytes_are_read(config_home: ConfigHome, session_with_secr
             session_bytes(
                 [
                     user(
-                        f"and PASSWORD={chars(RNG, 14)}",
+                        f"and PASSWORD={random_chars(RNG, 14)}",
                         uuid="more",
                         parent="leak",
                         ts=120,
@@ -265,7 +265,7 @@ def test_archived_sessions_are_scanned(config_home: ConfigHome, session_with_sec
     assert audit_everything(config_home).bytes_read == 0
 
 
-LISTED_SECRET = "ghp_" + chars(random.Random(4), 36)
+LISTED_SECRET = "ghp_" + random_chars(random.Random(4), 36)
 
 
 def write_session_with_secret(home: ConfigHome, own: str = SESSION) -> None:

@@ -22,7 +22,7 @@ from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
 from tests.parts.secrets.scrub.planting import LONG_AGO, SECRETS, places_of_secrets, write_old_file
 from tests.redaction.examples import examples
-from tests.redaction.planted import chars
+from tests.redaction.planted import random_chars
 
 FIRST_SECRET = SECRETS[0]
 
@@ -225,7 +225,7 @@ def test_scrub_asks_on_a_terminal(
     assert (FIRST_SECRET in session_with_secret.read_text()) is there
 
 
-TRUNCATED_KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + chars(random.Random(7), 64)
+TRUNCATED_KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + random_chars(random.Random(7), 64)
 
 
 @pytest.fixture

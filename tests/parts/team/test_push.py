@@ -46,7 +46,7 @@ from tests.builders import (
 )
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
-from tests.redaction.planted import chars
+from tests.redaction.planted import random_chars
 
 CHILD_ID = session_id(2)
 TURN_RECORDS = [custom_title("Fix the parser"), *conversation(4)]
@@ -209,7 +209,7 @@ def test_secrets_and_images_are_not_pushed(
 
     A push replaces an image with a short text and does not send binary files.
     """
-    secret = "ghp_" + chars(random.Random(3), 36)
+    secret = "ghp_" + random_chars(random.Random(3), 36)
     image = {
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * 400},
