@@ -27,8 +27,8 @@ class MissingPythonError(Exception):
 def python_with_venv(name: str) -> str:
     """Return the path of the Python with this name, or "" if it can't create the engine's venv.
 
-    The Python may be too old or not start at all: a pyenv shim may start no Python, or a different
-    one in each folder. On Debian, venv is in a separate package.
+    The Python may be too old, or may not start at all: a pyenv shim may start no Python, or a
+    different one in each folder. On Debian, venv is in a separate package.
     """
     try:
         completed = programs.run_program(

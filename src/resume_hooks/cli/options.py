@@ -223,7 +223,10 @@ class VerbOptions:
     def refuse_combination(
         self, *names: str, remedy: str = "Give only one of these options."
     ) -> None:
-        """Raise UsageError if more than one of the options was given. ``names`` are attribute names."""
+        """Raise UsageError if more than one of the named options was given.
+
+        ``names`` are the names of the options' attributes.
+        """
         given_names = [name for name in names if self.is_given(name)]
         if len(given_names) > 1:
             raise UsageError(

@@ -88,8 +88,9 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
 def make_record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return a function that formats the line for a gap. The line contains the command to print the gap.
 
-    It also contains the number of omitted records, and the numbers of the turns if whole turns were
-    omitted, for example "turns 3-5". Otherwise the command begins at the first omitted record.
+    The line also contains the number of omitted records. If whole turns were omitted, it contains
+    their numbers, for example "turns 3-5". Otherwise the command begins at the first omitted
+    record.
     """
 
     def describe_gap(first_index: int, last_index: int) -> str:

@@ -130,9 +130,10 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
 
 
 def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
-    """Return the shell command that starts the client on a session, whose project folder is ``folder``.
+    """Return the shell command that starts the client on a session.
 
-    If the client can't start on the session, the command first copies or restores the session.
+    ``folder`` is the session's project folder. If the client can't start on the session, the
+    command first copies or restores the session.
     """
     loss = find_session_loss(session, where)
     if loss:

@@ -99,11 +99,11 @@ def archive_in_background(event: dict[str, Any]) -> None:
 
 
 def update_index() -> None:
-    """Update the search index, unless another process is updating it. Raise OSError or ResumeHooksError.
+    """Update the search index, unless another process is updating it.
 
     Then write a note with three fields. Everything that was written up to the time ``made`` is
     indexed. The next update starts after the time ``look``. ``wait`` is true if the index could not
-    be written.
+    be written. Raise OSError or ResumeHooksError.
     """
     if hook_replies.is_headless():
         return

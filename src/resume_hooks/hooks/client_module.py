@@ -58,7 +58,7 @@ OFFER_QUESTION, TOOL_QUESTION = "offer", "tool"
 """The module's questions about the tool that lets the model ask for a handoff. At a start: which
 tools does the model get? When the model calls the tool: what is the answer?"""
 
-# Asked when the client compacts, and when the context is almost full.
+# The first is asked when the client compacts, and the second when the context is almost full.
 COMPACTION_PLAN_QUESTION, FULL_CONTEXT_QUESTION = "plan", "compaction"
 
 ANSWERED_VERBS = TRIGGER_ROWS.keys() | {

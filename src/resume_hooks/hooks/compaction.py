@@ -96,8 +96,8 @@ def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
     """Return the module's instructions for ``/trim here``.
 
     The module starts the client's compaction, and the client then asks the module for the
-    conversation. Raise UsageError for an invalid option, NothingToTrim if the client would not ask
-    the module.
+    conversation. Raise UsageError for an invalid option, and NothingToTrim if the client would not
+    ask the module.
     """
     if reason := reason_for_client_compaction(event):
         raise NothingToTrim(

@@ -124,7 +124,7 @@ def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
     """Return the announcement of the vault's first copies. Return ``""`` if none is needed.
 
     The user sees the announcement only once, and never if the setting ``vault`` was set. Raise
-    OSError.
+    OSError if the state folder can't be read or written.
     """
     if not permission.is_notice_due(where):
         return ""

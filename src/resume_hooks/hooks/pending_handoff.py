@@ -1,4 +1,4 @@
-"""The pending handoff: a child that the client's next ``/clear`` opens, or that a start announces.
+"""The pending handoff: a child that the client's next ``/clear`` opens, or the next start announces.
 
 Invariant: a client process has at most one pending handoff. The handoff is used once, and only if
 the child has not been opened. A note is valid only if it matches the client's process, the folder

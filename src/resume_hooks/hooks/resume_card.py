@@ -1,7 +1,7 @@
 """``>resume``: show the session's size and the best way to continue in one line.
 
-The option ``--table`` adds a table with estimates of all ways. The verb ``resume`` prints the same
-texts in a shell. The table has 48 columns, the width of the client's pane.
+The option ``--table`` adds a table with estimates for all ways to continue. The verb ``resume``
+prints the same texts in a shell. The table has 48 columns, the width of the client's pane.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def resume_card(
 def describe_comparison(comparison: Comparison, name_verb: Callable[[str], str]) -> str:
     """Return a sentence with the session's size and the best way to continue.
 
-    It also has the session's size after a handoff or a trim. ``name_verb`` returns the name of a
-    verb to show, for example "/trim".
+    The sentence also gives the session's size after a handoff or a trim. ``name_verb`` returns the
+    name of a verb to show, for example "/trim".
     """
     context, advice, remaining_prompts = (
         comparison.context,

@@ -215,9 +215,9 @@ def _start_after_compaction(session_id: str, path: str) -> bytes:
 
 
 def _describe_pending_handoff(folder: str) -> str:
-    """Return a line about a pending handoff in this folder, or ``""``.
+    """Return a line about a pending handoff in this folder, or ``""`` if there is none.
 
-    Return ``""`` in a headless run, because its user sees no lines. The handoff stays pending.
+    In a headless run, return ``""`` and leave the handoff pending, because the user sees no lines.
     """
     if hook_replies.is_headless():
         handoff = None

@@ -60,7 +60,7 @@ def time_limit(
 
 @contextlib.contextmanager
 def _limit_with_thread(seconds: float, raise_error: Callable[[], None]) -> Iterator[None]:
-    """Limit a with block on Windows, which has no alarm signal.
+    """Limit the duration of a with block on Windows, which has no alarm signal.
 
     After ``seconds`` seconds a thread interrupts the block, as Ctrl+C does. The interrupt is caught
     here, and ``raise_error`` raises the error of the time limit.

@@ -97,7 +97,7 @@ TRIGGER_ALIASES = {
 NOT_ALONE_HINT = (
     "a command runs only if it is alone in the input box; Enter again sends this text as it is"
 )
-"""The text for a user who typed a command after the next step that was in the input box."""
+"""The hint for a user who typed a command after the next step that was already in the input box."""
 
 TYPED_VERBS = frozenset(each.name for each in TRIGGER_ROWS.values() if not each.is_module_only)
 _VERBS_WITHOUT_WORDS = frozenset(each.name for each in TRIGGER_ROWS.values() if each.takes_no_words)

@@ -2,7 +2,7 @@
 
 Only the beginning and the end of each file are read. The lists omit stubs, sub-agents, files
 without a prompt, and replaced children. By default, they also omit helpers, which are headless runs
-of one question.
+with a single question.
 """
 
 from __future__ import annotations
@@ -225,8 +225,7 @@ class SessionLister:
         """Yield the rows of these files in order. Files that were deleted have no row.
 
         If several files have the same session id, yield only the first. The first
-        ``skipped_row_count`` rows are only counted, which takes a third of the time that it takes
-        to make them.
+        ``skipped_row_count`` rows are only counted, which is three times as fast as making them.
         """
         listed_ids = set[str]()
         for session in files:

@@ -146,7 +146,7 @@ class TermLookups:
         """Return a lookup that includes all indexed words that contain the term.
 
         Return ``lookup`` unchanged if there are no such words. This function reads every word of
-        the index, which takes longer than many whole searches.
+        the index, which takes longer than a usual search.
         """
         if lookup.term.is_phrase or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
@@ -351,7 +351,7 @@ class Ranking:
     def matching_records(self, max_records: int, lookups: Sequence[Lookup] = ()) -> list[Posting]:
         """Return the newest records that fulfil the conditions, newest first.
 
-        The records contain every word of the terms in ``lookups``.
+        If ``lookups`` are given, the records must also contain every word of their terms.
         """
         words = [(Occur.Must, _query_for_all_words(lookup)) for lookup in lookups]
         return self._search_records(

@@ -217,8 +217,8 @@ def search_index(
     The update takes at most ``max_seconds`` seconds. ``other_wordings`` are other wordings of the
     same question. Turns that rank high for several wordings come first.
 
-    Raise UsageError if no word can be looked up. Without any words, the scope must limit the kind
-    or the time of the records. If it does not, also raise UsageError.
+    Raise UsageError if no word can be looked up. Also raise it if there are no words and the scope
+    limits neither the kind nor the time of the records.
     """
     queries = [parse_query(words), *(parse_query([text]) for text in other_wordings)]
     if not all(query.terms for query in queries) and not scope.selects_records:
@@ -249,7 +249,7 @@ def search_updated_index(
     max_seconds: float,
     progress: Progress | None,
 ) -> SearchResult:
-    """Update the index for at most ``max_seconds`` seconds, then run ``search`` in it.
+    """Update the index for at most ``max_seconds`` seconds, then return the result of ``search`` on it.
 
     Files with the words in ``file_search`` are indexed first.
     """

@@ -30,7 +30,7 @@ class Scope(NamedTuple):
 
     ``folders`` are the working directories to search. If ``folders`` is not None, the search also
     includes sessions that started in a folder below one of the ``root_folders``, and sessions in
-    those of the client's project folders whose names are in ``project_folder_names``.
+    the client's project folders that ``project_folder_names`` lists.
 
     ``start_time`` and ``end_time`` are in seconds since the epoch. ``asking_session_id`` is the id
     of the session that asks the question. The last turn of this session is left out, because it

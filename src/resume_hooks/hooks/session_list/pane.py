@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 NAMES_STEP, HITS_STEP, PREVIEW_STEP, PAGE_STEP = "names", "said", "preview", "page"
 
 MAX_LISTING_SECONDS = 1.0
-"""Processor time in seconds after which listing sessions stops.
+"""Processor time in seconds after which no more sessions are listed.
 
-It is enough for the newest sessions, even on a busy machine.
+This is enough for the newest sessions, even on a busy machine.
 """
 
 FIELD_LINES = 1  # the number of lines of the input field

@@ -147,8 +147,8 @@ def _prepare_table(db: sqlite3.Connection) -> sqlite3.Connection:
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
-        # An update first marks each file that it will change as doubtful. Tantivy writes words
-        # durably, so the marks must also be durable before the words change.
+        # Before an update changes a file's words, it marks the file as doubtful. Tantivy writes
+        # words durably, so the marks must also be durable before the words change.
         db.execute("PRAGMA synchronous=FULL")
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create_tables(db)

@@ -314,7 +314,7 @@ def read_jobs(jobs: Sequence[SizedJob]) -> Generator[JobResult]:
 
 
 def _assign_jobs(jobs: Sequence[SizedJob], process_count: int) -> list[int]:
-    """Return the number of the process that reads each job.
+    """Return a list with the number of the process that reads each job.
 
     Each job is given to the process that has the fewest bytes to read so far.
     """

@@ -138,9 +138,9 @@ class RawWordSearch:
         A set of needles is an integer with one bit per needle. ``lengths`` maps the set of needles
         that a line contains to the lengths of all lines with this set.
 
-        Needles that are found only in words with non-ASCII letters do not count for a line. Return
-        the set of these needles, including ``known_needles``, which are not searched for in such
-        words again.
+        Return the set of needles that occur only in words with non-ASCII letters, and add
+        ``known_needles`` to it. Lines do not count these needles, and ``known_needles`` are not
+        searched for in such words again.
         """
         if b"\\u001b" in text:
             text = _ESCAPE_SEQUENCE_PATTERN.sub(b"", text)
@@ -244,10 +244,10 @@ def relevance_by_file(files: Mapping[str, FileWords]) -> dict[str, float]:
 
 
 def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
-    """Return a file's relevance: that of its best line, plus a fraction of that of the next best lines.
+    """Return the relevance of a file's best line, plus a fraction of the next best lines' relevance.
 
-    The fraction is ``_OTHER_LINES_WEIGHT``. A term that was found only in words with non-ASCII
-    letters adds this fraction of its weight.
+    The fraction is ``_OTHER_LINES_WEIGHT``. A term that was
+    found only in words with non-ASCII letters adds this fraction of its weight.
     """
     line_relevances = []
     for terms, lengths in words.line_lengths.items():

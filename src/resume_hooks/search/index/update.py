@@ -114,7 +114,7 @@ class _FileUpdate:
     def _mark_files(
         self, work: Sequence[FileWork], deleted_ids: Collection[int]
     ) -> tuple[list[FileWork], list[int]]:
-        """Mark the files that will change as doubtful.
+        """Mark as doubtful the files that will change.
 
         Return the work with a file id for each file, and the ids of the files that were not
         doubtful before. If an earlier update was interrupted, also verify the files that contain
@@ -219,9 +219,9 @@ class _FileUpdate:
                 yield items_by_path[job.path], part
 
     def _record_session(self, item: FileWork, path: str) -> FileWork:
-        """Record in the table which session a sub-agent's file belongs to.
+        """Record which session the file of a sub-agent belongs to.
 
-        Return the work, with the file id 0 if the file must not be indexed.
+        Return the work unchanged, or with the file id 0 if the file must not be indexed.
         """
         file = item.file
         if not file.agent_name:
