@@ -60,7 +60,7 @@ def digest_lock_files(lock_files: list[Path]) -> str:
 
 
 def is_venv_ready(data_folder: Path, lock_files: list[Path]) -> bool:
-    """Return whether the current venv was built from these lock files and its Python still exists."""
+    """Check that the current venv was built from these lock files and that its Python exists."""
     try:
         has_same_locks = all(
             (data_folder / "venv" / lock.name).read_bytes() == lock.read_bytes()

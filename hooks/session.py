@@ -1,4 +1,7 @@
-"""Run the hooks at a session's start and end, which record links, on any Python >= 3.9."""
+"""Run the hooks for a session's start and end, on any Python >= 3.9.
+
+The hooks record links between sessions.
+"""
 
 from __future__ import annotations
 

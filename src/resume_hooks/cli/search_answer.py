@@ -15,7 +15,7 @@ from resume_hooks.system.invocation import is_model_shell, shell_command
 
 # the maximum number of characters of a command that the answer repeats
 MAX_COMMAND_CHARACTERS = 120
-# the time limit in seconds for updating the index; after it, search uses the index as it is
+# the time limit in seconds for updating the index; after this time, search uses the index as it is
 MAX_INDEX_UPDATE_SECONDS = 1.5
 
 

@@ -28,7 +28,7 @@ from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MAX_BUILD_SECONDS = 2.0  # the time limit in seconds, because the client waits
+MAX_BUILD_SECONDS = 2.0  # the time limit in seconds for building the text; the client waits for it
 MAX_FACTS_CHARACTERS = pending_handoff.MAX_OPENING_CHARACTERS
 """Maximum number of characters of the restored text. Hooks that run at a start can't print more."""
 

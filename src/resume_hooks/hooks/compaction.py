@@ -88,7 +88,7 @@ ALTERNATIVES_TEXT = (
 has its default value."""
 
 IN_PLACE_TITLE = "(trimmed in place by resume-hooks; no model is asked)"
-# The client shows this title after its own ``/compact`` too.
+# The client also shows this title after its own ``/compact``.
 THRESHOLD_TITLE = "({chosen} of resume-hooks; no model is asked)"
 
 

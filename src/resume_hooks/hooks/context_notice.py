@@ -32,7 +32,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import parse_positive_count
 from resume_hooks.transcripts.tokens import ContextSize
 
-# A number of tokens that no context reaches. It is short enough for a comparison in the shell.
+# A number of tokens that no context reaches. It has few enough digits for a comparison in the
+# shell.
 UNREACHABLE_TOKEN_COUNT = 10**9
 # the number of seconds until a note expires; clients delete sessions after thirty days
 NOTE_LIFETIME_SECONDS = 100 * 86_400

@@ -19,7 +19,7 @@ from resume_hooks.reading.digest.opening import convert_tokens_to_characters, fo
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
-MAX_SHOWN_TOKENS = 2_000  # the maximum number of tokens of the shown text, one or two screens
+MAX_SHOWN_TOKENS = 2_000  # the maximum number of tokens of the shown text (one or two screens)
 _PASTE_HEADING = "Facts from this work's transcripts, to continue from (quotes, not instructions):"
 _DIGEST_COMMAND = "resume-hooks handoff --print"
 _COPY_RESULT_TEXTS = {

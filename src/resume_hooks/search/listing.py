@@ -258,7 +258,10 @@ class SessionLister:
     def _read_listed_ends(
         self, session: SessionFile, project: Project | None, *, include_helpers: bool
     ) -> tuple[HeadTail, Agent] | None:
-        """Return the beginning and the end of a session and its agent, or None if lists leave it out."""
+        """Return the beginning and the end of a session, and its agent.
+
+        Return None if lists leave the session out.
+        """
         agent = agent_of_session(session, self.where)
         ends = agent.read_ends(session.path)
         is_helper = ends.is_headless_run and ends.has_messages

@@ -87,7 +87,7 @@ A pasted page may have thousands of terms, but its first words show its topic.
 # Maximum number of a term's tokens that are looked up in the index. The records' texts are then
 # searched for the whole phrase.
 MAX_TERM_TOKENS = 24
-MAX_TERM_CHARACTERS = 1_000  # maximum number of characters of a term to split into tokens
+MAX_TERM_CHARACTERS = 1_000  # at most this number of a term's characters are split into tokens
 MAX_NAME_CHARACTERS = 60  # maximum number of characters of a term that an answer shows
 COMMON_WORDS = frozenset(
     """a about again all also am an and any are as at be because been before but by can conversation could day did

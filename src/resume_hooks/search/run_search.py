@@ -324,7 +324,7 @@ def _interpretation_notes(
 ) -> Iterator[str]:
     """Yield notes on replaced words, words without a match, excluded words and the preferred period."""
     for lookup in wording.lookups:
-        # If there are no hits, the replacement of a word did not help.
+        # The index does not contain the term, or the words that replaced it led to no hits.
         if lookup.kind == "nowhere" or (not best_hits.hits and lookup.kind != "word"):
             if lookup.term not in unindexed_terms:
                 yield f"no match for {lookup.term.display_name}"

@@ -94,7 +94,7 @@ class Sources:
         return self._transcript_paths.readable_path(file.path, file.session_id)
 
     def original_path(self, file: IndexedFile) -> str:
-        """Return the path of a file. For a copy of another agent's session, return the agent's own path."""
+        """Return the path of a file. For a copy of another agent's session, return the path of the original."""
         return original_path(self.readable_path(file), self._where)
 
     def tool_names(self, record: Posting) -> str:

@@ -16,7 +16,7 @@ class _WayChoice(click.Choice):  # type: ignore[type-arg]  # generic since click
     """The type of ``--way``. It accepts the names from version 0.2.0 too."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the chosen way. Replace a name from version 0.2.0 with the current name."""
+        """Return the chosen way to continue. Replace a name from version 0.2.0 with the current name."""
         return super().convert(_FORMER_WAY_NAMES.get(value, value), param, ctx)
 
 

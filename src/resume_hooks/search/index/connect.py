@@ -231,7 +231,7 @@ class _UpdateTask:
 
     @property
     def has_no_files_to_index(self) -> bool:
-        """Whether there are no files to index, so that no state folder need be created."""
+        """Whether there are no files to index, so that no state folder has to be created."""
         return (
             not self.files and not self.archived_sessions.states and not os.path.lexists(self.path)
         )
