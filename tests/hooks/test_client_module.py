@@ -253,7 +253,7 @@ def test_a_trim_in_place_with_a_small_saving_is_refused(parent: Path) -> None:
     ]
     write_session(parent.parent, SESSION, rows)
     event = compaction_event(parent)
-    assert "tokens, too few" in answer_module(COMPACTION_PLAN_QUESTION, event)["skip"]
+    assert "tokens, which is too few" in answer_module(COMPACTION_PLAN_QUESTION, event)["skip"]
     assert answer_module(COMPACTION_PLAN_QUESTION, {**event, "options": "--min-savings 1"})[
         "before"
     ]

@@ -31,10 +31,10 @@ _CORE_VERBS = {
     ),
     "untrim": ("children", "Restore trimmed contents in a new child."),
     "search": ("search", "Search everything that was said, asked or run."),
-    "outline": ("reading", "Show the turns of a session, a line each."),
+    "outline": ("reading", "Show the turns of a session, one line each."),
     "read": (
         "reading",
-        "Print records of a session: by reference, by turns, its errors, its commands.",
+        "Print records of a session: one by its reference, turns, errors, or commands.",
     ),
     "lineage": ("sessions", "Show a session's ancestors, oldest first, or its descendants."),
     "info": (

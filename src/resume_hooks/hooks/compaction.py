@@ -159,7 +159,7 @@ def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) 
         )
     if not in_client.is_worthwhile_in_client(plan_in_place.decision, options):
         raise NothingToTrim(
-            f"A trim would save about {plan_in_place.decision.savings.tokens:,} tokens, too few"
+            f"A trim would save about {plan_in_place.decision.savings.tokens:,} tokens, which is too few"
         )
     return _compaction_reply(
         session.session_id, plan_in_place, plan_in_place.decision.context_after.tokens, ""

@@ -31,7 +31,7 @@ from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.processes import find_client_pid, read_process_start_time
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
-CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest, too"
+CLEAR_HINT = "or /clear in an empty box: this also starts a session with the digest"
 """The line of the card which says that the client's next ``/clear`` opens the child."""
 
 # the option that is typed before a new task, which has nothing to do with the session's old task

@@ -36,7 +36,7 @@ class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_s
     next_step: str = option("-n", default="", help="The first task of the new session.")
     new_task: str | None = option(
         metavar="TASK",
-        help="An unrelated first task: the goal, todos, plan and task list of SESSION are left out.",
+        help="A first task unrelated to SESSION: its goal, todos, plan and task list are left out.",
     )
     size: str | None = option(
         metavar="SIZE",
@@ -127,7 +127,7 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
     )
     threshold: tuple[str, ...] = option(
         multiple=True,
-        help="Trim outputs longer than this number of characters: 500, or for one tool Read=2000.",
+        help="Trim outputs longer than this number of characters: 500, or Read=2000 for one tool.",
     )
     keep_recent: int | None = option(
         type=click.IntRange(0), help="Number of most recent turns that stay unchanged."

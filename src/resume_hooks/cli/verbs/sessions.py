@@ -47,7 +47,8 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
         "--all", help="List every project, not only this one and its worktrees."
     )
     project: str | None = option(
-        metavar="DIR", help="List the sessions of this folder's project. The folder may be gone."
+        metavar="DIR",
+        help="List the sessions of this folder's project, even if the folder is gone.",
     )
     limit: int = option(
         type=click.IntRange(0, MAX_PAGE_ROWS),

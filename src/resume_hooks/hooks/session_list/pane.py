@@ -84,7 +84,7 @@ No action has a letter as its key, because every letter that the user types goes
 """
 
 EFFECTS_IF_OPEN_ELSEWHERE = {
-    OPEN_ACTION: "loses turns, because another window has it open; fork does not",
+    OPEN_ACTION: "loses turns: another window has the session open; fork loses none",
     FORK_ACTION: "opens a copy, because another window has this session open",
 }
 """Effects of actions on a session that another client has open. If two clients write to a session,
