@@ -187,7 +187,7 @@ def test_a_session_that_another_window_has_open_is_forked(
     shown = ask_pane(project, step="page", at=session_id(2), page=0)
     ways = {way[1]: way[2] for way in shown["ways"]}
     assert [*ways][shown["way"]] == "fork"
-    assert ways["resume"].startswith("loses turns, because another window has it open")
+    assert ways["resume"].startswith("loses turns: another window has the session open")
     assert ways["fork"] == "opens a copy, because another window has this session open"
     own = ask_pane(project, step="page", at=session_id(2), page=0, session_id=session_id(2))
     assert own["ways"][own["way"]][1:] == ("resume", "continues this session")
