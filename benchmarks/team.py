@@ -35,7 +35,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.query import parse_query
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import assistant, session_bytes, user
-from tests.parts.team.server import Connection, Server, find_programs
+from tests.parts.team.server import Connection, Server, find_postgres_folder
 
 WRITER_COUNT = 8
 TURN_COUNT = 60
@@ -46,7 +46,7 @@ DAYS_OF_COPIES = 2 * 365
 
 def main(folder: str, records: str = "0", times: str = "1") -> int:
     """Print a row for each measurement. Return 0, or 1 if PostgreSQL is missing."""
-    found = find_programs()
+    found = find_postgres_folder()
     if found is None:
         print("PostgreSQL is missing")
         return 1

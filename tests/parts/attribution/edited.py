@@ -19,7 +19,7 @@ from tests.builders import (
 )
 from tests.search.index.probe import LONG_AGO, uuid_of_text
 
-FIRST_VERSION = "def total(rows):\n    return sum(row.price for row in rows)\n"
+FIRST_VERSION_TEXT = "def total(rows):\n    return sum(row.price for row in rows)\n"
 
 
 class Repository:
@@ -45,7 +45,7 @@ class Repository:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return path
 
-    def edit(self, name: str, old: str, new: str, **fields: Any) -> list[Record]:
+    def edit_file(self, name: str, old: str, new: str, **fields: Any) -> list[Record]:
         """Edit the file on disk and return the records of an Edit."""
         before = self.read_text(name)
         assert old in before
@@ -57,9 +57,9 @@ class Repository:
             "newString": new,
             "originalFile": before,
         }
-        return self.call("Edit", given, details, **fields)
+        return self.call_records("Edit", given, details, **fields)
 
-    def write(self, name: str, text: str, **fields: Any) -> list[Record]:
+    def write_file(self, name: str, text: str, **fields: Any) -> list[Record]:
         """Write the file on disk and return the records of a Write."""
         known = (self.root / name).exists()
         before = self.read_text(name) if known else None
@@ -70,13 +70,15 @@ class Repository:
             "filePath": given["file_path"],
             "content": text,
         }
-        return self.call("Write", given, {**details, "originalFile": before}, **fields)
+        return self.call_records("Write", given, {**details, "originalFile": before}, **fields)
 
-    def shell(self, command: str, **fields: Any) -> list[Record]:
+    def shell_records(self, command: str, **fields: Any) -> list[Record]:
         """Return the records of a shell command, which does not run."""
-        return self.call("Bash", {"command": command}, {"stdout": "", "stderr": ""}, **fields)
+        return self.call_records(
+            "Bash", {"command": command}, {"stdout": "", "stderr": ""}, **fields
+        )
 
-    def call(
+    def call_records(
         self,
         name: str,
         tool_input: Record,

@@ -17,7 +17,7 @@ from resume_hooks.search.scope import Scope
 from tests.builders import conversation, repl_script, session_id
 from tests.cli.conftest import Cli, Document
 from tests.parts.attribution.conftest import FindWriter
-from tests.parts.attribution.edited import FIRST_VERSION, Repository
+from tests.parts.attribution.edited import FIRST_VERSION_TEXT, Repository
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
 PRICE_LINE = "    return sum(row.price for row in rows)"
@@ -28,8 +28,8 @@ def test_search_finds_the_session_and_record_of_a_line(
     repo: Repository, cli: Cli, document: Document
 ) -> None:
     """The hit names the session and the record that wrote the line. ``read`` shows this record."""
-    own = repo.write_session(1, repo.write("src/sums.py", FIRST_VERSION))
-    other = repo.write_session(2, repo.edit("src/sums.py", PRICE_LINE, TAXED_LINE))
+    own = repo.write_session(1, repo.write_file("src/sums.py", FIRST_VERSION_TEXT))
+    other = repo.write_session(2, repo.edit_file("src/sums.py", PRICE_LINE, TAXED_LINE))
     data = document("search", "--file", "src/sums.py:2", cwd=repo.root)["data"]
     (hit,) = data["hits"]
     assert (data["query"], data["how"], data["total"]) == ("src/sums.py:2", "by its text", 1)
@@ -55,7 +55,7 @@ def test_a_line_search_accepts_relative_and_absolute_paths(
 
     A line of another project is found only with ``--all``.
     """
-    own = repo.write_session(1, repo.write("src/sums.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write_file("src/sums.py", FIRST_VERSION_TEXT))
     (tmp_path / "link").symlink_to(repo.root)
     assert find_writer("sums.py:1", cwd=repo.root / "src") == f"{own}:1"
     assert find_writer(f"{repo.root}/src/sums.py:1") == f"{own}:1"
@@ -71,20 +71,20 @@ def test_search_finds_a_line_that_a_repl_script_wrote(
 
     A search also finds the script's commands and results.
     """
-    repo.put_file("src/sums.py", FIRST_VERSION)
+    repo.put_file("src/sums.py", FIRST_VERSION_TEXT)
     path, around = str(repo.root / "src/sums.py"), {"cwd": str(repo.root)}
     edit = {"file_path": path, "old_string": PRICE_LINE, "new_string": TAXED_LINE}
     noted = {
         "filePath": path,
         "oldString": PRICE_LINE,
         "newString": TAXED_LINE,
-        "originalFile": FIRST_VERSION,
+        "originalFile": FIRST_VERSION_TEXT,
         "structuredPatch": [],
     }
     ran = {"command": "make zeppelin"}, {"stdout": "built the quagga", "stderr": ""}
     rows = repl_script([("Edit", edit, noted), ("Bash", *ran)], uuid="s", parent=None)
     own = repo.write_session(1, [{**row, **around} for row in rows])
-    repo.put_file("src/sums.py", FIRST_VERSION.replace(PRICE_LINE, TAXED_LINE))
+    repo.put_file("src/sums.py", FIRST_VERSION_TEXT.replace(PRICE_LINE, TAXED_LINE))
     assert find_writer("src/sums.py:2") == f"{own}:3"
     assert b"(Bash)" in cli("search", "quagga", cwd=repo.root).stdout
     assert b"make zeppelin" in cli("search", "zeppelin", "--tool", "Bash", cwd=repo.root).stdout
@@ -97,11 +97,11 @@ def test_lines_that_people_wrote_belong_to_no_session(
 
     The answer says so, and the exit code is 0.
     """
-    repo.put_file("a.py", f"import decimal  # of people\n{FIRST_VERSION}")
+    repo.put_file("a.py", f"import decimal  # of people\n{FIRST_VERSION_TEXT}")
     repo.write_session(
         1,
-        repo.edit("a.py", PRICE_LINE, TAXED_LINE),
-        repo.write("a.py", repo.read_text("a.py") + "END_OF_FILE = True\n"),
+        repo.edit_file("a.py", PRICE_LINE, TAXED_LINE),
+        repo.write_file("a.py", repo.read_text("a.py") + "END_OF_FILE = True\n"),
     )
     repo.put_file("a.py", repo.read_text("a.py") + "def added_by_people():\n")
     assert [bool(find_writer(f"a.py:{line}")) for line in range(1, 6)] == [
@@ -131,7 +131,7 @@ def test_a_line_that_people_changed_belongs_to_no_session(
     repo: Repository, find_writer: FindWriter, before: str, after: str
 ) -> None:
     """A line that people changed after a session wrote it belongs to no session."""
-    own = repo.write_session(1, repo.write("a.py", f"first_line_of_the_file = 1\n{before}\n"))
+    own = repo.write_session(1, repo.write_file("a.py", f"first_line_of_the_file = 1\n{before}\n"))
     assert find_writer("a.py:2") == f"{own}:1"
     repo.put_file("a.py", repo.read_text("a.py").replace(before, after))
     assert find_writer("a.py:2") == ""
@@ -140,7 +140,7 @@ def test_a_line_that_people_changed_belongs_to_no_session(
 
 def test_merged_lines_belong_to_no_session(repo: Repository, find_writer: FindWriter) -> None:
     """Lines that a merge added belong to no session, and the lines around them keep their writer."""
-    own = repo.write_session(1, repo.write("a.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write_file("a.py", FIRST_VERSION_TEXT))
     merged = "def of_another_branch(rows):\n    return None\n\n\n"
     repo.put_file(
         "a.py",
@@ -156,24 +156,24 @@ def test_merged_lines_belong_to_no_session(repo: Repository, find_writer: FindWr
 def test_a_generated_file_belongs_to_no_session(repo: Repository, find_writer: FindWriter) -> None:
     """A file that a command generated belongs to no session."""
     repo.put_file("package-lock.json", '{\n  "lockfileVersion": 3\n}\n')
-    repo.write_session(1, repo.shell("npm install && cat package-lock.json"))
+    repo.write_session(1, repo.shell_records("npm install && cat package-lock.json"))
     assert find_writer("package-lock.json:2") == ""
 
 
 def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, find_writer: FindWriter) -> None:
     """An edit that failed, was refused or has no result wrote no line."""
-    repo.put_file("a.py", FIRST_VERSION)
+    repo.put_file("a.py", FIRST_VERSION_TEXT)
     refused = "The user doesn't want to proceed with this tool use."
-    failed = repo.edit("a.py", PRICE_LINE, TAXED_LINE, failed=True, answer=refused)
-    unanswered = repo.write("a.py", repo.read_text("a.py") + "LAST_LINE_OF_ALL = 1\n")[:1]
+    failed = repo.edit_file("a.py", PRICE_LINE, TAXED_LINE, failed=True, answer=refused)
+    unanswered = repo.write_file("a.py", repo.read_text("a.py") + "LAST_LINE_OF_ALL = 1\n")[:1]
     repo.write_session(1, failed, unanswered)
     assert (find_writer("a.py:2"), find_writer("a.py:3")) == ("", "")
 
 
 def test_a_rewound_edit_still_counts(repo: Repository, find_writer: FindWriter) -> None:
     """An edit on an abandoned branch still counts, because the file has its line."""
-    repo.put_file("a.py", FIRST_VERSION)
-    gone = repo.edit("a.py", PRICE_LINE, TAXED_LINE)
+    repo.put_file("a.py", FIRST_VERSION_TEXT)
+    gone = repo.edit_file("a.py", PRICE_LINE, TAXED_LINE)
     went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
     own = repo.write_session(1, gone, went_on)
     assert find_writer("a.py:2") == f"{own}:1"
@@ -181,9 +181,9 @@ def test_a_rewound_edit_still_counts(repo: Repository, find_writer: FindWriter) 
 
 def test_a_subagent_that_wrote_a_line_is_named(repo: Repository, find_writer: FindWriter) -> None:
     """A line that a sub-agent wrote is found with the sub-agent's reference."""
-    repo.put_file("a.py", FIRST_VERSION)
+    repo.put_file("a.py", FIRST_VERSION_TEXT)
     own = repo.write_session(1)
-    repo.write_session(1, repo.edit("a.py", PRICE_LINE, TAXED_LINE), subagent_id="agent-a1")
+    repo.write_session(1, repo.edit_file("a.py", PRICE_LINE, TAXED_LINE), subagent_id="agent-a1")
     assert find_writer("a.py:2") == f"{own}/agent-a1:1"
 
 
@@ -191,7 +191,7 @@ def test_a_copied_edit_belongs_to_the_parent_of_a_fork(
     repo: Repository, find_writer: FindWriter
 ) -> None:
     """An edit that a fork copied belongs to the parent."""
-    made = repo.write("a.py", FIRST_VERSION)
+    made = repo.write_file("a.py", FIRST_VERSION_TEXT)
     own = repo.write_session(1, made)
     metadata: Any = {"continue_metadata": {"parent_session_id": own, "parent_session_file": ""}}
     repo.write_session(2, [metadata], made, has_prompt=False)
@@ -200,7 +200,7 @@ def test_a_copied_edit_belongs_to_the_parent_of_a_fork(
 
 def test_an_edit_of_the_current_turn_counts(repo: Repository, document: Document) -> None:
     """A line that the model wrote in the current turn is found."""
-    own = repo.write_session(1, repo.write("a.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write_file("a.py", FIRST_VERSION_TEXT))
     found = document(
         "search", "--file", "a.py:1", cwd=repo.root, environ={"CLAUDE_CODE_SESSION_ID": own}
     )
@@ -225,8 +225,8 @@ def test_a_shell_command_counts_only_with_a_here_document(
 ) -> None:
     """A shell command proves which lines it wrote only if it contains a here-document."""
     folder = "src/" if command.startswith("cd src") else ""
-    own = repo.write_session(1, repo.shell(command.format("sums.py", FIRST_VERSION)))
-    repo.put_file(f"{folder}sums.py", FIRST_VERSION)
+    own = repo.write_session(1, repo.shell_records(command.format("sums.py", FIRST_VERSION_TEXT)))
+    repo.put_file(f"{folder}sums.py", FIRST_VERSION_TEXT)
     assert find_writer(f"{folder}sums.py:2") == (f"{own}:1" if named else "")
 
 
@@ -237,9 +237,11 @@ def test_a_here_document_over_a_known_file_proves_nothing(
 
     The file was read before, so its lines may be older than the here-document.
     """
-    path = repo.put_file("a.py", FIRST_VERSION)
-    looked = repo.call("Read", {"file_path": str(path)}, None)
-    repo.write_session(1, looked, repo.shell(f"cat > a.py <<'EOF'\n{FIRST_VERSION}EOF"))
+    path = repo.put_file("a.py", FIRST_VERSION_TEXT)
+    looked = repo.call_records("Read", {"file_path": str(path)}, None)
+    repo.write_session(
+        1, looked, repo.shell_records(f"cat > a.py <<'EOF'\n{FIRST_VERSION_TEXT}EOF")
+    )
     assert find_writer("a.py:2") == ""
 
 
@@ -252,8 +254,8 @@ def test_edits_count_in_every_worktree(
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
     git(main, "worktree", "add", "-q", str(linked))
     repo.root = linked
-    own = repo.write_session(1, repo.write("a.py", FIRST_VERSION))
-    (main / "a.py").write_text(FIRST_VERSION)
+    own = repo.write_session(1, repo.write_file("a.py", FIRST_VERSION_TEXT))
+    (main / "a.py").write_text(FIRST_VERSION_TEXT)
     assert find_writer("a.py:2", cwd=main) == f"{own}:1"
 
 
@@ -262,7 +264,7 @@ def test_edits_count_after_a_repository_moves(repo: Repository, find_writer: Fin
 
     If the old folder exists, it is another repository.
     """
-    own = repo.write_session(1, repo.write("src/sums.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write_file("src/sums.py", FIRST_VERSION_TEXT))
     moved = repo.root.rename(repo.root.with_name("moved"))
     assert find_writer("src/sums.py:2", "--all", cwd=moved) == f"{own}:1"
     repo.root.mkdir()
@@ -272,7 +274,7 @@ def test_edits_count_after_a_repository_moves(repo: Repository, find_writer: Fin
 def test_crlf_and_byte_order_marks_do_not_matter(repo: Repository, find_writer: FindWriter) -> None:
     """Line ends and a byte order mark do not matter, but a tab differs from spaces."""
     text = "\tfirst_with_a_tab(1)\n    first_with_a_tab(2)\n"
-    own = repo.write_session(1, repo.write("a.py", text))
+    own = repo.write_session(1, repo.write_file("a.py", text))
     repo.put_file("a.py", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
     assert find_writer("a.py:1") == find_writer("a.py:2") == f"{own}:1"
     repo.put_file("a.py", text.replace("\t", "    "))
@@ -287,8 +289,8 @@ def test_a_line_of_a_large_file_is_found(repo: Repository, find_writer: FindWrit
     assert len(text) > 1_000_000
     own = repo.write_session(
         1,
-        repo.write("a.py", text),
-        repo.edit("a.py", "computed(15000)", "computed_otherwise(15000)"),
+        repo.write_file("a.py", text),
+        repo.edit_file("a.py", "computed(15000)", "computed_otherwise(15000)"),
     )
     assert find_writer("a.py:15001") == f"{own}:3"
     assert find_writer("a.py:14999") == f"{own}:1"
@@ -297,11 +299,11 @@ def test_a_line_of_a_large_file_is_found(repo: Repository, find_writer: FindWrit
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.py:3", FIRST_VERSION, "a.py has no line 3"),
-        ("a.py:0", FIRST_VERSION, "a.py has no line 0"),
+        ("a.py:3", FIRST_VERSION_TEXT, "a.py has no line 3"),
+        ("a.py:0", FIRST_VERSION_TEXT, "a.py has no line 0"),
         ("a.py:1", "", "a.py has no line 1"),
-        ("b.py:1", FIRST_VERSION, "b.py can't be read: No such file or directory"),
-        (".:1", FIRST_VERSION, "is a folder, which has no lines"),
+        ("b.py:1", FIRST_VERSION_TEXT, "b.py can't be read: No such file or directory"),
+        (".:1", FIRST_VERSION_TEXT, "is a folder, which has no lines"),
         ("a.py:1", b"\x89PNG\0\0", "a.py is a binary file, which has no lines"),
         ("a.py:2", b"first line\nd\xe9j\xe0 vu\n", "Line 2 of "),
     ],
@@ -322,7 +324,7 @@ def test_a_line_beside_undecodable_lines_is_found(
     repo: Repository, find_writer: FindWriter
 ) -> None:
     """A line is found in a file in which other lines cannot be decoded."""
-    own = repo.write_session(1, repo.write("a.txt", "a plain line of this file\n"))
+    own = repo.write_session(1, repo.write_file("a.txt", "a plain line of this file\n"))
     repo.put_file("a.txt", b"d\xe9j\xe0 vu\na plain line of this file\n")
     assert find_writer("a.txt:2") == f"{own}:1"
 
@@ -334,7 +336,7 @@ def test_a_line_search_refuses_words_and_kinds(
     repo: Repository, cli: Cli, words: list[str]
 ) -> None:
     """The search for a line refuses words, roles and tools."""
-    repo.put_file("a.py", FIRST_VERSION)
+    repo.put_file("a.py", FIRST_VERSION_TEXT)
     done = cli("search", "--file", "a.py:1", *words, cwd=repo.root)
     assert done.returncode == 2
     assert b"have no meaning for a line" in done.stderr
@@ -344,14 +346,14 @@ def test_a_file_with_a_colon_in_its_name_is_not_a_line(
     repo: Repository, document: Document
 ) -> None:
     """If a file named ``a.py:1`` exists, ``--file a.py:1`` is that file and not a line."""
-    repo.write_session(1, repo.write("a.py:1", FIRST_VERSION))
+    repo.write_session(1, repo.write_file("a.py:1", FIRST_VERSION_TEXT))
     assert document("search", "--file", "a.py:1", cwd=repo.root)["data"]["query"] == ""
 
 
 def test_a_line_search_respects_its_filters(repo: Repository, find_writer: FindWriter) -> None:
     """The search for a line respects the filters for session and time."""
-    first = repo.write_session(1, repo.write("a.py", FIRST_VERSION))
-    repo.write_session(2, repo.edit("a.py", PRICE_LINE, TAXED_LINE))
+    first = repo.write_session(1, repo.write_file("a.py", FIRST_VERSION_TEXT))
+    repo.write_session(2, repo.edit_file("a.py", PRICE_LINE, TAXED_LINE))
     assert find_writer("a.py:2", "--session", first) == ""
     assert find_writer("a.py:1", "--session", first) == f"{first}:1"
     assert find_writer("a.py:1", "--since", "2027-01-01") == ""
@@ -361,7 +363,7 @@ def test_a_line_search_writes_no_project_or_session_file(
     repo: Repository, find_writer: FindWriter
 ) -> None:
     """The search for a line changes neither the project nor a transcript."""
-    repo.write_session(1, repo.write("a.py", FIRST_VERSION))
+    repo.write_session(1, repo.write_file("a.py", FIRST_VERSION_TEXT))
 
     def project_and_transcript_bytes() -> dict[str, tuple[int, bytes]]:
         folders = repo.root, repo.home.config / "projects"
@@ -383,7 +385,7 @@ def search_line(repo: Repository, line: str, max_seconds: float = float("inf")) 
 
 def test_a_line_search_reads_archived_copies(repo: Repository, find_writer: FindWriter) -> None:
     """A line is found in the archived copy of a deleted session."""
-    own = repo.write_session(1, repo.write("sums.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write_file("sums.py", FIRST_VERSION_TEXT))
     (path,) = repo.home.config.glob(f"projects/*/{own}.jsonl")
     archive_and_remove(path, repo.home.environ)
     assert find_writer("sums.py:2") == f"{own}:1"
@@ -396,8 +398,8 @@ def test_the_note_counts_sessions_not_indexed_yet(
 
     Only sessions that contain the file's name are counted.
     """
-    repo.write_session(1, repo.write("sums.py", FIRST_VERSION))
-    repo.write_session(2, repo.write("elsewhere.txt", "something else\n"))
+    repo.write_session(1, repo.write_file("sums.py", FIRST_VERSION_TEXT))
+    repo.write_session(2, repo.write_file("elsewhere.txt", "something else\n"))
     with monkeypatch.context() as patch:
         # Another command seems to use the index.
         patch.setattr(connect, "lock_descriptor", lambda *_: False)
@@ -413,8 +415,8 @@ def test_the_note_counts_sessions_not_indexed_yet(
 
 def test_a_file_without_sessions_is_reported(repo: Repository) -> None:
     """If no session has read or written the file, a note says so."""
-    repo.write_session(1, repo.write("sums.py", FIRST_VERSION))
-    repo.put_file("other.py", FIRST_VERSION)
+    repo.write_session(1, repo.write_file("sums.py", FIRST_VERSION_TEXT))
+    repo.put_file("other.py", FIRST_VERSION_TEXT)
     found = search_line(repo, "other.py:2")
     assert (found.hits, found.is_complete) == ([], True)
     assert "No tool read or wrote a file 'other.py'" in found.notes
@@ -437,7 +439,7 @@ def test_a_codex_patch_counts_as_an_edit(repo: Repository, code: int, named: boo
         rollouts.message_line("assistant", "Done", 4),
     ]
     rollouts.write_rollout(repo.home.root / ".codex", lines)
-    repo.put_file("src/sums.py", FIRST_VERSION)
+    repo.put_file("src/sums.py", FIRST_VERSION_TEXT)
     hits = search_line(repo, "src/sums.py:2").hits
     assert [(hit.agent, hit.session_id, hit.tool) for hit in hits] == [
         ("codex", rollouts.THREAD_ID, "Edit")
@@ -452,7 +454,7 @@ def test_a_line_search_reveals_no_files_outside_projects(
 
     Models may run the search without permission.
     """
-    own = repo.write_session(1, repo.write("src/sums.py", FIRST_VERSION))
+    own = repo.write_session(1, repo.write_file("src/sums.py", FIRST_VERSION_TEXT))
     (tmp_path / "shadow").write_text("root:x\n" * 7)
     (tmp_path / "binary").write_bytes(b"\0")
     model, said = {"CLAUDECODE": "1"}, set()

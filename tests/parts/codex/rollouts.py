@@ -34,7 +34,7 @@ def codex_rollouts() -> list[Path]:
     return sorted(codex_folder().rglob("rollout-*.jsonl"))
 
 
-def find_in_corpus(rollout_id: str) -> str | None:
+def find_rollout_in_corpus(rollout_id: str) -> str | None:
     """Return the rollout in the corpus whose file name ends with an id, or None."""
     return next((str(path) for path in codex_rollouts() if path.stem.endswith(rollout_id)), None)
 
@@ -94,13 +94,13 @@ def output_line(
     return item_line(kind, second, call_id=call_id, output=output)
 
 
-def work_lines(rounds: int, output: object, *, asks: bool = False) -> list[Line]:
+def work_lines(call_count: int, output: object, *, asks: bool = False) -> list[Line]:
     """Return the calls ``make 0``, ``make 1`` and so on, each with its output.
 
     If ``asks`` is true, each call is in its own turn, with a question and an answer.
     """
     lines: list[Line] = []
-    for n in range(rounds):
+    for n in range(call_count):
         answer = [{"type": "input_text", "text": f"{n} {output}"}] if asks else f"{n} {output}"
         lines += [message_line("user", f"question {n}", n)] if asks else []
         lines += [call_line(f"c{n}", f"make {n}", n), output_line(f"c{n}", answer, n)]
@@ -154,7 +154,7 @@ def compaction_line(items: Sequence[Line], second: int = 0) -> Line:
     )
 
 
-LATER_TURNS = [message_line(role, "later") for _ in range(4) for role in ("user", "assistant")]
+LATER_TURN_LINES = [message_line(role, "later") for _ in range(4) for role in ("user", "assistant")]
 """Turns that follow the content that a trim may remove."""
 
 

@@ -43,7 +43,7 @@ from tests.parts.codex.rollouts import (
     THREAD_ID,
     effective_items,
     every_rollout,
-    find_in_corpus,
+    find_rollout_in_corpus,
 )
 
 LONG_OUTPUT = "word " * 2_000
@@ -92,7 +92,8 @@ def test_children_of_a_real_rollout_have_its_items(rollout: Path, where: Where) 
     assert named is not None
     parent = thread_file(where, named.thread_id)
     items = [
-        item.payload for item in effective_items(read_thread_lines(str(rollout), find_in_corpus))
+        item.payload
+        for item in effective_items(read_thread_lines(str(rollout), find_rollout_in_corpus))
     ]
     fork = write_child(plan_fork(parent, where), where)
     assert items_on_resume(fork.file) == items
@@ -144,7 +145,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
         rollouts.item_line("function_call", name="write", arguments=given, call_id="c3"),
         rollouts.output_line("c3", "ok"),
         rollouts.token_count_line(200_000),
-        *rollouts.LATER_TURNS,
+        *rollouts.LATER_TURN_LINES,
     ]
     path = rollouts.write_rollout(codex_home_of(where), lines)
     before = path.read_bytes()
@@ -333,7 +334,7 @@ def test_untrim_can_restore_one_item(where: Where) -> None:
         rollouts.meta_line(),
         rollouts.message_line("user", "go"),
         *rollouts.work_lines(3, LONG_OUTPUT),
-        *rollouts.LATER_TURNS,
+        *rollouts.LATER_TURN_LINES,
     ]
     path = rollouts.write_rollout(codex_home_of(where), lines)
     trim = write_child(plan_trim(thread_file(where), where, Options()), where)
@@ -370,7 +371,7 @@ def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
         [
             rollouts.meta_line(),
             *rollouts.work_lines(3, LONG_OUTPUT, asks=True),
-            *rollouts.LATER_TURNS,
+            *rollouts.LATER_TURN_LINES,
         ],
     )
     scanned = agents.scan_for_trim(thread_file(where), where)

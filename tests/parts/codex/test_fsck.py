@@ -125,7 +125,7 @@ def test_each_defect_is_found_and_repaired(
         path.write_bytes(path.read_bytes() + b'{"type":"response_i')
         expected = [*expected, ("line-torn", 4)]
     before = path.read_bytes()
-    bad = any(code not in HARMLESS_CODES for code, _ in expected)
+    bad = any(code not in HARMLESS_FINDING_CODES for code, _ in expected)
     (found,) = fsck_data_of_run(cli("fsck", THREAD_ID, "--json"), int(bad))["sessions"]
     assert found["session_file"] == str(path)
     rows = [(kind["code"], row["record"]) for kind in found["kinds"] for row in kind["findings"]]
@@ -143,7 +143,12 @@ def test_each_defect_is_found_and_repaired(
         assert bool(done["lost"]) is (name in {"base gone", "garbage"})
 
 
-HARMLESS_CODES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", "summary-encrypted"}
+HARMLESS_FINDING_CODES = {
+    "session-id-foreign",
+    "line-foreign",
+    "tool-call-unanswered",
+    "summary-encrypted",
+}
 
 
 def test_fsck_of_an_unreadable_session_is_an_error(

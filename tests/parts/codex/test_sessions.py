@@ -61,9 +61,9 @@ def home(config_home: ConfigHome) -> Path:
     return config_home.root / ".codex"
 
 
-def find_thread(home: ConfigHome, words: str = THREAD_ID) -> SessionFile:
+def find_thread(home: ConfigHome, locator: str = THREAD_ID) -> SessionFile:
     """Return the thread that a locator names."""
-    return resolve_locator(words, CWD, home.where, allow_other_agents=True)
+    return resolve_locator(locator, CWD, home.where, allow_other_agents=True)
 
 
 def permissions_of(path: str) -> int:

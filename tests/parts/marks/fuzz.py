@@ -12,7 +12,7 @@ from tests.fuzz.targets.state import HANDOFF_LINK, draw_note
 from tests.fuzz.targets.target import Target, TryCase
 
 
-def marks(home: ConfigHome) -> TryCase:
+def make_mark_case(home: ConfigHome) -> TryCase:
     """Return a function that writes a random note and reads it as a mark."""
     folder = home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
@@ -34,4 +34,4 @@ def marks(home: ConfigHome) -> TryCase:
     return try_case
 
 
-TARGETS = (Target("marks", 200, marks),)
+TARGETS = (Target("marks", 200, make_mark_case),)

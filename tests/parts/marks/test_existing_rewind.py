@@ -13,7 +13,7 @@ from tests.derive.child.test_existing_child import load_parent, parent, write_ha
 __all__ = ["parent"]
 
 
-def make_rewind(parent: locate.SessionFile, home: ConfigHome) -> str:
+def rewind_to_end(parent: locate.SessionFile, home: ConfigHome) -> str:
     """Rewind to the end of the session and return the child's id."""
     mark = marks.make_mark_at_end(parent).mark
     return write_child(
@@ -30,7 +30,7 @@ def test_only_a_search_for_a_rewind_finds_a_rewind(
     """
     write_handoff(parent, config_home, "")
     assert find_existing_child(load_parent(parent, config_home), "back", config_home.where) is None
-    child = make_rewind(parent, config_home)
+    child = rewind_to_end(parent, config_home)
     found = find_existing_child(load_parent(parent, config_home), "back", config_home.where)
     assert found is not None
     assert (found.session_id, found.written, found.kind) == (child, False, "back")

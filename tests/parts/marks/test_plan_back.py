@@ -81,7 +81,7 @@ def live_records(receipt: Receipt) -> list[Record]:
     return [transcript.read_record(node) for node in transcript.chain]
 
 
-def explored_session() -> list[Record]:
+def explored_records() -> list[Record]:
     """Return a session of two turns, followed by an exploration with a call.
 
     The tests place the mark at ``r3``, the end of the second turn.
@@ -99,7 +99,7 @@ def explored_session() -> list[Record]:
 
 def test_the_child_ends_at_the_mark_with_a_report(config_home: ConfigHome) -> None:
     """The child of a rewind has the records up to the mark, lineage and report, and a card."""
-    made = write_rewind(config_home, explored_session(), "r3", "  it was slower\n\nso we stay \n")
+    made = write_rewind(config_home, explored_records(), "r3", "  it was slower\n\nso we stay \n")
     assert all(check.ok for check in made.checks)
     assert len(made.checks) == 15
     rows = live_records(made)
@@ -129,7 +129,7 @@ def test_the_child_ends_at_the_mark_with_a_report(config_home: ConfigHome) -> No
 
 def test_records_before_the_mark_change_only_their_session_id(config_home: ConfigHome) -> None:
     """In the records before the mark, only the session id changes, and the token counts stay."""
-    made = write_rewind(config_home, explored_session(), "r3")
+    made = write_rewind(config_home, explored_records(), "r3")
     parent, child = (Path(path).read_bytes().split(b"\n") for path in (made.parent_file, made.file))
     assert child[1:5] == [
         line.replace(SESSION.encode(), made.session_id.encode()) for line in parent[:4]
@@ -139,7 +139,7 @@ def test_records_before_the_mark_change_only_their_session_id(config_home: Confi
 
 def test_the_first_line_has_times_and_size(config_home: ConfigHome) -> None:
     """The first line of the child has the times of mark and rewind, and the child's size."""
-    made = write_rewind(config_home, explored_session(), "r3")
+    made = write_rewind(config_home, explored_records(), "r3")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
     assert (first["startedAt"], first["rewoundAt"]) == (START_TIME, first["continued_at"])
     assert first["context_tokens"] == made.tokens_after
@@ -147,7 +147,7 @@ def test_the_first_line_has_times_and_size(config_home: ConfigHome) -> None:
 
 def test_the_size_is_the_count_at_the_mark_plus_the_report(config_home: ConfigHome) -> None:
     """The child's size is the client's token count at the mark plus the tokens of the report."""
-    made = write_rewind(config_home, explored_session(), "r3")
+    made = write_rewind(config_home, explored_records(), "r3")
     assert made.tokens_before == 9_000
     assert 1_300 < made.tokens_after < 3_000
     assert measure_tail(made.file).tokens == made.tokens_after
@@ -312,12 +312,12 @@ def test_an_overlong_report_is_refused(config_home: ConfigHome) -> None:
     most = "é" * MAX_REPORT_CHARACTERS
     assert (
         most
-        in live_records(write_rewind(config_home, explored_session(), "r3", most))[4]["message"][
+        in live_records(write_rewind(config_home, explored_records(), "r3", most))[4]["message"][
             "content"
         ]
     )
     with pytest.raises(UsageError, match="500,001 characters") as caught:
-        plan_rewind(config_home, explored_session(), "r3", most + "x")
+        plan_rewind(config_home, explored_records(), "r3", most + "x")
     assert "Nothing is lost: arrow up" in caught.value.remedy
 
 
@@ -335,7 +335,7 @@ HOSTILE_TEXTS = [
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
 def test_hostile_reports_and_goals_are_harmless(config_home: ConfigHome, text: str) -> None:
     """A hostile report or goal neither breaks the lineage block nor adds fields to the records."""
-    path = write_session(config_home.project(), SESSION, explored_session())
+    path = write_session(config_home.project(), SESSION, explored_records())
     made = write_child(
         plan_back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child,
         Where(),
@@ -361,7 +361,7 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
             "isSnapshotUpdate": False,
         }
 
-    decided = plan_rewind(config_home, [*explored_session(), snapshot("r0"), snapshot("p")], "r3")
+    decided = plan_rewind(config_home, [*explored_records(), snapshot("r0"), snapshot("p")], "r3")
     assert decided.omitted_records is not None
     assert decided.omitted_records.prompt_id == "p"
     content = Path(write_child(decided.child, Where()).file).read_text()
@@ -371,7 +371,7 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
 
 def test_a_rewound_child_can_be_marked_and_rewound(config_home: ConfigHome) -> None:
     """The child of a rewind can be marked and rewound again."""
-    made = write_rewind(config_home, explored_session(), "r3")
+    made = write_rewind(config_home, explored_records(), "r3")
     again = marks.make_mark_at_end(locate.session_file(made.file)).mark
     assert again.uuid == live_records(made)[-1]["uuid"]
     other = write_child(

@@ -187,7 +187,7 @@ def test_parallel_rehomes_copy_each_session_once(config_home: ConfigHome) -> Non
     assert not (config_home.config / "resume-hooks" / "one-maker").exists()
 
 
-def note_start(home: ConfigHome, folder: Path) -> None:
+def write_start_note(home: ConfigHome, folder: Path) -> None:
     """Write the note about a start in a folder, as hooks/new-folder does."""
     place = home.config / "resume-hooks" / "pending"
     place.mkdir(parents=True, exist_ok=True)
@@ -211,7 +211,7 @@ def noted_repository(config_home: ConfigHome, git: Any) -> Path:
     git(folder, "init", "-q", "-b", "main")
     git(folder, "commit", "-q", "--allow-empty", "-m", "one")
     git(folder, "remote", "add", "origin", "ssh://host/it.git")
-    note_start(config_home, folder)
+    write_start_note(config_home, folder)
     write_session_in_folder(config_home, folder)
     return folder
 
@@ -258,7 +258,7 @@ def test_other_changes_are_not_reported_as_a_move(
     git(fresh, "init", "-q")
     git(fresh, "remote", "add", "origin", "ssh://host/it.git")
     assert list_recorded_former_folders(str(fresh), config_home.where) == [str(noted_repository)]
-    note_start(config_home, fresh)
+    write_start_note(config_home, fresh)
     write_session_in_folder(config_home, fresh, session_id(2))
     third = fresh.rename(noted_repository.parent / "third")
     assert sorted(list_recorded_former_folders(str(third), config_home.where)) == [
@@ -280,7 +280,7 @@ def test_sessions_of_a_removed_worktree_belong_to_the_main_checkout(
     """
     tree = config_home.root / "a tree"
     git(noted_repository, "worktree", "add", "-q", "-b", "feat/it", str(tree))
-    note_start(config_home, tree)
+    write_start_note(config_home, tree)
     git(noted_repository, "worktree", "remove", str(tree))
     assert str(tree) in project_of_folder(str(noted_repository), config_home.where).folders
     assert project_of_folder(str(config_home.root), config_home.where).folders == (

@@ -354,7 +354,7 @@ def test_options_select_sessions_and_kinds(
 PRINTED_SECRET = "vkWqzTe482Q"
 
 
-def session_that_prints_a_secret() -> list[dict[str, Any]]:
+def records_that_print_a_secret() -> list[dict[str, Any]]:
     """Return the records of a session in which a command printed a password."""
     command = {"command": "printenv DB_PASSWORD"}
     return [
@@ -366,7 +366,7 @@ def session_that_prints_a_secret() -> list[dict[str, Any]]:
 
 def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> None:
     """A password in a command's output is found, because the command names a password's variable."""
-    path = Path(write_session(config_home.project(), SESSION, session_that_prints_a_secret()))
+    path = Path(write_session(config_home.project(), SESSION, records_that_print_a_secret()))
     (leak,) = audit_everything(config_home).leaks
     assert (leak.uuid, leak.line, leak.length) == ("c", 2, len(PRINTED_SECRET))
     assert path.read_bytes()[leak.offset : leak.offset + leak.length] == PRINTED_SECRET.encode()
@@ -375,17 +375,17 @@ def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> No
 
 def test_an_output_appended_after_a_scan_is_found(config_home: ConfigHome) -> None:
     """A password in an output is found even if the output was appended after the audit read its command."""
-    path = Path(write_session(config_home.project(), SESSION, session_that_prints_a_secret()[:2]))
+    path = Path(write_session(config_home.project(), SESSION, records_that_print_a_secret()[:2]))
     assert not audit_everything(config_home).leaks
     with path.open("ab") as stream:
-        stream.write(session_bytes(session_that_prints_a_secret()[2:]))
+        stream.write(session_bytes(records_that_print_a_secret()[2:]))
     (leak,) = audit_everything(config_home).leaks
     assert (leak.uuid, leak.line) == ("c", 2)
 
 
 def test_a_printed_secret_in_the_vault_is_found(config_home: ConfigHome) -> None:
     """A printed password is found in an archived copy."""
-    path = write_session(config_home.project(), SESSION, session_that_prints_a_secret())
+    path = write_session(config_home.project(), SESSION, records_that_print_a_secret())
     archive_session(session_file(path), config_home.where)
     os.unlink(path)
     assert {(leak.place, leak.uuid) for leak in audit_everything(config_home).leaks} == {

@@ -16,7 +16,7 @@ from tests.fuzz.targets.target import Target, TryCase
 from tests.parts.share.export.vectors import ALLOWED_ELEMENTS, PageParts
 
 
-def documents(home: ConfigHome) -> TryCase:
+def make_document_case(home: ConfigHome) -> TryCase:
     """Return a function that exports a random session in a random format."""
     folder = home.project()
 
@@ -50,4 +50,4 @@ def documents(home: ConfigHome) -> TryCase:
     return try_case
 
 
-TARGETS = (Target("documents", 400, documents),)
+TARGETS = (Target("documents", 400, make_document_case),)

@@ -36,7 +36,7 @@ from tests.builders import (
 from tests.redaction.examples import examples
 from tests.redaction.planted import FORMS, Form
 
-FORBIDDEN_RUN = 3
+FORBIDDEN_RUN_LENGTH = 3
 """Number of consecutive characters of a secret that may not be in an output.
 
 The number applies to characters of which at least one is neither a letter nor a digit.
@@ -45,10 +45,10 @@ The number applies to characters of which at least one is neither a letter nor a
 RECOGNIZED_LENGTH = 8
 """Number of a secret's last or first characters by which a shortened secret is recognized."""
 
-FORBIDDEN_LETTER_RUN = 6
+FORBIDDEN_LETTER_RUN_LENGTH = 6
 """Number of consecutive characters of a secret, of any kind, that may not be in an output.
 
-This number is larger than ``FORBIDDEN_RUN``, since three letters may be in an output by chance.
+This number is larger than ``FORBIDDEN_RUN_LENGTH``, since three letters may be in an output by chance.
 """
 
 _ID_PATTERN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -129,20 +129,20 @@ def attachment_record(file: str, text: str) -> Record:
     }
 
 
-def remaining_runs(text: str, secret: str, without: str) -> list[str]:
+def remaining_parts(text: str, secret: str, without: str) -> list[str]:
     """Return the parts of ``secret`` that ``text`` contains.
 
     Parts that ``without`` contains are omitted. ``without`` is the same output of a session with
     another secret.
     """
     runs = {
-        secret[at : at + FORBIDDEN_LETTER_RUN]
-        for at in range(len(secret) - FORBIDDEN_LETTER_RUN + 1)
+        secret[at : at + FORBIDDEN_LETTER_RUN_LENGTH]
+        for at in range(len(secret) - FORBIDDEN_LETTER_RUN_LENGTH + 1)
     }
     short = {
-        secret[at : at + FORBIDDEN_RUN]
-        for at in range(len(secret) - FORBIDDEN_RUN + 1)
-        if not secret[at : at + FORBIDDEN_RUN].isalnum()
+        secret[at : at + FORBIDDEN_RUN_LENGTH]
+        for at in range(len(secret) - FORBIDDEN_RUN_LENGTH + 1)
+        if not secret[at : at + FORBIDDEN_RUN_LENGTH].isalnum()
     }
     text, without = (_ID_PATTERN.sub("", each) for each in (text, without))
     return sorted(run for run in runs | short if run in text and run not in without)
@@ -190,7 +190,7 @@ def test_no_output_contains_a_part_of_a_secret(config_home: ConfigHome, form: Fo
     secret = form.make(random.Random(form.name))
     other = outputs_with_secret(config_home, form, form.make(random.Random(f"{form.name} another")))
     for what, text in outputs_with_secret(config_home, form, secret).items():
-        assert remaining_runs(text, secret, other[what]) == [], what
+        assert remaining_parts(text, secret, other[what]) == [], what
         encoded = (base64.b64encode(bytes(at) + secret[-12:].encode())[4:12] for at in range(3))
         assert not any(part.decode() in text for part in encoded), what
 

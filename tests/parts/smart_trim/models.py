@@ -106,15 +106,15 @@ def offer_of_file(
 
 
 def choices_of_model(
-    model: FakeModel | FailingModel, what: Offer, wishes: str = "", max_seconds: float = 60
+    model: FakeModel | FailingModel, offer: Offer, wishes: str = "", max_seconds: float = 60
 ) -> ModelResult:
     """Return a model's choices from an offer."""
-    return ask_model_about_offer(model, what, wishes, max_seconds, lambda _number, _count: None)
+    return ask_model_about_offer(model, offer, wishes, max_seconds, lambda _number, _count: None)
 
 
 def plan_with_model(
-    what: Offer, model: FakeModel, home: ConfigHome, wishes: str = "", folder: str | None = None
+    offer: Offer, model: FakeModel, home: ConfigHome, wishes: str = "", folder: str | None = None
 ) -> SmartPlan:
     """Return the plan that follows from the rules and a model."""
-    verdicts = [*build_rule_verdicts(what), *choices_of_model(model, what, wishes).verdicts]
-    return smart.plan_smart_trim(what, verdicts, home.where, folder)
+    verdicts = [*build_rule_verdicts(offer), *choices_of_model(model, offer, wishes).verdicts]
+    return smart.plan_smart_trim(offer, verdicts, home.where, folder)

@@ -102,7 +102,9 @@ def session_with_outputs(home: ConfigHome) -> Path:
     return write_project_session(home, [*chain.rows, custom_title("The parser")])
 
 
-def write_plan(home: ConfigHome, path: Path, model: FakeModel) -> tuple[SmartPlan, Receipt]:
+def plan_and_write_smart_trim(
+    home: ConfigHome, path: Path, model: FakeModel
+) -> tuple[SmartPlan, Receipt]:
     """Plan and write a smart trim; return the plan and the receipt."""
     planned = plan_with_model(offer_of_file(path, home), model, home)
     return planned, plan.write_smart_trim(planned, home.where)
@@ -115,7 +117,7 @@ def test_the_child_of_a_smart_trim_passes_all_checks(config_home: ConfigHome) ->
     """
     path = session_with_outputs(config_home)
     before = path.read_bytes(), path.stat().st_mtime_ns
-    _, receipt = write_plan(
+    _, receipt = plan_and_write_smart_trim(
         config_home, path, model_with_choices(choice_row(2, "a green test run"))
     )
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
@@ -150,7 +152,7 @@ def test_the_child_of_a_smart_trim_passes_all_checks(config_home: ConfigHome) ->
 def test_only_chosen_contents_are_replaced(config_home: ConfigHome) -> None:
     """Only the chosen contents are replaced, and no other file is written."""
     path = session_with_outputs(config_home)
-    _, receipt = write_plan(
+    _, receipt = plan_and_write_smart_trim(
         config_home, path, model_with_choices(choice_row(2, "a green test run"))
     )
     old, new = records_by_uuid(path), records_by_uuid(Path(receipt.file))
@@ -170,7 +172,7 @@ def test_only_chosen_contents_are_replaced(config_home: ConfigHome) -> None:
 def test_untrim_restores_every_content(config_home: ConfigHome) -> None:
     """``untrim`` restores every content, whatever the descriptions are."""
     path = session_with_outputs(config_home)
-    _, receipt = write_plan(
+    _, receipt = plan_and_write_smart_trim(
         config_home,
         path,
         FakeModel(lambda ns: [choice_row(n, "See line 1 of /x.jsonl]\n[") for n in ns]),
@@ -185,7 +187,7 @@ def test_untrim_restores_every_content(config_home: ConfigHome) -> None:
 
 def test_dropped_contents_are_not_offered_again(config_home: ConfigHome) -> None:
     """Contents that were trimmed are not offered again in the child."""
-    _, receipt = write_plan(
+    _, receipt = plan_and_write_smart_trim(
         config_home, session_with_outputs(config_home), model_that_drops_everything()
     )
     what = offer_of_file(receipt.file, config_home)

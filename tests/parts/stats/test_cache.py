@@ -125,7 +125,7 @@ def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
     assert {one.folder for one in found.transcripts} == {project.name}
 
 
-def fresh_child(kind: str, parent: str, at: float) -> list[Any]:
+def fresh_child_records(kind: str, parent: str, at: float) -> list[Any]:
     """Return the records of a fresh child, made ``at`` seconds after the start of the test's time."""
     stamp = f"2026-01-31T09:30:{at:02.0f}.000Z"
     said = {
@@ -154,7 +154,7 @@ def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
         assistant("yes", uuid="q", parent="p", ts=21, session_id=OTHER_ID, tokens=400),
         assistant("more", uuid="r", parent="q", ts=22, session_id=OTHER_ID, tokens=900),
     ]
-    write_session(project, OTHER_ID, [*fresh_child("handoff", SESSION, 4), *own])
+    write_session(project, OTHER_ID, [*fresh_child_records("handoff", SESSION, 4), *own])
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (saving.kind, saving.made_count, saving.continued_count, saving.measured_count) == (
         "handoff",
@@ -168,7 +168,7 @@ def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
 def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
     """A child has no saving if it was not continued or if its parent is unknown."""
     write_session(config_home.project(), SESSION, conversation(3))
-    write_session(config_home.project(), OTHER_ID, fresh_child("handoff", SESSION, 9))
+    write_session(config_home.project(), OTHER_ID, fresh_child_records("handoff", SESSION, 9))
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (
         saving.made_count,
@@ -179,7 +179,7 @@ def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
     write_session(
         config_home.project(),
         session_id(3),
-        [*fresh_child("handoff", session_id(9), 9), *conversation(1, start=20)],
+        [*fresh_child_records("handoff", session_id(9), 9), *conversation(1, start=20)],
     )
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (

@@ -131,10 +131,10 @@ def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
     counted.
     """
 
-    def calls_of_tools(*names: str, at: int) -> list[dict[str, Any]]:
+    def calls_of_tools(*names: str, first_second: int) -> list[dict[str, Any]]:
         return [
             assistant([call(f"t{ts}", name)], uuid=f"a{ts}", ts=ts, tokens=100)
-            for ts, name in enumerate(names, at)
+            for ts, name in enumerate(names, first_second)
         ]
 
     def compaction_record(at: int) -> dict[str, Any]:
@@ -142,14 +142,14 @@ def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
 
     after = [
         compaction_record(10),
-        *calls_of_tools("Read", "Bash", at=11),
+        *calls_of_tools("Read", "Bash", first_second=11),
         compaction_record(20),
         compaction_record(30),
-        *calls_of_tools("Write", at=31),
+        *calls_of_tools("Write", first_second=31),
     ]
     rows = [
         user("go", uuid="u"),
-        *calls_of_tools("Read", "Grep", "Edit", "Read", "Edit", at=1),
+        *calls_of_tools("Read", "Grep", "Edit", "Read", "Edit", first_second=1),
         *after,
     ]
     assert count_records(tmp_path, *rows).stretches == {
@@ -235,7 +235,7 @@ def test_durations_are_rounded_to_two_digits(duration: float, kept: int) -> None
     assert round_duration(duration) == kept
 
 
-def counted_turns(path: str) -> int:
+def count_turns(path: str) -> int:
     """Return the number of turns in the counts of a transcript."""
     return sum(day.turn_count for day in count_transcript(path).days.values())
 
@@ -247,8 +247,6 @@ def test_each_turn_counts_once_over_all_children(begun: Path | None, steps: list
     """Each turn of a session is counted once, although its children copy it."""
     with tempfile.TemporaryDirectory() as home:
         client = SimulatedClient(home, begun)
-        said = counted_turns(str(client.path))
+        said = count_turns(str(client.path))
         client.append_steps(steps)
-        assert sum(counted_turns(path) for path in client.session_files()) == said + len(
-            client.typed
-        )
+        assert sum(count_turns(path) for path in client.session_files()) == said + len(client.typed)

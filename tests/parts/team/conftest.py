@@ -16,7 +16,7 @@ from tests.hook_scripts.conftest import plugin
 from tests.hook_scripts.test_install import quick_plugin
 from tests.hooks.conftest import any_python, run_hook
 from tests.needs import require_for_test
-from tests.parts.team.server import Connection, Server, find_programs
+from tests.parts.team.server import Connection, Server, find_postgres_folder
 
 __all__ = ["any_python", "plugin", "quick_plugin", "run_hook"]
 
@@ -24,7 +24,7 @@ __all__ = ["any_python", "plugin", "quick_plugin", "run_hook"]
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """Start a PostgreSQL server for the whole test run and yield it."""
-    found = find_programs()
+    found = find_postgres_folder()
     require_for_test("PostgreSQL", found, "install the system package postgresql")
     assert found is not None
     running = Server(found)

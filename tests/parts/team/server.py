@@ -27,7 +27,7 @@ STRANGER_ROLE = "stranger"
 """A role that may log in to the server but is not a member of the team."""
 
 
-def find_programs() -> Path | None:
+def find_postgres_folder() -> Path | None:
     """Return the folder with PostgreSQL's programs, or None. Debian installs them outside ``PATH``."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     on_path = shutil.which("initdb")
@@ -158,14 +158,14 @@ class Server:
             )
         )
 
-    def dump(self, database: str) -> bytes:
+    def dump_database(self, database: str) -> bytes:
         """Return the whole content of a database as text."""
         where = ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres", database]
         return subprocess.run(
             [self.bin / "pg_dump", *where], capture_output=True, check=True, cwd="/"
         ).stdout
 
-    def restore(self, database: str, dump: bytes) -> None:
+    def restore_database(self, database: str, dump: bytes) -> None:
         """Run the SQL of a dump in an empty database."""
         where = ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres", "-qd", database]
         subprocess.run(

@@ -156,7 +156,7 @@ def test_no_known_secret_is_in_any_column(
     bodies = b"".join(
         zlib.decompress(row[0]) for row in root.execute("select data from team.chunk")
     )
-    everything = server.dump(database) + bodies
+    everything = server.dump_database(database) + bodies
     known = [each.secret for each in found if not is_unknown_to_scanner(each)]
     assert len({each.form.name for each in found}) >= MIN_SECRET_KINDS
     assert len(known) >= 2 * MIN_SECRET_KINDS

@@ -179,7 +179,7 @@ def requests_to_server(home: ConfigHome) -> dict[str, Callable[[Database], objec
         "expire": lambda db: sharing._remove_from_server([SESSION], 30, db, where),
         "push": lambda db: push_session(
             session_file(str(home.project() / f"{SESSION}.jsonl")),
-            _team(home),
+            _stand_in_team(home),
             db,
             where,
             rescan=True,
@@ -188,7 +188,7 @@ def requests_to_server(home: ConfigHome) -> dict[str, Callable[[Database], objec
     }
 
 
-def _team(_: ConfigHome) -> Team:
+def _stand_in_team(_: ConfigHome) -> Team:
     return Team("stand-in", "alice", "11111111-2222-4333-8444-555555555555", ())
 
 
@@ -545,7 +545,7 @@ def test_a_push_stops_at_its_time_limit(
     server = StandInServer(slow)
     server.write_service_file(Path(os.environ["PGSERVICEFILE"]))
     project = read_project_name(conversation(1)[0]["cwd"])
-    record_team(_team(member_home)._replace(projects=(project,)), member_home.where)
+    record_team(_stand_in_team(member_home)._replace(projects=(project,)), member_home.where)
     for module in (background, team_verb):
         monkeypatch.setattr(module, "MAX_PUSH_SECONDS", 0.5)
     try:

@@ -29,7 +29,7 @@ from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Server
 from tests.parts.team.test_push import (
     contents_on_server,
-    expected_file,
+    expected_content,
     push_from_machine,
     write_on_machine,
 )
@@ -107,7 +107,7 @@ class Machines(RuleBasedStateMachine):
         )
         assert (done.result == "forgotten") is self.forgotten
         if not self.forgotten:
-            self.pushed[machine_name] = expected_file(self.paths[machine_name])
+            self.pushed[machine_name] = expected_content(self.paths[machine_name])
 
     @rule(
         machine_name=MACHINE_STRATEGY,
@@ -141,7 +141,7 @@ class Machines(RuleBasedStateMachine):
                 self.pushed.pop(machine_name, None)
 
     @rule(machine_name=MACHINE_STRATEGY)
-    def lose_the_cursor(self, machine_name: str) -> None:
+    def reset_cursor(self, machine_name: str) -> None:
         """Reset the cursor, as if the state folder were lost."""
         cursor.write_cursor(SESSION, cursor.Cursor(), self.machines[machine_name].where)
 
@@ -154,7 +154,7 @@ class Machines(RuleBasedStateMachine):
         self.forgotten, self.pushed = True, {}
 
     @invariant()
-    def the_server_has_what_was_pushed(self) -> None:
+    def check_server_content(self) -> None:
         """Check that the server has exactly the data that each machine pushed.
 
         The server must have no secrets and no data of a forgotten session.

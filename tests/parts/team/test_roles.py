@@ -238,7 +238,7 @@ def test_a_recreated_role_inherits_no_data(carol: Machine, root: Connection) -> 
         assert list_team_sessions(db) == []
         assert db.connection.execute("select act from team.audit").fetchall() == []
         with pytest.raises(TeamFailed, match="not the one that entered as carol") as refused:
-            join_or_raise(db.connection)
+            join_team_or_raise(db.connection)
     assert "member keep" in refused.value.remedy
     with (
         connect_to_team("alice") as db,
@@ -257,7 +257,7 @@ def test_a_recreated_role_inherits_no_data(carol: Machine, root: Connection) -> 
     assert single_value(root, "select count(*) from team.session") == 2
 
 
-def join_or_raise(db: Connection) -> None:
+def join_team_or_raise(db: Connection) -> None:
     """Join the team with this connection's role. If the role is refused, raise one of our own errors."""
     with connect.translate_errors():
         db.execute("select team.enter(gen_random_uuid(), 'x')")
@@ -818,8 +818,8 @@ def test_after_a_restore_the_admin_binds_the_names(
     root.execute(f"update team.member m set role = r.role from ({rotated}) r where r.id = m.id")
     with server.connect_as_superuser("postgres") as db:
         db.execute(f"create database {copy}".encode())
-    dump = re.sub(rb"(?m)^\\(un)?restrict.*$", b"", server.dump(database))
-    server.restore(copy, dump)
+    dump = re.sub(rb"(?m)^\\(un)?restrict.*$", b"", server.dump_database(database))
+    server.restore_database(copy, dump)
     server.write_service_file(copy, tmp_path / "services.conf")
     try:
         with connect_to_team("alice") as db:

@@ -20,7 +20,7 @@ from tests.needs import require_for_test
 from tests.parts.codex.e2e.responses import Item, MockResponses
 
 NEWEST, OLDEST_VERSION = "0.171.0", "0.104.0"
-VERSIONS = (OLDEST_VERSION, "0.125.0", "0.144.6", "0.156.1", "0.169.0", NEWEST)
+CODEX_VERSIONS = (OLDEST_VERSION, "0.125.0", "0.144.6", "0.156.1", "0.169.0", NEWEST)
 PROVIDER_NAME = "mock"
 PROBE_PROMPT = "PROBE: go on"
 COMPACTION_REQUEST_START = "CONTEXT CHECKPOINT COMPACTION"
@@ -155,11 +155,11 @@ def thread_id_of_path(path: Path) -> str:
     return str(re.findall(SESSION_ID_PATTERN, path.name)[0])
 
 
-def _add_field(line: bytes, told: Mapping[str, str]) -> bytes:
+def _add_field(line: bytes, fields: Mapping[str, str]) -> bytes:
     """Add these fields to a ``session_meta`` line, and return any other line unchanged."""
     if b'"session_meta"' not in line[:120]:
         return line
     record: dict[str, Any] = json.loads(line)
     if record.get("type") == "session_meta":
-        record["payload"] |= told
+        record["payload"] |= fields
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts.codex.e2e.client import NEWEST, OLDEST_VERSION, VERSIONS, CodexHome
+from tests.parts.codex.e2e.client import CODEX_VERSIONS, NEWEST, OLDEST_VERSION, CodexHome
 from tests.parts.codex.e2e.responses import MockResponses
 
 
@@ -25,7 +25,9 @@ def codex(tmp_path: Path, responses: MockResponses) -> Iterator[CodexHome]:
     yield from _run_codex_home(tmp_path, responses, NEWEST)
 
 
-@pytest.fixture(params=VERSIONS if os.environ.get("RUN_ALL") == "1" else (OLDEST_VERSION, NEWEST))
+@pytest.fixture(
+    params=CODEX_VERSIONS if os.environ.get("RUN_ALL") == "1" else (OLDEST_VERSION, NEWEST)
+)
 def every_codex(
     request: pytest.FixtureRequest, tmp_path: Path, responses: MockResponses
 ) -> Iterator[CodexHome]:

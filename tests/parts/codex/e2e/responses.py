@@ -17,7 +17,7 @@ _CLIENT_FIELDS = ("id", "metadata", "status", "internal_chat_message_metadata_pa
 """Fields that Codex adds to an item and does not show to the model."""
 
 
-def strip_item(item: Item) -> Item:
+def strip_hidden_fields(item: Item) -> Item:
     """Return an item as the model sees it."""
     return {
         key: value for key, value in item.items() if key not in _CLIENT_FIELDS and value is not None
@@ -68,7 +68,8 @@ class MockResponses:
         """Return the items of each request, oldest first, as the model sees them."""
         with self._lock:
             return [
-                [strip_item(item) for item in request.get("input", [])] for request in self.requests
+                [strip_hidden_fields(item) for item in request.get("input", [])]
+                for request in self.requests
             ]
 
     def answer(self, request: dict[str, Any]) -> bytes:

@@ -93,7 +93,7 @@ def comparable_items(path: Path, sent: list[Item]) -> list[Item]:
     )
 
 
-def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
+def differ_only_in_placeholders(before: list[Item], after: list[Item]) -> bool:
     """Check whether all items that differ between two requests are placeholders in the second request."""
     changed = [json.dumps(new) for old, new in zip(before, after, strict=True) if old != new]
     return all(
@@ -138,7 +138,7 @@ def test_children_of_every_rollout_send_the_parents_request(
         assert comparable_items(path, ours) == comparable_items(path, sent), path.name
         if trim is not None and back is not None:
             trimmed += 1
-            assert differ_in_placeholders(
+            assert differ_only_in_placeholders(
                 comparable_items(path, sent), comparable_items(path, client.resume(trim.session_id))
             ), path.name
             assert comparable_items(path, client.resume(back.session_id)) == comparable_items(

@@ -22,7 +22,7 @@ from tests.parts.codex.e2e.client import CodexHome, thread_id_of_path
 from tests.parts.codex.e2e.responses import Item, join_input_texts
 from tests.parts.codex.e2e.tui import CodexTui
 
-OBJECTIVE = 'make "every" parser test pass'
+GOAL_OBJECTIVE = 'make "every" parser test pass'
 
 
 def report_goal_as_blocked(request: dict[str, Any]) -> list[Item] | None:
@@ -54,7 +54,7 @@ def test_a_handoff_states_the_goal_and_a_fork_does_not_pursue_it(
         tui.run()
         tui.enter("find the needle")
         tui.wait_for("Mock reply 1")
-        tui.enter(f"/goal {OBJECTIVE}")
+        tui.enter(f"/goal {GOAL_OBJECTIVE}")
         tui.wait_for("Goal stalled")
     client.end_processes()
     api.script = None
@@ -70,13 +70,13 @@ def test_a_handoff_states_the_goal_and_a_fork_does_not_pursue_it(
         parent, where, kind="handoff", contents=ChildContents(build_digest(parent, where))
     )
     told = join_input_texts(client.resume(write_child(handoff, where).session_id))
-    assert f'the session\'s goal, blocked: "{OBJECTIVE}"' in told
-    assert f"/goal {OBJECTIVE}" in told
+    assert f'the session\'s goal, blocked: "{GOAL_OBJECTIVE}"' in told
+    assert f"/goal {GOAL_OBJECTIVE}" in told
     assert "codex_internal_context" not in told
     fork = write_child(plan_fork(parent, where), where)
     assert GOAL_WARNING in fork.warnings
     assert client.resume(fork.session_id) == client.resume(own)
     with sqlite3.connect(f"file:{client.codex / 'goals_1.sqlite'}?mode=ro", uri=True) as database:
         assert database.execute("SELECT thread_id, objective FROM thread_goals").fetchall() == [
-            (own, OBJECTIVE)
+            (own, GOAL_OBJECTIVE)
         ]

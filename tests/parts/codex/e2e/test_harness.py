@@ -10,7 +10,7 @@ from tests.parts.codex.e2e.responses import (
     item_text,
     join_input_texts,
     message_item,
-    strip_item,
+    strip_hidden_fields,
 )
 
 
@@ -43,5 +43,9 @@ def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> Non
     assert "that was all" in [item_text(item) for item in sent if item.get("role") == "assistant"]
     assert item_text(sent[-1]) == PROBE_PROMPT
     kept = [json.loads(line) for line in rollout.read_bytes().splitlines()]
-    items = [strip_item(record["payload"]) for record in kept if record["type"] == "response_item"]
+    items = [
+        strip_hidden_fields(record["payload"])
+        for record in kept
+        if record["type"] == "response_item"
+    ]
     assert sent[-1] in items

@@ -26,7 +26,7 @@ SUMMARY_ANSWER = {
     "state": "Half done.",
     **{key: [] for key in list(Summary.model_fields)[2:]},
 }
-HARMLESS_TOOLS = {"update_plan", "request_user_input", "view_image"}
+HARMLESS_TOOL_NAMES = {"update_plan", "request_user_input", "view_image"}
 """The tools that remain available.
 
 In clients before 0.150, ``view_image`` shows a picture to the same model.
@@ -125,7 +125,7 @@ def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
     first = api.requests[0]
     assert {
         tool.get("name") or tool.get("type") for tool in first.get("tools", [])
-    } <= HARMLESS_TOOLS
+    } <= HARMLESS_TOOL_NAMES
     assert first["text"]["format"]["type"] == "json_schema"
     assert set(first["text"]["format"]["schema"]["required"]) == set(Summary.model_fields)
     assert "mend the parser" in join_input_texts(api.inputs[0])

@@ -36,7 +36,7 @@ from tests.parts.codex.rollouts import (
     effective_items,
     event_line,
     every_rollout,
-    find_in_corpus,
+    find_rollout_in_corpus,
     goal_event_line,
     goal_note_line,
     item_line,
@@ -64,12 +64,12 @@ PATCH_TEXT = """*** Begin Patch
 
 def convert_rollout(path: Path, target: Path) -> Transcript:
     """Convert a rollout, and return the transcript that our reader opens from the result."""
-    found = convert_lines(read_thread_lines(str(path), find_in_corpus), THREAD_ID)
+    found = convert_lines(read_thread_lines(str(path), find_rollout_in_corpus), THREAD_ID)
     target.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in found))
     return scan_transcript(str(target))
 
 
-def _read_history(path: Path, find: RolloutFinder = find_in_corpus) -> ThreadHistory:
+def _read_history(path: Path, find: RolloutFinder = find_rollout_in_corpus) -> ThreadHistory:
     history = ThreadHistory(str(path))
     for one in read_thread_lines(str(path), find):
         history.add_line(one)
@@ -394,7 +394,8 @@ def test_a_damaged_rollout_is_converted_or_refused(tmp_path: Path) -> None:
         try:
             transcript = convert_rollout(path, tmp_path / "out.jsonl")
             left = [
-                one.payload for one in effective_items(read_thread_lines(str(path), find_in_corpus))
+                one.payload
+                for one in effective_items(read_thread_lines(str(path), find_rollout_in_corpus))
             ]
         except ResumeHooksError:
             continue
@@ -441,7 +442,7 @@ def _read_lines(path: Path) -> list[Line]:
     base = own[0]["payload"].get("history_base")
     if base is None:
         return own
-    before = _read_lines(Path(str(find_in_corpus(base["thread_id"]))))
+    before = _read_lines(Path(str(find_rollout_in_corpus(base["thread_id"]))))
     return [one for one in before if one["ordinal"] < base["end_ordinal_exclusive"]] + own
 
 

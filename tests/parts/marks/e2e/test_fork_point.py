@@ -24,9 +24,9 @@ SHELL_CALL: Reply = {
 }
 
 
-def child_of_verb(home: ClientHome, name: str, of: Path) -> Path:
+def child_of_verb(home: ClientHome, verb: str, parent: Path) -> Path:
     """Run a verb on a session and return the path of its new child."""
-    command = [sys.executable, "-m", "resume_hooks", name, of.stem]
+    command = [sys.executable, "-m", "resume_hooks", verb, parent.stem]
     done = subprocess.run(
         command,
         env=home.env(),
@@ -37,7 +37,7 @@ def child_of_verb(home: ClientHome, name: str, of: Path) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (child,) = children_of_session(home, of)
+    (child,) = children_of_session(home, parent)
     return child
 
 

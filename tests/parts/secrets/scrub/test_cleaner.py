@@ -283,7 +283,7 @@ MORE_REPEATED_TEXTS = [
 ]  # fmt: skip
 WIDE_REPEATED_TEXTS = [pytest.param(text, marks=pytest.mark.wide) for text in MORE_REPEATED_TEXTS]
 
-CLEANERS: dict[str, Callable[[str], object]] = {
+CLEANERS_BY_NAME: dict[str, Callable[[str], object]] = {
     "text": redact,
     "scrubbed text": lambda text: Cleaner().clean_text(f"{PASSWORD}{text}".encode()),
     "scrubbed line": lambda text: Cleaner().clean_record(
@@ -299,14 +299,14 @@ CLEANERS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("repeated", [*one_in(3, REPEATED_TEXTS), *WIDE_REPEATED_TEXTS])
 def test_a_line_of_repeated_text_is_cleaned_quickly(repeated: str) -> None:
     """A line of 350 KB with a repeated text is cleaned within the test's time limit."""
-    CLEANERS["scrubbed line"](repeated * (TEXT_SIZE // len(repeated)))
+    CLEANERS_BY_NAME["scrubbed line"](repeated * (TEXT_SIZE // len(repeated)))
 
 
-@pytest.mark.parametrize("way", [way for way in CLEANERS if way != "scrubbed line"])
+@pytest.mark.parametrize("way", [way for way in CLEANERS_BY_NAME if way != "scrubbed line"])
 @pytest.mark.parametrize("repeated", [*REPEATED_TEXTS[:3], *WIDE_REPEATED_TEXTS])
 def test_repeated_text_in_other_places_is_cleaned_quickly(repeated: str, way: str) -> None:
     """Repeated text in a text, a partial line or a JSON key is cleaned within the test's time limit."""
-    CLEANERS[way](repeated * (TEXT_SIZE // len(repeated)))
+    CLEANERS_BY_NAME[way](repeated * (TEXT_SIZE // len(repeated)))
 
 
 def test_many_known_secrets_are_removed_quickly() -> None:

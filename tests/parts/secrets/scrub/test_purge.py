@@ -494,7 +494,7 @@ def test_a_scrub_killed_at_any_step_can_be_repeated(config_home: ConfigHome) -> 
     assert tries > 4
 
 
-ARCHIVED_ID = session_id(5)
+ARCHIVED_SESSION_ID = session_id(5)
 UNREADABLE_MANIFESTS = (b"{", json.dumps({"version": 99}).encode())
 
 
@@ -505,7 +505,7 @@ def session_with_secret(config_home: ConfigHome) -> Path:
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
     other = write_old_file(
-        path.with_name(f"{ARCHIVED_ID}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")])
+        path.with_name(f"{ARCHIVED_SESSION_ID}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")])
     )
     archive_session.archive_session(session_file(str(other)), config_home.where)
     other.unlink()
@@ -524,7 +524,7 @@ def test_a_vault_file_without_a_manifest_is_deleted(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
     """A file in the vault without a manifest is deleted, because no program could find it."""
-    os.unlink(os.path.join(archive_folder(ARCHIVED_ID, config_home.where), "manifest.json"))
+    os.unlink(os.path.join(archive_folder(ARCHIVED_SESSION_ID, config_home.where), "manifest.json"))
     assert scrub_one_session(config_home, session_with_secret) == []
     assert places_of_secrets(config_home) == {}
 
@@ -537,7 +537,7 @@ def test_files_with_an_unreadable_manifest_stay(
 
     The scrub and an audit report them.
     """
-    folder = archive_folder(ARCHIVED_ID, config_home.where)
+    folder = archive_folder(ARCHIVED_SESSION_ID, config_home.where)
     Path(folder, "manifest.json").write_bytes(note)
     (left,) = scrub_one_session(config_home, session_with_secret)
     assert (left.location.kind, left.location.path, "could not be read" in left.reason) == (

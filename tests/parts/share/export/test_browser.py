@@ -44,7 +44,7 @@ class OpenedPage(NamedTuple):
     """An opened page, and the list of its errors."""
 
     page: Page
-    troubles: list[str]
+    errors: list[str]
 
 
 OpenPage = Callable[..., OpenedPage]
@@ -85,27 +85,27 @@ def open_page(chromium: Browser, export_text: ExportText, tmp_path: Path) -> Ite
         made = chromium.new_context(offline=True, **settings)  # type: ignore[arg-type]
         made.set_default_timeout(10_000)
         contexts.append(made)
-        page, troubles = made.new_page(), list[str]()
+        page, errors = made.new_page(), list[str]()
 
         def record_message(message: ConsoleMessage) -> None:
-            troubles.append(f"console: {message.text}")
+            errors.append(f"console: {message.text}")
 
         def dismiss_dialog(dialog: Dialog) -> None:
-            troubles.append(f"dialog: {dialog.message}")
+            errors.append(f"dialog: {dialog.message}")
             dialog.dismiss()
 
         def record_request(address: str) -> None:
             if address.partition("#")[0] != path.as_uri() and not address.startswith("data:image/"):
-                troubles.append(f"request: {address}")
+                errors.append(f"request: {address}")
 
         page.on("console", record_message)
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+        page.on("pageerror", lambda error: errors.append(f"error: {error}"))
         page.on("dialog", dismiss_dialog)
         page.on("request", lambda request: record_request(request.url))
         page.on("framenavigated", lambda frame: record_request(frame.url))
-        made.on("page", lambda other: troubles.append("a window") if other != page else None)
+        made.on("page", lambda other: errors.append("a window") if other != page else None)
         page.goto(f"{path.as_uri()}{address}")
-        return OpenedPage(page, troubles)
+        return OpenedPage(page, errors)
 
     yield load
     for made in contexts:
@@ -127,7 +127,7 @@ def session_with_many_turns(config_home: ConfigHome, session_of_every_kind: Path
 
 def test_turns_fold_and_unfold(open_page: OpenPage, session_with_many_turns: Path) -> None:
     """A click, a key or a button folds and unfolds turns."""
-    page, troubles = open_page(session_with_many_turns)
+    page, errors = open_page(session_with_many_turns)
     inner = page.locator("#t1 .body")
     assert not inner.is_visible()
     page.click("#t1 > summary .words")
@@ -139,7 +139,7 @@ def test_turns_fold_and_unfold(open_page: OpenPage, session_with_many_turns: Pat
     assert page.evaluate(CLOSED_TURNS_SCRIPT) == 0
     page.click("#fold")
     assert page.locator("main details[open]").count() == 0
-    assert troubles == []
+    assert errors == []
 
 
 def test_the_search_of_a_page_marks_every_hit(
@@ -149,7 +149,7 @@ def test_the_search_of_a_page_marks_every_hit(
 
     The search also finds words in highlighted code.
     """
-    page, troubles = open_page(session_with_many_turns)
+    page, errors = open_page(session_with_many_turns)
     page.keyboard.press("/")
     page.keyboard.type("NEEDLE")
     page.keyboard.press("Enter")
@@ -172,7 +172,7 @@ def test_the_search_of_a_page_marks_every_hit(
     page.wait_for_function("() => document.getElementById('count').textContent === 'none'")
     page.press("#words", "Escape")
     assert page.inner_text("#count") == ""
-    assert troubles == []
+    assert errors == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -195,7 +195,7 @@ def test_a_link_to_a_turn_unfolds_it(open_page: OpenPage, session_with_many_turn
     The test follows a link in the page's address, one in the table of contents, and one in the
     turn's heading.
     """
-    page, troubles = open_page(session_with_many_turns, "#t3")
+    page, errors = open_page(session_with_many_turns, "#t3")
     assert page.locator("#t3").get_attribute("open") is not None
     assert page.locator("#t2").get_attribute("open") is None
     page.click("nav a[href='#t2']")
@@ -203,13 +203,13 @@ def test_a_link_to_a_turn_unfolds_it(open_page: OpenPage, session_with_many_turn
     page.click("#t4 > summary a")
     page.wait_for_url("**#t4")
     page.locator("#t4 .body").wait_for()
-    assert troubles == []
+    assert errors == []
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_a_page_fits_a_phone(open_page: OpenPage, session_of_every_kind: Path, width: int) -> None:
     """No content is wider than the screen of a phone, even unfolded."""
-    page, troubles = open_page(
+    page, errors = open_page(
         session_of_every_kind,
         viewport={"width": width, "height": 800},
         is_mobile=True,
@@ -220,7 +220,7 @@ def test_a_page_fits_a_phone(open_page: OpenPage, session_of_every_kind: Path, w
     )
     scrolled, seen = page.evaluate(WIDTHS_SCRIPT)
     assert scrolled <= seen == width
-    assert troubles == []
+    assert errors == []
 
 
 def test_a_printed_page_is_unfolded(open_page: OpenPage, session_with_many_turns: Path) -> None:
@@ -248,11 +248,11 @@ def test_a_printed_page_is_unfolded(open_page: OpenPage, session_with_many_turns
 
 def test_a_page_works_without_scripts(open_page: OpenPage, session_with_many_turns: Path) -> None:
     """Without scripts, turns fold, and controls that need a script are hidden."""
-    page, troubles = open_page(session_with_many_turns, java_script_enabled=False)
+    page, errors = open_page(session_with_many_turns, java_script_enabled=False)
     assert not page.locator("#words").is_visible()
     page.click("#t1 > summary .words")
     assert page.locator("#t1 .body").is_visible()
-    assert troubles == []
+    assert errors == []
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -270,7 +270,7 @@ def test_a_shared_page_says_that_it_contains_the_session(
     told = document_of_session(session_of_every_kind, config_home)
     with pack_bundle(told, config_home.where) as bundle:
         (tmp_path / "shared.html").write_bytes(b"".join(bundle.build_chunks(told)))
-    page, troubles = open_page(tmp_path / "shared.html", java_script_enabled=scripts)
+    page, errors = open_page(tmp_path / "shared.html", java_script_enabled=scripts)
     assert (
         page.locator("main > aside").inner_text().startswith("This file also contains the session.")
     )
@@ -284,12 +284,12 @@ def test_a_shared_page_says_that_it_contains_the_session(
         page.fill("#words", "H4sI")  # Compressed data in base64 begins with these letters.
         page.press("#words", "Enter")
         page.wait_for_function("() => document.getElementById('count').textContent === 'none'")
-    assert troubles == []
+    assert errors == []
 
 
 def test_a_page_shows_tool_calls(open_page: OpenPage, session_of_every_kind: Path) -> None:
     """The page shows the differences of edits, tasks, images and sub-agents, and code can be copied."""
-    page, troubles = open_page(session_of_every_kind)
+    page, errors = open_page(session_of_every_kind)
     assert page.locator(".d-del").inner_text().startswith("- wait=False")
     assert page.locator(".d-ins").inner_text().startswith("+ wait=True")
     assert page.locator(".tasks .completed").inner_text() == "find it"
@@ -302,7 +302,7 @@ def test_a_page_shows_tool_calls(open_page: OpenPage, session_of_every_kind: Pat
     page.wait_for_function(
         "() => document.querySelector('.prose .code .copy').dataset.says !== 'Copy'"
     )
-    assert troubles == []
+    assert errors == []
 
 
 def test_only_code_with_a_known_digest_runs(
@@ -335,14 +335,14 @@ def test_a_hostile_transcript_is_shown_as_text(
     The page has no elements that the text contains.
     """
     path = write_session(config_home.project(), SESSION, hostile_records(*ATTACK_TEXTS[group::6]))
-    page, troubles = open_page(path)
+    page, errors = open_page(path)
     page.evaluate(
         "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
     )
     page.mouse.move(600, 400)
     page.wait_for_timeout(300)
     found = page.evaluate(INSPECTION_SCRIPT)
-    assert troubles == []
+    assert errors == []
     assert found["pwned"] is None
     assert set(found["elements"]) <= ALLOWED_ELEMENTS
     assert found["handlers"] == []
@@ -360,7 +360,7 @@ def test_pages_of_real_sessions_open_without_errors(open_page: OpenPage) -> None
     files = corpus_sessions()
     require_for_test("the transcript corpus", files, "set RESUME_HOOKS_CORPUS")
     for file in files[:: max(1, len(files) // 5)]:
-        page, troubles = open_page(file, viewport={"width": 390, "height": 800}, is_mobile=True)
+        page, errors = open_page(file, viewport={"width": 390, "height": 800}, is_mobile=True)
         page.evaluate(
             "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
         )
@@ -368,5 +368,5 @@ def test_pages_of_real_sessions_open_without_errors(open_page: OpenPage) -> None
         assert scrolled <= seen, file
         page.fill("#words", "the")
         page.wait_for_function("() => document.getElementById('count').textContent !== ''")
-        assert troubles == [], file
+        assert errors == [], file
         page.context.close()

@@ -24,7 +24,7 @@ SKIP_PERMISSIONS_OPTION = ["--dangerously-skip-permissions"]
 INLINE_TRANSCRIPT = "d-kimuson__claude-code-viewer/5c0375b4-57a5-4f26-b12d-d022ee4e51b7.jsonl"
 """A session of client 1.0.108 whose file contains two sub-agents."""
 
-FOLDER_WITH_SUBAGENTS = "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj"
+FOLDER_NAME_WITH_SUBAGENTS = "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj"
 
 
 def child_of_verb(home: ClientHome, *words: str) -> Path:
@@ -150,10 +150,10 @@ def test_a_fork_sends_a_sub_agent_beside_its_session(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A sub-agent whose file is beside the session's file, as client 2.0.76 wrote it, can be forked."""
-    source = corpus() / FOLDER_WITH_SUBAGENTS / "a282734a-4845-4796-9000-170faa81ba03.jsonl"
+    source = corpus() / FOLDER_NAME_WITH_SUBAGENTS / "a282734a-4845-4796-9000-170faa81ba03.jsonl"
     parent = home.install_session(source, source.stem)
     (parent.parent / "agent-af40f37.jsonl").write_bytes(
-        (corpus() / FOLDER_WITH_SUBAGENTS / "agent-af40f37.jsonl").read_bytes()
+        (corpus() / FOLDER_NAME_WITH_SUBAGENTS / "agent-af40f37.jsonl").read_bytes()
     )
     rows = resume_request(
         client, home, api, child_of_verb(home, "fork", f"{parent.stem[:8]}/agent-af4").stem
