@@ -289,7 +289,7 @@ def test_the_sessions_own_model_is_asked_first_if_its_cache_is_warm(warm_session
     [
         (
             {"isAnswered": False, "reason": "nothing-to-fork"},
-            "gave no answer: nothing was sent to it since the session was opened here",
+            "gave no answer: nothing has been sent to it since the session was opened here",
         ),
         (
             {"isAnswered": False, "reason": "empty-reply", "usage": MODEL_USAGE},

@@ -198,7 +198,7 @@ def plan_fork(
 
 
 class _ForkLineEdit:
-    """Changes the parent's lines: each record names its source.
+    """Adds to each record in the fork a reference to the parent's record.
 
     If the session moves, the folder in each record is changed too.
     """

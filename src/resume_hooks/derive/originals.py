@@ -354,8 +354,8 @@ def is_marked_as_trimmed(record: Record) -> bool:
 def find_origins(record: Record) -> list[Origin]:
     """Return the originals that a record names.
 
-    The names are in the fields that our trim added, or in another tool's notices at the ends of the
-    record's texts.
+    The names are in the fields that a trim by this plugin added, or in another tool's notices at
+    the ends of the record's texts.
     """
     if is_marked_as_trimmed(record):
         origin = read_origin(record)

@@ -247,7 +247,7 @@ def normalize_json(line: bytes) -> bytes | None:
 def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
     """Return the files in a session's own folder that belong in the bundle.
 
-    Each is a pair: the name relative to that folder, and the path.
+    Each file is a pair of its name, which is relative to that folder, and its path.
     """
     outputs_folder = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS_FOLDER_NAME)
     files = []
@@ -300,7 +300,7 @@ def _make_file_line(file_name: str, path: str, redactor: BundleRedactor | None) 
 
 
 class BundleHead(NamedTuple):
-    """The description of a session at its start in a bundle.
+    """The description that precedes a session in a bundle.
 
     ``parent_session_id`` and ``kind`` are ``""`` for a session that is not a child.
     """

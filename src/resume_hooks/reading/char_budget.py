@@ -246,7 +246,7 @@ def _choose_pieces(pieces: Sequence[TextPiece], available_characters: int) -> li
     """Return for each piece whether it is kept.
 
     If the minimum size of every piece fits, all are kept. Otherwise as many as possible are kept:
-    first the messages, from the first message on, then the other pieces.
+    first messages, starting with the oldest one, and then other pieces.
     """
     is_kept = [True] * len(pieces)
     if sum(piece.min_characters for piece in pieces) <= available_characters:

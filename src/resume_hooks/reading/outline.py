@@ -248,8 +248,8 @@ def make_outline(
     """Return the outline of a session or a sub-agent.
 
     Raises SessionNotFound if the file is unreadable. If ``last_byte_count`` is given, the outline
-    covers only the complete lines in this number of bytes at the end of the file, and counts turns
-    and lines from there. ``observers`` are additional observers for the scan.
+    covers only the complete lines in the last ``last_byte_count`` bytes of the file, and counts
+    turns and lines from there. ``observers`` are additional observers for the scan.
     """
     ends = HeadTail(session.path)
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
@@ -407,7 +407,7 @@ fits."""
 
 
 def format_first_output_line(verb: str, about: str) -> str:
-    """Return the first line of an output with text from a transcript.
+    """Return the first line of an output that contains text from a transcript.
 
     This plugin's search index skips the text after this line.
     """

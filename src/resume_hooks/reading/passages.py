@@ -60,8 +60,8 @@ from resume_hooks.transcripts.turns import TurnRange, opens_turn
 
 # How many characters of a call's target, such as a path or a command, are shown at most.
 MAX_TARGET_CHARACTERS = 200
-# A notice about a call's omitted inputs is shown only if they have more characters than this. An
-# example of an omitted input is the description of a command.
+# A notice about a call's omitted inputs is shown only if these inputs have more characters than
+# this. An example of an omitted input is the description of a command.
 MAX_OMITTED_INPUT_CHARACTERS = 60
 # The types of records that occur only in plain exports.
 EXPORT_RECORD_KINDS = frozenset({"tool", records.RESULT, records.CALL})
@@ -79,9 +79,9 @@ RecordWithLine = tuple[RecordLine, Record]
 class Passage(NamedTuple):
     """A record as text. ``turn_number`` is -1 if turns were not counted.
 
-    ``speaker`` says who wrote the record. ``is_spoken`` means that it is a message of the user or
-    the model. ``is_client_addition`` means that the client added the record. In ``text``, notes
-    replace the long inputs of calls and the texts that the client added.
+    ``speaker`` says who wrote the record. ``is_spoken`` means that the record is a message of the
+    user or the model. ``is_client_addition`` means that the client added the record. In ``text``,
+    notes replace the long inputs of calls and the texts that the client added.
     """
 
     entry: RecordLine

@@ -59,8 +59,8 @@ class PrintedOutputs:
 
     def __init__(self) -> None:
         self._commands: dict[str, str] = {}
-        """Maps the ids of calls to their commands, for the commands whose outputs were not found
-        yet."""
+        """Maps the ids of calls to their commands. A command is removed when its output is found.
+        """
 
     def list_texts(self, line: bytes) -> Iterator[str]:
         """Yield the outputs in a line that may be secrets, each after its command, as in a terminal."""

@@ -233,7 +233,7 @@ def test_an_answer_in_another_form_is_an_error(tmp_path: Path, answer: str) -> N
     The error does not quote the answer.
     """
     found = stand_in_failure(write_stand_in(tmp_path, f"result({answer})"))
-    assert found.message.startswith("the answer of haiku does not fit: ")
+    assert found.message.startswith("the answer from haiku does not fit the schema: ")
     assert "many" not in found.message
     assert found.cost_usd == 0.0125
 

@@ -73,10 +73,10 @@ def test_an_answer_may_be_surrounded_by_text(text: str) -> None:
         ("}{", "answered in prose"),
         ('{"word": "a"', "answered in prose"),
         ('{"word": "\ud800"}', "answered in prose"),
-        ('{"word": 5}', "does not fit: word"),
+        ('{"word": 5}', "does not fit the schema: word"),
         (
             '{"word": "a", "x": ' + "[" * 500 + "]" * 500 + "}",
-            "does not fit: it is nested too deep",
+            "does not fit the schema: it is nested too deeply",
         ),
         ('{"word": ' + "[" * 100_000 + "}", "answered in prose"),
         ("x" * 5_000_000, "answered in prose"),

@@ -139,7 +139,7 @@ def test_the_own_model_is_not_asked_without_a_warm_cache(
     [
         (
             {"isAnswered": False, "reason": "nothing-to-fork"},
-            "gave no answer: nothing was sent to it since the session was opened here",
+            "gave no answer: nothing has been sent to it since the session was opened here",
         ),
         (
             {"isAnswered": False, "reason": "empty-reply"},
@@ -149,7 +149,7 @@ def test_the_own_model_is_not_asked_without_a_warm_cache(
             {"isAnswered": True, "text": "I can't help with [1, 2]."},
             "answered in prose where JSON was asked for",
         ),
-        ({"isAnswered": True, "text": '{"choices": "all"}'}, "does not fit: choices: "),
+        ({"isAnswered": True, "text": '{"choices": "all"}'}, "does not fit the schema: choices: "),
         ({"reason": "late"}, "did not answer within 120 s"),
     ],
     ids=["resumed", "a-tool-call", "prose", "form", "late"],
@@ -166,7 +166,7 @@ def test_a_missing_answer_makes_no_child(
     assert set(said) == {"text"}
     assert (
         f"The model chose nothing: {OWN_MODEL_NAME} {why}".replace(
-            f"{OWN_MODEL_NAME} does", f"the answer of {OWN_MODEL_NAME} does"
+            f"{OWN_MODEL_NAME} does", f"the answer from {OWN_MODEL_NAME} does"
         )
         in said["text"]
     )

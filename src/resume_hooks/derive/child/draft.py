@@ -82,9 +82,10 @@ class Draft(NamedTuple):
     ``agent`` is the child's agent, and ``parent_agent`` is the parent's agent.
 
     If the child continues a sub-agent, ``subagent`` is the sub-agent's name, ``parent`` is the
-    session that started it, and ``parent.path`` is its transcript. ``context_window_tokens`` is
-    the context window that the parent's client reported, or 0. ``secrets`` contains the secrets at the start and end
-    of the parent and of its ancestors. It is None if the child quotes no text.
+    session that started the sub-agent, and ``parent.path`` is the sub-agent's transcript.
+    ``context_window_tokens`` is the context window that the parent's client reported, or 0.
+    ``secrets`` contains the secrets at the start and end of the parent and of its ancestors. It is
+    None if the child quotes no text.
     """
 
     kind: ChildKind

@@ -344,7 +344,7 @@ def is_conversation(record: Record) -> bool:
     record_kind = get_kind(record)
     if record_kind == "attachment":
         # Client 2.1.329 sends most attachments with the system role, which imported text must not
-        # have. The exception is queued prompts.
+        # have. Queued prompts are the exception.
         return (
             attachment_kind(record) == QUEUED
             and record["attachment"].get("commandMode", QUEUED_PROMPT_MODE) == QUEUED_PROMPT_MODE
@@ -437,7 +437,7 @@ def _filter_message(record: Record) -> Record:
 
 
 def _add_import_warning(content: str | list[Record]) -> str | list[Record]:
-    """Return the content of a compaction's summary, preceded by a warning that it comes from elsewhere.
+    """Return the content of a compaction's summary, after a warning that the summary was imported.
 
     The warning is part of the summary because clients send a summary before all other records.
     """

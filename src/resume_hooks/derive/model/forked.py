@@ -24,7 +24,7 @@ from resume_hooks.transcripts.records import get_mapping, get_string
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-REASON_TEXTS = {"nothing-to-fork": "nothing was sent to it since the session was opened here"}
+REASON_TEXTS = {"nothing-to-fork": "nothing has been sent to it since the session was opened here"}
 """Maps a reason that the client gives for a missing answer to an explanation."""
 
 # The reason if the client did not answer in time. The client itself never reports this reason.

@@ -117,7 +117,7 @@ class ClaudeHeadless:
         if captured.timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {max_seconds:.0f} s",
-                "Allow more time, in a shell: --timeout SECONDS",
+                "In a shell, --timeout SECONDS allows more time.",
             )
         return _parse_reply(captured, form, self.name, time.monotonic() - start_time)
 
@@ -180,7 +180,7 @@ def select_passed_variables(where: Where) -> dict[str, str]:
 
 
 def _make_client_options(name: str, schema: str) -> list[str]:
-    """Return the command-line options, all of which clients 2.1.42 to 2.1.329 support.
+    """Return the client's command-line options. Clients 2.1.42 to 2.1.329 support all of them.
 
     The client loads the user's settings, because these may contain the credentials.
     """

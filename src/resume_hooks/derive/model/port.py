@@ -48,10 +48,11 @@ class Model(Protocol):
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
-        """Return the model's answer to ``instructions`` about ``text``, given within ``max_seconds`` seconds.
+        """Return the model's answer to ``instructions`` about ``text``.
 
-        The instructions are written by us, while the text is from a session. Raises HeadlessFailed
-        if the answer does not fit the JSON schema of the pydantic model ``form``.
+        The model must answer within ``max_seconds`` seconds. The instructions are written by us,
+        while the text is from a session. Raises HeadlessFailed if the answer does not fit the JSON
+        schema of the pydantic model ``form``.
         """
         ...
 
@@ -228,7 +229,8 @@ def parse_answer(
         return form.model_validate_json(restore_text(orjson.dumps(answer)))
     except orjson.JSONEncodeError as error:  # The answer is nested too deeply to be serialized.
         raise HeadlessFailed(
-            f"the answer of {name} does not fit: it is nested too deep", cost_usd=cost
+            f"the answer from {name} does not fit the schema: it is nested too deeply",
+            cost_usd=cost,
         ) from error
     except ValidationError as error:
         first_error = error.errors(include_url=False, include_input=False, include_context=False)[0]
@@ -236,7 +238,7 @@ def parse_answer(
             f"{'.'.join(str(part) for part in first_error['loc'])}: {first_error['msg']}"
         )
         raise HeadlessFailed(
-            f"the answer of {name} does not fit: {reason}", cost_usd=cost
+            f"the answer from {name} does not fit the schema: {reason}", cost_usd=cost
         ) from error
 
 

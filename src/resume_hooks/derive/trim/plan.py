@@ -495,10 +495,10 @@ def list_remarks(plan: TrimPlan) -> list[str]:
     """
     sentences = []
     for name in plan.decision.unknown_tools:
-        sentences.append(f"No tool of this conversation is called {name}.")
+        sentences.append(f"No tool named {name} was used in this conversation.")
     if not plan.is_worthwhile:
         sentences.append(
-            f"Trimming would not pay: it would save less than {plan.options.min_savings:,} tokens."
+            f"Trimming would not pay off: it would save less than {plan.options.min_savings:,} tokens."
         )
     elif plan.context_after.compacts_at_once:
         sentences.append(

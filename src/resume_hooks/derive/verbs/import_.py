@@ -173,7 +173,7 @@ def _link_to_parents(
 
 
 def _choose_link_kind(stated_kind: str) -> str:
-    """Return the kind of link to the parent that a bundle states for a session.
+    """Return the kind of a session's link to its parent, as the bundle states it.
 
     If the kind is ``back`` or ``mark``, or if none is stated, return ``import``. Some verbs rely on
     ``back`` and ``mark``, and a bundle could state them wrongly.

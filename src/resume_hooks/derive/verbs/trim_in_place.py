@@ -57,9 +57,7 @@ OLD_SIZE_SHOWN_NOTE = (
 COMPACTION_NOTE = (
     "Clients up to 2.1.112 use these old counts and may compact this session immediately."
 )
-STILL_OPEN_NOTE = (
-    "A program still has the old file open. End that program: its new output is not added here."
-)
+STILL_OPEN_NOTE = "A program still has the old file open. End that program: the session does not get its new output."
 MAY_BE_OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 
 

@@ -92,7 +92,7 @@ class CodexExec:
         if output.timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {max_seconds:.0f} s",
-                "Allow more time, in a shell: --timeout SECONDS",
+                "In a shell, --timeout SECONDS allows more time.",
             )
         answer, token_counts = _parse_output(output, self.name)
         answer_object = port.parse_answer(port.parse_only_object(answer), form, self.name)

@@ -19,7 +19,7 @@ class Branches:
         self._last_copied_order = 0
 
     def is_copy(self, record: Record, order: int) -> bool:
-        """Check whether a record is a copy of a record that was processed before.
+        """Check whether a record is a copy of a record that has already been processed.
 
         If it is not a copy, remember its uuid and its parent. A record without a uuid is never a
         copy.
@@ -36,7 +36,7 @@ class Branches:
         )
 
     def is_known_copy(self, uuid: str, parent_uuid: str, order: int) -> bool:
-        """Check whether a record with this uuid was processed before. If not, remember the uuid.
+        """Check whether a record with this uuid has already been processed. If not, remember the uuid.
 
         ``order`` is the record's position among all records that were read.
         """

@@ -1,7 +1,7 @@
 """Build the digest of a session and its ancestors.
 
 The digest covers the whole history, and the latest part in most detail. Ancestors are read from the
-oldest to the latest, within a budget of bytes. A fresh child written by this plugin already
+oldest to the latest, up to a maximum number of bytes. A fresh child written by this plugin already
 contains the digest of its ancestors. So the ancestors of such a child are not read. Each section
 keeps as many entries as fit.
 """
@@ -165,7 +165,10 @@ def _update_entry(
     paths: changed_files.SessionPaths,
     failed_commands: Collection[str],
 ) -> DigestEntry:
-    """Update the notes on an entry of an ancestor's digest to the current state of its file or command."""
+    """Update the notes on an entry of an ancestor's digest.
+
+    The new notes describe the current state of the file or the command that the entry is about.
+    """
     notes = [
         note
         for note in entry.note.split(", ")
@@ -560,8 +563,9 @@ def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts)
 def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
     """Yield the sub-agents of a session.
 
-    A sub-agent's transcript is either in the session's own folder or next to the session's file.
-    One next to the file belongs to the session only if the session contains the sub-agent's result.
+    A sub-agent's transcript is either in the session's own folder or next to the session's file. A
+    transcript next to the file belongs to the session only if the session contains the sub-agent's
+    result.
     """
     own_subagents = list(subagents_in_folder(os.path.splitext(file.path)[0], file.session_id))
     yield from own_subagents

@@ -162,7 +162,7 @@ def _rank_call(candidate: CandidateCall) -> int:
 
 
 class _CallChoice:
-    """The calls that were chosen so far. ``texts`` maps the index of each call to its text."""
+    """The calls that have been chosen so far. ``texts`` maps the index of each call to its text."""
 
     def __init__(
         self, candidates: Sequence[CandidateCall], texts: Sequence[str], max_characters: int
@@ -181,7 +181,7 @@ class _CallChoice:
         return indexes
 
     def show_calls(self, indexes: Iterable[int], max_characters: int) -> None:
-        """Show these calls in order, until all shown calls together have ``max_characters``.
+        """Show the calls at ``indexes``, in this order, until all shown calls have ``max_characters``.
 
         The last call may exceed this limit, because the space of an opening is only approximate.
         """
@@ -191,12 +191,12 @@ class _CallChoice:
             self.texts.setdefault(index, self._texts[index])
 
     def extend_calls(self, indexes: Iterable[int]) -> None:
-        """Show more text of those calls that are worth extending, as long as space is left."""
+        """Show more text of those calls at ``indexes`` that are worth extending, as long as space is left."""
         useful = [index for index in indexes if self._candidates[index].is_worth_extending]
         self._extend_calls(useful, MAX_EXTENDED_CALL_CHARACTERS)
 
     def extend_calls_in_spare_space(self, indexes: Iterable[int]) -> None:
-        """Show more text of all these calls, as long as space is left."""
+        """Show more text of all calls at ``indexes``, as long as space is left."""
         self._extend_calls(indexes, MAX_SPARE_SPACE_CALL_CHARACTERS)
 
     def _extend_calls(self, indexes: Iterable[int], max_call_characters: int) -> None:

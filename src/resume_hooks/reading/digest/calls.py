@@ -45,8 +45,8 @@ MAX_RESULT_CHARACTERS = 1_500
 # How many characters are shown at most of a command's output if the command's failure is still
 # open.
 MAX_OPEN_ERROR_CHARACTERS = 3_000
-# A call shows more output of an earlier command if both commands start with the same characters.
-# This is the number of those characters.
+# A call shows more output of an earlier command if the first characters of the two commands are the
+# same. This is the number of characters that are compared.
 MAX_COMPARED_COMMAND_CHARACTERS = 60
 # How many characters of a successful command's output are shown at most.
 MAX_OUTPUT_CHARACTERS = 700
@@ -60,8 +60,8 @@ MAX_REMOVED_CHARACTERS = 600
 MAX_PASSED_CHECK_CHARACTERS = 160
 # How many characters of a failed command's output are shown at most if the command later passed.
 MAX_RESOLVED_FAILURE_CHARACTERS = 700
-# A long output is redacted only at its start and its end. The redacted text is longer than the
-# shown text by this factor, so that a secret at the cut is still recognized.
+# A long output is redacted only at its start and its end. The redacted text is this many times as
+# long as the shown text, so that a secret at the cut is still recognized.
 REDACTED_LENGTH_FACTOR = 4
 # The total length of the calls that are collected, as a multiple of the available space. The calls
 # to show are chosen from them.
@@ -69,7 +69,7 @@ COLLECTED_LENGTH_FACTOR = 2
 # How many characters of a file are shown at most if the file was read before the last request and
 # is not related to that request.
 MAX_OLD_RESULT_CHARACTERS = 300
-# How many characters are shown at most of those parts of a diff that are related to the last
+# How many characters are shown at most of those hunks of a diff that are related to the last
 # request.
 MAX_HUNKS_CHARACTERS = 4_000
 # The maximum number of characters of a diff that are searched for related parts.
@@ -115,8 +115,7 @@ _FAILURE_WORD_PATTERN = compile_lazily(
 
 _HUNK_HEADER_PATTERN = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
 _DIFF_PART_START_PATTERN = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
-# How many characters of the first line of a diff's part are shown at most if the rest of this part
-# is omitted.
+# How many characters of a hunk's first line are shown at most if the rest of the hunk is omitted.
 MAX_DIFF_HEADER_CHARACTERS = 160
 _FAILURE_PREFIXES = ("Exit code", "Error")
 _FILE_NAME_IN_TEXT_PATTERN = compile_lazily(r"[\w-]+(?:\.[\w-]+)*\.\w{1,8}\b")
@@ -774,7 +773,7 @@ _FILE_NAME_END_PATTERN = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 def _matches_any_path(path: str, other_paths: Iterable[str]) -> bool:
     """Check whether ``path`` is one of ``other_paths``.
 
-    The first folders may be missing in one of the two compared paths.
+    Two paths are treated as equal even if one of them lacks the first folders of the other.
     """
     tail = f"/{path.removeprefix('./')}"
     return any(
@@ -982,10 +981,10 @@ _DESCRIBING_COMMAND_PATTERN = compile_lazily(r"\b(?:gh|glab)\s+(?:pr|mr)\s+(?:cr
 
 
 def _select_related_hunks(text: str, max_characters: int, request_words: frozenset[str]) -> str:
-    """Return the complete parts of a long diff in which some of the ``request_words`` occur.
+    """Return those hunks of a long diff in which some of the ``request_words`` occur.
 
-    A line with the number of omitted lines replaces each omitted part. The result is ``""`` if the
-    text is not a long diff or no part is related to the request.
+    A line with the number of omitted lines replaces each omitted hunk. The result is ``""`` if the
+    text is not a long diff or no hunk is related to the request.
     """
     if (
         len(text) <= max_characters

@@ -99,7 +99,7 @@ class SessionPaths:
         self._relative: dict[tuple[str, str], str] = {}
 
     def make_relative_path(self, path: str, folder: str = "") -> str:
-        """Return the path relative to the home folder, or the absolute path if it is outside.
+        """Return the path relative to the home folder, or the absolute path if it is outside that folder.
 
         A relative ``path`` starts at ``folder``, and a relative ``folder`` starts at the home
         folder.
@@ -480,7 +480,10 @@ def list_changed_files(
 def _make_file_entry(
     path: str, last_touch: FileTouch, state: str, removals: Sequence[FolderRemoval]
 ) -> DigestEntry:
-    """Return the entry for a file. If its folder was removed, the entry's path is relative to the folder."""
+    """Return the entry for a file.
+
+    If the file's folder was removed, the path in the entry is relative to that folder.
+    """
     notes = [last_touch.doubt_note, state]
     folder = _find_removed_folder(path, last_touch, removals)
     if folder:

@@ -101,8 +101,8 @@ class LineageFacts:
     client_checkout: SessionCheckout | None = None
     """The folder and the branch in the client's records, updated whenever the branch changes."""
     later_branch = ""
-    """A branch that the client recorded after the last message or result, if it is not the branch
-    of that message or result. Otherwise, the field is ``""``."""
+    """A branch that the client recorded after the last message or result. The field is ``""`` if
+    the last message or result has the same branch."""
     instructions: Quote | None = None
     """The project's instructions, as the client last sent them."""
     instructions_name = ""
@@ -248,11 +248,11 @@ class LineageFacts:
         return self.sidechain_facts
 
     def set_record_count(self, record_count: int) -> None:
-        """Set the number of records that were counted so far."""
+        """Set the number of records that have been counted so far."""
         self._order = record_count
 
     def _process_branch(self, record: Record, position: RecordPosition) -> None:
-        """Process the git branch in a record. It may have changed without a command in the session."""
+        """Process the git branch in a record. The branch may have changed without a command in the session."""
         branch = get_string(record, "gitBranch")
         former = self.client_checkout
         if not branch:
@@ -618,9 +618,10 @@ class LineageFacts:
     def _process_chosen_answers(
         self, questions_and_answers: Sequence[tuple[str, str]], position: RecordPosition, uuid: str
     ) -> None:
-        """Process the user's answers to the assistant's questions. A pair is a question and its answer.
+        """Process the user's answers to the assistant's questions.
 
-        ``questions_and_answers`` is empty if the user did not answer.
+        Each pair consists of a question and its answer. If the user did not answer, there are no
+        pairs.
         """
         if not questions_and_answers:
             return

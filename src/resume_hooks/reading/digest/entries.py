@@ -88,7 +88,7 @@ _MESSAGE_KINDS = frozenset(MessageKind)
 
 
 class TalkMessage(NamedTuple):
-    """A message of the talk, and its reference (``<session id>:<record>``). It contains no blank lines.
+    """A message of the talk, without blank lines, and its reference (``<session id>:<record>``).
 
     ``superseded_sentences`` lists the sentences in the message that the user revoked later. Each
     sentence comes with the reference of the message that revokes it.

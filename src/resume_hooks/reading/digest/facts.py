@@ -705,11 +705,11 @@ class Prompts:
                 return
 
     def keep_live_prompts(self, is_quote_live: Callable[[Quote], bool]) -> bool:
-        """Remove the prompts for which ``is_quote_live`` returns False, and add those still in the queue.
+        """Remove the prompts for which ``is_quote_live`` returns False, and add the queued prompts.
 
-        Return whether a prompt from the queue was added. If the last queue record removed a
-        command, nothing is added: the client sends the queued prompts after this command, or puts
-        them into the input box of the session that the command opens.
+        Return whether a queued prompt was added. If the last queue record removed a command,
+        nothing is added: the client sends the queued prompts after this command, or puts them into
+        the input box of the session that the command opens.
         """
         self.quotes = [quote for quote in self.quotes if is_quote_live(quote)]
         if self._is_command_running:

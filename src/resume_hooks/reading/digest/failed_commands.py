@@ -37,7 +37,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 # A similar command counts as a replacement only within this number of successive commands, beginning
 # with the failed one.
 REPLACEMENT_WINDOW_COMMANDS = 12
-# The number of latest turns whose errors may still be open.
+# How many of the latest turns may contain errors that are still open.
 MAX_TURNS_WITH_OPEN_ERRORS = 3
 # How many characters of a failed command are shown at most. The command's output follows them.
 MAX_FAILED_COMMAND_CHARACTERS = 120
@@ -144,9 +144,9 @@ def _describe_edits_since(failed_command: ShellCommand, edited_files: EditedFile
 def _find_replacement(
     failed_command: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
-    """Return the next successful command that replaced a failed one, or None.
+    """Return the next successful command that replaced a failed command, or None.
 
-    This is a similar command, or the same command with a different path to its program.
+    It is a similar command, or the same command with a different path to its program.
     """
     for other in later_commands[: REPLACEMENT_WINDOW_COMMANDS - 1]:
         has_ended_well = other.has_worked or (

@@ -882,7 +882,10 @@ class FileStates:
                 self.states[path] = FileState(REVERTED_STATE)
 
     def _process_reverted_commits(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process a ``git revert``. It is ignored if another command in the same run made a commit before it."""
+        """Process a ``git revert``.
+
+        The revert is ignored if another command made a commit before it in the same run.
+        """
         if call.words[0] != "revert" or call.run.has_failed:
             return
         first_verb = _COMMITTING_VERB_PATTERN.search(call.run.command)

@@ -14,8 +14,8 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 _LOG_ROW_PATTERN = compile_lazily(r"(?m)^([0-9a-f]{7,40}) \S")
 _LOG_TO_HEAD_PATTERN = compile_lazily(r"(?:.*\.\.)?(?:HEAD)?")
-"""Matches the operand of a log that starts at the top of the checkout: ``HEAD`` or, for example,
-``main..HEAD``."""
+"""Matches the operand of a ``git log`` that starts at the top of the checkout: ``HEAD`` or, for
+example, ``main..HEAD``."""
 
 _SELECTING_OPTION_PATTERN = compile_lazily(
     r"--\Z|--(?:all|author|grep|reverse|merges|no-merges|first-parent|skip|branches|remotes|graph)\b|-[SGL]"

@@ -1,7 +1,7 @@
-"""Find out how much of a text that an edit wrote is left after later edits of the same file.
+"""Find out how much of an edit's text is left after later edits of the same file.
 
-The client replaces a text only if it occurs once in the file. So if a text that was written by an
-earlier edit contains the old text of a later edit, the later edit replaced that part.
+The client replaces a text only if it occurs once in the file. So if an earlier edit wrote a text
+that contains the old text of a later edit, the later edit replaced this part of it.
 """
 
 from __future__ import annotations

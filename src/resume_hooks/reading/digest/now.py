@@ -378,9 +378,10 @@ _WATCH_COMMAND_PATTERN = compile_lazily(
 
 
 def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
-    """Yield a line about the last branch, and one about the branch that the session may have left.
+    """Yield a line about the last branch.
 
-    The second line is only yielded if no git command left the earlier branch.
+    If the branch changed although no git command of the session left the earlier branch, also yield
+    a line about the earlier branch.
     """
     yield make_entry(f"branch {quote_name(session_git.branch)}, as last seen in the session", "")
     if session_git.left_branch:

@@ -33,7 +33,7 @@ MAX_INSTRUCTIONS_CHARACTERS = 40_000
 MAX_RULES, MAX_COMMANDS = 12, 12
 MAX_RULE_CHARACTERS = 400  # The maximum number of characters in a rule.
 MAX_HEADINGS_CHARACTERS = 700  # The maximum number of characters in the row of headings.
-# The number of latest prompts whose words are compared with headings.
+# How many of the latest prompts have their words compared with headings.
 MAX_COMPARED_PROMPTS = 12
 MAX_PROMPT_CHARACTERS = 2_000  # The maximum number of characters that are read from each prompt.
 GAP_MARK = " …"  # The mark after a quoted list item if the next item is not quoted.
@@ -344,7 +344,7 @@ def _is_about_requests(heading: str, request_stems: frozenset[str]) -> bool:
 
 
 def _mentions_changed_path(sentence: str, changed_paths: Collection[str]) -> bool:
-    """Check whether a sentence mentions a changed file, or a folder with changed files except ``src/``."""
+    """Check whether a sentence mentions a changed file, or a folder other than ``src/`` with such files."""
     for name in _PATH_PATTERN.findall(sentence):
         is_folder = name.endswith("/") and name != "src/"
         for path in changed_paths:

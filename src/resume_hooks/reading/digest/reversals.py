@@ -107,7 +107,7 @@ MIN_SAME_SUBJECT_FRACTION = 0.75
 # The minimum fraction of words that two sentences must have in common if the later one announces a
 # change.
 MIN_SIMILAR_SUBJECT_FRACTION = 0.4
-# The number of latest statements that are compared with each other.
+# How many of the latest statements are compared with each other.
 MAX_COMPARED_STATEMENTS = 300
 
 
@@ -295,10 +295,10 @@ def _is_thing_replaced(old_statement: str, new_statement: str) -> bool:
 
 
 def _find_replaced_versions(statements: Sequence[str], first_index: int) -> dict[int, int]:
-    """Map each statement that chooses a version to the later statement that chooses a different version.
+    """Find the statements whose choice of a version was replaced by a later statement.
 
-    The result contains indexes. Both statements choose a version of the same thing. Statements
-    before ``first_index`` are not compared.
+    Map the index of each replaced statement to the index of the later one, which chooses a
+    different version of the same thing. Statements before ``first_index`` are not compared.
     """
     latest_choices: dict[str, tuple[int, str]] = {}
     replacements: dict[int, int] = {}

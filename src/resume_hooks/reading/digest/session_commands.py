@@ -389,7 +389,7 @@ def is_check_part(part: SimpleCommand) -> bool:
 
 
 def is_verification(command: ShellCommand) -> bool:
-    """Check whether a command tests, lints or builds files, so that an edit may change its result."""
+    """Check whether a command tests, lints or builds files. Edits may change the result of such a command."""
     return any(_is_verification_part(part) for part in command.parts)
 
 
@@ -634,10 +634,11 @@ def _make_part_keys(
 def _find_oldest_last_passing_run(
     command: ShellCommand, passed_runs: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
 ) -> _PartRun | None:
-    """Return the oldest of the last passing runs of a command's checks in its checkout.
+    """Find the last passing run of each of a command's checks, and return the oldest of these runs.
 
-    If the command has no checks, or one of them never passed, return None. Parts that are not
-    checks, such as a formatter, only prepare the checks and are ignored.
+    Only runs in the command's checkout count. If the command has no checks, or one of them never
+    passed, return None. Parts that are not checks, such as a formatter, only prepare the checks and
+    are ignored.
     """
     checks = []
     for part in command.parts:

@@ -208,7 +208,7 @@ def _is_answered_with_report(facts: LineageFacts) -> bool:
 
 
 def find_skill_steps(text: str) -> list[SkillStep]:
-    """Return the numbered steps that are a skill's headings, bold lines or table rows.
+    """Return the numbered steps in a skill's headings, bold lines or table rows.
 
     If the numbers are not consecutive, the result is empty.
     """

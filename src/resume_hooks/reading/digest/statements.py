@@ -305,7 +305,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
 
 
 def _find_positions_of_choices(facts: LineageFacts) -> frozenset[RecordPosition]:
-    """Return the positions of the records in which every answer of the user is listed as a choice.
+    """Return the positions of the records whose answers by the user are all listed as choices.
 
     An answer is listed as a choice if it is short enough.
     """

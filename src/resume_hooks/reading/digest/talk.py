@@ -281,7 +281,7 @@ def _mark_announcements(text: str) -> str:
 
 
 class _MessageChoice:
-    """The messages that were chosen so far, up to the size that a child stores."""
+    """The messages that have been chosen so far, up to the size that a child stores."""
 
     def __init__(self) -> None:
         self.messages: list[_ChosenMessage] = []

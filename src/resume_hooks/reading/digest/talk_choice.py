@@ -23,10 +23,10 @@ from itertools import accumulate
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import MessageKind, TalkMessage
 
-# The number of latest answers that are shown completely before any older answer.
+# How many of the latest answers are shown completely before any older answer.
 MAX_RECENT_ANSWERS = 3
-# The number of turns is divided by this number to get the number of the latest turns whose last
-# words are shown completely. For the other turns, only the conclusions are shown.
+# If there are N turns, the last words of the latest N / WHOLE_ANSWERS_DIVISOR turns are shown
+# completely. For older turns, only the conclusions are shown.
 WHOLE_ANSWERS_DIVISOR = 3
 # The maximum number of characters of the words between two calls that are shown.
 MAX_NARRATION_CHARACTERS = 600
@@ -164,7 +164,7 @@ def _add_whole_texts(
 
 
 class _TalkChoice:
-    """The messages that were chosen so far, their shown texts, and the remaining space."""
+    """The messages that have been chosen so far, their shown texts, and the remaining space."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class _TalkChoice:
             )
 
     def add_current_messages(self, first_current_index: int) -> None:
-        """Show messages, from the latest one back to the one at the index ``first_current_index``.
+        """Show messages, starting with the latest one and ending with the one at ``first_current_index``.
 
         These messages may use a fraction of the remaining space.
         """
@@ -220,7 +220,7 @@ class _TalkChoice:
                 return
 
     def show_message(self, index: int, text: str) -> bool:
-        """Show ``text`` for a message, in place of the text shown for it so far. Return whether ``text`` fits."""
+        """Show ``text`` for a message, instead of any earlier text. Return whether ``text`` fits."""
         if self._remaining_characters < MIN_MESSAGE_CHARACTERS:
             return False
         message = self._messages[index]

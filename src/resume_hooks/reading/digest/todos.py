@@ -21,8 +21,7 @@ from resume_hooks.reading.digest.statements import find_start_order_of_last_turn
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
-# The maximum number of prompts after the last change to a todo list. With more prompts, the list
-# may be abandoned.
+# If a todo list was last changed more than this number of prompts ago, it may be abandoned.
 MAX_PROMPTS_AFTER_LIST = 2
 # The number of characters at the start of an answer that are searched for words such as "all done".
 MAX_DONE_REPORT_CHARACTERS = 200
