@@ -95,7 +95,7 @@ def test_an_invalid_answer_is_an_error(text: str, why: str) -> None:
     [
         (
             {"isAnswered": False, "reason": "nothing-to-fork"},
-            "gave no answer: nothing was sent to it",
+            "gave no answer: nothing has been sent to it",
         ),
         (
             {"isAnswered": False, "reason": "api-error", "status": 529, "error": "overloaded"},
