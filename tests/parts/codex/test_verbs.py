@@ -362,7 +362,7 @@ def test_the_picker_lists_codex_sessions(terminal_home: TerminalHome) -> None:
     screen.key("Enter")
     screen.wait_for(r"How do you want to continue\?")
     screen.type("1\r")
-    screen.wait_for(f"START_TIME_TEXT resume {rollouts.THREAD_ID} IN {terminal_home.project.name}$")
+    screen.wait_for(f"STARTED resume {rollouts.THREAD_ID} IN {terminal_home.project.name}$")
     assert screen.wait_for_end() == 0
     assert screen.is_terminal_restored()
     shell = f"cd {terminal_home.project} && codex resume {rollouts.THREAD_ID}"
@@ -380,9 +380,7 @@ def test_the_picker_lists_codex_sessions(terminal_home: TerminalHome) -> None:
     screen = terminal_home.run(
         "continue", rollouts.THREAD_ID, "--fork", columns=200, HOME=str(terminal_home.home.root)
     )
-    screen.wait_for(
-        rf"START_TIME_TEXT resume (?!{rollouts.THREAD_ID})\S+ IN {terminal_home.project.name}$"
-    )
+    screen.wait_for(rf"STARTED resume (?!{rollouts.THREAD_ID})\S+ IN {terminal_home.project.name}$")
     (terminal_home.bin / "codex").unlink()
     screen = terminal_home.run(
         "handoff", rollouts.THREAD_ID, "--start", columns=200, HOME=str(terminal_home.home.root)
