@@ -29,31 +29,33 @@ def main() -> int:
         print_row("sh -c true", idle, "")
         for size, name in ((200, "200 B"), (64_000, "64 KB"), (1_000_000, "1 MB")):
             target = 12 if size == 1_000_000 else 3
-            spent = bench.median_ms(bench.prompt("please look at this " * (size // 20)), 41)
+            spent = bench.median_ms(bench.prompt_run("please look at this " * (size // 20)), 41)
             print_row(
                 f"untriggered prompt of {name}",
                 spent,
                 f"{target} ms over sh -c true: {spent - idle:+.1f}",
             )
-        print_row(">session", bench.median_ms(bench.prompt(">session"), 21), "60")
-        print_row(">resume, 50 MB session", bench.median_ms(bench.prompt(">resume"), 21), "200")
-        spent = bench.median_ms(bench.prompt(">handoff fix the tests"), 21, bench.remove_children)
+        print_row(">session", bench.median_ms(bench.prompt_run(">session"), 21), "60")
+        print_row(">resume, 50 MB session", bench.median_ms(bench.prompt_run(">resume"), 21), "200")
+        spent = bench.median_ms(
+            bench.prompt_run(">handoff fix the tests"), 21, bench.remove_children
+        )
         print_row(">handoff, 50 MB session, checks included", spent, "250")
         print_row(
             "handoff --print of 50 MB, from the shell",
-            bench.median_ms(bench.shell("handoff", SESSION, "--print"), 11),
+            bench.median_ms(bench.shell_run("handoff", SESSION, "--print"), 11),
             "",
         )
         print_row(
             "resume of 50 MB, from the shell",
-            bench.median_ms(bench.shell("resume", SESSION), 11),
+            bench.median_ms(bench.shell_run("resume", SESSION), 11),
             "250",
         )
-        print_row("handoff --help", bench.median_ms(bench.shell("handoff", "--help"), 21), "80")
-        print_row(">mark, 50 MB session", bench.median_ms(bench.prompt(">mark try"), 11), "")
+        print_row("handoff --help", bench.median_ms(bench.shell_run("handoff", "--help"), 21), "80")
+        print_row(">mark, 50 MB session", bench.median_ms(bench.prompt_run(">mark try"), 11), "")
         print_row(
             ">recover-context, 50 MB session",
-            bench.median_ms(bench.prompt(">recover-context"), 11),
+            bench.median_ms(bench.prompt_run(">recover-context"), 11),
             "",
         )
         for name, fields in (
@@ -61,31 +63,37 @@ def main() -> int:
             ("SessionStart", "compact"),
             ("Stop", ""),
         ):
-            spent = bench.median_ms(bench.hook(name, **({"source": fields} if fields else {})), 11)
+            spent = bench.median_ms(
+                bench.hook_run(name, **({"source": fields} if fields else {})), 11
+            )
             print_row(
                 f"{name} {fields}, 50 MB session".replace(" ,", ","),
                 spent,
                 "150" if fields == "compact" else "",
             )
         print_row(
-            "lineage by id, 2,000 files", bench.median_ms(bench.shell("lineage", SESSION), 21), "90"
-        )
-        print_row(
-            "lineage by prefix, 2,000 files",
-            bench.median_ms(bench.shell("lineage", SESSION[:8]), 21),
+            "lineage by id, 2,000 files",
+            bench.median_ms(bench.shell_run("lineage", SESSION), 21),
             "90",
         )
         print_row(
-            "lineage of the latest, 2,000 files", bench.median_ms(bench.shell("lineage"), 21), "90"
+            "lineage by prefix, 2,000 files",
+            bench.median_ms(bench.shell_run("lineage", SESSION[:8]), 21),
+            "90",
+        )
+        print_row(
+            "lineage of the latest, 2,000 files",
+            bench.median_ms(bench.shell_run("lineage"), 21),
+            "90",
         )
         print_row(
             "lineage --json, 2,000 files",
-            bench.median_ms(bench.shell("lineage", SESSION, "--json"), 21),
+            bench.median_ms(bench.shell_run("lineage", SESSION, "--json"), 21),
             "",
         )
         print_row(
             "stats --all, 2,000 files, nothing new",
-            bench.median_ms(bench.shell("stats", "--all"), 11),
+            bench.median_ms(bench.shell_run("stats", "--all"), 11),
             "",
         )
         found = os.environ.get("BENCH_PEER") or shutil.which("aichat")

@@ -83,11 +83,11 @@ class Bench:
         self.long = folder / f"{LONG}.jsonl"
         self.known = {path.name for path in (*folder.iterdir(), self.long)}
 
-    def prompt(self, text: str) -> Run:
+    def prompt_run(self, text: str) -> Run:
         """Return a run of the prompt hook in hooks.json, as the client's shell runs it."""
-        return self.hook("UserPromptSubmit", prompt=text)
+        return self.hook_run("UserPromptSubmit", prompt=text)
 
-    def hook(self, name: str, **fields: str) -> Run:
+    def hook_run(self, name: str, **fields: str) -> Run:
         """Return a run of the hook that hooks.json declares for an event, on the large session."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))
         command = hooks["hooks"][name][0]["hooks"][0]["command"]
@@ -103,7 +103,7 @@ class Bench:
             self.work,
         )
 
-    def shell(self, *arguments: str) -> Run:
+    def shell_run(self, *arguments: str) -> Run:
         """Return a run of a verb, as the installed command runs it."""
         code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from resume_hooks.__main__ import start; start()"
         return [sys.executable, "-c", code, str(self.plugin / "src"), *arguments], b"", self.work

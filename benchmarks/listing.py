@@ -39,11 +39,10 @@ def print_listings(library: Library, peer: str | None) -> None:
         ("info by a part of a title", ["info", f"ession {TITLED_SESSION_NUMBER}"]),
         ("info of a session that does not exist", ["info", "Session zqxjkv"]),
     ):
-        run = library.bench.shell(*arguments)
-        print_row(what, library.median(run, ROUNDS, may_fail="nowhere" in what), "")
-    print_note(
-        f"memory of sessions --all {library.measure_peak_megabytes(library.bench.shell('sessions', '--all')):,.0f} MB"
-    )
+        run = library.bench.shell_run(*arguments)
+        print_row(what, library.median(run, ROUNDS, may_fail="does not exist" in what), "")
+    megabytes = library.measure_peak_megabytes(library.bench.shell_run("sessions", "--all"))
+    print_note(f"memory of sessions --all {megabytes:,.0f} MB")
     if peer is None:
         return
     for what, words in (

@@ -169,16 +169,16 @@ def print_hostile_times(size: int = 60_000) -> None:
         )
 
 
-def print_growth(size: int = 16_000, least: float = 0.05) -> None:
+def print_growth(size: int = 16_000, min_seconds: float = 0.05) -> None:
     """Print the texts for which twice the length takes more than 2.6 times as long.
 
     The printed times are in seconds, for one, two and four times the length. A text that takes less
-    than ``least`` seconds is not printed.
+    than ``min_seconds`` seconds is not printed.
     """
     for name, unit in _repeated_forms():
         for way, work in WAYS.items():
             spent = [_time_scan(work, unit * (size * times // len(unit))) for times in (1, 2)]
-            if spent[0] > least and spent[1] > 2.6 * spent[0]:
+            if spent[0] > min_seconds and spent[1] > 2.6 * spent[0]:
                 spent.append(_time_scan(work, unit * (size * 4 // len(unit))))
                 print(f"{name:40} {way:14} {spent} {unit[:40]!r}")
 

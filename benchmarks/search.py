@@ -86,12 +86,12 @@ def print_search_rows(bench: Bench, peer: str | None) -> None:
     print_overhead(library, FILE_COUNT)
     print_listings(library, peer)
     library.add_large_session()
-    library.run(bench.shell("doctor", "--index", "update"))
+    library.run(bench.shell_run("doctor", "--index", "update"))
     print_searches(library)
     if peer is not None:
         print_peer(library, peer)
     library.keep_first_sessions(REDUCED_QUERY_COUNT)
-    library.run(bench.shell("doctor", "--index", "rebuild"))
+    library.run(bench.shell_run("doctor", "--index", "rebuild"))
     print_overhead(library, REDUCED_QUERY_COUNT)
     shutil.rmtree(folder)
 
@@ -102,12 +102,12 @@ def print_first_search(library: Library) -> None:
     for what, run, patience in (
         (
             "first search ever, from the shell",
-            bench.shell("search", "--all", "git status"),
+            bench.shell_run("search", "--all", "git status"),
             "1.5 s",
         ),
         (
             "first search ever, >search through the hook",
-            bench.prompt(">search --all git status"),
+            bench.prompt_run(">search --all git status"),
             "1.5 s",
         ),
     ):
@@ -124,7 +124,7 @@ def print_first_search(library: Library) -> None:
 def print_build(library: Library) -> None:
     """Time the building of the whole home's index."""
     bench, size = library.bench, library.size
-    run = bench.shell("doctor", "--index", "rebuild", "--json")
+    run = bench.shell_run("doctor", "--index", "rebuild", "--json")
     spent = library.median(run)
     peak = format_peak_memory(library, run)
     index = index_status(Where(library.env)).index_bytes
@@ -183,32 +183,34 @@ def print_searches(library: Library) -> None:
         ]
     print_spread(f"a letter typed into an open index, {len(typed)} letters", keys, "")
     outside = [
-        library.run(bench.shell("search", "--all", "--", query)).ms
+        library.run(bench.shell_run("search", "--all", "--", query)).ms
         for query in QUERIES
         for _ in range(ROUNDS)
     ]
     print_spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")
-    print_note(format_peak_memory(library, bench.shell("search", "--all", "git status")))
-    found = library.median(bench.prompt(">search --all git status"), 7)
+    print_note(format_peak_memory(library, bench.shell_run("search", "--all", "git status")))
+    found = library.median(bench.prompt_run(">search --all git status"), 7)
     print_row(">search --all git status, through the hook", found, "")
     print_row(
         ">search git status, this project",
-        library.median(bench.prompt(">search git status"), 7),
+        library.median(bench.prompt_run(">search git status"), 7),
         "",
     )
     numbers = count()
-    appended = bench.shell("search", "--all", "zebrafish")
-    spent = library.median(appended, 7, lambda: append(library.big, next(numbers)))
+    appended = bench.shell_run("search", "--all", "zebrafish")
+    spent = library.median(appended, 7, lambda: append_prompt(library.big, next(numbers)))
     if b"where did the zebrafish go" not in spent.output:
         raise RuntimeError("The search does not find the appended prompt")
     print_row("search after one more line in 50 MB, from the shell", spent, "130")
     print_row(
-        "outline of 50 MB, from the shell", library.median(bench.shell("outline", SESSION), 5), ""
+        "outline of 50 MB, from the shell",
+        library.median(bench.shell_run("outline", SESSION), 5),
+        "",
     )
     print_note(format_machine_load())
 
 
-def append(session: Path, number: int) -> None:
+def append_prompt(session: Path, number: int) -> None:
     """Append a prompt to a session."""
     record = user(
         f"where did the zebrafish go, {number}?", uuid=f"zebra{number}", session_id=session.stem
@@ -241,7 +243,7 @@ def print_peer(library: Library, peer: str) -> None:
     )
     print_row("peer: build-index, nothing changed", library.median(run), "")
     numbers = count(1_000)
-    grown = library.median(run, ROUNDS, lambda: append(library.big, next(numbers)))
+    grown = library.median(run, ROUNDS, lambda: append_prompt(library.big, next(numbers)))
     print_row("peer: build-index, one more line in 50 MB", grown, "")
     shutil.rmtree(kept)
     peak = library.measure_peak_megabytes(run)

@@ -45,30 +45,30 @@ def print_trims(bench: Bench, peer: str | None) -> None:
         shutil.copyfile(session, kept)
         restore_file(bench, session, kept)
         clean = partial(restore_file, bench, session, kept)
-        for what, run in own_runs(bench, session):
-            spent = measure(bench, run, clean)
+        for what, run in make_own_runs(bench, session):
+            spent = measure_run(bench, run, clean)
             data = json.loads(spent.output)["data"]
             print_row(f"{what}, {name}", spent, f"{data['savings']['tokens_saved']:,}")
-        for what, run in peer_runs(bench, session, peer):
-            spent = measure(bench, run, clean)
-            print_row(f"peer: {what}, {name}", spent, saved_by_peer(spent.output))
+        for what, run in make_peer_runs(bench, session, peer):
+            spent = measure_run(bench, run, clean)
+            print_row(f"peer: {what}, {name}", spent, read_peer_savings(spent.output))
         kept.unlink()
 
 
-def own_runs(bench: Bench, session: Path) -> list[tuple[str, Run]]:
+def make_own_runs(bench: Bench, session: Path) -> list[tuple[str, Run]]:
     """Return runs of our verbs. Recent turns are also trimmed, because the peer trims them."""
     options = [session.stem, "--keep-recent", "0", "--json"]
     return [
-        ("trim --dry-run", bench.shell("trim", *options, "--dry-run")),
-        ("trim, checks included", bench.shell("trim", *options)),
+        ("trim --dry-run", bench.shell_run("trim", *options, "--dry-run")),
+        ("trim, checks included", bench.shell_run("trim", *options)),
         (
             "trim --in-place, backup and checks included",
-            bench.shell("trim", *options, "--in-place"),
+            bench.shell_run("trim", *options, "--in-place"),
         ),
     ]
 
 
-def peer_runs(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run]]:
+def make_peer_runs(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run]]:
     """Return runs of the peer's commands for the same purpose."""
     if peer is None:
         return []
@@ -81,7 +81,7 @@ def peer_runs(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, 
     ]
 
 
-def saved_by_peer(printed: bytes) -> str:
+def read_peer_savings(printed: bytes) -> str:
     """Return the savings that the peer reports, if it prints JSON."""
     try:
         said = json.loads(printed.strip().split(b"\n")[-1])
@@ -94,7 +94,7 @@ def saved_by_peer(printed: bytes) -> str:
     )
 
 
-def measure(
+def measure_run(
     bench: Bench, run: Run, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS
 ) -> Spent:
     """Return the medians of a few runs. A run before these does not count."""

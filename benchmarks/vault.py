@@ -50,7 +50,7 @@ def print_vault_rows(bench: Bench) -> None:
         f"\n{f'the vault, {FILE_COUNT:,} sessions':52} {'ms':>8} {'cpu ms':>8}   {format_machine_load()}"
     )
     set_age(library.config, 1)
-    shell = library.bench.shell
+    shell = library.bench.shell_run
     print_row("archive --all, none kept", library.run(shell("archive", "--all")), "")
     print_row("archive --all, all kept", library.median(shell("archive", "--all"), ROUNDS), "")
     print_row(

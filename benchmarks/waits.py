@@ -38,7 +38,7 @@ def main() -> int:
         for name in ("small", "large", "library"):
             (Path(scratch) / name).mkdir()
         bench = Bench(Path(scratch) / "small", files=FILE_COUNT, size=SIZE)
-        prompt = bench.prompt("please look at this " * 10)
+        prompt = bench.prompt_run("please look at this " * 10)
         prompts = {
             "sh -c true": (["/bin/sh", "-c", "true"], b"", bench.work),
             "an ordinary prompt": prompt,
@@ -49,15 +49,15 @@ def main() -> int:
             ),
         }
         print_medians(bench, prompts, ROUNDS)
-        handoff = {f">handoff of {SIZE / 1e6:.0f} MB": bench.prompt(">handoff fix the tests")}
+        handoff = {f">handoff of {SIZE / 1e6:.0f} MB": bench.prompt_run(">handoff fix the tests")}
         print_medians(bench, handoff, HANDOFF_ROUNDS)
         large = Bench(Path(scratch) / "large", files=FILE_COUNT)
         runs = {
-            f">handoff of {LARGE_SESSION_BYTES / 1e6:.0f} MB": large.prompt(
+            f">handoff of {LARGE_SESSION_BYTES / 1e6:.0f} MB": large.prompt_run(
                 ">handoff fix the tests"
             ),
-            "the start after a compaction": large.hook("SessionStart", source="compact"),
-            ">resume": large.prompt(">resume"),
+            "the start after a compaction": large.hook_run("SessionStart", source="compact"),
+            ">resume": large.prompt_run(">resume"),
         }
         print_medians(large, runs, HANDOFF_ROUNDS)
         print_searches(bench, Path(scratch) / "library")
@@ -69,7 +69,7 @@ def print_medians(bench: Bench, runs: Mapping[str, Run], rounds: int) -> None:
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(UNCOUNTED_ROUNDS + rounds):
         for name, run in runs.items():
-            spent[name].append(processor_ms(bench.env, run))
+            spent[name].append(measure_processor_ms(bench.env, run))
             bench.remove_children()
     for name, times in spent.items():
         print(f"{name:28} {statistics.median(times[UNCOUNTED_ROUNDS:]):8.1f} ms", flush=True)
@@ -80,19 +80,21 @@ def print_searches(bench: Bench, folder: Path) -> None:
     config = folder / ".claude"
     env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(config)}
     run_in_process(generate_home, str(config), SEARCHED_FILES, SEARCHED_BYTES)
-    processor_ms(env, bench.shell("doctor", "--index", "rebuild"))
+    measure_processor_ms(env, bench.shell_run("doctor", "--index", "rebuild"))
     times: dict[str, list[float]] = {"text": [], "--json": []}
     for _ in range(SEARCH_ROUNDS):
         for query in QUERIES:
-            times["text"].append(processor_ms(env, bench.shell("search", "--all", "--", query)))
-            run = bench.shell("search", "--all", "--json", "--", query)
-            times["--json"].append(processor_ms(env, run))
+            times["text"].append(
+                measure_processor_ms(env, bench.shell_run("search", "--all", "--", query))
+            )
+            run = bench.shell_run("search", "--all", "--json", "--", query)
+            times["--json"].append(measure_processor_ms(env, run))
     for name, spent in times.items():
         high = statistics.quantiles(spent, n=20)[-1]
         print(f"search, {name:20} {statistics.median(spent):8.1f} ms, p95 {high:.1f}")
 
 
-def processor_ms(env: Mapping[str, str], run: Run) -> float:
+def measure_processor_ms(env: Mapping[str, str], run: Run) -> float:
     """Return the processor time of a process and its descendants in milliseconds."""
     command, stdin, cwd = run
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

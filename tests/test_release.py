@@ -112,12 +112,12 @@ def test_the_edition_has_no_hooks_on_prompts_or_commands(release_folder: Path) -
 
 
 def test_the_changes_of_a_version_come_from_the_changelog() -> None:
-    """``changelog_section`` returns the changes of a version, and raises an error if there are none."""
-    said = release.changelog_section(__version__)
+    """``read_changelog_section`` returns the changes of a version, and raises an error if there are none."""
+    said = release.read_changelog_section(__version__)
     assert said.startswith("### Added\n")
     assert "\n## [" not in said
     with pytest.raises(ValueError, match="no section of 9\\.9\\.9"):
-        release.changelog_section("9.9.9")
+        release.read_changelog_section("9.9.9")
 
 
 @pytest.mark.e2e
@@ -142,7 +142,7 @@ def test_the_client_would_create_the_tag(
     )
     subprocess.run(commit, cwd=clone, check=True)
     monkeypatch.setattr(release, "ROOT", clone)
-    assert f"would create tag resume-hooks--v{__version__}" in release.release_tag(
+    assert f"would create tag resume-hooks--v{__version__}" in release.find_release_tag(
         client.command[0]
     )
 

@@ -44,7 +44,7 @@ PACKAGES = (
 )  # fmt: skip
 """The packages from the top layer to the lowest. Each may import only the packages after it."""
 
-COMMAND_PAGE = """\
+COMMAND_PAGE_TEMPLATE = """\
 ---
 description: {about}
 {hint}disable-model-invocation: true
@@ -80,11 +80,11 @@ def pages() -> dict[Path, str]:
             for name in CONTEXT_SCRIPTS
         },
         **{
-            ROOT / "hooks" / name: insert_client_seconds(ROOT / "hooks" / name)
+            ROOT / "hooks" / name: insert_prompt_timeout(ROOT / "hooks" / name)
             for name in HOOK_DECLARATIONS
         },
         **{
-            ROOT / "commands" / f"{each.name}.md": slash_command(each)
+            ROOT / "commands" / f"{each.name}.md": build_command_page(each)
             for each in TRIGGER_ROWS.values()
             if has_page(each)
         },
@@ -299,7 +299,7 @@ def triggers_table() -> str:
             ]
             slash = f"`{COMMAND_PREFIX}{each.name}{each.argument and f' {each.argument}'}`"
             rows.append([slash, ", ".join(typed), each.description])
-    return _table(["type", "or", "what it does"], rows)
+    return _format_table(["type", "or", "what it does"], rows)
 
 
 def has_page(trigger: Trigger) -> bool:
@@ -368,7 +368,7 @@ def insert_context_tokens(script: Path) -> str:
     return renewed
 
 
-def insert_client_seconds(declarations: Path) -> str:
+def insert_prompt_timeout(declarations: Path) -> str:
     """Return the declarations of a client's hooks with the current time limit of the prompt hook."""
     text = declarations.read_text(encoding="utf-8")
     at_prompt = r'("UserPromptSubmit".*?"timeout": )\d+'
@@ -380,11 +380,11 @@ def insert_client_seconds(declarations: Path) -> str:
     return renewed
 
 
-def slash_command(trigger: Trigger) -> str:
+def build_command_page(trigger: Trigger) -> str:
     """Return the page of a slash command. The model reads the page if no hook answered the command."""
     hint = f"argument-hint: {json.dumps(trigger.argument)}\n" if trigger.argument else ""
     wait = LONG_TIMEOUT_HELP if trigger.name == "rollover" else ""
-    return COMMAND_PAGE.format(
+    return COMMAND_PAGE_TEMPLATE.format(
         name=trigger.name, about=json.dumps(trigger.description), hint=hint, wait=wait
     )
 
@@ -399,16 +399,16 @@ def settings_table() -> str:
         ]
         for name, key in settings.SETTING_DEFINITIONS.items()
     ]
-    return _table(["key", "default", "what it does"], rows)
+    return _format_table(["key", "default", "what it does"], rows)
 
 
 def packages_table() -> str:
     """Return a table of the packages: the description of each, and what it may import."""
     rows = []
     for name in PACKAGES:
-        is_about, rule = _paragraphs(SOURCE / name / "__init__.py")[:2]
+        is_about, rule = _split_docstring_paragraphs(SOURCE / name / "__init__.py")[:2]
         rows.append([f"[`{name}/`](../src/resume_hooks/{name}/__init__.py)", is_about, rule])
-    return _table(["package", "what it is", "imports"], rows)
+    return _format_table(["package", "what it is", "imports"], rows)
 
 
 def parts_table() -> str:
@@ -425,11 +425,11 @@ def parts_table() -> str:
         rows.append(
             [
                 folder,
-                _paragraphs(SOURCE / "parts" / name / "__init__.py")[0],
+                _split_docstring_paragraphs(SOURCE / "parts" / name / "__init__.py")[0],
                 "; ".join(contribution),
             ]
         )
-    return _table(["part", "what it is", "brings"], rows)
+    return _format_table(["part", "what it is", "brings"], rows)
 
 
 def _name_contribution(contribution: tuple[Any, ...]) -> str:
@@ -444,13 +444,13 @@ def _name_contribution(contribution: tuple[Any, ...]) -> str:
     return f"`{contribution[0]}`"
 
 
-def _paragraphs(module: Path) -> list[str]:
+def _split_docstring_paragraphs(module: Path) -> list[str]:
     """Return the paragraphs of a module's docstring. Each paragraph is one line."""
     docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
     return [" ".join(each.split()).replace("``", "`") for each in docstring.split("\n\n")]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return (
         "\n".join(

@@ -25,13 +25,13 @@ from tools import pictured
 from tools.svg import Cell, draw_animation, draw_picture
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-COLUMNS = 100
+COLUMN_COUNT = 100
 PROJECT = "uploader"
 PATH = os.pathsep.join([os.environ["PATH"], os.path.dirname(sys.executable)])
 """A PATH that contains ``resume-hooks``. Otherwise the pictures would show the path of the
 launcher."""
 
-QUIET = {"RESUME_HOOKS_CLIPBOARD": "none"}
+NO_CLIPBOARD_VARIABLES = {"RESUME_HOOKS_CLIPBOARD": "none"}
 XCLIP_SCRIPT = '#!/bin/sh\ncase "$*" in *-o*) cat "$0.kept" ;; *) cat > "$0.kept" ;; esac\n'
 """A script that replaces the clipboard, so that cards look as they do on a desktop."""
 
@@ -88,7 +88,7 @@ class PictureHome:
         pictured.write_sessions(home.project_folder, str(home.cwd))
 
     @contextmanager
-    def client(self, rows: int, *, modules: bool = False) -> Iterator[Tui]:
+    def run_client(self, rows: int, *, modules: bool = False) -> Iterator[Tui]:
         """Start the client in the session that is nearly full.
 
         If ``modules`` is false, the client does not load the plugin's module, and shows the
@@ -99,14 +99,18 @@ class PictureHome:
             remove_module(plugin)
         with (
             MockApi() as api,
-            Tui(find_client(NEWEST_VERSION), self.home, api, columns=COLUMNS, rows=rows) as tui,
+            Tui(
+                find_client(NEWEST_VERSION), self.home, api, columns=COLUMN_COUNT, rows=rows
+            ) as tui,
         ):
             tui.start(
-                plugin_dir=plugin, extra_env=ENGINE_ENV | self._clipboard(), resume=pictured.SESSION
+                plugin_dir=plugin,
+                extra_env=ENGINE_ENV | self._install_clipboard(),
+                resume=pictured.SESSION,
             )
             yield tui
 
-    def screen(self, tui: Tui, wait: str) -> Rows:
+    def wait_for_screen(self, tui: Tui, wait: str) -> Rows:
         """Return the client's screen after ``wait`` has appeared on it and it has stopped changing."""
         tui.wait_for(wait)
         tui.wait_until_idle()
@@ -114,21 +118,21 @@ class PictureHome:
 
     def screen_after_prompts(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
         """Type the prompts, and return the client's screen when ``wait`` appears on it."""
-        with self.client(rows) as tui:
+        with self.run_client(rows) as tui:
             for prompt in prompts:
                 tui.submit(prompt if prompt != "/resume" else self.find_pasted_line())
                 tui.wait_until_idle()
-            return self.screen(tui, wait)
+            return self.wait_for_screen(tui, wait)
 
     def find_pasted_line(self) -> str:
         """Return the line that a handoff copied to the clipboard."""
-        return f"/resume {self._child().stem}"
+        return f"/resume {self._wait_for_child().stem}"
 
-    def _child(self) -> Path:
+    def _wait_for_child(self) -> Path:
         parent = self.home.project_folder / f"{pictured.SESSION}.jsonl"
         return wait_for_child(self.home, parent)
 
-    def _clipboard(self) -> dict[str, str]:
+    def _install_clipboard(self) -> dict[str, str]:
         tools = self.home.root / "bin"
         tools.mkdir(exist_ok=True)
         (tools / "xclip").write_text(XCLIP_SCRIPT)
@@ -139,7 +143,9 @@ class PictureHome:
             "RESUME_HOOKS_CLIPBOARD": "native",
         }
 
-    def shell(self, *words: str, rows: int = 44, wait: str, key: str = "", then: str = "") -> Rows:
+    def screen_after_verb(
+        self, *words: str, rows: int = 44, wait: str, key: str = "", then: str = ""
+    ) -> Rows:
         """Run a verb, and return the screen when ``wait`` appears on it, below a row with the typed words.
 
         If ``key`` is given, press this key, and return the screen when ``then`` appears on it.
@@ -148,9 +154,11 @@ class PictureHome:
             "HOME": str(self.home.root),
             "CLAUDE_CONFIG_DIR": str(self.home.config),
             "PATH": PATH,
-            **QUIET,
+            **NO_CLIPBOARD_VARIABLES,
         }
-        wide = COLUMNS if key else COLUMNS + 20  # If the home is shown as ~, paths are shorter.
+        wide = (
+            COLUMN_COUNT if key else COLUMN_COUNT + 20
+        )  # If the home is shown as ~, paths are shorter.
         notes = Path(tempfile.mkdtemp(dir=self.home.tmp))
         with Screen(
             words, folder=self.home.cwd, environ=environ, notes=notes, columns=wide, rows=rows
@@ -169,7 +177,7 @@ class PictureHome:
         return [line, *shown]
 
 
-SCREEN_ROWS = 30
+SCREEN_ROW_COUNT = 30
 """The number of the client's rows in the animated picture."""
 
 INPUT_BOX_PATTERN = r"^─{20,}|/effort$"
@@ -200,27 +208,27 @@ def draw_continuation(home: PictureHome) -> list[Rows]:
 
     They show the question of a trim, a typed handoff, the new session, and the next turn in it.
     """
-    with home.client(SCREEN_ROWS, modules=True) as tui:
+    with home.run_client(SCREEN_ROW_COUNT, modules=True) as tui:
         # After a space no menu is open. A menu would use Enter to choose its first row.
         tui.type("/trim ")
         tui.key("Enter")
-        frames = [home.screen(tui, "1. Open the trimmed copy")]
+        frames = [home.wait_for_screen(tui, "1. Open the trimmed copy")]
         tui.wait_until_idle(2)  # A key that comes too early would be typed into the input box.
         tui.key("Escape")
         tui.wait_until_gone("1. Open the trimmed copy")
         tui.wait_until_idle()
         tui.type(f"/handoff {pictured.NEXT_STEP}")
-        frames.append(home.screen(tui, pictured.NEXT_STEP))
+        frames.append(home.wait_for_screen(tui, pictured.NEXT_STEP))
         tui.key("Enter")
-        frames.append(home.screen(tui, "(?i)next step: "))
+        frames.append(home.wait_for_screen(tui, "(?i)next step: "))
         tui.api.script = [pictured.ANSWER]
         tui.key("Enter")
-        return [*frames, home.screen(tui, pictured.ANSWER[:20])]
+        return [*frames, home.wait_for_screen(tui, pictured.ANSWER[:20])]
 
 
 def draw_chooser(home: PictureHome) -> Rows:
     """Return the list of sessions with the preview of the marked session."""
-    rows = home.shell(
+    rows = home.screen_after_verb(
         "resume",
         rows=22,
         wait="Add --since.*\n(.*\n)*.*turn",
@@ -239,7 +247,7 @@ PICTURES: dict[str, tuple[str, Callable[[PictureHome], Rows]]] = {
     "search": (
         "resume-hooks search",
         lambda home: cut_rows(
-            home.shell("search", *pictured.QUESTION, wait=r"read: (?s:.*)read: "),
+            home.screen_after_verb("search", *pictured.QUESTION, wait=r"read: (?s:.*)read: "),
             r"^\$ ",
             NEVER_MATCHING_PATTERN,
         ),
@@ -247,7 +255,7 @@ PICTURES: dict[str, tuple[str, Callable[[PictureHome], Rows]]] = {
     "lineage": (
         "resume-hooks lineage",
         lambda home: cut_rows(
-            home.shell("lineage", pictured.SESSION[:8], wait=r"2\."),
+            home.screen_after_verb("lineage", pictured.SESSION[:8], wait=r"2\."),
             r"^\$ ",
             NEVER_MATCHING_PATTERN,
         ),

@@ -26,7 +26,7 @@ from typing import Any
 
 RULES_FILE = Path(__file__).parent.parent / "src" / "resume_hooks" / "redaction" / "rules.json"
 
-OMITTED_RULES = {
+OMITTED_RULE_IDS = {
     "generic-api-key", "database-password", "curl-auth-header", "curl-auth-user", "private-key", "jwt", "jwt-base64",
     "kubernetes-secret-yaml", "nuget-config-password", "pkcs12-file", "freemius-secret-key", "sidekiq-sensitive-url",
     "sidekiq-secret", "heroku-api-key", "openai-api-key", "anthropic-api-key", "anthropic-admin-api-key",
@@ -71,7 +71,7 @@ def main(source: str, version: str) -> None:
     tokens: list[dict[str, Any]] = []
     assigned: list[dict[str, Any]] = []
     for rule in tomllib.loads(raw.decode())["rules"]:
-        if rule["id"] in OMITTED_RULES or rule["id"].endswith(PUBLIC_RULE_SUFFIXES):
+        if rule["id"] in OMITTED_RULE_IDS or rule["id"].endswith(PUBLIC_RULE_SUFFIXES):
             continue
         assignment = _ASSIGNED_RULE_PATTERN.match(rule["regex"])
         if assignment:

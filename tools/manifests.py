@@ -43,7 +43,7 @@ def manifests() -> dict[Path, str]:
     ours = both | {
         "displayName": "Resume hooks",
         "network": {"hosts": NETWORK_HOSTS},
-        "userConfig": options(),
+        "userConfig": list_plugin_options(),
     }
     codex = both | {"skills": "./skills/", "hooks": "./hooks/codex.json"}
     shelf = {
@@ -66,7 +66,7 @@ def _select_filled_fields(fields: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in fields.items() if value}
 
 
-def options() -> dict[str, Any]:
+def list_plugin_options() -> dict[str, Any]:
     """Return the settings that the client can ask for and store, each with its type.
 
     No default is given, because the client's dialog would store it, and a stored value overrides

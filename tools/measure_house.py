@@ -35,7 +35,7 @@ def parse_modules(folder: Path) -> dict[str, ast.Module]:
     return modules
 
 
-def count_lines(folder: Path) -> int:
+def count_python_lines(folder: Path) -> int:
     """Return the number of lines of all Python files below a folder."""
     return sum(path.read_bytes().count(b"\n") for path in folder.rglob("*.py"))
 
@@ -127,8 +127,8 @@ def list_line_runs(path: Path) -> Iterator[tuple[str, ...]]:
     )
 
 
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-UNCOUNTED_NODES = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+COMPREHENSION_TYPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+UNCOUNTED_NODE_TYPES = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 """Types of syntax nodes that are an operator or not visible in the code. These nodes are not
 counted."""
 
@@ -146,9 +146,9 @@ def measure_density(folder: Path) -> dict[str, str]:
         total["long"] += sum(len(line) >= 100 for line in text.splitlines())
         total["all"] += text.count("\n")
         for node in ast.walk(tree):
-            total["nodes"] += not isinstance(node, UNCOUNTED_NODES)
+            total["nodes"] += not isinstance(node, UNCOUNTED_NODE_TYPES)
             total["conditional"] += isinstance(node, ast.IfExp)
-            if isinstance(node, COMPREHENSIONS):
+            if isinstance(node, COMPREHENSION_TYPES):
                 total["comprehensions"] += 1
                 total["nested"] += is_nested(node)
     thousands = total["lines"] / 1000
@@ -201,14 +201,16 @@ def measure_parts(source: Path, modules: dict[str, ast.Module]) -> dict[str, str
 
     Unwanted are imports from the core to a part, and from a part to another part.
     """
-    each = {part.name: count_lines(part) for part in sorted((source / "parts").glob("[a-z]*/"))}
+    each = {
+        part.name: count_python_lines(part) for part in sorted((source / "parts").glob("[a-z]*/"))
+    }
     edges = {
-        (find_part(name), find_part(other))
+        (find_part_name(name), find_part_name(other))
         for name, needed in find_imports(modules).items()
         for other in needed
     }
     return {
-        "lines of the core": f"{count_lines(source) - sum(each.values()):,}",
+        "lines of the core": f"{count_python_lines(source) - sum(each.values()):,}",
         "lines of parts": f"{sum(each.values()):,}",
         **{f"  {name}": f"{count:,}" for name, count in each.items()},
         "imports from the core to a part": str(
@@ -220,7 +222,7 @@ def measure_parts(source: Path, modules: dict[str, ast.Module]) -> dict[str, str
     }
 
 
-def find_part(module: str) -> str:
+def find_part_name(module: str) -> str:
     """Return the name of the part to which a module belongs, or "" for a module of the core."""
     first, _, rest = module.partition(".")
     return rest.partition(".")[0] if first == "parts" else ""
@@ -237,11 +239,11 @@ def measure_checkout(folder: Path) -> dict[str, str]:
             sum(1 for path in source.glob("*.py") if path.name != "__init__.py")
         ),
         "packages": str(sum(1 for path in source.iterdir() if (path / "__init__.py").exists())),
-        "lines of src": f"{count_lines(source):,}",
+        "lines of src": f"{count_python_lines(source):,}",
         **measure_parts(source, modules),
         **measure_density(source),
-        "lines of tests": f"{count_lines(folder / 'tests'):,}",
-        "lines of benchmarks": f"{count_lines(folder / 'benchmarks'):,}",
+        "lines of tests": f"{count_python_lines(folder / 'tests'):,}",
+        "lines of benchmarks": f"{count_python_lines(folder / 'benchmarks'):,}",
         "longest import chain": str(measure_longest_chain(modules)),
         "class names with several meanings": f"{len(several)} ({sum(several.values())} classes)",
         "functions with more than five parameters": str(len(find_wide_functions(modules))),

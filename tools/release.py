@@ -25,14 +25,14 @@ from resume_hooks.system.plugin_files import assemble_plugin
 from resume_hooks.version import __version__
 from tools.manifests import ROOT
 
-DIST = ROOT / "dist"
-PARTS_LISTS = {
+DIST_FOLDER = ROOT / "dist"
+LOCK_FILE_BY_PACKAGE_LIST = {
     "resume-hooks.cdx.json": "requirements.lock",
     "resume-hooks-team.cdx.json": "requirements-team.lock",
 }
 """The package lists (SBOM), each with the lock file from which it is made."""
 
-PROMPT_HOOKS = ("UserPromptSubmit", "PreToolUse")
+OMITTED_HOOK_EVENTS = ("UserPromptSubmit", "PreToolUse")
 """The hooks that the edition for the directory does not have."""
 
 EDITION_DESCRIPTION = (
@@ -52,7 +52,7 @@ def assemble_edition(target: Path) -> None:
         declared["description"] = (
             "Installs the engine; links sessions across /clear; holds what Claude Code may delete"
         )
-        for event in PROMPT_HOOKS:
+        for event in OMITTED_HOOK_EVENTS:
             del declared["hooks"][event]
     with _rewrite_json(target / ".claude-plugin" / "plugin.json") as manifest:
         manifest["description"] = EDITION_DESCRIPTION
@@ -69,7 +69,7 @@ def _rewrite_json(path: Path) -> Iterator[dict[str, Any]]:
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
-def changelog_section(version: str) -> str:
+def read_changelog_section(version: str) -> str:
     """Return the section of the changelog about a version. Raise ValueError if there is none."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(
@@ -106,7 +106,7 @@ def build_release(target: Path) -> list[Path]:
 
     Return the files to publish.
     """
-    said = changelog_section(__version__)
+    said = read_changelog_section(__version__)
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     found = [
@@ -121,7 +121,7 @@ def build_release(target: Path) -> list[Path]:
         found.append(
             Path(shutil.make_archive(str(target / f"resume-hooks-{name}"), "gztar", target / name))
         )
-    for name, lock in PARTS_LISTS.items():
+    for name, lock in LOCK_FILE_BY_PACKAGE_LIST.items():
         write_package_list(target / name, lock)
         found.append(target / name)
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in found]
@@ -130,7 +130,7 @@ def build_release(target: Path) -> list[Path]:
     return [*found, target / "SHA256SUMS", target / "CHANGES.md"]
 
 
-def release_tag(client: str) -> str:
+def find_release_tag(client: str) -> str:
     """Return the git tag that the client would set for a release.
 
     If the client refuses, for example because of uncommitted changes, raise CalledProcessError.
@@ -146,10 +146,10 @@ def release_tag(client: str) -> str:
 
 def main() -> None:
     """Build the release and print its files. If a client is installed, also print the release's tag."""
-    for path in build_release(DIST):
+    for path in build_release(DIST_FOLDER):
         print(f"{path.stat().st_size:>9,}  {path.relative_to(ROOT)}")
     client = shutil.which("claude")
-    print(release_tag(client) if client else "No tag was tried: claude is not on PATH.")
+    print(find_release_tag(client) if client else "No tag was tried: claude is not on PATH.")
 
 
 if __name__ == "__main__":

@@ -205,7 +205,7 @@ def main() -> int:
                 (tail, line, step.sessions)
                 for (_, tail), each in steps.items()
                 for step in each
-                for line in step.added()
+                for line in step.find_added_lines()
             ]
             rows += [
                 (file.relative_path, line, frozenset(wrote))

@@ -32,7 +32,7 @@ class Step(NamedTuple):
     new_text: str
     replacement_count: int
 
-    def added(self) -> set[str]:
+    def find_added_lines(self) -> set[str]:
         """Return the lines that the edit added."""
         return set(split_lines(self.new_text)).difference(
             split_lines(self.old_text if self.old_text is not None else self.content_before or "")
@@ -63,7 +63,7 @@ def read_steps(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[St
     found: dict[str, dict[str, Any]] = {}
     roots: set[str] = set()
     for path, session in transcripts.items():
-        rows = list(_records(path))
+        rows = list(_read_records(path))
         roots.update([row["cwd"] for row in rows if row.get("cwd")][:1])
         for row in rows:
             details = row.get("toolUseResult")
@@ -101,7 +101,7 @@ def read_commands(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
     A replay cannot know what these commands wrote.
     """
     for path, session in transcripts.items():
-        for row in _records(path):
+        for row in _read_records(path):
             message = row.get("message")
             content = message.get("content") if isinstance(message, dict) else None
             for block in content if isinstance(content, list) else ():
@@ -155,7 +155,7 @@ def _carry_authors(
     return found
 
 
-def _records(path: Path) -> Iterator[dict[str, Any]]:
+def _read_records(path: Path) -> Iterator[dict[str, Any]]:
     for raw in path.read_bytes().split(b"\n"):
         try:
             record = json.loads(raw)

@@ -146,7 +146,7 @@ def run_ways_on_session(path: Path) -> Iterator[WayResult]:
     A result is None if the way needs a model's text that is missing.
     """
     here = measure_file_result(path, None, path)
-    base = _base(path)
+    base = _read_base_tokens(path)
     records_of_it = _read_records(path)
     yield WayResult("go on", here)
     digest = build_digest(session_file(str(path)), Where())
@@ -192,7 +192,7 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
     told = records.parse_record(raw[at]) if at is not None else None
     if at is None or told is None:
         return
-    base = _base(path)
+    base = _read_base_tokens(path)
     summary = records.join_text_blocks(told)
     yield WayResult(
         "the client's summary",
@@ -355,7 +355,7 @@ def copy_session(source: Path) -> Iterator[Path]:
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def _base(path: Path) -> int:
+def _read_base_tokens(path: Path) -> int:
     return api_usage.read_session_base(HeadTail(str(path)), Where()).tokens
 
 

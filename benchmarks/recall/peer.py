@@ -32,7 +32,7 @@ class Peer:
     ) -> None:
         texts = list(dict.fromkeys(map(" ".join, ways)))
         said = ask_peer_index(program, home.config, index, texts)
-        self.note = f"peer: {said['built']}; {_refusals(said['answers'])}"
+        self.note = f"peer: {said['built']}; {_describe_refusals(said['answers'])}"
         self._home = home
         self._known: dict[str, dict[str, Any]] = dict(zip(texts, said["answers"], strict=True))
 
@@ -68,6 +68,6 @@ def ask_peer_index(
     return found
 
 
-def _refusals(answers: Sequence[dict[str, Any]]) -> str:
+def _describe_refusals(answers: Sequence[dict[str, Any]]) -> str:
     kinds = [answer["how"] for answer in answers]
     return ", ".join(f"{kinds.count(kind)} questions {kind}" for kind in dict.fromkeys(kinds))
