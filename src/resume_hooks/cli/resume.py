@@ -80,7 +80,7 @@ def _choose_and_continue_session(strategy: str | None, options: ResumeOptions) -
 
     If the user presses Esc at the next question, show the list again with the typed words.
     """
-    # Imported late: the screen takes 100 ms to load, and a session that was named does not need it.
+    # Imported late: the screen takes 100 ms to load, and is not needed if the user named a session.
     from resume_hooks.cli.picker.choose import ListView, choose_session
 
     typed_text = "" if options.locator in {None, EMPTY_OPTION_VALUE} else str(options.locator)

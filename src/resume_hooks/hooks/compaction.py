@@ -65,8 +65,8 @@ SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chose
 TOO_LITTLE_FREED_REMARK = (
     "Compaction {chosen} would have freed too little, so Claude Code writes its own summary."
 )
-"""Two remarks to the user about an automatic compaction: this plugin shrank the session, or it
-would have freed too few tokens."""
+"""Two remarks to the user about an automatic compaction: the first if this plugin shrank the
+session, the second if that would have freed too little."""
 
 THRESHOLD_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 

@@ -52,7 +52,7 @@ NOTHING_CHANGED_TEXT = "Nothing was changed."
 
 MAX_SCREEN_CHARACTERS = 1_500  # the number of characters of a text that fit on a small screen
 
-# the percentage of the window below which no way to shrink the session is suggested
+# below this percentage of the window, no way to shrink the session is suggested
 MIN_PERCENT_TO_SHRINK = 20
 
 
@@ -95,7 +95,7 @@ def pasted_command_card(text: str, *, is_busy: bool = False) -> str:
     if is_busy:
         advice = "once the answer ends, clear it"
     else:
-        advice = "clear it (Ctrl+C, once: twice quits)"
+        advice = "clear it (one Ctrl+C; a second one quits)"
     return f"resume-hooks: {reason}; {advice}, then paste the copied line again.{typed_text}\n\n{last_line}"
 
 

@@ -171,7 +171,7 @@ def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
         os.path.join(Where().config, TASKS_FOLDER_NAME, child_id)
     ):
         return
-    # If the engine is not installed yet, only the child has the tasks.
+    # If the engine is not installed yet, the tasks stay only in the child.
     with contextlib.suppress(ImportError):
         # Imported late because most sessions have no tasks.
         from resume_hooks.derive.child.copy_files import copy_tasks

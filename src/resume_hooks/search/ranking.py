@@ -159,7 +159,7 @@ class TermLookups:
         return lookup
 
     def _look_up_token(self, forms: Sequence[str]) -> Token | None:
-        """Return a token of a term that has several tokens, or None if the index does not contain it."""
+        """Look up one token of a term that has several. Return None if the index does not contain it."""
         whole_stem, *parts = map(stem_word, forms)
         known_parts = tuple(part for part in parts if self._count_records_containing(part))
         if known_parts or self._count_records_containing(whole_stem):

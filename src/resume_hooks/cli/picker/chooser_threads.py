@@ -202,8 +202,8 @@ class ContentSearch:
 
 
 READING_NOTICE = "reading ..."
-# the number of seconds before a preview is read; sessions that the user only scrolls past are
-# skipped
+# the number of seconds to wait before a preview is read, so that no preview is read for sessions
+# that the user only scrolls past
 PREVIEW_DELAY_SECONDS = 0.06
 MAX_CACHED_PREVIEWS = 200  # the maximum number of previews in the cache
 

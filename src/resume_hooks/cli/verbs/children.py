@@ -71,7 +71,7 @@ class RolloverOptions(ChildOptions, function="resume_hooks.cli.handoff:roll_over
         "-p", default="", help="What the summary should stress, in your own words."
     )
     quick: bool = flag(help="Write only the lineage; ask no model.")
-    with_summary: bool = flag(help="Ask a model, which is the default.")
+    with_summary: bool = flag(help="Ask a model (the default).")
     model: str | None = option(
         help="The model that writes the summary. The default is the setting summary_model. "
         "For another agent's session, it is that agent's own model."

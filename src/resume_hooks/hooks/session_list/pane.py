@@ -102,8 +102,8 @@ The client can't open that session, so it copies the command that opens the sess
 """
 
 MAX_ROWS_AROUND = 100
-"""The module gets the marked row, and this number of rows before and after it. It can move the mark
-to any of these rows without asking us."""
+"""The module gets the marked row, and this number of rows before and after it. The module can move
+the mark to any of these rows without asking us."""
 
 SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"

@@ -205,7 +205,7 @@ class TextExtractor:
                 tool = tool or called_tool
                 if called_tool != OWN_ENGINE_TOOL_NAME:
                     # Only a shell prints our engine's output. If another tool's answer contains the
-                    # same text, it has a different origin.
+                    # same text, that text has a different origin.
                     results += _answer_texts(
                         block,
                         omits_own_output=self._omits_own_output and called_tool in ("", "Bash"),

@@ -83,7 +83,7 @@ of lines that are taken into account.
 
 
 class FileWords(NamedTuple):
-    """The query's terms that a file contains, given by their numbers.
+    """The query's terms that a file contains. A term is given as its number.
 
     ``line_lengths`` maps a set of terms to the lengths in bytes of the shortest lines that contain
     exactly these terms.
@@ -138,8 +138,8 @@ class RawWordSearch:
         A set of needles is an integer with one bit per needle. ``lengths`` maps the set of needles
         that a line contains to the lengths of all lines with this set.
 
-        Return the set of needles that occur only in words with non-ASCII letters, and add
-        ``known_needles`` to it. Lines do not count these needles, and ``known_needles`` are not
+        Return the set of needles that occur only in words with non-ASCII letters, together with
+        ``known_needles``. These needles do not count for a line, and ``known_needles`` are not
         searched for in such words again.
         """
         if b"\\u001b" in text:
@@ -246,8 +246,8 @@ def relevance_by_file(files: Mapping[str, FileWords]) -> dict[str, float]:
 def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
     """Return the relevance of a file's best line, plus a fraction of the next best lines' relevance.
 
-    The fraction is ``_OTHER_LINES_WEIGHT``. A term that was
-    found only in words with non-ASCII letters adds this fraction of its weight.
+    The fraction is ``_OTHER_LINES_WEIGHT``. A term that was found only in words with non-ASCII
+    letters adds this fraction of its weight.
     """
     line_relevances = []
     for terms, lengths in words.line_lengths.items():

@@ -117,8 +117,8 @@ class _FileUpdate:
         """Mark as doubtful the files that will change.
 
         Return the work with a file id for each file, and the ids of the files that were not
-        doubtful before. If an earlier update was interrupted, also verify the files that contain
-        the words. Raise IndexDamaged if the index should be rebuilt.
+        doubtful before. If an earlier update was interrupted, also verify the checksums of
+        tantivy's files. Raise IndexDamaged if the index should be rebuilt.
         """
         if self._postings.is_mostly_deleted:
             raise IndexDamaged("Most of the index describes deleted files")
