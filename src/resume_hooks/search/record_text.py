@@ -280,7 +280,10 @@ def _sentences_around(text: str, first_mark: int, last_mark: int) -> tuple[int, 
 
 
 def _cut_around(text: str, first_mark: int, last_mark: int, width: int) -> tuple[int, int]:
-    """Return the start and end of ``width`` characters around the marks, beginning with a whole word."""
+    """Return the start and end of ``width`` characters around the marks.
+
+    The start is the beginning of a word if possible.
+    """
     start = max(
         0, min(first_mark - max(0, width - (last_mark - first_mark)) // 3, len(text) - width)
     )

@@ -292,7 +292,7 @@ def make_file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], b
 def unlistable_folders_in_scope(scope: Scope, where: Where) -> list[str]:
     """Return the project folders that cannot be listed but may contain sessions of a scope.
 
-    The result is empty if the scope contains the ids of its sessions.
+    The result is empty if the scope names its sessions by their ids.
     """
     if scope.session_ids is not None:
         folders = []

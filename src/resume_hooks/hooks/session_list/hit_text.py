@@ -27,8 +27,8 @@ from resume_hooks.system.text import plain_line, plain_text
 LINES_ABOVE_HIT = 1  # the number of lines that the hit's page shows above the hit
 # the maximum number of characters of the hit's record, and of each record near it
 MAX_HIT_CHARACTERS, MAX_OTHER_CHARACTERS = 20_000, 4_000
-# To find the line of the hit, the hit's first 60 characters are searched for in the lines, then its
-# first 30 characters, and so on.
+# To find the line of the hit, the lines are searched for the hit's first 60 characters, then for
+# its first 30 characters, and so on.
 PROBE_LENGTHS = 60, 30, 12, 1
 INDENT = "  "
 MAX_RECORD_LINES = 1_000  # the maximum number of lines of one record

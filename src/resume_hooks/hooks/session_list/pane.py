@@ -98,7 +98,7 @@ EFFECT_BEGINNINGS_IN_OTHER_PROJECT = {
 }
 """The beginning of an action's effect for a session of another project.
 
-The client can't open that session, so it copies the command that opens the session.
+The client can't open that session. The command that opens the session is copied instead.
 """
 
 MAX_ROWS_AROUND = 100
