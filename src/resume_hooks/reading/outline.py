@@ -38,9 +38,9 @@ from resume_hooks.transcripts.tokens import tokens_after_trim
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 from resume_hooks.transcripts.turns import opens_turn
 
-# The maximum number of characters of a prompt that an outline shows.
+# An outline shows at most this many characters of a prompt.
 MAX_FIRST_WORDS_CHARACTERS = 200
-# The maximum number of characters of a prompt that are read to find its first words.
+# At most this many characters of a prompt are read to find its first words.
 MAX_PROMPT_CHARACTERS = 4_000
 # The states of a turn: sent on resume, before a compaction, or on an abandoned branch.
 LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"

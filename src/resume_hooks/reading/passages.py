@@ -58,7 +58,7 @@ from resume_hooks.transcripts.transcript import Observer, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import TurnRange, opens_turn
 
-# How many characters of a call's target, such as a path or a command, are shown at most.
+# At most this many characters of a call's target, such as a path or a command, are shown.
 MAX_TARGET_CHARACTERS = 200
 # A notice about a call's omitted inputs is shown only if these inputs have more characters than
 # this. An example of an omitted input is the description of a command.

@@ -29,7 +29,7 @@ from resume_hooks.transcripts.records import (
 )
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
-"""The maximum number of bytes of an accompanying file that are searched."""
+"""At most this many bytes of an accompanying file are searched."""
 
 _COMMAND_PATTERN = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND_EXPRESSION)
 """Matches a call in a line of a transcript, with a command that may print a secret."""
@@ -43,7 +43,7 @@ _MAX_COMMAND_CHARACTERS = 200
 """
 
 _MAX_OUTPUT_CHARACTERS = 2_000
-"""The maximum number of characters of an output that are searched."""
+"""At most this many characters of an output are searched."""
 
 _MAX_PENDING_COMMANDS = 200
 """The maximum number of commands whose outputs can be pending at the same time."""

@@ -30,9 +30,9 @@ from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, LAT
 MIN_WORD_LETTERS = 3  # A word with fewer letters is not searched for.
 # The minimum numbers of words in a quotation and in a command. A shorter quotation may be emphasis.
 MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = 3, 2
-MAX_QUOTE_WORDS = 12  # The maximum number of words of a quotation that are searched for.
+MAX_QUOTE_WORDS = 12  # At most this many words of a quotation are searched for.
 ANY_RECORD_WORD = b""  # A claim with this word is compared with every record.
-# The number of characters before a number in which words such as "about" are searched for.
+# This many characters before a number are searched for words such as "about".
 NUMBER_CONTEXT_CHARACTERS = 12
 
 _WORD_TRANSLATION_TABLE = (
@@ -212,7 +212,7 @@ ABSENT_TEXT = "not in the transcript"
 MAX_NEAR_RECORD_DISTANCE = 2
 # A word that occurs in this number of records is too frequent to locate a sentence.
 MIN_COMMON_WORD_RECORDS = 500
-# The maximum number of records that are compared for one sentence. The latest records are compared.
+# At most this many records are compared for one sentence. The latest records are compared.
 MAX_COMPARED_RECORDS = 500
 # The score of a record depends on its length only if it is longer than this number of characters.
 MAX_USUAL_RECORD_CHARACTERS = 500

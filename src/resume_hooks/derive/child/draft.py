@@ -50,7 +50,7 @@ OUTSIDE_PROJECT_WARNING = (
 FOREIGN_CHILD_CLIENT_VERSION = "2.1.42"
 # The kinds of children that can continue a session with another agent.
 CROSS_AGENT_CHILD_KINDS = frozenset({"handoff", "rollover", "fork"})
-# Maximum number of characters of a prompt to read for a title.
+# At most this many characters of a prompt are read for a title.
 MAX_TITLE_PROMPT_CHARACTERS = 8_192
 # Stands for the parent of an imported session, which has none.
 NO_PARENT = SessionFile("", "", 0, 0)

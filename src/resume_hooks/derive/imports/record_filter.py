@@ -53,7 +53,7 @@ According to the API's vision guide, the API rejects larger images.
 MAX_IMAGE_SIDE_PIXELS = 8_000
 # Maximum number of characters in a document. This is also the maximum size of a request to the API.
 MAX_DOCUMENT_CHARACTERS = 32 * 1024 * 1024
-# Maximum number of characters of the imported file that a note quotes.
+# A note quotes at most this many characters of the imported file.
 MAX_NOTE_QUOTE_CHARACTERS = 200
 # The API accepts only ids and tool names that match this pattern.
 _VALID_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,128}")

@@ -47,7 +47,7 @@ KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
     COMMAND_HEAD_CHARACTERS + 1,
 )
 
-MAX_LISTED_LARGEST_PIECES = 10  # Maximum number of pieces that are listed individually.
+MAX_LISTED_LARGEST_PIECES = 10  # At most this many pieces are listed individually.
 TOOLS_WITH_SCREEN_COPY = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 """Tools whose ``toolUseResult`` is kept.
 

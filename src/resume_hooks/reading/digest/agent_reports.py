@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_REPORT_CHARACTERS = 20_000  # The maximum number of characters that are read from a report.
-# The number of characters at the start of a report that are searched for words such as "review",
-# which show what kind of report it is.
+MAX_REPORT_CHARACTERS = 20_000  # At most this many characters are read from a report.
+# This many characters at the start of a report are searched for words such as "review", which show
+# what kind of report it is.
 MAX_REPORT_BEGINNING_CHARACTERS = 400
-MAX_FILES_PER_REPORT = 40  # The maximum number of files that are returned for a single report.
+MAX_FILES_PER_REPORT = 40  # At most this many files are returned for a single report.
 
 _PATH_PATTERN = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
 _CLAIMED_FILE_PATTERN = compile_lazily(

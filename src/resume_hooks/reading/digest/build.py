@@ -92,13 +92,13 @@ MAX_ANCESTOR_BYTES = 100_000_000
 MAX_SUBAGENT_BYTES = 20_000_000
 
 MAX_READ_BYTES = 200_000_000
-"""The maximum number of bytes that are read from the end of a session.
+"""At most this many bytes are read from the end of a session.
 
 Reading them takes a little over a second. The first SESSION_START_BYTES of a larger session are
 also read.
 """
 
-# The number of bytes that are read from the start of a session larger than MAX_READ_BYTES.
+# This many bytes are read from the start of a session larger than MAX_READ_BYTES.
 SESSION_START_BYTES = 2_000_000
 
 POSSIBLY_OUTDATED_NOTES = (

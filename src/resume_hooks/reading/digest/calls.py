@@ -40,25 +40,25 @@ from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 
-# How many characters of a result are shown at most. The middle of a longer result is left out.
+# At most this many characters of a result are shown. The middle of a longer result is left out.
 MAX_RESULT_CHARACTERS = 1_500
-# How many characters are shown at most of a command's output if the command's failure is still
+# At most this many characters of a command's output are shown if the command's failure is still
 # open.
 MAX_OPEN_ERROR_CHARACTERS = 3_000
 # A call shows more output of an earlier command if the first characters of the two commands are the
 # same. This is the number of characters that are compared.
 MAX_COMPARED_COMMAND_CHARACTERS = 60
-# How many characters of a successful command's output are shown at most.
+# At most this many characters of a successful command's output are shown.
 MAX_OUTPUT_CHARACTERS = 700
-# The first number says how many characters are shown at most of an edit that concerns the last
-# request or the last answer. The second number is the maximum for a whole file that is shown
-# instead of its edits.
+# At most this many characters are shown. The first number is for an edit that concerns the last
+# request or the last answer. The second number is for a whole file that is shown instead of its
+# edits.
 MAX_RELEVANT_EDIT_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
-# How many characters of the lines that an edit removed are shown at most.
+# At most this many characters of the lines that an edit removed are shown.
 MAX_REMOVED_CHARACTERS = 600
-# How many characters of the output of an older check that passed are shown at most.
+# At most this many characters of the output are shown for an older check that passed.
 MAX_PASSED_CHECK_CHARACTERS = 160
-# How many characters of a failed command's output are shown at most if the command later passed.
+# At most this many characters of a failed command's output are shown if the command later passed.
 MAX_RESOLVED_FAILURE_CHARACTERS = 700
 # A long output is redacted only at its start and its end. The redacted text is this many times as
 # long as the shown text, so that a secret at the cut is still recognized.
@@ -66,32 +66,33 @@ REDACTED_LENGTH_FACTOR = 4
 # The total length of the calls that are collected, as a multiple of the available space. The calls
 # to show are chosen from them.
 COLLECTED_LENGTH_FACTOR = 2
-# How many characters of a file are shown at most if the file was read before the last request and
+# At most this many characters of a file are shown if the file was read before the last request and
 # is not related to that request.
 MAX_OLD_RESULT_CHARACTERS = 300
-# How many characters are shown at most of those hunks of a diff that are related to the last
+# At most this many characters are shown of all those hunks of a diff that are related to the last
 # request.
 MAX_HUNKS_CHARACTERS = 4_000
-# The maximum number of characters of a diff that are searched for related parts.
+# At most this many characters of a diff are searched for related hunks.
 MAX_DIFF_CHARACTERS = 40_000
 # If the last request contains fewer significant words, those in the last answer are used too.
 MIN_REQUEST_WORDS = 3
 # The maximum number of searches that are treated as latest calls. Also the maximum number of passed
 # checks whose output is shown.
 MAX_LATEST_SEARCHES_OR_CHECKS = 2
-# The maximum number of characters of the last request that are searched for significant words.
+# At most this many characters of the last request are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
-# How many edits of one file are shown at most. The first number is for an ordinary file. The second
-# number is for a file that the last turn is about.
+# At most this many edits of one file are shown. The first number is for an ordinary file. The
+# second number is for a file that the last turn is about.
 MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
-# How many characters of a tool's name and of a call's input are shown at most.
+# At most this many characters are shown. The first number is for a tool's name, and the second
+# number is for a call's input.
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
-# How many characters are shown at most of a pull request's description in a call.
+# At most this many characters of a pull request's description are shown in a call.
 MAX_DESCRIPTION_CHARACTERS = 2_000
 # A call may show more output of a command that an earlier call started. This label is then shown
 # before the command.
 LATER_OUTPUT_LABEL = "later output of"
-# The maximum number of bytes that are read from the end of a file.
+# At most this many bytes are read from the end of a file.
 MAX_SEARCHED_BYTES = 24_000_000
 _MAIN_INPUT_NAMES = (
     "command",
@@ -115,7 +116,7 @@ _FAILURE_WORD_PATTERN = compile_lazily(
 
 _HUNK_HEADER_PATTERN = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
 _DIFF_PART_START_PATTERN = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
-# How many characters of a hunk's first line are shown at most if the rest of the hunk is omitted.
+# At most this many characters of a hunk's first line are shown if the rest of the hunk is omitted.
 MAX_DIFF_HEADER_CHARACTERS = 160
 _FAILURE_PREFIXES = ("Exit code", "Error")
 _FILE_NAME_IN_TEXT_PATTERN = compile_lazily(r"[\w-]+(?:\.[\w-]+)*\.\w{1,8}\b")

@@ -29,7 +29,7 @@ from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH_PATTERN,
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line
 
-# How many characters of a path are shown at most. Only the end of a longer path is shown.
+# At most this many characters of a path are shown. Only the end of a longer path is shown.
 MAX_PATH_CHARACTERS = 300
 # The note on a file if only the output of git shows that the file was changed.
 NAMED_BY_GIT_NOTE = "named by git only"
@@ -39,15 +39,14 @@ NAMED_IN_REPORT_NOTE = "as a sub-agent reported"
 COMMAND_FAILED_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
 MOVED_NOTE = "moved to a path that contains a variable"
-# The maximum number of changed files that are read from a single command.
+# At most this many changed files are read from a single command.
 MAX_FILES_PER_COMMAND = 60
-# The maximum number of files that are listed although only git's output shows that they were
-# changed.
+# At most this many files are listed although only git's output shows that they were changed.
 MAX_FILES_NAMED_BY_GIT = 8
-# The maximum number of characters in a program's output that are searched for the names of the
-# files that the program wrote.
+# At most this many characters in a program's output are searched for the names of the files that
+# the program wrote.
 MAX_SEARCHED_OUTPUT_CHARACTERS = 20_000
-# The maximum number of changed files that are read from a single output of git.
+# At most this many changed files are read from a single output of git.
 MAX_FILES_IN_GIT_OUTPUT = 300
 
 

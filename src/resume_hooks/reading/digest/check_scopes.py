@@ -16,7 +16,7 @@ from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The maximum number of commands that are read from the output of a runner.
+# At most this many commands are read from the output of a runner.
 MAX_PRINTED_COMMANDS = 20
 # If a runner prints a longer command, only this number of the command's characters is read.
 MAX_PRINTED_COMMAND_CHARACTERS = 400

@@ -39,7 +39,7 @@ from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import CopyDetector
 
-# The maximum number of characters that are kept from a user's answers to questions.
+# At most this many characters are kept from a user's answers to questions.
 MAX_ANSWER_CHARACTERS = 8_000
 _WRITING_TOOLS = records.WRITING_TOOLS | {"Update"}
 # The name of the input that contains a command's folder, in sessions of a different agent.

@@ -49,7 +49,7 @@ EARLY_REQUEST_ENTRY_TEXT = (
 # The format in which version 0.2.0 wrote a digest. It contains the prompts and the last answer as
 # entries, and no talk.
 FORMER_DIGEST_VERSION = 1
-# The maximum number of lines at a child's start that are searched for its digest.
+# At most this many lines at a child's start are searched for its digest.
 MAX_SEARCHED_LINES = 8
 MAX_DIGEST_LINE_BYTES = 1_000_000  # The maximum number of bytes in the line with the digest.
 # The maximum number of characters in an entry's text. This plugin writes shorter texts.

@@ -28,7 +28,7 @@ _PATH_INPUT_NAMES = (
     "target_file",
     "filename",
 )
-# The number of characters that are kept at the start and at the end of a long output.
+# This many characters are kept at the start and at the end of a long output.
 MAX_OUTPUT_END_CHARACTERS = 2_000
 OMITTED_MIDDLE_LINE = "[... the middle of the output is left out ...]"
 """The line that replaces the middle of a long output."""
@@ -84,7 +84,7 @@ _DONE_STATUSES = frozenset({"completed", "deleted", "cancelled"})
 
 # A queued prompt is compared with this number of the latest prompts.
 MAX_COMPARED_PROMPTS = 4
-# The maximum number of queued prompts that are searched for a prompt.
+# At most this many queued prompts are searched for a prompt.
 MAX_COMPARED_QUEUED_PROMPTS = 50
 
 INTERRUPTION_PREFIX = "[Request interrupted"

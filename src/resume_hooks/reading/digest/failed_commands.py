@@ -34,18 +34,18 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.reading.digest.workarounds import was_worked_around
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# A similar command counts as a replacement only within this number of successive commands, beginning
-# with the failed one.
+# A similar command is a replacement only if it is among this many successive commands, counted from
+# the failed one.
 REPLACEMENT_WINDOW_COMMANDS = 12
 # How many of the latest turns may contain errors that are still open.
 MAX_TURNS_WITH_OPEN_ERRORS = 3
-# How many characters of a failed command are shown at most. The command's output follows them.
+# At most this many characters of a failed command are shown. The command's output follows them.
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
 # The parts of a failed chain that passed later are quoted with at most this number of characters.
 MAX_QUOTED_PARTS_CHARACTERS = 80
-# The maximum number of rows that are quoted from a failed command's output.
+# At most this many rows are quoted from a failed command's output.
 MAX_QUOTED_ERROR_ROWS = 3
 MAX_QUOTED_ERROR_CHARACTERS = 320  # The maximum total number of characters in the quoted rows.
 _ERROR_WORD_PATTERN = compile_lazily(

@@ -96,8 +96,8 @@ _NO_COMMIT_OPTIONS = frozenset({"-n", "--no-commit"})
 MIN_HASH_CHARACTERS = 7  # The number of characters in the shortest hash that git prints.
 # The last status stays valid for this number of further commits.
 MAX_COMMITS_AFTER_STATUS = 2
-# The maximum number of folders outside the home folder that are treated as checkouts. If there are
-# more, the folders that were used last are treated as checkouts.
+# At most this many folders outside the home folder are treated as checkouts. If there are more, the
+# folders that were used last are treated as checkouts.
 MAX_OTHER_CHECKOUTS = 40
 _ADD_ALL_OPTIONS = _UPDATE_OPTIONS | {"-A", "--all"}
 _SHELL_EXPANSION_PATTERN = compile_lazily(r"[$*?`\[]")

@@ -30,7 +30,7 @@ _ADDED_WORKTREE_PATTERN = compile_lazily(
 )
 
 
-MAX_CHECKOUTS = 3  # The maximum number of checkouts that are listed with their branches.
+MAX_CHECKOUTS = 3  # At most this many checkouts are listed with their branches.
 
 
 class SessionCheckout(NamedTuple):

@@ -15,8 +15,8 @@ from resume_hooks.transcripts.records import Record, get_string
 MIN_REPLACED_CHARACTERS = 20
 # If a later edit wrote more than this fraction of the changed text, only the later edit is shown.
 MAX_REPLACED_FRACTION = 0.6
-MAX_REPLACEMENTS = 300  # The maximum number of later replacements that are applied to one text.
-# The maximum number of positions in a text that are tested for an overlap with a later edit.
+MAX_REPLACEMENTS = 300  # At most this many later replacements are applied to one text.
+# At most this many positions in a text are tested for an overlap with a later edit.
 MAX_OVERLAP_TRIALS = 5
 OMITTED_ROW = "[...]"  # The line between the texts of two edits in one call.
 

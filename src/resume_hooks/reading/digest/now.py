@@ -45,17 +45,17 @@ ALL_DONE_NOTE = "a later task list is done, but it may not cover everything"
 STAGED_LABEL = "staged for the next commit"
 UNTRACKED_LABEL = "not tracked by git"
 CONFLICTS_LABEL = "in conflict, to be resolved"
-MAX_FOREIGN_COMMITS = 5  # The maximum number of commits by others that are listed.
-MAX_NAMED_FILES = 8  # The maximum number of uncommitted files that are listed.
+MAX_FOREIGN_COMMITS = 5  # At most this many commits by others are listed.
+MAX_NAMED_FILES = 8  # At most this many uncommitted files are listed.
 # The maximum total number of characters in the names of the uncommitted files.
 MAX_NAMES_CHARACTERS = 270
-# The maximum number of sub-agents, and of commands, that are listed as running.
+# At most this many sub-agents, and at most this many commands, are listed as running.
 MAX_RUNNING_TASKS = 3
-# The number of characters at the start of a plan that are searched for its title.
+# This many characters at the start of a plan are searched for its title.
 MAX_PLAN_CHARACTERS = 4_000
 # The maximum number of characters in a line about an unanswered call, or in a line of files.
 MAX_ROW_CHARACTERS = 460
-MAX_DOCUMENTS_TO_READ = 2  # The maximum number of documents that the reader is told to read first.
+MAX_DOCUMENTS_TO_READ = 2  # The reader is told to read at most this many documents first.
 _STATE_DOCUMENT_PATTERN = compile_lazily(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
     r"plan[-_][\w.-]+|todo)\.md\Z",

@@ -44,7 +44,7 @@ from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
-CHARACTERS_PER_TOKEN = 4  # The number of characters that are counted as one token.
+CHARACTERS_PER_TOKEN = 4  # This many characters are counted as one token.
 DEFAULT_TOKENS = 12_000
 BULLET = "  - "
 OPEN_WORK_HEADING = "open:"

@@ -17,7 +17,7 @@ from resume_hooks.transcripts.records import REJECTION_BEGINNING
 
 # The minimum number of bytes in a line for which a prescan is faster than parsing.
 MIN_PRESCAN_BYTES = 3_000
-# The number of bytes at the start of a line that are searched for its first keys.
+# This many bytes at the start of a line are searched for its first keys.
 MAX_ENVELOPE_BYTES = 2_000
 # The types of attachments whose text the digest uses.
 RELEVANT_ATTACHMENT_TYPES = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))

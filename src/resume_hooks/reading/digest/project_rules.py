@@ -27,19 +27,19 @@ from resume_hooks.reading.digest.session_commands import (
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
-# The maximum number of characters that are read from the instructions.
+# At most this many characters are read from the instructions.
 MAX_INSTRUCTIONS_CHARACTERS = 40_000
-# The maximum number of rules and the maximum number of commands that are quoted.
+# At most this many rules and at most this many commands are quoted.
 MAX_RULES, MAX_COMMANDS = 12, 12
 MAX_RULE_CHARACTERS = 400  # The maximum number of characters in a rule.
 MAX_HEADINGS_CHARACTERS = 700  # The maximum number of characters in the row of headings.
-# How many of the latest prompts have their words compared with headings.
+# The words of this many of the latest prompts are compared with headings.
 MAX_COMPARED_PROMPTS = 12
-MAX_PROMPT_CHARACTERS = 2_000  # The maximum number of characters that are read from each prompt.
+MAX_PROMPT_CHARACTERS = 2_000  # At most this many characters are read from each prompt.
 GAP_MARK = " …"  # The mark after a quoted list item if the next item is not quoted.
 MIN_RULE_WORDS = 4  # A sentence with fewer words is not quoted.
-# The number of characters at the start of two words that are compared. If they are the same, the
-# words are treated as equal.
+# This many characters at the start of two words are compared. If they are the same, the words are
+# treated as equal.
 MAX_STEM_CHARACTERS = 6
 _BLOCK_NOTE_START = "["  # The first character of the row that replaces a code block.
 RELOAD_NOTE = "the client loads the file again"
@@ -344,7 +344,10 @@ def _is_about_requests(heading: str, request_stems: frozenset[str]) -> bool:
 
 
 def _mentions_changed_path(sentence: str, changed_paths: Collection[str]) -> bool:
-    """Check whether a sentence mentions a changed file, or a folder other than ``src/`` with such files."""
+    """Check whether a sentence mentions a changed file or a folder with changed files.
+
+    The folder ``src/`` does not count.
+    """
     for name in _PATH_PATTERN.findall(sentence):
         is_folder = name.endswith("/") and name != "src/"
         for path in changed_paths:

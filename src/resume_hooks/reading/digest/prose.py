@@ -56,16 +56,16 @@ _CLOSING_OFFER_PATTERN = compile_lazily(
     rf"\b(?:{_DECISION_REQUEST_PATTERN}|ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
-# The maximum number of sentences at a text's end that are checked for a question.
+# At most this many sentences at a text's end are checked for a question.
 MAX_LAST_SENTENCES = 3
-# The number of characters at the end of a text that are searched for a question.
+# This many characters at the end of a text are searched for a question.
 _MAX_SEARCHED_END_CHARACTERS = 1_500
 # A row without words, for example the line below a table's header.
 _WORDLESS_ROW_PATTERN = compile_lazily(r"[\s|:-]*")
 
-# The maximum number of sentences at the start of a prompt that are considered for its title.
+# At most this many sentences at the start of a prompt are considered for its title.
 _MAX_TITLE_SENTENCES = 5
-# The maximum number of characters at the start of a prompt that are considered for its title.
+# At most this many characters at the start of a prompt are considered for its title.
 _MAX_TITLE_SOURCE_CHARACTERS = 4_000
 # A title must have more than this number of bytes, because "hello" and "go on" do not describe the
 # work.

@@ -21,7 +21,7 @@ from resume_hooks.reading.digest.shell import (
 )
 from resume_hooks.transcripts.records import WRITING_TOOLS, get_string, list_objects
 
-# The maximum number of characters of a refused call's subject that are shown.
+# At most this many characters of a refused call's subject are shown.
 MAX_SUBJECT_CHARACTERS = 120
 _MESSAGE_OPTIONS = frozenset(
     {"-m", "-am", "-F", "--message", "--file", "-b", "--body", "--body-file", "-t", "--title"}

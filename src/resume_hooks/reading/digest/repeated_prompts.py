@@ -9,7 +9,7 @@ from resume_hooks.reading.digest.prose import PASTE_END
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MIN_PROMPT_CHARACTERS = 1_000  # Shorter prompts are not changed.
-MAX_PROMPT_WORDS = 20_000  # The maximum number of words in a prompt that are compared.
+MAX_PROMPT_WORDS = 20_000  # At most this many words in a prompt are compared.
 # The minimum number of successive words that a repeated part and a later prompt have in common.
 MIN_COMMON_WORDS = 12
 MIN_REPEATED_WORDS = 60  # The minimum number of words in a repeated part that is replaced.

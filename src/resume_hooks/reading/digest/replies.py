@@ -14,7 +14,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MAX_REPLY_CHARACTERS = 48  # The maximum number of characters in a short reply.
 MAX_REPLY_WORDS = 7  # The maximum number of words in a short reply.
-# The maximum number of quoted characters from the words to which a reply refers.
+# At most this many characters of the words to which a reply refers are quoted.
 MAX_QUOTED_CHARACTERS = 200
 ANSWERED_MARK = "[in answer to: "
 """The start of the row that quotes the words to which a reply refers."""

@@ -27,9 +27,8 @@ MAX_GIT_SECONDS = 0.3
 NO_QUERY_NOTE = "not asked"
 NO_ANSWER_NOTE = "no answer"
 REWRITTEN_NOTE = "rewritten after it was pushed: needs a force-push"
-MAX_BRANCH_CHARACTERS = 80  # The maximum number of characters of a branch's name that are shown.
-# The number of bytes at the end of a branch's reflog that are searched for the branch's earlier
-# tips.
+MAX_BRANCH_CHARACTERS = 80  # At most this many characters of a branch's name are shown.
+# This many bytes at the end of a branch's reflog are searched for the branch's earlier tips.
 MAX_REFLOG_BYTES = 1 << 20
 
 _GIT_STATUS_ARGUMENTS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")

@@ -12,7 +12,7 @@ from functools import lru_cache
 from resume_hooks.reading.digest.shell import MAX_CACHED_COMMANDS, find_here_documents
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The number of characters at the start of a script that are searched.
+# This many characters at the start of a script are searched.
 MAX_SCRIPT_CHARACTERS = 60_000
 _STATEMENT_PATTERN = compile_lazily(
     r"^[ \t]*(?P<name>\w{1,60})[ \t]*=[ \t]*(?P<value>[^\n]{1,400})$|"

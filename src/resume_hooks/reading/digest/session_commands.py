@@ -27,17 +27,16 @@ from resume_hooks.reading.digest.sections import UNKNOWN_STATUS_NOTE
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The maximum number of characters of a command to run again that are shown.
+# At most this many characters of a command to run again are shown.
 MAX_COMMAND_CHARACTERS = 320
-MAX_COUNTED_RUNS = 5  # The maximum number of a command's runs that increase its score.
+MAX_COUNTED_RUNS = 5  # At most this many runs of a command increase its score.
 # The score for each word that a command and the last request have in common, and the maximum number
 # of words that are scored.
 REQUEST_WORD_SCORE, MAX_REQUEST_WORDS = 4, 3
-# The maximum number of commands of one program that are listed before the commands of other
-# programs.
+# At most this many commands of one program are listed before the commands of other programs.
 MAX_COMMANDS_OF_PROGRAM = 3
 MAX_OUTPUT_LINE_CHARACTERS = 160  # The maximum number of characters in a quoted line of output.
-# The number of characters at the start and at the end of an output that are searched for errors.
+# This many characters at the start and at the end of an output are searched for errors.
 MAX_SEARCHED_END_CHARACTERS = 800
 _ERROR_LINE_PATTERN = compile_lazily(
     r"\n[ \t]{0,8}(?:(?:\S{1,40}[:\]] )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|error\[\w{1,8}\]: |"
@@ -469,7 +468,7 @@ branch may have a name such as "test"."""
 
 # How many words at the start of a simple command are examined to find out what the command does.
 MAX_CHECK_WORDS = 4
-# The number of words at the start of a simple command that are searched for query words.
+# This many words at the start of a simple command are searched for query words.
 MAX_QUERY_WORDS = 3
 _QUERY_WORDS = frozenset(
     {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why", "env"}

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The maximum number of characters that are parsed in a command, not counting its here-documents.
+# At most this many characters are parsed in a command, not counting its here-documents.
 MAX_COMMAND_CHARACTERS = 2_000
 # The number of commands whose results are cached, because a session often repeats a command.
 MAX_CACHED_COMMANDS = 4_096
-# The maximum number of here-documents that are read from a single command.
+# At most this many here-documents are read from a single command.
 MAX_HERE_DOCUMENTS = 100
 # The maximum number of spaces and tabs on each side of the word that ends a here-document.
 MAX_INDENT_CHARACTERS = 200

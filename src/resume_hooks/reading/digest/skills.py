@@ -53,8 +53,8 @@ _RULE_WORD_PATTERN = compile_lazily(
 ACTIVE_SKILL_NOTE = "active: its steps"
 STEP_REACHED_NOTE = "active: it has reached the first of these steps"
 OMITTED_ROWS_MARK = " …"  # The mark at the end of a step that is not quoted completely.
-MAX_STEPS = 12  # The maximum number of steps that are read from a skill.
-# The number of characters at the start of a skill's text that are searched for its steps.
+MAX_STEPS = 12  # At most this many steps are read from a skill.
+# This many characters at the start of a skill's text are searched for its steps.
 MAX_STEPS_CHARACTERS = 40_000
 _STEP_HEADING_PATTERN = compile_lazily(
     r"^#{1,6}[ \t]+((?:(?:step|phase|stage)[ \t]+)?(\d{1,2})"

@@ -85,8 +85,8 @@ _MACHINE_LINE_PATTERN = compile_lazily(
 
 
 MAX_SEARCHED_CHARACTERS = 25_000
-"""The maximum number of characters in the user's messages that are searched for demands, starting
-with the latest message."""
+"""At most this many characters in the user's messages are searched for demands, starting with the
+latest message."""
 
 # The maximum number of characters in an answer that is listed as a choice. The talk shows longer
 # answers.
@@ -96,13 +96,12 @@ MAX_ANSWER_CHARACTERS = 400
 # A demand with fewer words is quoted together with the sentence before it, which names the subject.
 MIN_DEMAND_WORDS = 8
 
-# The maximum number of characters in a client's summary that are searched for the user's messages.
+# At most this many characters in a client's summary are searched for the user's messages.
 MAX_SUMMARY_CHARACTERS = 60_000
-# The number of characters at the start of a message in a summary that are compared with the
-# prompts.
+# This many characters at the start of a message in a summary are compared with the prompts.
 MAX_COMPARED_CHARACTERS = 50
-# The number of characters at the start of two demands that are compared. If they are the same, the
-# demands are treated as versions of one demand.
+# This many characters at the start of two demands are compared. If they are the same, the demands
+# are treated as versions of one demand.
 MAX_COMPARED_DEMAND_CHARACTERS = 80
 _USER_MESSAGES_SECTION_PATTERN = compile_lazily(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)"
@@ -119,7 +118,7 @@ from memory."""
 SUMMARIZED_NOTE = "from the client's summary"
 _QUOTED_MESSAGE_PATTERN = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
-# The maximum number of characters in the last request that are searched for words.
+# At most this many characters in the last request are searched for words.
 MAX_REQUEST_CHARACTERS = 2_000
 _PREFERENCE_PATTERN = compile_lazily(
     r"""\bprefer(?:s|red|ence)?\b | \b(?:cap|limit|budget|deadline)\b.*\d | \bwithout\s+(?:my\s+)?explicit\b
@@ -305,7 +304,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
 
 
 def _find_positions_of_choices(facts: LineageFacts) -> frozenset[RecordPosition]:
-    """Return the positions of the records whose answers by the user are all listed as choices.
+    """Return the positions of those records in which all of the user's answers are listed as choices.
 
     An answer is listed as a choice if it is short enough.
     """

@@ -33,21 +33,20 @@ about 30,000 tokens, which is enough for the whole talk in 99 of 100 sessions.""
 
 # The maximum number of characters in a typed prompt. A longer prompt is assumed to be pasted.
 MAX_TYPED_CHARACTERS = 4_000
-# The number of characters that are kept from a command's template to identify the command.
+# This many characters are kept from a command's template to identify the command.
 MAX_TEMPLATE_CHARACTERS = 300
-# The maximum number of characters that are kept from a command's template if the request has no
-# answer yet.
+# At most this many characters are kept from a command's template if the request has no answer yet.
 MAX_OPEN_TEMPLATE_CHARACTERS = 8_000
 # The numbers of characters that are kept at the start and at the end of a pasted text.
 KEPT_PASTE_CHARACTERS = (900, 500)
 MAX_MESSAGE_CHARACTERS = 12_000  # The maximum number of characters in one message.
-# The maximum number of characters of the assistant's words between two calls that are shown.
+# At most this many characters of the assistant's words between two calls are shown.
 MAX_NARRATION_CHARACTERS = 1_500
 # The minimum number of characters in the words between two calls. Shorter words are left out,
 # because a text such as "All tests pass." does not help to continue the work.
 MIN_NARRATION_CHARACTERS = 60
 ANNOUNCEMENT_MARK = "[...]"  # The mark that replaces sentences that only announce the next step.
-# The maximum number of characters of a client's summary that are shown.
+# At most this many characters of a client's summary are shown.
 MAX_SUMMARY_CHARACTERS = 16_000
 _CODE_BLOCK_PATTERN = compile_lazily(
     r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
@@ -63,8 +62,8 @@ _PASTED_TEXT_PATTERN = compile_lazily(
 # A directive that Codex writes for its own user interface.
 _CODEX_DIRECTIVE_PATTERN = compile_lazily(r"\s*::[a-z][a-z-]*\{.*\}\s*")
 _SENTENCE_BREAK_PATTERN = compile_lazily(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
-# The number of characters at the start of two messages that are compared. If they are the same, the
-# messages are treated as equal.
+# This many characters at the start of two messages are compared. If they are the same, the messages
+# are treated as equal.
 MAX_COMPARED_CHARACTERS = 160
 
 

@@ -28,14 +28,13 @@ MAX_RECENT_ANSWERS = 3
 # If there are N turns, the last words of the latest N / WHOLE_ANSWERS_DIVISOR turns are shown
 # completely. For older turns, only the conclusions are shown.
 WHOLE_ANSWERS_DIVISOR = 3
-# The maximum number of characters of the words between two calls that are shown.
+# At most this many characters of the words between two calls are shown.
 MAX_NARRATION_CHARACTERS = 600
 # If fewer characters are available, the talk is not shown as a whole.
 MIN_WHOLE_TALK_CHARACTERS = 56_000
 # If fewer characters are available, older texts leave no space for the calls.
 MIN_SHARED_CHARACTERS = 20_000
-# The maximum number of characters of a sub-agent's report that are shown if it does not fit as a
-# whole.
+# At most this many characters of a sub-agent's report are shown if it does not fit as a whole.
 MAX_REPORT_CHARACTERS = 4_000
 # The fraction of the space that is kept for the latest calls while complete reports, complete older
 # answers, and words between the calls in long turns are added.
@@ -43,7 +42,7 @@ CALLS_FRACTION = 0.3
 # The fraction of the space for the words between the calls in a single turn. More words are only
 # added if enough space for the latest calls is left.
 TURN_NARRATION_FRACTION = 0.1
-# The maximum number of characters of a request that are shown if it does not fit as a whole.
+# At most this many characters of a request are shown if it does not fit as a whole.
 MAX_BEGINNING_CHARACTERS = 400
 CURRENT_MESSAGES_FRACTION = 0.25  # The fraction of the space for messages after the last request.
 # The fraction of the space for the client's summary if messages do not fit.

@@ -23,7 +23,7 @@ from resume_hooks.system.text import format_count
 
 # If a todo list was last changed more than this number of prompts ago, it may be abandoned.
 MAX_PROMPTS_AFTER_LIST = 2
-# The number of characters at the start of an answer that are searched for words such as "all done".
+# This many characters at the start of an answer are searched for words such as "all done".
 MAX_DONE_REPORT_CHARACTERS = 200
 # The maximum number of todos that are quoted from an overtaken list, and the maximum number of
 # characters in each of them.
