@@ -253,9 +253,9 @@ def system(
 def progress(
     *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION
 ) -> Record:
-    """Return a progress record, as clients 2.1.7 to 2.1.72 write it.
+    """Return a progress record as clients 2.1.7 to 2.1.72 wrote it.
 
-    It has a parent, but the client does not send it.
+    The record has a parent, but the client does not send it.
     """
     data = {"type": "hook_progress", "hookEvent": "PostToolUse"}
     return chain_record(

@@ -52,7 +52,7 @@ TEMP_ROOT_VARIABLE = "PYTEST_DEBUG_TEMPROOT"
 """The variable that tells pytest where to create temporary folders."""
 
 MIN_FREE_BYTES = 4 << 30
-"""Number of free bytes in the temporary folder that are enough for a run of all tests."""
+"""Number of bytes that must be free in the temporary folder for a run of all tests."""
 
 
 def _has_room_for_tests(folder: str) -> bool:
@@ -207,7 +207,7 @@ Together with those core tests that mention parts, they cover every place where 
 uses another part.
 """
 
-INSTALLED_PARTS = list(map(seam.is_installed, PART_NAMES))
+ARE_PARTS_INSTALLED = list(map(seam.is_installed, PART_NAMES))
 """Whether each optional part is installed. The keys are the names of the parts."""
 
 
@@ -222,8 +222,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Skip test files of missing parts and, with ``--apart``, those that ``make core`` runs completely."""
     if not collection_path.match("test_*.py"):
         return None
-    if not all(INSTALLED_PARTS):
-        here_alone = not any(INSTALLED_PARTS) and _is_below_parts(collection_path)
+    if not all(ARE_PARTS_INSTALLED):
+        here_alone = not any(ARE_PARTS_INSTALLED) and _is_below_parts(collection_path)
         return not (here_alone or _needs_parts(collection_path)) or None
     if not config.getoption("--apart") or not _is_below_parts(collection_path):
         return None

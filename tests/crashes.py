@@ -31,9 +31,9 @@ CHANGE_EVENTS = frozenset(
         "os.utime",
     }
 )
-"""Audit events of other functions that change the disk.
+"""Audit events of the functions that change the disk without an open file.
 
-An ``open`` for writing is checked separately.
+The event ``open`` is counted separately, only if it opens a file for writing.
 """
 
 

@@ -68,7 +68,7 @@ class Screen:
             timeout=None,
         )
         self._child.delaybeforesend = None
-        self._emulator = Emulator(columns, rows, self._answer)
+        self._emulator = Emulator(columns, rows, self._send_to_program)
 
     def __enter__(self) -> Self:
         """Return this screen, whose program is running."""
@@ -85,7 +85,7 @@ class Screen:
         """Return all bytes that the program has printed so far."""
         return bytes(self._emulator.raw)
 
-    def _answer(self, data: bytes) -> None:
+    def _send_to_program(self, data: bytes) -> None:
         self._child.send(data)
 
     def type(self, text: str) -> None:

@@ -1,6 +1,6 @@
 """Tests of rules that import-linter cannot check.
 
-They are about modules that are loaded by name, prints, and broad excepts.
+The rules are about modules that are loaded by name, about prints, and about broad excepts.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.open_sessions import describe_open_session
 from resume_hooks.storage import backups
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
-from tests.fuzz.targets.hooks import hook_output
+from tests.fuzz.targets.hooks import run_hook_main
 
 YEAR_SECONDS = 365 * 86_400
 SECONDS_BY_JUMP = {
@@ -66,11 +66,11 @@ def session_in_client(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) 
     return str(write_session(config_home.project(), SESSION, conversation(6)))
 
 
-def hook_answer(
+def answer_of_hook(
     main: Any, session_in_client: str, number: str = SESSION, **event: str
 ) -> dict[str, Any]:
     """Run a hook and return its answer, or ``{}`` if it prints nothing."""
-    out = hook_output(
+    out = run_hook_main(
         main,
         json.dumps(
             {"session_id": number, "transcript_path": session_in_client, "cwd": CWD, **event}
@@ -87,9 +87,9 @@ def test_sessions_before_and_after_a_clock_jump_are_not_linked(
 
     The note that was written at the end is deleted, so the next two sessions are linked again.
     """
-    hook_answer(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
+    answer_of_hook(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
     shifted_clock.ahead = jump
-    hook_answer(
+    answer_of_hook(
         session.main, session_in_client, NEW_SESSION, hook_event_name="SessionStart", source="clear"
     )
     linked = [(link.parent_id, link.child_id) for link in read_links(config_home.where)]
@@ -99,8 +99,8 @@ def test_sessions_before_and_after_a_clock_jump_are_not_linked(
         or abs(jump) == 60
     )
     assert not hook_state.list_note_names("clear-")
-    hook_answer(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
-    hook_answer(
+    answer_of_hook(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
+    answer_of_hook(
         session.main,
         session_in_client,
         session_id(3),
@@ -134,10 +134,10 @@ def test_a_handoff_survives_a_clock_jump(
 
     The next session mentions the handoff only if it is recent according to the changed clock.
     """
-    said = hook_answer(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
+    said = answer_of_hook(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
     assert "handed off" in said
     shifted_clock.ahead = jump
-    started = hook_answer(
+    started = answer_of_hook(
         session.main,
         session_in_client,
         NEW_SESSION,
@@ -145,7 +145,7 @@ def test_a_handoff_survives_a_clock_jump(
         source="startup",
     )
     assert "waits here" not in str(started) or 0 <= jump <= pending_handoff.ANNOUNCEMENT_SECONDS
-    again = hook_answer(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
+    again = answer_of_hook(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
     assert "handed off" in again
     (link, *_) = read_links(config_home.where)
     assert (config_home.project() / f"{link.child_id}.jsonl").is_file()
@@ -155,7 +155,7 @@ def test_a_handoff_survives_a_clock_jump(
 def test_a_clock_jump_releases_a_claimed_note(
     config_home: ConfigHome, shifted_clock: ShiftedClock, jump: float
 ) -> None:
-    """If the clock jumps after a hook has claimed a note, another hook can claim the note."""
+    """If the clock jumps after a hook has claimed a note, the note can be claimed again."""
     hook_state.write_note("x", {})
     assert hook_state.claim_note("x")
     assert not hook_state.claim_note("x")

@@ -86,7 +86,7 @@ def model_with_reply(reply: Reply) -> Callable[[Request], Reply]:
 
 
 class EvalSuite:
-    """A temporary home, and a plugin that contains the cases."""
+    """Runs the evals in a temporary home, with a plugin that contains the cases."""
 
     def __init__(self, folder: Path) -> None:
         self.home = ClientHome(folder / "home")

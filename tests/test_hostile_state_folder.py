@@ -325,7 +325,7 @@ def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
 
 
 def test_suggested_commands_repair_the_state_folder(config_home: ConfigHome) -> None:
-    """After the commands that ``doctor`` suggests have run, the state folder has no problems."""
+    """If the commands that ``doctor`` suggests are run, no problem of the state folder is left."""
     import subprocess
 
     state = state_folder(config_home)

@@ -80,7 +80,7 @@ def add_parent_packages(modules: set[str]) -> set[str]:
     return {name.rsplit(".", cut)[0] for name in modules for cut in range(name.count(".") + 1)}
 
 
-def modules_of_prompt(home: ConfigHome, prompt: str) -> set[str]:
+def list_modules_of_prompt(home: ConfigHome, prompt: str) -> set[str]:
     """Return the modules that are imported to answer a trigger, and their packages."""
     write_session(home.project(), SESSION, conversation(2))
     return add_parent_packages(
@@ -91,7 +91,7 @@ def modules_of_prompt(home: ConfigHome, prompt: str) -> set[str]:
 @pytest.mark.parametrize("prompt", [">session", ">help", "/resume-hooks:session"])
 def test_the_fastest_triggers_import_little(config_home: ConfigHome, prompt: str) -> None:
     """``>session`` and ``>help`` import no parser, no transcript code and no command line."""
-    found = modules_of_prompt(config_home, prompt)
+    found = list_modules_of_prompt(config_home, prompt)
     assert found.isdisjoint(
         HEAVY_MODULES
         | SLOW_MODULES
@@ -121,7 +121,7 @@ def test_triggers_that_read_a_transcript_import_little(
 
 def assert_transcript_imports(config_home: ConfigHome, prompt: str) -> None:
     """Check the imports of a trigger whose answer needs the transcript."""
-    found = modules_of_prompt(config_home, prompt)
+    found = list_modules_of_prompt(config_home, prompt)
     trims = {
         name
         for name in found
@@ -133,7 +133,7 @@ def assert_transcript_imports(config_home: ConfigHome, prompt: str) -> None:
 
 def test_the_search_trigger_imports_only_the_index_and_orjson(config_home: ConfigHome) -> None:
     """``>search`` imports only the index and orjson, but not multiprocessing."""
-    found = modules_of_prompt(config_home, ">search prompt")
+    found = list_modules_of_prompt(config_home, ">search prompt")
     assert {"orjson", *INDEX_MODULES} <= found
     assert found.isdisjoint(
         (HEAVY_MODULES - INDEX_MODULES)
@@ -229,9 +229,9 @@ def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHom
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_a_repeated_search_loads_no_click(config_home: ConfigHome, form: list[str]) -> None:
-    """A plain search does not import click, pydantic or multiprocessing.
+    """A search imports no click, pydantic or multiprocessing.
 
-    If it is repeated and the index has not changed, it does not import orjson either.
+    If the search is repeated and the index has not changed, the search imports no orjson either.
     """
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):

@@ -42,7 +42,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.fuzz.targets.hooks import hook_output
+from tests.fuzz.targets.hooks import run_hook_main
 from tests.fuzz.targets.target import assert_expected_error
 from tests.needs import REPO
 
@@ -74,7 +74,7 @@ def write_sparse_file(path: Path, size: int, start: bytes = b"") -> None:
 
 
 def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> None:
-    """A state file of a gigabyte is not read but treated as missing. It stays unchanged."""
+    """A state file of a gigabyte is not read. It counts as missing and stays unchanged."""
     state = config_home.config / "resume-hooks"
     write_sparse_file(state / "links.jsonl", GIGABYTE)
     write_sparse_file(state / "settings.json", GIGABYTE, b"{")
@@ -159,7 +159,7 @@ def test_long_titles_are_cut_everywhere(config_home: ConfigHome) -> None:
     assert len(decided.draft.find_free_title()) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert (
-        len(hook_output(prompt.main, json.dumps(event).encode()))
+        len(run_hook_main(prompt.main, json.dumps(event).encode()))
         < 2 * hook_replies.MAX_REASON_UTF16_UNITS
     )
     assert time.process_time() - began < MAX_CPU_SECONDS
@@ -176,11 +176,11 @@ def test_a_line_of_a_hundred_megabytes_needs_limited_memory(
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1_600_000_000,) * 2)
 from resume_hooks.hooks import prompt
-from tests.fuzz.targets.hooks import hook_output
+from tests.fuzz.targets.hooks import run_hook_main
 from tests.fuzz.targets.target import assert_expected_error
 for text in (">resume", ">handoff go on", ">lineage"):
     event = {"session_id": sys.argv[2], "transcript_path": sys.argv[1], "prompt": text}
-    said = json.loads(hook_output(prompt.main, json.dumps(event).encode()))["reason"]
+    said = json.loads(run_hook_main(prompt.main, json.dumps(event).encode()))["reason"]
     assert "resume-hooks failed" not in said, said
 """
     environ = {**os.environ, **config_home.environ, "RESUME_HOOKS_CLIPBOARD": "none"}

@@ -39,7 +39,7 @@ AWKWARD_PHRASES = re.compile(
 """Phrases that sound odd to a native reader. "There is no such session" and "is no longer needed"
 are allowed."""
 
-PRONOUN_START = re.compile(r"(?:It|They|Its|Their|Those|These|Otherwise|So|Then|And|But)\b")
+PRONOUN_START_PATTERN = re.compile(r"(?:It|They|Its|Their|Those|These|Otherwise|So|Then|And|But)\b")
 """A pattern for docstrings whose subject is clear only from the function's name."""
 
 MODULE_PATHS = [
@@ -52,7 +52,7 @@ PROGRAM_PATHS = [
 
 TEST_PATHS = sorted((REPO / "tests").rglob("*.py"))
 
-DOCUMENTED_MODULES = re.compile(r"schema|forms\.py")
+DOCUMENTED_MODULE_PATTERN = re.compile(r"schema|forms\.py")
 """Modules whose fields are part of the documented JSON."""
 
 CLIENT_MODULES = sorted((REPO / "hooks").rglob("*.mjs"))
@@ -60,11 +60,11 @@ CLIENT_MODULES = sorted((REPO / "hooks").rglob("*.mjs"))
 DECLARATION_PATTERN = re.compile(r"\b(?:const|let|var|function|class)\s+(\w+)")
 """A pattern for the start of a JavaScript declaration and its name.
 
-It does not match a destructuring.
+A declaration that unpacks an object or an array does not match.
 """
 
 
-def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def find_functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Yield every function, except methods that return a bool, because their names may be participles."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -91,7 +91,7 @@ def find_constant_names(tree: ast.Module) -> Iterator[str]:
                     yield node.id
 
 
-def plain_functions_of(tree: ast.AST) -> Iterator[str]:
+def find_plain_function_names(tree: ast.AST) -> Iterator[str]:
     """Yield the names of the functions that are not methods."""
     methods = {
         id(statement)
@@ -99,7 +99,7 @@ def plain_functions_of(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.ClassDef)
         for statement in node.body
     }
-    for node in functions_of(tree):
+    for node in find_functions(tree):
         if id(node) not in methods:
             yield node.name
 
@@ -121,15 +121,15 @@ def test_a_name_includes_its_object(path: Path) -> None:
     """A function, constant or module is not named with only a participle, nor a function with only a noun."""
     assert path.stem.strip("_") not in PARTICIPLES
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = [*(node.name for node in functions_of(tree)), *find_constant_names(tree)]
+    names = [*(node.name for node in find_functions(tree)), *find_constant_names(tree)]
     assert [name for name in names if name.strip("_").lower() in PARTICIPLES] == []
-    assert [name for name in plain_functions_of(tree) if name.strip("_") in BARE_NOUNS] == []
+    assert [name for name in find_plain_function_names(tree) if name.strip("_") in BARE_NOUNS] == []
 
 
 @pytest.mark.parametrize("path", MODULE_PATHS, ids=lambda path: str(path.relative_to(REPO)))
 def test_a_field_names_its_content(path: Path) -> None:
     """No field has one of the vague names."""
-    if DOCUMENTED_MODULES.search(str(path.relative_to(REPO))):
+    if DOCUMENTED_MODULE_PATTERN.search(str(path.relative_to(REPO))):
         return
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert [name for name in find_field_names(tree) if name in VAGUE_FIELDS] == []
@@ -162,6 +162,6 @@ def test_every_docstring_names_its_subject() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 docstring = ast.get_docstring(node) or ""
-                if PRONOUN_START.match(docstring):
+                if PRONOUN_START_PATTERN.match(docstring):
                     wrong.append(f"{path.relative_to(REPO)}: {docstring}")
     assert wrong == []

@@ -14,13 +14,13 @@ import pytest
 
 from tests.needs import REPO
 
-PROGRAMS_MODULE = REPO / "src" / "resume_hooks" / "system" / "programs.py"
+PROGRAMS_MODULE_PATH = REPO / "src" / "resume_hooks" / "system" / "programs.py"
 PYTHON_FILES = sorted([*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*.py")])
 SHELL_SCRIPTS = sorted(
     path for path in (REPO / "hooks").iterdir() if path.is_file() and not path.suffix
 )
 
-FORBIDDEN_CALLS = re.compile(
+FORBIDDEN_CALL_PATTERN = re.compile(
     r"subprocess\.(Popen|run|call|check_call|check_output|getoutput|getstatusoutput)"
     r"|os\.(system|popen|startfile|exec\w+|spawn\w+|posix_spawnp?)"
     r"|(asyncio\.|loop\.)?(create_subprocess\w+|subprocess_exec|subprocess_shell)"
@@ -34,7 +34,8 @@ ALLOWED_CALLS = {
     # This module forks the engine itself.
     "src/resume_hooks/search/index/read_transcript.py": {"multiprocessing.get_context"},
 }
-"""Other files that may call some of these functions, with the functions."""
+"""Files other than ``system.programs`` that may call some of these functions, with the functions.
+"""
 
 
 def remove_annotations(tree: ast.AST) -> ast.AST:
@@ -68,12 +69,12 @@ def dotted_names(source: str) -> Iterator[str]:
 @pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda path: str(path.relative_to(REPO)))
 def test_python_starts_programs_in_one_place(path: Path) -> None:
     """Only the module ``system.programs`` uses a function that starts a program, under any name."""
-    if path == PROGRAMS_MODULE:
+    if path == PROGRAMS_MODULE_PATH:
         return
     found = {
         name
         for name in dotted_names(path.read_text(encoding="utf-8"))
-        if FORBIDDEN_CALLS.fullmatch(name)
+        if FORBIDDEN_CALL_PATTERN.fullmatch(name)
     }
     assert found <= ALLOWED_CALLS.get(str(path.relative_to(REPO)), set())
 
@@ -90,21 +91,21 @@ def test_python_starts_programs_in_one_place(path: Path) -> None:
         "import click\nclick.edit()",
     ],
 )
-def test_the_check_finds_forbidden_ways_in_python(source: str) -> None:
+def test_the_check_finds_forbidden_launches_in_python(source: str) -> None:
     """The check finds each of these examples, which start a program in a forbidden way."""
-    assert any(FORBIDDEN_CALLS.fullmatch(name) for name in dotted_names(source))
+    assert any(FORBIDDEN_CALL_PATTERN.fullmatch(name) for name in dotted_names(source))
 
 
-SOURCED_SCRIPTS = {"claim", "near-end", "new-folder", "programs", "where"}
+SOURCED_SCRIPT_NAMES = {"claim", "near-end", "new-folder", "programs", "where"}
 """Scripts that other scripts source after hooks/programs."""
 
-CHOSEN_PYTHON = re.compile(r'"\$(?:any_python|python)"(?= )(?! \])')
+CHOSEN_PYTHON_PATTERN = re.compile(r'"\$(?:any_python|python)"(?= )(?! \])')
 """A pattern for a command that runs the Python chosen by the plugin's scripts.
 
 ``[ -x "$any_python" ]`` does not match, because it does not run the Python.
 """
 
-PROGRAM_IN_FOLDER = re.compile(
+PROGRAM_IN_FOLDER_PATTERN = re.compile(
     r"(?:^|[;&|({!]|\b(?:then|else|elif|if|do|exec|env)\b)\s*(?:[A-Z_]+=\S*\s+)*(?:uv|git|python[\d.]*|pip|node|claude|tmux)(?![\w=])"
 )
 """A pattern for a command that runs a program without ``run_isolated``.
@@ -113,7 +114,7 @@ The programs are those that use files in their working folder.
 """
 
 
-def code_lines(script: str) -> list[str]:
+def lines_without_comments(script: str) -> list[str]:
     """Return the lines of a shell script without comments."""
     lines = (re.sub(r"(?:^|\s)#.*", "", line).strip() for line in script.splitlines())
     return [line for line in lines if line]
@@ -122,17 +123,17 @@ def code_lines(script: str) -> list[str]:
 def lines_with_forbidden_launches(script: str) -> list[str]:
     """Return the lines that start Python without ``-I``, or other programs without ``run_isolated``."""
     found = []
-    for line in code_lines(script):
-        behind = [line[ours.end() :] for ours in CHOSEN_PYTHON.finditer(line)]
+    for line in lines_without_comments(script):
+        behind = [line[ours.end() :] for ours in CHOSEN_PYTHON_PATTERN.finditer(line)]
         if not all(re.match(r' -I (?:"\$here/|"\$@"|-c )', words) for words in behind):
             found.append(line)
-        if PROGRAM_IN_FOLDER.search(re.sub(r"""'[^']*'|"[^"]*\"""", "", line)):
+        if PROGRAM_IN_FOLDER_PATTERN.search(re.sub(r"""'[^']*'|"[^"]*\"""", "", line)):
             found.append(line)
     return found
 
 
 @pytest.mark.parametrize("path", SHELL_SCRIPTS, ids=lambda path: path.name)
-def test_scripts_start_programs_in_one_way(path: Path) -> None:
+def test_scripts_start_programs_only_with_run_isolated(path: Path) -> None:
     """Scripts source hooks/programs first and run other programs with ``run_isolated``.
 
     They run Python with ``-I``.
@@ -140,10 +141,12 @@ def test_scripts_start_programs_in_one_way(path: Path) -> None:
     script = path.read_text(encoding="utf-8")
     if path.name != "programs":
         assert lines_with_forbidden_launches(script) == []
-    if path.name not in SOURCED_SCRIPTS:
+    if path.name not in SOURCED_SCRIPT_NAMES:
         before = script.partition('/programs"\n')[0]
         assert [
-            line for line in code_lines(before) if not line.startswith(("case $0 in", ". "))
+            line
+            for line in lines_without_comments(before)
+            if not line.startswith(("case $0 in", ". "))
         ] == []
 
 

@@ -14,10 +14,10 @@ from tests.hooks.test_trim import turns_with_large_files
 from tests.needs import REPO
 from tests.stand_in import write_stand_in
 
-SHELL_PROGRAM = "from resume_hooks.cli.main import run; run(sys.argv[2:])"
-PROMPT_PROGRAM = "from resume_hooks.hooks.prompt import main; main()"
+VERB_CALL_SCRIPT = "from resume_hooks.cli.main import run; run(sys.argv[2:])"
+PROMPT_HOOK_SCRIPT = "from resume_hooks.hooks.prompt import main; main()"
 
-COUNTING_PROGRAM = """
+COUNTING_SCRIPT = """
 import os, sys
 sys.path.insert(0, {source!r})
 opened = 0
@@ -72,8 +72,8 @@ class OpenCounter:
             "cwd": "/",
         }
         words = [] if is_prompt else [*verb.split(), session_id]
-        script = COUNTING_PROGRAM.format(
-            source=str(REPO / "src"), work=PROMPT_PROGRAM if is_prompt else SHELL_PROGRAM
+        script = COUNTING_SCRIPT.format(
+            source=str(REPO / "src"), work=PROMPT_HOOK_SCRIPT if is_prompt else VERB_CALL_SCRIPT
         )
         done = subprocess.run(
             [sys.executable, "-I", "-c", script, f"{session_id}.jsonl", *words],

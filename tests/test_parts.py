@@ -1,6 +1,6 @@
 """Tests of the optional parts.
 
-They are all in the table, and a part that follows the documented recipe works.
+Every part is in the table, and a part that follows the documented recipe works.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ SCREEN_WORDS = {
         "Enter opens · Tab preview",
     ],
 }
-CLIPBOARD_LINE = re.compile(r"copied|Copied|Type the /resume")
+CLIPBOARD_LINE_PATTERN = re.compile(r"copied|Copied|Type the /resume")
 
 
 def text_of_picture(name: str) -> str:
@@ -127,7 +127,7 @@ def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> Non
     shown = remove_variable_parts(text_of_picture(name))
     for line in said.split("\n"):
         # The position at which a path is cut depends on the path's length.
-        if not CLIPBOARD_LINE.search(line) and "…" not in line:
+        if not CLIPBOARD_LINE_PATTERN.search(line) and "…" not in line:
             assert remove_variable_parts(line, str(uploader_home.root)) in shown, line
 
 

@@ -15,7 +15,7 @@ from resume_hooks import part_table, questions, seam
 from tests.needs import REPO, python39_path
 
 SOURCE_FOLDER = REPO / "src" / "resume_hooks"
-EARLY_MODULES = [
+EARLY_MODULE_NAMES = [
     "errors", "part", "paths", "part_table", "untrusted_folders", "questions", "seam", "shared_values",
     "archive.__init__", "archive.retention.__init__", "archive.retention.pending",
     "hooks.__init__", "hooks.end_process", "hooks.fallback", "hooks.hook_state", "hooks.pending_handoff",
@@ -42,7 +42,7 @@ EARLY_FUNCTIONS = [
         for answer in part_table.ANSWER_FUNCTIONS.get(question.name, ())
     ),
 ]
-EARLY_MODULES += sorted(
+EARLY_MODULE_NAMES += sorted(
     {
         f"parts.{part}.{module}"
         for part, function in EARLY_FUNCTIONS
@@ -50,19 +50,19 @@ EARLY_MODULES += sorted(
         for module in ("__init__", function.partition(":")[0])
     }
 )
-EARLY_FILES = [
-    *(SOURCE_FOLDER / f"{name.replace('.', '/')}.py" for name in EARLY_MODULES),
+EARLY_FILE_PATHS = [
+    *(SOURCE_FOLDER / f"{name.replace('.', '/')}.py" for name in EARLY_MODULE_NAMES),
     *sorted((REPO / "hooks").glob("*.py")),
 ]
 
 
-@pytest.mark.parametrize("path", EARLY_FILES, ids=lambda path: str(path.relative_to(REPO)))
+@pytest.mark.parametrize("path", EARLY_FILE_PATHS, ids=lambda path: str(path.relative_to(REPO)))
 def test_the_syntax_is_valid_in_python_3_9(path: Path) -> None:
     """The files contain no syntax that is missing in Python 3.9, such as ``match``."""
     ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
-@pytest.mark.parametrize("module", EARLY_MODULES)
+@pytest.mark.parametrize("module", EARLY_MODULE_NAMES)
 def test_each_module_loads_in_python_3_9(module: str) -> None:
     """Python 3.9 can import each of the modules without any package."""
     python, folder = python39_path(), str(SOURCE_FOLDER.parent)
@@ -77,7 +77,7 @@ def test_each_module_loads_in_python_3_9(module: str) -> None:
 def test_imported_modules_are_in_the_list() -> None:
     """Every module that these files import is in the list too, or is one of the exceptions."""
     missing = set()
-    for path in EARLY_FILES:
+    for path in EARLY_FILE_PATHS:
         if path.stem == "questions":  # This module imports types, but only for mypy.
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -87,7 +87,7 @@ def test_imported_modules_are_in_the_list() -> None:
                     for name in (inner, f"{inner}.{alias.name}".removeprefix(".")):
                         if (
                             SOURCE_FOLDER / f"{name.replace('.', '/')}.py"
-                        ).is_file() and name not in EARLY_MODULES:
+                        ).is_file() and name not in EARLY_MODULE_NAMES:
                             missing.add(name)
     assert missing <= {
         "__main__", "derive.child.copy_files", "hooks.after_compaction", "hooks.background", "hooks.context_notice",

@@ -56,7 +56,7 @@ def test_damaged_copies_are_reproducible() -> None:
 
 
 def test_sessions_of_every_size_are_chosen() -> None:
-    """The chosen sessions include the smallest and the largest session."""
+    """If sessions of all sizes are chosen, the smallest and the largest one are among them."""
     sessions = [session_with_number(number, b"x" * 1_000 * number) for number in range(1, 51)]
     sizes = [len(each.content) for each in choose_sessions_of_all_sizes(sessions, 5)]
     assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)

@@ -21,7 +21,7 @@ from resume_hooks.hooks import context_notice, prompt, session
 from resume_hooks.paths import Where, session_id_from_path
 from resume_hooks.sessions.link_log import read_links
 from tests.builders import CWD, SESSION, ConfigHome
-from tests.fuzz.targets.hooks import hook_output
+from tests.fuzz.targets.hooks import run_hook_main
 from tests.test_clock_jumps import session_in_client
 
 __all__ = ["session_in_client"]
@@ -134,7 +134,7 @@ def prompt_answer(session_in_client: str, text: str) -> str:
         "cwd": CWD,
         "prompt": text,
     }
-    out = hook_output(prompt.main, json.dumps(event).encode())
+    out = run_hook_main(prompt.main, json.dumps(event).encode())
     return str(json.loads(out)["reason"]) if out else ""
 
 
@@ -155,7 +155,7 @@ def test_every_trigger_answers_without_a_state_folder(
                 {"session_id": SESSION, "transcript_path": session_in_client, "cwd": CWD, **event}
             ).encode()
             for main in (session.main, context_notice.main):
-                out = hook_output(main, sent)
+                out = run_hook_main(main, sent)
                 assert out == b"" or isinstance(json.loads(out), dict)
     for text, answer in answers.items():
         assert answer, text

@@ -18,14 +18,14 @@ CLIENT_COUNT, ROUND_COUNT = 10, 3
 CLIENT_PROGRAM = """
 import json, os, sys
 from resume_hooks.hooks import context_notice as notice, prompt, session
-from tests.fuzz.targets.hooks import hook_output
+from tests.fuzz.targets.hooks import run_hook_main
 own, path, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 shared = os.path.join(os.path.dirname(path), own + ".jsonl")
 
 def send(main, where, **event):
     number = os.path.basename(where).removesuffix(".jsonl")
     sent = {"session_id": number, "transcript_path": where, "cwd": "/home/user/proj", **event}
-    out = hook_output(main, json.dumps(sent).encode())
+    out = run_hook_main(main, json.dumps(sent).encode())
     said = json.loads(out).get("reason", "") if out else ""
     assert "resume-hooks failed" not in said, said
     return said

@@ -140,7 +140,7 @@ def test_a_thread_enforces_the_time_limit_without_posix(monkeypatch: pytest.Monk
 def test_only_single_processes_are_ended_without_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without process groups, a single process can be ended.
 
-    The engine refuses to end a program that has child processes.
+    A program that may have child processes is not even started, because they could not be ended.
     """
     monkeypatch.delattr(os, "killpg")
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])

@@ -38,15 +38,15 @@ from tests.archive.vault.full_sessions import archived_contents
 from tests.builders import CWD, ConfigHome, session_id
 from tests.crashes import kill_before_each_change
 
-AGENT_FILE = "subagents/deep/agent-a1.jsonl"
-OUTPUT_FILE = "tool-results/out.txt"
+AGENT_FILE_PATH = "subagents/deep/agent-a1.jsonl"
+OUTPUT_FILE_PATH = "tool-results/out.txt"
 
 
 def write_session_with_files(home: ConfigHome, number: int = 1, days: float = 1) -> SessionFile:
     """Write a session with a sub-agent and a large output, ``days`` days old."""
     found = session_of_age(home, number, days)
     write_tool_output(found, days)
-    agent = session_folder(found) / AGENT_FILE
+    agent = session_folder(found) / AGENT_FILE_PATH
     agent.parent.mkdir(parents=True)
     agent.write_text('{"isSidechain":true}\n', encoding="utf-8")
     os.utime(agent, (time.time() - days * DAY,) * 2)
@@ -115,7 +115,7 @@ def test_all_files_of_a_session_are_linked(config_home: ConfigHome) -> None:
     key = config_home.project().name
     expected = {
         f"{key}/{session_id(1)}{rest}": 2
-        for rest in (".jsonl", f"/{AGENT_FILE}", f"/{OUTPUT_FILE}")
+        for rest in (".jsonl", f"/{AGENT_FILE_PATH}", f"/{OUTPUT_FILE_PATH}")
     }
     assert link_counts(config_home) == expected
     before = {
@@ -148,8 +148,8 @@ def test_a_session_that_the_client_deletes_early_is_archived(
     if how == "whole":
         shutil.rmtree(session_folder(found))
     elif how == "folders left":
-        (session_folder(found) / AGENT_FILE).unlink()
-        (session_folder(found) / OUTPUT_FILE).unlink()
+        (session_folder(found) / AGENT_FILE_PATH).unlink()
+        (session_folder(found) / OUTPUT_FILE_PATH).unlink()
     elif how == "project":
         shutil.rmtree(config_home.project())
     elif how == "stub":
@@ -191,7 +191,7 @@ def test_a_deleted_output_is_archived_with_its_session(config_home: ConfigHome) 
     found = write_session_with_files(config_home)
     old = write_tool_output(found, 31, "old.txt")
     check_links(config_home)
-    (session_folder(found) / OUTPUT_FILE).unlink()
+    (session_folder(found) / OUTPUT_FILE_PATH).unlink()
     old.unlink()
     check_links(config_home)
     parts = {part.place.rpartition("/")[2] for part in verified_archived_copy(config_home).parts}
@@ -294,7 +294,7 @@ def test_deleting_a_session_does_not_archive_it(config_home: ConfigHome) -> None
                 f"{session_id(number)}.jsonl",
             )
             link.parent.mkdir(exist_ok=True)
-            # A link that was made while the delete began.
+            # This link appeared while the deletion began.
             os.link(stored_path(entry.folder, entry.transcript), link)
             check_links(config_home)
         deletion.empty_trash([entry], config_home.where)
@@ -596,7 +596,7 @@ def test_a_check_killed_at_any_step_loses_no_content(
     shutil.rmtree(session_folder(gone))
     Path(replaced.path).unlink()
     Path(replaced.path).write_bytes(b'{"type":"x"}\n')
-    (session_folder(parted) / OUTPUT_FILE).unlink()
+    (session_folder(parted) / OUTPUT_FILE_PATH).unlink()
     shutil.copytree(config_home.config, start, symlinks=True)
 
     def restore_initial_home() -> None:

@@ -1,1 +1,1 @@
-"""Tests of the measurement suites."""
+"""Tests of the benchmarks."""

@@ -175,7 +175,7 @@ def test_a_stored_summary_of_a_model_is_measured(
 
 
 def test_a_compaction_is_measured_only_on_earlier_items(tmp_path: Path) -> None:
-    """For a compaction, only the items from before it are measured."""
+    """For a compaction, only those items are measured that were said before it."""
     before = [
         user("never touch the vendored folder", uuid="u1"),
         assistant("The port is 6543, as the tests show.", uuid="a1", parent="u1", ts=1),
@@ -211,7 +211,7 @@ def test_planted_facts_are_distinct() -> None:
 def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
     """A planted fact is kept if one sentence has its subject and its value.
 
-    An old value counts as stale if its message does not say that it is outdated.
+    An old value counts as stale unless its message says that it is outdated.
     """
     said = [Statement("The port is 1.", "1", 0), Statement("The port is 2.", "2", 1)]
     fact = Fact("fact", "port", said)

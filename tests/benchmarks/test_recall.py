@@ -46,7 +46,9 @@ MIN_NATURAL_SHARE = 0.9  # Minimum share of natural questions with an answer in 
 # Minimum share of paraphrased questions, asked in four wordings, with an answer in the first five
 # hits. It is about 0.75.
 MIN_PARAPHRASED_SHARE = 0.6
-MAX_STRONG_SHARE = 0.2  # Maximum share of questions without an answer whose best hit is called strong. It is about 0.0.
+# Maximum share of questions without an answer whose best hit is called strong. The share is about
+# 0.0.
+MAX_STRONG_SHARE = 0.2
 WORDING_COUNT = 4
 
 FIRST_ID, SECOND_ID = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
@@ -176,9 +178,10 @@ def test_the_home_contains_the_whole_corpus(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_corpus")
 def test_an_answer_is_ranked_by_turn_and_by_session() -> None:
-    """An answer has a rank among the turns and one among the sessions, which count once each.
+    """An answer has a rank among the turns and one among the sessions.
 
-    A hit in another turn of the right session counts for the session.
+    Each turn and each session counts once. A hit in another turn of the right session counts for
+    the session.
     """
     question = Question("q", "natural", "?", ((FIRST_FILE, 4),), "tune")
     found = judge_answer(
@@ -235,8 +238,8 @@ def test_the_first_five_hits_are_counted_by_strength() -> None:
     assert found == {"strong": Sureness(3, 1 / 3), "fair": Sureness(1, 0), "weak": Sureness(2, 0)}
 
 
-def test_the_spread_of_one_time_is_that_time() -> None:
-    """The spread of a single time is this time."""
+def test_the_spread_of_a_single_time_has_no_width() -> None:
+    """If there is only one time, the spread begins and ends with it."""
     assert compute_spread([7.0]) == (7.0, 7.0)
 
 
@@ -266,7 +269,7 @@ def test_a_long_turn_is_one_hit_of_the_naive_baseline(small_corpus: Path) -> Non
 
 @pytest.mark.usefixtures("small_corpus")
 def test_the_naive_baseline_joins_or_fuses_wordings() -> None:
-    """The baseline joins several wordings to one query, or combines their rankings."""
+    """The baseline joins several wordings into one query. Another one fuses the rankings of the wordings."""
     naive = Naive()
     wordings = ["kettle", "leaks", "limescale"]
     assert naive.search(wordings, MAX_HITS).hits[0] == Place(FIRST_FILE, 1)

@@ -53,7 +53,7 @@ def main() -> int:
     for one in target_results:
         for where, raw in one.failures.items():
             print(
-                f"\n{one.target}: {where}\n  python -m tests.fuzz --target '{one.target}' --again {raw}"
+                f"\n{one.target_name}: {where}\n  python -m tests.fuzz --target '{one.target_name}' --again {raw}"
             )
     return int(any(one.failures for one in target_results))
 
@@ -64,18 +64,18 @@ def _format_table(target_results: list[TargetResult], seed: int) -> str:
         "|---|---|---|---|---|",
     ]
     for one in target_results:
-        slowest = f"{1000 * one.slowest:.0f}"
+        slowest = f"{1000 * one.slowest_seconds:.0f}"
         rows.append(
-            f"| {one.target} | {one.cases:,} | {one.seconds:.0f} | {slowest} | {len(one.failures)} |"
+            f"| {one.target_name} | {one.case_count:,} | {one.cpu_seconds:.0f} | {slowest} | {len(one.failures)} |"
         )
     cases, failures = (
-        sum(one.cases for one in target_results),
+        sum(one.case_count for one in target_results),
         sum(len(one.failures) for one in target_results),
     )
     return "\n".join(
         [
             *rows,
-            f"| all | {cases:,} | {sum(one.seconds for one in target_results):.0f} | | {failures} |",
+            f"| all | {cases:,} | {sum(one.cpu_seconds for one in target_results):.0f} | | {failures} |",
         ]
     )
 

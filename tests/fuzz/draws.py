@@ -98,7 +98,7 @@ class Draws:
         return things[self.number_below(len(things))]
 
     def list_of(self, most: int, make: Callable[[], Value]) -> list[Value]:
-        """Return at most ``most`` values that ``make`` returns."""
+        """Return a list of at most ``max_count`` values that ``make`` returns."""
         return [make() for _ in range(self.number_below(most + 1))]
 
     def take_bytes(self, most: int) -> bytes:

@@ -54,7 +54,7 @@ INVALID_LINES = (
     b"\xff\xfe{}",
     b"\xef\xbb\xbf{}",
 )
-NESTED_BRACKETS = 3_000
+NESTED_BRACKET_COUNT = 3_000
 """Number of brackets in a line with endless nesting, too many for a recursive parser."""
 
 
@@ -179,14 +179,16 @@ def draw_line(draws: Draws) -> bytes:
     if kind == 15:
         return draws.pick(INVALID_LINES) + draws.take_bytes(20)
     if kind == 14:
-        return b'{"type":"user","uuid":"x","a":' + draws.pick((b"[", b'{"a":')) * NESTED_BRACKETS
+        return (
+            b'{"type":"user","uuid":"x","a":' + draws.pick((b"[", b'{"a":')) * NESTED_BRACKET_COUNT
+        )
     made = draw_metadata(draws) if kind == 13 else draw_record(draws)
     body = json.dumps(made, ensure_ascii=draws.flip_coin()).encode("utf-8", "surrogatepass")
     return body[: draws.number_below(len(body) + 1)] if kind == 12 else body
 
 
 def draw_transcript(draws: Draws, max_lines: int = 14) -> bytes:
-    """Return the content of a file with any line breaks, the last of which may be missing."""
+    """Return the content of a transcript with different line breaks. The last one may be missing."""
     ends = (b"\n", b"\n", b"\n", b"\r\n", b"\n\n")
     head = json.dumps(draw_metadata(draws)).encode() + b"\n" if draws.flip_coin(3) else b""
     lines = (draw_line(draws) + draws.pick(ends) for _ in range(1 + draws.number_below(max_lines)))

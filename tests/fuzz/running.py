@@ -20,12 +20,12 @@ MAX_CASE_BYTES = 2_000
 
 
 class TargetResult(NamedTuple):
-    """The result of a target: number of cases, CPU seconds, the slowest case, and each failure once."""
+    """The result of a target. ``failures`` contains each failure once: its place in code and its bytes."""
 
-    target: str
-    cases: int
-    seconds: float
-    slowest: float
+    target_name: str
+    case_count: int
+    cpu_seconds: float
+    slowest_seconds: float
     failures: dict[str, str]
 
 

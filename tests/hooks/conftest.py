@@ -16,7 +16,7 @@ from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from tests.builders import SESSION, ConfigHome
 from tests.cli.fork_server import ForkServer
-from tests.fuzz.targets.hooks import hook_output
+from tests.fuzz.targets.hooks import run_hook_main
 from tests.needs import REPO, python39_path
 
 RunHook = Callable[..., "subprocess.CompletedProcess[bytes]"]
@@ -83,7 +83,7 @@ def type_prompt(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Typ
             for name, value in {"RESUME_HOOKS_CLIPBOARD": "none", **environ}.items():
                 patch.setenv(name, value)
             return block_reason(
-                hook_output(prompt.main, json.dumps({**event, **(fields or {})}).encode())
+                run_hook_main(prompt.main, json.dumps({**event, **(fields or {})}).encode())
             )
 
     return blocked_reason

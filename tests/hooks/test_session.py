@@ -30,7 +30,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.fuzz.targets.hooks import hook_output
+from tests.fuzz.targets.hooks import run_hook_main
 from tests.hooks.conftest import RunHook
 from tests.needs import REPO, python39_path
 from tests.test_state_failures import failing_writes
@@ -75,7 +75,7 @@ def reply_to_event(
                 patch.setattr(sys, "argv", ["session.py"])
                 for name, value in environ.items():
                     patch.setenv(name, value)
-                printed = hook_output(
+                printed = run_hook_main(
                     session.main, event if isinstance(event, bytes) else json.dumps(event).encode()
                 )
         assert printed != b"{}"

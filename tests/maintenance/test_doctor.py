@@ -225,9 +225,9 @@ def test_an_impossible_state_folder_is_found(cwd: Path, monkeypatch: pytest.Monk
 def test_a_full_disk_is_found(
     cwd: Path, client_config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a full disk, the finding has the free space and what cannot be stored.
+    """On a full disk, the finding has the free space, and says what resume-hooks can no longer store.
 
-    The finding is the same without a state folder.
+    The finding is the same if the state folder is missing.
     """
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=12_000))
     for _ in range(2):

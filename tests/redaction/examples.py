@@ -69,7 +69,7 @@ def _matching_text(rule: Rule, words: str) -> str:
 
 
 def _random_match(pattern: str, rng: random.Random) -> str:
-    """Return a random text that the expression matches, ignoring lookarounds."""
+    """Return a random text that matches ``pattern``. Lookarounds in the pattern are ignored."""
     return "".join(_draw_text_pieces(parser.parse(pattern), rng))
 
 
@@ -80,7 +80,9 @@ def _draw_text_pieces(tree: Any, rng: random.Random) -> Iterator[str]:
         elif operation is sre.ANY:
             yield "."
         elif operation is sre.IN:
-            yield rng.choice(_letters("".join(_class_part(*member) for member in value)))
+            yield rng.choice(
+                _list_allowed_letters("".join(_text_of_class_member(*member) for member in value))
+            )
         elif operation is sre.SUBPATTERN:
             yield from _draw_text_pieces(value[3], rng)
         elif operation is sre.BRANCH:
@@ -92,12 +94,12 @@ def _draw_text_pieces(tree: Any, rng: random.Random) -> Iterator[str]:
 
 
 @cache
-def _letters(members: str) -> list[str]:
+def _list_allowed_letters(members: str) -> list[str]:
     allowed = re.compile(f"[{members}]")
     return [sign for sign in TRIED_CHARACTERS if allowed.match(sign)]
 
 
-def _class_part(operation: Any, value: Any) -> str:
+def _text_of_class_member(operation: Any, value: Any) -> str:
     if operation is sre.NEGATE:
         return "^"
     if operation is sre.RANGE:

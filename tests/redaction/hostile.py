@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 SECRET = "Hx7kQ2mZp9Lr4Tw8"
-SPACED_BEGINNINGS = [
+BEGINNINGS_AFTER_SPACE = [
     "-p",
     "-u",
     "-w",
@@ -28,7 +28,7 @@ SPACED_BEGINNINGS = [
     "cookie",
     "00000000-0000-0000-0000-000000000000",
 ]
-SOLID_BEGINNINGS = [
+BEGINNINGS_WITHOUT_SPACE = [
     "cookie:a=",
     "pass",
     "password",
@@ -119,10 +119,10 @@ LINE_BEGINNINGS = [
 
 
 def hostile_texts(size: int) -> Iterator[str]:
-    """Yield each text, repeated to about ``size`` characters."""
+    """Yield texts of about ``size`` characters, each of which repeats one beginning."""
     for unit in (
-        *(f" {each}" for each in SPACED_BEGINNINGS),
-        *SOLID_BEGINNINGS,
+        *(f" {each}" for each in BEGINNINGS_AFTER_SPACE),
+        *BEGINNINGS_WITHOUT_SPACE,
         *CONTROL_BEGINNINGS,
         *LINE_BEGINNINGS,
     ):

@@ -171,7 +171,7 @@ def _wallet_words(rng: random.Random) -> str:
     return " ".join(rng.sample(words, 12))
 
 
-def _letter_groups(rng: random.Random) -> str:
+def _random_letter_groups(rng: random.Random) -> str:
     """Return four groups of four letters."""
     return " ".join("".join(rng.choices(string.ascii_lowercase, k=4)) for _ in range(4))
 
@@ -204,9 +204,9 @@ PLACED_FORMS = [
     ),
     Form("mnemonic", _wallet_words, 'MNEMONIC="{}"'),
     Form("seed-phrase", _wallet_words, "my seed phrase is {}"),
-    Form("app-password", _letter_groups, "I made an app password for the account: {}"),
-    Form("app-password-env", _letter_groups, 'EMAIL_HOST_PASSWORD = "{}"'),
-    Form("app-password-field", _letter_groups, "auth: {{ user: 'a', pass: '{}' }}"),
+    Form("app-password", _random_letter_groups, "I made an app password for the account: {}"),
+    Form("app-password-env", _random_letter_groups, 'EMAIL_HOST_PASSWORD = "{}"'),
+    Form("app-password-field", _random_letter_groups, "auth: {{ user: 'a', pass: '{}' }}"),
     *(
         Form(words[:8], lambda r: f"a1{random_chars(r, 4, LOWER_CHARS)}-{random_chars(r, 6, LOWER_CHARS)}",
              words + ": {}")

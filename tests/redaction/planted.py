@@ -1,6 +1,6 @@
 """Invented secrets of many kinds, and ways to write them to a transcript.
 
-Half of the forms are held out: the rules were never adjusted to their results.
+Half of the forms are held out, which means that the rules were never adjusted to these forms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resume_hooks.redaction.load_rules import RULES_FILE
 
 ALNUM = string.ascii_letters + string.digits
 HEX_DIGITS = "0123456789abcdef"
-UPPER = string.ascii_uppercase + string.digits
+UPPER_CHARS = string.ascii_uppercase + string.digits
 HASH_CHARS = ALNUM + "./"
 ANY_ID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 
@@ -121,7 +121,8 @@ FORMS = [
     Form("azure-storage", lambda r: base64.b64encode(r.randbytes(64)).decode(), "AccountName=x;AccountKey={};Suffix=y"),
     Form("huggingface", lambda r: "hf_" + random_chars(r, 34), "HF_TOKEN={}", is_held_out=True),
     Form("sendgrid", lambda r: f"SG.{random_base64(r, 16)}.{random_base64(r, 32)}", "apikey: {}", is_held_out=True),
-    Form("slack-hook", lambda r: f"T{random_chars(r, 10, UPPER)}/B{random_chars(r, 10, UPPER)}/{random_chars(r, 24)}",
+    Form("slack-hook",
+         lambda r: f"T{random_chars(r, 10, UPPER_CHARS)}/B{random_chars(r, 10, UPPER_CHARS)}/{random_chars(r, 24)}",
          "https://hooks.slack.com/services/{}", is_held_out=True),
     Form("digitalocean", lambda r: "dop_v1_" + random_chars(r, 64, HEX_DIGITS), "doctl auth init -t {}",
          is_held_out=True),
@@ -211,7 +212,7 @@ FORMS = [
 
 
 def plain(text: str) -> str:
-    """Return the text in a prompt."""
+    """Return the text inside a prompt."""
     return f"Use this for the deploy, please:\n{text}\nand then run the tests"
 
 
@@ -222,12 +223,12 @@ def in_json(text: str) -> str:
     )
 
 
-def twice(text: str) -> str:
+def in_json_twice(text: str) -> str:
     """Return the text in JSON that is itself a string in JSON."""
     return json.dumps({"stdout": in_json(text), "code": 0})
 
 
-def by_code(text: str) -> str:
+def with_character_codes(text: str) -> str:
     r"""Return the text in JSON with some characters as codes like ``\u0041``."""
     inner = json.dumps(text)[1:-1]
     coded, after = "", False
@@ -237,7 +238,7 @@ def by_code(text: str) -> str:
     return '{"out": "' + coded + '"}'
 
 
-def numbered(text: str) -> str:
+def with_line_numbers(text: str) -> str:
     """Return the text with line numbers, as the client prints a file."""
     return "\n".join(f"{number:6}→{line}" for number, line in enumerate(text.split("\n"), 1))
 
@@ -250,9 +251,9 @@ def shell_quoted(text: str) -> str:
 TEXT_WRITERS: list[Callable[[str], str]] = [
     plain,
     in_json,
-    twice,
-    by_code,
-    numbered,
+    in_json_twice,
+    with_character_codes,
+    with_line_numbers,
     shell_quoted,
 ]
 
@@ -282,14 +283,14 @@ def assigned_forms() -> list[Form]:
                 for letter in map(chr, range(33, 127))
                 if re.fullmatch(f"[{shape[2]}]", letter)
             )
-            make = functools.partial(_after, shape[1], int(shape[3]), letters)
+            make = functools.partial(_random_text_after_prefix, shape[1], int(shape[3]), letters)
             forms.append(
                 Form(rule["kind"], make, f'{re.split("[|.[]", rule["words"])[0]}_token = "{{}}"')
             )
     return forms
 
 
-def _after(prefix: str, count: int, letters: str, rng: random.Random) -> str:
+def _random_text_after_prefix(prefix: str, count: int, letters: str, rng: random.Random) -> str:
     return prefix + random_chars(rng, count, letters)
 
 

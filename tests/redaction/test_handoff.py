@@ -29,9 +29,9 @@ from tests.builders import (
 )
 from tests.redaction.planted import random_chars
 
-RANDOM = random.Random(8)
-GITHUB_TOKEN = "ghp_" + random_chars(RANDOM, 36)
-PASSWORD = random_chars(RANDOM, 14)
+RANDOM_GENERATOR = random.Random(8)
+GITHUB_TOKEN = "ghp_" + random_chars(RANDOM_GENERATOR, 36)
+PASSWORD = random_chars(RANDOM_GENERATOR, 14)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_handoff_does_not_change_the_parent(
 
 
 def test_the_next_step_is_not_redacted(config_home: ConfigHome, session_with_secrets: str) -> None:
-    """The next step keeps a secret that the user typed in it."""
+    """If the user typed a secret in the next step, it is not removed from there."""
     decided = agents.plan_fresh(
         session_file(session_with_secrets), config_home.where, next_step=f"use {GITHUB_TOKEN}"
     )
@@ -116,7 +116,7 @@ def test_a_private_key_is_removed_before_entries_are_cut(config_home: ConfigHome
 
     This is true for keys in prompts, decisions and the last answer.
     """
-    body = [random_chars(RANDOM, 64) for _ in range(8)]
+    body = [random_chars(RANDOM_GENERATOR, 64) for _ in range(8)]
     key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
     records = [
         user(f"Always deploy with this key:\n{key}", uuid="a", parent=None, ts=1),

@@ -20,7 +20,7 @@ MAX_CALLS_PER_BYTE = 18
 
 
 def record_of_text(text: str) -> bytes:
-    """Return a record with the text."""
+    """Return a user's record whose content is the text."""
     return json.dumps({"message": {"content": text}}, ensure_ascii=False).encode()
 
 

@@ -20,11 +20,11 @@ from tests.redaction.planted import FORMS, plant_secrets, private_key, random_ch
 
 RNG = random.Random(5)
 GITHUB_TOKEN = "ghp_" + random_chars(RNG, 36)
-PLACEHOLDER = "[secret removed: github-pat]"
+TOKEN_PLACEHOLDER = "[secret removed: github-pat]"
 
 
 def encode_line(record: dict[str, Any]) -> bytes:
-    """Return a record as a line."""
+    """Return a record as a line of JSON with a line break."""
     return json.dumps(record).encode() + b"\n"
 
 
@@ -48,7 +48,9 @@ def test_only_the_string_with_a_secret_changes() -> None:
     odd = b'{ "type":"user" ,"n":123456789012345678901234567890.10, "\\u0078":"\\ud83d",'
     raw = odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % GITHUB_TOKEN.encode()
     clean, found = redact_line(raw)
-    assert clean == odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % PLACEHOLDER.encode()
+    assert (
+        clean == odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % TOKEN_PLACEHOLDER.encode()
+    )
     assert [raw[secret.start : secret.end] for secret in found] == [GITHUB_TOKEN.encode()]
 
 
@@ -128,7 +130,7 @@ def test_nested_fields_named_like_ids_are_redacted_as_text(record: dict[str, Any
     raw = encode_line(record)
     clean, found = redact_line(raw)
     assert [secret.kind for secret in found] == ["github-pat"]
-    assert clean == raw.replace(GITHUB_TOKEN.encode(), PLACEHOLDER.encode())
+    assert clean == raw.replace(GITHUB_TOKEN.encode(), TOKEN_PLACEHOLDER.encode())
 
 
 @pytest.mark.parametrize(
@@ -148,8 +150,8 @@ def test_a_secret_in_an_input_is_found_by_its_field_name(key: str) -> None:
 
 def test_a_line_that_is_not_json_is_text() -> None:
     """A line that is not JSON is redacted as text."""
-    raw = b"TOKEN=%s\r\n" % GITHUB_TOKEN.encode()
-    assert redact_line(raw)[0] == b"TOKEN=%s\r\n" % PLACEHOLDER.encode()
+    raw = b"SOUGHT_TOKEN=%s\r\n" % GITHUB_TOKEN.encode()
+    assert redact_line(raw)[0] == b"SOUGHT_TOKEN=%s\r\n" % TOKEN_PLACEHOLDER.encode()
 
 
 def test_a_key_over_several_lines_of_a_text_is_removed() -> None:

@@ -10,7 +10,7 @@ from resume_hooks.redaction.known_secrets import Redactor
 
 KNOWN_PASSWORD = "xho9ypjaxtbw"
 TEXT_WITH_PASSWORD = f"deploy with:\npassword: >-\n  {KNOWN_PASSWORD}\nand tell me"
-PLACEHOLDER = "[secret removed: password]"
+PASSWORD_PLACEHOLDER = "[secret removed: password]"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ PLACEHOLDER = "[secret removed: password]"
 def test_a_known_value_is_removed_in_every_form(text: str) -> None:
     """A known secret is removed in every form: in a path, escaped, folded, quoted, colored or cut."""
     clean = Redactor([TEXT_WITH_PASSWORD]).redact(text)
-    assert PLACEHOLDER in clean
+    assert PASSWORD_PLACEHOLDER in clean
     assert not any(
         KNOWN_PASSWORD[at : at + 3] in clean
         for at in range(len(KNOWN_PASSWORD) - 2)
@@ -48,16 +48,17 @@ def test_a_known_value_is_removed_in_every_form(text: str) -> None:
     )
 
 
-def test_a_value_is_learned_without_invisible_characters() -> None:
+def test_a_value_is_removed_without_its_invisible_characters() -> None:
     """A secret that was found with invisible characters in it is removed without them, too."""
     redactor = Redactor(["password: xho9\u200byp\u2060jaxtbw"])
     assert (
-        redactor.redact(f"the value {KNOWN_PASSWORD} is old") == f"the value {PLACEHOLDER} is old"
+        redactor.redact(f"the value {KNOWN_PASSWORD} is old")
+        == f"the value {PASSWORD_PLACEHOLDER} is old"
     )
     line = json.dumps({"message": {"content": "it is " + "\u200b".join(KNOWN_PASSWORD)}}).encode()
     for simplify_name_pattern in (line, line.replace(b"200b", b"200B")):
         assert json.loads(redactor.redact_line(simplify_name_pattern)[0]) == {
-            "message": {"content": f"it is {PLACEHOLDER}"}
+            "message": {"content": f"it is {PASSWORD_PLACEHOLDER}"}
         }
 
 
@@ -66,7 +67,7 @@ def test_a_percent_encoded_value_is_removed() -> None:
     redactor = Redactor(['password = "Xk9&q+zz/Wd"'])
     assert (
         redactor.redact("see https://host/?q=Xk9%26q%2Bzz%2FWd now")
-        == f"see https://host/?q={PLACEHOLDER} now"
+        == f"see https://host/?q={PASSWORD_PLACEHOLDER} now"
     )
 
 
@@ -87,7 +88,7 @@ def test_a_common_word_is_removed_only_next_to_an_indicator() -> None:
     assert redactor.redact("sunshines are no passwords") == "sunshines are no passwords"
     assert (
         redactor.redact("the password, they say, is still sunshine.")
-        == f"the password, they say, is still {PLACEHOLDER}."
+        == f"the password, they say, is still {PASSWORD_PLACEHOLDER}."
     )
 
 
@@ -136,13 +137,15 @@ def test_a_line_of_a_transcript_stays_json() -> None:
     assert json.loads(clean) == {
         "type": "user",
         "uuid": KNOWN_PASSWORD,
-        "cwd": f"/srv/{PLACEHOLDER}",
-        "message": {"content": f"é {PLACEHOLDER}"},
+        "cwd": f"/srv/{PASSWORD_PLACEHOLDER}",
+        "message": {"content": f"é {PASSWORD_PLACEHOLDER}"},
         "toolUseResult": {
-            "structuredPatch": [{"lines": [f"+{PLACEHOLDER}"]}],
-            f"/a/{PLACEHOLDER}": 1,
+            "structuredPatch": [{"lines": [f"+{PASSWORD_PLACEHOLDER}"]}],
+            f"/a/{PASSWORD_PLACEHOLDER}": 1,
         },
-        "snapshot": {"trackedFileBackups": {f"/srv/{PLACEHOLDER}": {"backupFileName": "x"}}},
+        "snapshot": {
+            "trackedFileBackups": {f"/srv/{PASSWORD_PLACEHOLDER}": {"backupFileName": "x"}}
+        },
     }
     assert len(found) == 5
 

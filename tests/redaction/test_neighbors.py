@@ -16,12 +16,12 @@ from resume_hooks.redaction.notations import NOTATIONS
 from resume_hooks.redaction.texts import redact
 from tests.redaction.examples import Example, examples
 
-PART_COUNT = 8
+TEST_COUNT = 8
 """Number of tests that share the examples, so that several workers can run them."""
 
 
 def clean_in_record(text: str, clean: Callable[[bytes], bytes], *, ascii_only: bool) -> str:
-    """Return the text after cleaning a record that contains it."""
+    """Put the text in a record, redact the record with ``clean``, and return the text from the result."""
     line = json.dumps({"message": {"content": text}}, ensure_ascii=ascii_only).encode()
     content = json.loads(clean(line).decode())["message"]["content"]
     assert isinstance(content, str)
@@ -33,7 +33,7 @@ CleanText = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def clean_functions() -> list[CleanText]:
-    """Return the functions that redact: a text, a file, a line with or without escapes, and JSON."""
+    """Return functions that redact a text directly, in a file, in a line of JSON, or inside JSON in JSON."""
     return [
         lambda text: redact(text)[0],
         lambda text: redact_bytes(text.encode())[0].decode(),
@@ -43,7 +43,7 @@ def clean_functions() -> list[CleanText]:
     ]
 
 
-NEIGHBORS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
+NEIGHBOR_CHARACTERS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
 PASSWORD_CHARACTERS = "é\u0301"
 """Letters and accents belong to a password, so they are not its neighbors."""
 
@@ -54,7 +54,7 @@ The text before it then touches the secret.
 """
 
 
-@pytest.mark.parametrize("part", range(PART_COUNT))
+@pytest.mark.parametrize("part", range(TEST_COUNT))
 def test_every_rule_keeps_neighboring_characters(
     clean_functions: list[CleanText], part: int
 ) -> None:
@@ -62,10 +62,10 @@ def test_every_rule_keeps_neighboring_characters(
 
     These characters have two, three or four bytes.
     """
-    for one in examples()[part::PART_COUNT]:
+    for one in examples()[part::TEST_COUNT]:
         letters = "".join(
             sign
-            for sign in NEIGHBORS
+            for sign in NEIGHBOR_CHARACTERS
             if not (one.allows_any_letter and sign in PASSWORD_CHARACTERS)
         )
         for clean in clean_functions:
@@ -115,7 +115,7 @@ def test_every_indicator_word_and_pattern_has_an_example() -> None:
         st.sampled_from([*indicator_words.HANDLERS_BY_WORD, b"=", b" ", b"s", b"1234"]), max_size=12
     ).map(b"".join)
 )
-def test_overlapping_words_are_all_found(lower: bytes) -> None:
+def test_one_search_finds_all_indicator_words(lower: bytes) -> None:
     """One search for all indicator words finds the same positions as a search for each word."""
     alone = [
         place

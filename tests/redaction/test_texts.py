@@ -21,13 +21,13 @@ from resume_hooks.redaction.unescape import positions_of_invisible_characters
 from tests.redaction.placed_forms import PLACED_FORMS
 from tests.redaction.planted import FORMS, TEXT_WRITERS, Form, private_key, random_chars
 
-RNG = random.Random(3)
-GITHUB_TOKEN = "ghp_" + random_chars(RNG, 36)
+RANDOM_GENERATOR = random.Random(3)
+GITHUB_TOKEN = "ghp_" + random_chars(RANDOM_GENERATOR, 36)
 FORMS_BY_NAME = {form.name: form for form in FORMS}
 
 
 @pytest.mark.parametrize("way", TEXT_WRITERS, ids=lambda way: way.__name__)
-def test_every_form_is_found_in_every_way(way: Callable[[str], str]) -> None:
+def test_every_form_is_found_in_every_notation(way: Callable[[str], str]) -> None:
     """A secret of each form is removed completely, however it is written.
 
     A second search finds nothing.
@@ -231,7 +231,7 @@ def test_the_target_of_a_hidden_link_is_searched() -> None:
     ["ghr_" + "aB3dE6gH9k" * 7 + "aB3dE6", "glpat-aB3dE6gH9kLmN0pQrS2tUvW4xYz.01.0a1b2c3d4"],
 )
 def test_a_longer_token_is_removed_completely(token: str) -> None:
-    """A token that is longer than its rule is removed completely, up to the end of the sentence."""
+    """A token that is longer than its rule's pattern is removed completely, but not the period after it."""
     clean, found = redact(f"It is {token}. Then")
     assert len(found) == 1
     assert clean == f"It is [secret removed: {found[0].kind}]. Then"
@@ -264,7 +264,7 @@ def test_secrets_in_settings_are_found(words: str) -> None:
 def test_a_hash_that_contains_a_placeholder_word_is_found() -> None:
     """A password hash is removed even if it contains a word such as "todo" by chance.
 
-    One in two thousand hashes does.
+    Such a word occurs in one of two thousand hashes.
     """
     text = FORMS_BY_NAME["crypt-512"].make(random.Random(166))
     assert "todo" in text.lower()
@@ -295,7 +295,7 @@ def test_the_credentials_of_docker_are_found() -> None:
 
 def test_a_truncated_private_key_is_removed() -> None:
     """A private key without its end is removed completely."""
-    key = private_key(RNG)[:600]
+    key = private_key(RANDOM_GENERATOR)[:600]
     clean, found = redact(f"before\n{key}")
     assert (clean, [secret.kind for secret in found]) == (
         "before\n[secret removed: private-key]",
@@ -326,8 +326,8 @@ def test_placeholders_are_counted() -> None:
 
 @given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(FORMS), st.integers(0, 10_000))
 @settings(max_examples=60)
-def test_text_around_a_secret_is_kept(before: str, after: str, form: Form, seed: int) -> None:
-    """Any text before and after a secret is accepted, and a second search finds nothing."""
+def test_a_secret_is_found_in_any_text(before: str, after: str, form: Form, seed: int) -> None:
+    """A secret is found whatever text is before and after it, and a second search finds nothing."""
     text = f"{before}\n\n{form.words.format(form.make(random.Random(seed)))}\n\n{after}"
     clean, found = redact(text)
     assert found
@@ -495,7 +495,7 @@ def test_names_and_examples_are_not_secrets(text: str) -> None:
 
 @pytest.mark.parametrize("before", ["3:", ".env:3:", "config/.env:12:", ".env:", "3-", "10:42:31:"])
 def test_a_prefix_of_grep_hides_no_secret(before: str) -> None:
-    """A secret after a line number or a file name of ``grep`` is removed."""
+    """A secret is removed even if ``grep`` printed a line number or a file name before it."""
     assert "zt7Qm2Lk9Xw4" not in redact(f"{before}DB_PASSWORD=zt7Qm2Lk9Xw4Rb8Nc3Vd")[0]
     assert "zt7Qm2Lk9Xw4" not in redact(f'{before}password = "zt7Qm2Lk9Xw4Rb8Nc3Vd"')[0]
 
@@ -517,7 +517,7 @@ def test_a_prefix_of_grep_hides_no_secret(before: str) -> None:
 def test_a_name_and_value_without_a_secret_are_kept(text: str) -> None:
     """A pair of name and value is kept if it contains no secret.
 
-    The name is another one, or the value is empty or a template.
+    In these pairs, the name announces no secret, or the value is empty or a template.
     """
     assert redact(text) == (text, [])
 
@@ -706,5 +706,5 @@ def test_names_in_programs_are_not_secrets(text: str) -> None:
     ],
 )
 def test_a_password_that_looks_like_a_name_is_found(text: str) -> None:
-    """A password that looks like a name is found where no program declares it."""
+    """A password that looks like a name is found if the text contains no declaration of this name."""
     assert len(redact(text)[1]) == 1

@@ -16,15 +16,15 @@ ESCAPED_TEXTS = st.text(
 
 @given(ESCAPED_TEXTS)
 def test_decode_layer_returns_the_same_text_as_a_view(text: str) -> None:
-    """``decode_layer`` returns the text of ``View``, which maps positions to the original."""
+    """``decode_layer`` returns the same text as ``View``, or None if there is nothing to decode."""
     raw = text.encode()
     decoded = View(raw).text
     assert decode_layer(raw) == (None if decoded == raw else decoded)
 
 
 @given(ESCAPED_TEXTS, st.booleans())
-def test_a_json_string_has_the_text_of_its_view(text: str, is_ascii: bool) -> None:
-    """The first layer of a JSON string is the text of ``View``, even if the JSON is invalid."""
+def test_a_json_string_is_decoded_to_the_same_text_as_its_view(text: str, is_ascii: bool) -> None:
+    """The first layer of a JSON string is the same text as in ``View``, even if the JSON is invalid."""
     for raw in (text.encode(), json.dumps(text, ensure_ascii=is_ascii)[1:-1].encode()):
         decoded = View(raw).text
         assert next(iter(Views(raw, in_json=True))) == (

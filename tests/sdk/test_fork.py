@@ -29,60 +29,64 @@ from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import uuid_of_text
 from tests.transcripts.chain_cases import CHAIN_CASES, Case
 
-DROPPED_LEAF = (
+DROPPED_LEAF_REASON = (
     "the SDK drops the record last-prompt, in which the client stores where the conversation ends"
 )
-OLD_IDS_OF_KEPT_MESSAGES = "the SDK leaves the old ids in a compaction's list of kept messages"
-SPLIT_LINE = "the SDK splits a line at the character U+2028, and loses both halves"
-CUT_AT_PARENT = (
+OLD_IDS_OF_KEPT_MESSAGES_REASON = (
+    "the SDK leaves the old ids in a compaction's list of kept messages"
+)
+SPLIT_LINE_REASON = "the SDK splits a line at the character U+2028, and loses both halves"
+CUT_AT_PARENT_REASON = (
     "the SDK cuts the chain at a parent that is missing, follows its child, or is in the file twice"
 )
-COPIED_SKIPPED_RECORDS = (
+COPIED_SKIPPED_RECORDS_REASON = (
     "the SDK copies records that the client skips: blank ones, and those of a sub-agent's file"
 )
-SCATTERED_CALLS = "the SDK leaves parallel calls between their results, where old clients lose all results but one"
-UNPAIRED_MESSAGES = (
+SCATTERED_CALLS_REASON = (
+    "the SDK leaves parallel calls between results, where old clients lose all results but one"
+)
+UNPAIRED_MESSAGES_REASON = (
     "the SDK leaves a call without a result and an answer at the start, which the client repairs"
 )
 
-FORK_BELOW_5_MIB = (
+FORK_BELOW_5_MIB_REASON = (
     "the SDK's fork is smaller than 5 MiB, so the client reads records that it skips in the parent"
 )
-FOLLOWED_PROGRESS = "the SDK follows progress records at any position in the file"
-UNKNOWN_QUEUED_ID = "the SDK does not know the id under which a queued prompt was sent"
-COPIED_AGENT_FILE = (
+FOLLOWED_PROGRESS_REASON = "the SDK follows progress records at any position in the file"
+UNKNOWN_QUEUED_ID_REASON = "the SDK does not know the id under which a queued prompt was sent"
+COPIED_AGENT_FILE_REASON = (
     "the SDK copies a file that begins with a sub-agent's record, which no list of sessions shows"
 )
 
-REASONS_IN_CASES = {
-    "over 5 MiB what a compaction dropped stays dropped": FORK_BELOW_5_MIB,
-    "over 5 MiB a near parent is bridged by what is left": FORK_BELOW_5_MIB,
-    "over 5 MiB a shared message id pulls nothing in": FORK_BELOW_5_MIB,
-    "over 5 MiB a kept segment is still spliced in": OLD_IDS_OF_KEPT_MESSAGES,
-    "a progress record after its child is unknown to it": FOLLOWED_PROGRESS,
-    "a queued prompt goes by the id that it was sent under": UNKNOWN_QUEUED_ID,
-    "an inline sub-agent's records can be parents": COPIED_AGENT_FILE,
-    "a hint beats a newer branch": DROPPED_LEAF,
-    "a hint before a newer branch still holds": DROPPED_LEAF,
-    "a hint at an ancestor with another branch last": DROPPED_LEAF,
-    "an explicit hint is exact": DROPPED_LEAF,
-    "a hint at an aside means the message above it": DROPPED_LEAF,
-    "a hint at a result of calls side by side stays": DROPPED_LEAF,
-    "an emptied conversation": DROPPED_LEAF,
-    "a walked segment is spliced in": OLD_IDS_OF_KEPT_MESSAGES,
-    "a listed segment is spliced in": OLD_IDS_OF_KEPT_MESSAGES,
-    "what hangs before a spliced compaction hangs on its segment": OLD_IDS_OF_KEPT_MESSAGES,
-    "a hint with answers below it is void beside a kept segment": OLD_IDS_OF_KEPT_MESSAGES,
-    "parallel calls streamed between their results": SCATTERED_CALLS,
-    "a missing parent is bridged within five seconds": CUT_AT_PARENT,
-    "of two records at the same instant the first bridges": CUT_AT_PARENT,
-    "a duplicate uuid: the last record wins": CUT_AT_PARENT,
-    "parents after their children": CUT_AT_PARENT,
+REASONS_BY_CASE = {
+    "over 5 MiB what a compaction dropped stays dropped": FORK_BELOW_5_MIB_REASON,
+    "over 5 MiB a near parent is bridged by what is left": FORK_BELOW_5_MIB_REASON,
+    "over 5 MiB a shared message id pulls nothing in": FORK_BELOW_5_MIB_REASON,
+    "over 5 MiB a kept segment is still spliced in": OLD_IDS_OF_KEPT_MESSAGES_REASON,
+    "a progress record after its child is unknown to it": FOLLOWED_PROGRESS_REASON,
+    "a queued prompt goes by the id that it was sent under": UNKNOWN_QUEUED_ID_REASON,
+    "an inline sub-agent's records can be parents": COPIED_AGENT_FILE_REASON,
+    "a hint beats a newer branch": DROPPED_LEAF_REASON,
+    "a hint before a newer branch still holds": DROPPED_LEAF_REASON,
+    "a hint at an ancestor with another branch last": DROPPED_LEAF_REASON,
+    "an explicit hint is exact": DROPPED_LEAF_REASON,
+    "a hint at an aside means the message above it": DROPPED_LEAF_REASON,
+    "a hint at a result of calls side by side stays": DROPPED_LEAF_REASON,
+    "an emptied conversation": DROPPED_LEAF_REASON,
+    "a walked segment is spliced in": OLD_IDS_OF_KEPT_MESSAGES_REASON,
+    "a listed segment is spliced in": OLD_IDS_OF_KEPT_MESSAGES_REASON,
+    "what hangs before a spliced compaction hangs on its segment": OLD_IDS_OF_KEPT_MESSAGES_REASON,
+    "a hint with answers below it is void beside a kept segment": OLD_IDS_OF_KEPT_MESSAGES_REASON,
+    "parallel calls streamed between their results": SCATTERED_CALLS_REASON,
+    "a missing parent is bridged within five seconds": CUT_AT_PARENT_REASON,
+    "of two records at the same instant the first bridges": CUT_AT_PARENT_REASON,
+    "a duplicate uuid: the last record wins": CUT_AT_PARENT_REASON,
+    "parents after their children": CUT_AT_PARENT_REASON,
 }
 """The names of cases in which the SDK's fork differs, with the reason."""
 
 
-def messages_of_fork(path: str) -> list[str]:
+def uuids_of_fork_messages(path: str) -> list[str]:
     """Return the ids of the parent's messages that a client would load from a fork, in order."""
     transcript = scan_transcript(path)
     marks = (
@@ -93,37 +97,37 @@ def messages_of_fork(path: str) -> list[str]:
     return [mark["messageUuid"] for mark in marks if mark]
 
 
-def loaded_from_our_fork(path: Path, cut: str | None = None) -> list[str]:
+def uuids_loaded_from_our_fork(path: Path, cut: str | None = None) -> list[str]:
     """Return the ids of the messages in our fork, or an empty list if we refuse to fork."""
     at = CutAtRecord(cut) if cut else None
     try:
         decided = fork.plan_fork(locate.session_file(str(path)), Where(), cut=at)
     except ResumeHooksError:
         return []
-    return messages_of_fork(write_child(decided, Where()).file)
+    return uuids_of_fork_messages(write_child(decided, Where()).file)
 
 
-def loaded_from_sdk_fork(path: Path, cut: str | None = None) -> list[str]:
+def uuids_loaded_from_sdk_fork(path: Path, cut: str | None = None) -> list[str]:
     """Return the ids of the messages in the SDK's fork, or an empty list if the SDK refuses to fork."""
     try:
         made = fork_session(path.stem, up_to_message_id=cut)
     except ValueError:
         return []
-    return messages_of_fork(str(path.with_name(f"{made.session_id}.jsonl")))
+    return uuids_of_fork_messages(str(path.with_name(f"{made.session_id}.jsonl")))
 
 
 @pytest.mark.parametrize("case", CHAIN_CASES, ids=lambda case: case.name)
 def test_forks_of_each_chain_case_agree(config_home: ConfigHome, case: Case) -> None:
     """Our fork and the SDK's fork differ only in the cases with a known reason."""
     path = Path(write_session(config_home.project(), SESSION, case.records))
-    assert (loaded_from_our_fork(path) != loaded_from_sdk_fork(path)) == (
-        case.name in REASONS_IN_CASES
+    assert (uuids_loaded_from_our_fork(path) != uuids_loaded_from_sdk_fork(path)) == (
+        case.name in REASONS_BY_CASE
     )
 
 
 def test_every_difference_names_an_existing_case() -> None:
     """The table of differences contains only names of existing cases."""
-    assert REASONS_IN_CASES.keys() <= {case.name for case in CHAIN_CASES}
+    assert REASONS_BY_CASE.keys() <= {case.name for case in CHAIN_CASES}
 
 
 def reason_for_difference(
@@ -133,17 +137,17 @@ def reason_for_difference(
     text = path.read_text(encoding="utf-8", errors="replace")
     row = linearize_chain(transcript.chain)
     if len(text.splitlines()) != len(text.rstrip("\n").split("\n")):
-        return SPLIT_LINE
+        return SPLIT_LINE_REASON
     if any(node.kept_segment for node in transcript.chain):
-        return OLD_IDS_OF_KEPT_MESSAGES
+        return OLD_IDS_OF_KEPT_MESSAGES_REASON
     if sorted(our_uuids) == sorted(sdk_uuids):
-        return SCATTERED_CALLS
+        return SCATTERED_CALLS_REASON
     blank = {
         n.uuid for n in transcript.nodes if n.is_message and is_blank(transcript, n.line_number)
     }
     if set(sdk_uuids) - set(our_uuids) <= blank and not set(our_uuids) - set(sdk_uuids):
-        return COPIED_SKIPPED_RECORDS
-    return UNPAIRED_MESSAGES if row.dropped_call_ids or row.open_call_ids else ""
+        return COPIED_SKIPPED_RECORDS_REASON
+    return UNPAIRED_MESSAGES_REASON if row.dropped_call_ids or row.open_call_ids else ""
 
 
 def is_blank(transcript: Transcript, number: int) -> bool:
@@ -162,7 +166,7 @@ def test_forks_of_every_real_session_agree(config_home: ConfigHome) -> None:
     for source in corpus_sessions():
         path = project / f"{source.stem if is_session_id(source.stem) else SESSION}.jsonl"
         shutil.copyfile(source, path)
-        own, told = loaded_from_our_fork(path), loaded_from_sdk_fork(path)
+        own, told = uuids_loaded_from_our_fork(path), uuids_loaded_from_sdk_fork(path)
         found[
             reason_for_difference(path, scan_transcript(str(path)), own, told)
             if own != told
@@ -174,11 +178,11 @@ def test_forks_of_every_real_session_agree(config_home: ConfigHome) -> None:
     assert found["alike"] > 50
     assert found.keys() <= {
         "alike",
-        SPLIT_LINE,
-        OLD_IDS_OF_KEPT_MESSAGES,
-        SCATTERED_CALLS,
-        COPIED_SKIPPED_RECORDS,
-        UNPAIRED_MESSAGES,
+        SPLIT_LINE_REASON,
+        OLD_IDS_OF_KEPT_MESSAGES_REASON,
+        SCATTERED_CALLS_REASON,
+        COPIED_SKIPPED_RECORDS_REASON,
+        UNPAIRED_MESSAGES_REASON,
     }
 
 
@@ -200,8 +204,8 @@ def test_cut_forks_agree(config_home: ConfigHome, number: int) -> None:
     """A fork with the SDK's ``up_to_message_id`` and a fork with our ``--at`` end at the same message."""
     path = Path(write_session(config_home.project(), SESSION, two_plain_turns()))
     assert (
-        loaded_from_our_fork(path, uuid_of_text(number))
-        == loaded_from_sdk_fork(path, uuid_of_text(number))
+        uuids_loaded_from_our_fork(path, uuid_of_text(number))
+        == uuids_loaded_from_sdk_fork(path, uuid_of_text(number))
         == [uuid_of_text(n) for n in range(1, number + 1)]
     )
 

@@ -95,7 +95,7 @@ def test_shared_sessions_have_the_same_order_in_both_lists(listings: Listings) -
     ]
 
 
-def test_both_list_the_same_details(listings: Listings) -> None:
+def test_both_lists_have_the_same_details(listings: Listings) -> None:
     """Both lists have the same tag, branch, folder, size and time for a session.
 
     The SDK's branch ``HEAD`` is empty in our list.
@@ -109,7 +109,7 @@ def test_both_list_the_same_details(listings: Listings) -> None:
         assert (row.size, int(row.mtime * 1000)) == (info.file_size, info.last_modified)
 
 
-def test_both_list_the_same_titles(listings: Listings) -> None:
+def test_both_lists_have_the_same_titles(listings: Listings) -> None:
     """A title from the user or the client is the same in both lists, but ours has at most 80 characters."""
     titled = [
         (info.custom_title, row.title) for info, row in listings.pairs_of_rows if info.custom_title
@@ -118,7 +118,7 @@ def test_both_list_the_same_titles(listings: Listings) -> None:
 
 
 def test_the_sdk_returns_a_session_by_its_id(listings: Listings) -> None:
-    """The SDK returns the same information for a single session as in its list."""
+    """The SDK returns the same information about a session by its id and in its list."""
     assert {own: get_session_info(own) for own in listings.sdk} == listings.sdk
 
 
@@ -133,7 +133,7 @@ def test_both_list_the_same_pages(listings: Listings, limit: int, offset: int) -
     )[offset:][:limit]
 
 
-def test_both_list_the_same_sessions_of_each_folder(listings: Listings) -> None:
+def test_both_lists_have_the_same_sessions_of_each_folder(listings: Listings) -> None:
     """For each folder, both lists have the same sessions, namely those that started in the folder."""
     folders = {row.folder for row in listings.ours.values() if row.folder}
     assert len(folders) > 10
@@ -145,7 +145,7 @@ def test_both_list_the_same_sessions_of_each_folder(listings: Listings) -> None:
         assert ours == theirs
 
 
-def test_unlike_ours_the_sdk_lists_files_without_text(listings: Listings) -> None:
+def test_unlike_ours_the_sdks_list_has_files_without_text(listings: Listings) -> None:
     """The SDK lists files with only summaries and snapshots. We don't.
 
     No client can resume these files.

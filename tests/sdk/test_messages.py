@@ -27,69 +27,76 @@ from tests.builders import SESSION, ConfigHome, conversation, session_bytes
 from tests.needs import corpus, corpus_folder, corpus_sessions
 from tests.transcripts.chain_cases import CHAIN_CASES, Case
 
-IGNORED_LEAF = "the SDK does not read the record last-prompt, in which the client stores where the conversation ends"
-OMITTED_KEPT_MESSAGES = "the SDK omits the messages that a compaction kept"
-UNBRIDGED_GAP = (
+IGNORED_LEAF_REASON = (
+    "the SDK does not read the record last-prompt, which says where the conversation ends"
+)
+OMITTED_KEPT_MESSAGES_REASON = "the SDK omits the messages that a compaction kept"
+UNBRIDGED_GAP_REASON = (
     "the SDK stops at a missing parent, but the client bridges a gap of up to five seconds"
 )
-READ_DROPPED_RECORDS = (
+READ_DROPPED_RECORDS_REASON = (
     "the SDK reads what a compaction dropped, which the client skips in a file over 5 MiB"
 )
-SORTED_RESULTS = "the SDK sorts results of parallel calls by time and call, but the client keeps the file's order"
-UNUSABLE_RECORDS = (
+SORTED_RESULTS_REASON = (
+    "the SDK sorts results of parallel calls by time and call, but the client keeps their order"
+)
+UNUSABLE_RECORDS_REASON = (
     "the SDK takes records that the client skips: those without a usable message, and blank ones"
 )
-FOLLOWED_PROGRESS = "the SDK follows progress records at any position in the file"
-UNKNOWN_QUEUED_ID = "the SDK does not know the id under which a queued prompt was sent"
+FOLLOWED_PROGRESS_REASON = "the SDK follows progress records at any position in the file"
+UNKNOWN_QUEUED_ID_REASON = "the SDK does not know the id under which a queued prompt was sent"
 
-DIFFERENCES_BY_CASE = {
-    "a hint beats a newer branch": (IGNORED_LEAF, "u1 a1 u3 a3"),
-    "a hint before a newer branch still holds": (IGNORED_LEAF, "u1 a1 u3 a3"),
-    "a hint at an ancestor with another branch last": (IGNORED_LEAF, "u1 a1 u4 a4"),
-    "an explicit hint is exact": (IGNORED_LEAF, "u1 a1 u2 a2"),
-    "a hint at an aside means the message above it": (IGNORED_LEAF, "u1 u2 a2"),
-    "a hint at a result of calls side by side stays": (IGNORED_LEAF, "u1 c2 c1 r1 r2 a1"),
-    "an emptied conversation": (IGNORED_LEAF, "u1 a1"),
-    "a walked segment is spliced in": (OMITTED_KEPT_MESSAGES, "s u3 a3"),
-    "a listed segment is spliced in": (OMITTED_KEPT_MESSAGES, "s u3 a3"),
+REASONS_AND_UUIDS_BY_CASE = {
+    "a hint beats a newer branch": (IGNORED_LEAF_REASON, "u1 a1 u3 a3"),
+    "a hint before a newer branch still holds": (IGNORED_LEAF_REASON, "u1 a1 u3 a3"),
+    "a hint at an ancestor with another branch last": (IGNORED_LEAF_REASON, "u1 a1 u4 a4"),
+    "an explicit hint is exact": (IGNORED_LEAF_REASON, "u1 a1 u2 a2"),
+    "a hint at an aside means the message above it": (IGNORED_LEAF_REASON, "u1 u2 a2"),
+    "a hint at a result of calls side by side stays": (IGNORED_LEAF_REASON, "u1 c2 c1 r1 r2 a1"),
+    "an emptied conversation": (IGNORED_LEAF_REASON, "u1 a1"),
+    "a walked segment is spliced in": (OMITTED_KEPT_MESSAGES_REASON, "s u3 a3"),
+    "a listed segment is spliced in": (OMITTED_KEPT_MESSAGES_REASON, "s u3 a3"),
     "what hangs before a spliced compaction hangs on its segment": (
-        OMITTED_KEPT_MESSAGES,
+        OMITTED_KEPT_MESSAGES_REASON,
         "u1 a1 u3 a3",
     ),
     "a hint with answers below it is void beside a kept segment": (
-        OMITTED_KEPT_MESSAGES,
+        OMITTED_KEPT_MESSAGES_REASON,
         "s u3 u5 a5",
     ),
-    "over 5 MiB a kept segment is still spliced in": (OMITTED_KEPT_MESSAGES, "s u3 a3"),
-    "a missing parent is bridged within five seconds": (UNBRIDGED_GAP, "u2 a2"),
-    "of two records at the same instant the first bridges": (UNBRIDGED_GAP, "u2 a2"),
-    "a cycle is bridged by time, then ends": (UNBRIDGED_GAP, ""),
+    "over 5 MiB a kept segment is still spliced in": (OMITTED_KEPT_MESSAGES_REASON, "s u3 a3"),
+    "a missing parent is bridged within five seconds": (UNBRIDGED_GAP_REASON, "u2 a2"),
+    "of two records at the same instant the first bridges": (UNBRIDGED_GAP_REASON, "u2 a2"),
+    "a cycle is bridged by time, then ends": (UNBRIDGED_GAP_REASON, ""),
     "over 5 MiB what a compaction dropped stays dropped": (
-        READ_DROPPED_RECORDS,
+        READ_DROPPED_RECORDS_REASON,
         "u1 a1 u2 a2 u3 a3",
     ),
     "over 5 MiB a near parent is bridged by what is left": (
-        READ_DROPPED_RECORDS,
+        READ_DROPPED_RECORDS_REASON,
         "u1 a1 u2 a2 u3 a3",
     ),
-    "over 5 MiB a shared message id pulls nothing in": (READ_DROPPED_RECORDS, "s c2 c1 r1 r2 a2"),
-    "parallel calls streamed between their results": (SORTED_RESULTS, "u1 c1 c2 r1 r2 a1"),
+    "over 5 MiB a shared message id pulls nothing in": (
+        READ_DROPPED_RECORDS_REASON,
+        "s c2 c1 r1 r2 a2",
+    ),
+    "parallel calls streamed between their results": (SORTED_RESULTS_REASON, "u1 c1 c2 r1 r2 a1"),
     "results of parallel calls come in the order of the file": (
-        SORTED_RESULTS,
+        SORTED_RESULTS_REASON,
         "u1 c1 c2 c3 r1 r2 r3 a1",
     ),
-    "an answer of white space alone is stepped over": (UNUSABLE_RECORDS, "u1 a1 u2 a2"),
-    "a user record without a message is stepped over": (UNUSABLE_RECORDS, "u1 bad a1"),
-    "a progress record after its child is unknown to it": (FOLLOWED_PROGRESS, "u1 a1 u2 a2"),
-    "a queued prompt goes by the id that it was sent under": (UNKNOWN_QUEUED_ID, "a2"),
+    "an answer of white space alone is stepped over": (UNUSABLE_RECORDS_REASON, "u1 a1 u2 a2"),
+    "a user record without a message is stepped over": (UNUSABLE_RECORDS_REASON, "u1 bad a1"),
+    "a progress record after its child is unknown to it": (FOLLOWED_PROGRESS_REASON, "u1 a1 u2 a2"),
+    "a queued prompt goes by the id that it was sent under": (UNKNOWN_QUEUED_ID_REASON, "a2"),
 }
 """Cases in which the SDK differs, by name, with the reason and the uuids of the SDK's messages."""
 
 # Number of sessions in the corpus that differ, for each reason.
-DIFFERENCES_IN_CORPUS = {
-    OMITTED_KEPT_MESSAGES: 2,
-    SORTED_RESULTS: 1,
-    UNUSABLE_RECORDS: 1,
+DIFFERENCE_COUNTS_BY_REASON = {
+    OMITTED_KEPT_MESSAGES_REASON: 2,
+    SORTED_RESULTS_REASON: 1,
+    UNUSABLE_RECORDS_REASON: 1,
 }
 
 TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION)
@@ -97,17 +104,17 @@ TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION)
 
 @pytest.fixture
 def project(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project's folder in the config home that the SDK uses."""
+    """Return a project's folder in the config home. The SDK uses this home too."""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(config_home.config))
     return config_home.project()
 
 
-def sdk_messages(session: str, limit: int | None = None, offset: int = 0) -> list[str]:
+def uuids_of_sdk_messages(session: str, limit: int | None = None, offset: int = 0) -> list[str]:
     """Return the uuids of a session's messages according to the SDK."""
     return [message.uuid for message in get_session_messages(session, limit=limit, offset=offset)]
 
 
-def our_messages(transcript: Transcript) -> list[str]:
+def uuids_of_our_messages(transcript: Transcript) -> list[str]:
     """Return the uuids of the live chain's messages that the SDK would show.
 
     The SDK hides the client's own remarks and the messages of sub-agents and teams.
@@ -122,19 +129,19 @@ def test_conversations_of_each_case_agree(project: Path, case: Case) -> None:
     """The SDK shows the same conversation for each small transcript, or differs as the table says."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(case.records))
-    own = our_messages(scan_transcript(str(path)))
-    _, told = DIFFERENCES_BY_CASE.get(case.name, ("", " ".join(own)))
-    assert " ".join(sdk_messages(SESSION)) == told
-    assert (case.name in DIFFERENCES_BY_CASE) is (told != " ".join(own))
+    own = uuids_of_our_messages(scan_transcript(str(path)))
+    _, told = REASONS_AND_UUIDS_BY_CASE.get(case.name, ("", " ".join(own)))
+    assert " ".join(uuids_of_sdk_messages(SESSION)) == told
+    assert (case.name in REASONS_AND_UUIDS_BY_CASE) is (told != " ".join(own))
 
 
 def test_each_difference_names_an_existing_case() -> None:
     """The table of differences contains only names of existing cases."""
-    assert DIFFERENCES_BY_CASE.keys() <= {case.name for case in CHAIN_CASES}
+    assert REASONS_AND_UUIDS_BY_CASE.keys() <= {case.name for case in CHAIN_CASES}
 
 
 def _reason_for_difference(transcript: Transcript, own: list[str], told: list[str]) -> str:
-    """Return the reason why the SDK differs for a real session, or "" if it is unknown."""
+    """Return the reason why the SDK shows other messages of a real session, or "" if it is unknown."""
     kept = {
         uuid
         for node in transcript.chain
@@ -142,16 +149,16 @@ def _reason_for_difference(transcript: Transcript, own: list[str], told: list[st
         for uuid in node.kept_segment.uuids or ()
     }
     if own != told and kept and [uuid for uuid in own if uuid not in kept] == told:
-        return OMITTED_KEPT_MESSAGES
+        return OMITTED_KEPT_MESSAGES_REASON
     if own != told and sorted(own) == sorted(told):
         results = {node.uuid for node in transcript.chain if node.answered_call_ids}
         return (
-            SORTED_RESULTS
+            SORTED_RESULTS_REASON
             if [u for u in own if u not in results] == [u for u in told if u not in results]
             else ""
         )
     broken = {node.uuid for node in transcript.nodes if node.is_broken}
-    return UNUSABLE_RECORDS if own != told and told and told[-1] in broken else ""
+    return UNUSABLE_RECORDS_REASON if own != told and told and told[-1] in broken else ""
 
 
 def test_messages_of_every_real_session_agree(project: Path) -> None:
@@ -163,7 +170,7 @@ def test_messages_of_every_real_session_agree(project: Path) -> None:
         copy = project / f"{session}.jsonl"
         shutil.copyfile(file, copy)
         transcript = scan_transcript(str(copy))
-        own, told = our_messages(transcript), sdk_messages(session)
+        own, told = uuids_of_our_messages(transcript), uuids_of_sdk_messages(session)
         if own != told:
             reason = _reason_for_difference(transcript, own, told)
             assert reason, (
@@ -174,11 +181,11 @@ def test_messages_of_every_real_session_agree(project: Path) -> None:
             ((1, 0), (7, 3), (None, max(0, len(own) - 2)), (5, len(own) + 1)) if own == told else ()
         ):
             assert (
-                sdk_messages(session, limit, offset)
+                uuids_of_sdk_messages(session, limit, offset)
                 == own[offset : None if limit is None else offset + limit]
             )
         copy.unlink()
-    assert dict(reasons) == DIFFERENCES_IN_CORPUS
+    assert dict(reasons) == DIFFERENCE_COUNTS_BY_REASON
 
 
 def uuids_of_pages(path: Path, limit: int) -> list[str]:
@@ -192,7 +199,7 @@ def uuids_of_pages(path: Path, limit: int) -> list[str]:
     return uuids
 
 
-def spoken_records(path: Path) -> list[str]:
+def uuids_of_records_with_text(path: Path) -> list[str]:
     """Return the uuids of the records with text, in the order of the file."""
     with path.open("rb") as stream:
         rows: list[Record] = [
@@ -203,13 +210,13 @@ def spoken_records(path: Path) -> list[str]:
     return [records.get_string(record, "uuid") for record in rows]
 
 
-def _sample() -> list[Path]:
+def _list_sampled_sessions() -> list[Path]:
     """Return every sixth session of the corpus, ordered by size."""
     chosen = sorted(corpus_sessions(), key=lambda file: file.stat().st_size)[::6]
     return [file for file in chosen if session_id_from_path(str(file))]
 
 
-@pytest.mark.parametrize("file", _sample(), ids=lambda file: file.name[:8])
+@pytest.mark.parametrize("file", _list_sampled_sessions(), ids=lambda file: file.name[:8])
 def test_pages_contain_every_message(project: Path, file: Path) -> None:
     """Our pages contain every record of the file with text once, including all messages of the SDK.
 
@@ -217,18 +224,18 @@ def test_pages_contain_every_message(project: Path, file: Path) -> None:
     """
     copy = project / file.name
     shutil.copyfile(file, copy)
-    there = spoken_records(copy)
+    there = uuids_of_records_with_text(copy)
     on_pages = uuids_of_pages(copy, 61)
     assert on_pages == there
     counts = Counter(on_pages)
-    assert {counts[uuid] for uuid in sdk_messages(file.stem) if uuid in set(there)} <= {1}
+    assert {counts[uuid] for uuid in uuids_of_sdk_messages(file.stem) if uuid in set(there)} <= {1}
 
 
-def _sessions_with_agents() -> list[Path]:
+def _list_sessions_with_agents() -> list[Path]:
     return [file for file in corpus_sessions() if (file.parent / file.stem / "subagents").is_dir()]
 
 
-@pytest.mark.parametrize("file", _sessions_with_agents(), ids=lambda file: file.name[:8])
+@pytest.mark.parametrize("file", _list_sessions_with_agents(), ids=lambda file: file.name[:8])
 def test_subagents_and_their_messages_agree(project: Path, file: Path) -> None:
     """The SDK and we find the same sub-agents.
 
@@ -260,7 +267,11 @@ def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
     assert len(files) > 20
     for path in files:
         copy = shutil.copyfile(path, project / f"{SESSION}.jsonl")
-        assert our_messages(scan_transcript(str(copy))) == sdk_messages(SESSION) == []
+        assert (
+            uuids_of_our_messages(scan_transcript(str(copy)))
+            == uuids_of_sdk_messages(SESSION)
+            == []
+        )
 
 
 def test_unlike_ours_the_sdk_misses_subagents_next_to_the_session(project: Path) -> None:
@@ -293,7 +304,7 @@ DAMAGE_FUNCTIONS = {
     "half of a surrogate pair": lambda content: content.replace(b"prompt 2", b"\\ud83d"),
     "garbage between": lambda content: content.replace(b"\n", b"\nnull\n[1]\ngarbage\n\n", 1),
 }
-"""Damage of a file that both the client and the SDK tolerate."""
+"""Functions that damage a file in a way that both the client and the SDK tolerate, by name."""
 
 
 @pytest.mark.parametrize("damage", DAMAGE_FUNCTIONS.values(), ids=DAMAGE_FUNCTIONS)
@@ -301,16 +312,16 @@ def test_damaged_files_are_read_alike(project: Path, damage: Callable[[bytes], b
     """The SDK and we read a damaged file in the same way."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(damage(session_bytes(conversation(2))))
-    assert sdk_messages(SESSION) == our_messages(scan_transcript(str(path)))
-    assert len(sdk_messages(SESSION)) >= 3
+    assert uuids_of_sdk_messages(SESSION) == uuids_of_our_messages(scan_transcript(str(path)))
+    assert len(uuids_of_sdk_messages(SESSION)) >= 3
 
 
 def test_unlike_ours_the_sdk_loses_a_record_after_a_byte_order_mark(project: Path) -> None:
     """The SDK loses the first record after a byte order mark. We read it, like the client."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(BOM + session_bytes(conversation(2)))
-    assert sdk_messages(SESSION) == ["r1", "r2", "r3"]
-    assert our_messages(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]
+    assert uuids_of_sdk_messages(SESSION) == ["r1", "r2", "r3"]
+    assert uuids_of_our_messages(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]
 
 
 def test_unlike_ours_the_sdk_cannot_read_bytes_that_are_not_utf_8(project: Path) -> None:
@@ -318,5 +329,5 @@ def test_unlike_ours_the_sdk_cannot_read_bytes_that_are_not_utf_8(project: Path)
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(conversation(2)).replace(b"prompt 2", b"\xff"))
     with pytest.raises(UnicodeDecodeError):
-        sdk_messages(SESSION)
-    assert our_messages(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]
+        uuids_of_sdk_messages(SESSION)
+    assert uuids_of_our_messages(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]

@@ -192,14 +192,14 @@ def test_a_blank_title_is_refused(
 def test_a_blank_tag_is_refused(
     old_session: SessionFile, config_home: ConfigHome, blank: str
 ) -> None:
-    """The SDK and we refuse a tag that consists of blanks."""
+    """The SDK and we refuse a tag without visible characters."""
     with pytest.raises(ValueError, match="non-empty"):
         tag_session(SESSION, blank)
     with pytest.raises(UsageError):
         rename.plan_tag(old_session, blank, config_home.where)
 
 
-def test_difference_our_empty_tag_removes_the_tag(
+def test_unlike_the_sdks_our_empty_tag_removes_the_tag(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """The SDK refuses the tag ``""``. With us, it removes the tag of the session."""

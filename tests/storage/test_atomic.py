@@ -218,7 +218,7 @@ def test_create_never_overwrites_a_file_without_hard_links(
     assert [path.name for path in tmp_path.iterdir()] == [SESSION_FILE_NAME]
 
 
-def _create(path: str, mark: bytes, ready: object) -> None:
+def _create_and_exit(path: str, mark: bytes, ready: object) -> None:
     ready.wait()  # type: ignore[attr-defined]
     try:
         create_session(path, [mark * 50_000], accept_any_file)
@@ -237,7 +237,9 @@ def test_only_one_of_several_creators_succeeds(tmp_path: Path) -> None:
         folder.mkdir()
         ready = fork.Barrier(4)
         writers = [
-            fork.Process(target=_create, args=(str(folder / SESSION_FILE_NAME), b"%d" % n, ready))
+            fork.Process(
+                target=_create_and_exit, args=(str(folder / SESSION_FILE_NAME), b"%d" % n, ready)
+            )
             for n in range(4)
         ]
         for writer in writers:

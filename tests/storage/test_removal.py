@@ -44,7 +44,7 @@ MODULES_THAT_MAY_REMOVE = {
     "system/bytecode.py": "a damaged compiled module, which Python writes again; it imports no storage",
     "system/plugin_files.py": "two folders with its own process number in their names, which it made itself",
 }
-"""The other modules that may remove files, each with the reason."""
+"""Modules besides the removal module that may remove files, each with the reason."""
 
 
 def test_only_the_removal_module_removes_files() -> None:

@@ -61,7 +61,7 @@ def test_a_failed_write_keeps_the_old_file(
 
 
 def test_sweep_removes_only_files_of_ended_processes(tmp_path: Path) -> None:
-    """Only temporary files of ended processes are removed, not those of running processes or others."""
+    """Only temporary files of ended processes are removed. All other files are kept."""
     ended = subprocess.Popen(["true"])
     ended.wait()
     dead = f".resume-hooks-{ended.pid}-0000.tmp"

@@ -17,9 +17,9 @@ class Leaf(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """A row that contains other rows."""
+    """A row that contains other rows, its leaves."""
 
-    whole: bool
+    is_whole: bool
     words: tuple[str, ...]
     leaves: tuple[Leaf, ...] = ()
 
@@ -30,7 +30,7 @@ def test_a_row_is_parsed_from_an_object_or_a_list() -> None:
     In an object, fields with defaults may be missing and unknown fields are ignored.
     """
     leaves = [{"name": "a", "size": 1}, ["b", 2], {"name": "c", "more": None}]
-    found = parse_row(Tree, {"whole": True, "words": ["x"], "leaves": leaves, "version": 1})
+    found = parse_row(Tree, {"is_whole": True, "words": ["x"], "leaves": leaves, "version": 1})
     assert found == Tree(True, ("x",), (Leaf("a", 1), Leaf("b", 2), Leaf("c")))
     assert parse_row(Tree, [False, [], []]) == Tree(False, ())
 
@@ -38,10 +38,11 @@ def test_a_row_is_parsed_from_an_object_or_a_list() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        None, 7, "", [], [True], {}, {"whole": True}, {"whole": 1, "words": []}, {"whole": True, "words": "xy"},
-        {"whole": True, "words": [7]}, {"whole": True, "words": [], "leaves": [["a", True]]},
-        {"whole": True, "words": [], "leaves": [["a", 1.0]]}, {"whole": True, "words": [], "leaves": [["a"]]},
-        {"whole": True, "words": [], "leaves": [{"size": 1}]}, {"whole": True, "words": [], "leaves": {}},
+        None, 7, "", [], [True], {}, {"is_whole": True}, {"is_whole": 1, "words": []},
+        {"is_whole": True, "words": "xy"},
+        {"is_whole": True, "words": [7]}, {"is_whole": True, "words": [], "leaves": [["a", True]]},
+        {"is_whole": True, "words": [], "leaves": [["a", 1.0]]}, {"is_whole": True, "words": [], "leaves": [["a"]]},
+        {"is_whole": True, "words": [], "leaves": [{"size": 1}]}, {"is_whole": True, "words": [], "leaves": {}},
     ],
 )  # fmt: skip
 def test_a_row_of_a_wrong_shape_parses_to_none(row: object) -> None:

@@ -144,7 +144,7 @@ def test_the_next_program_is_tried_if_the_best_one_fails(xserver: XServer, tmp_p
 def test_an_exit_status_is_not_a_proof_of_a_copy(
     broken_display: dict[str, str], tmp_path: Path, way: str, body: str
 ) -> None:
-    """A program that fails, or that exits with 0 without copying, is reported as failed."""
+    """A copy is reported as failed if the program fails, or if it exits with 0 but copies nothing."""
     for name in ("xclip", "xsel"):
         _write_program(tmp_path, name, body)
     assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
@@ -197,7 +197,7 @@ def test_a_hung_program_leaves_time_for_other_methods(
 
 
 @pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
-def test_a_background_owner_does_not_keep_our_output_open(xserver: XServer, way: str) -> None:
+def test_a_copy_in_the_background_does_not_keep_our_output_open(xserver: XServer, way: str) -> None:
     """The output of this process ends immediately, although xclip keeps running in the background."""
     code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({SESSION!r}, method={way!r}))"
     environ = _environment_of(xserver, PYTHONPATH=str(REPO / "src"))

@@ -38,7 +38,7 @@ def test_all_worktrees_of_a_repository_are_listed(git: Any, tmp_path: Path) -> N
 
 
 def test_worktrees_of_a_bare_repository_belong_together(git: Any, tmp_path: Path) -> None:
-    """The worktrees of a bare repository belong together, without the folder of the repository."""
+    """The list of worktrees of a bare repository has all worktrees but not the repository's folder."""
     seed, bare, one, two = (tmp_path / name for name in ("seed", "repos/bare.git", "one", "two"))
     git(seed, "init", "-q")
     git(seed, "commit", "-q", "--allow-empty", "-m", "x")

@@ -14,7 +14,7 @@ from resume_hooks.system.plugin_files import assemble_plugin
 
 
 def test_a_full_disk_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk raises one error without a row per file, and the copied files are removed."""
+    """A full disk raises one error, which does not list every file. The copied files are removed."""
 
     def raise_full_disk(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "from", None, "to")

@@ -40,7 +40,9 @@ def test_an_ended_process_has_no_ancestors() -> None:
 
 
 @pytest.mark.parametrize("said", ["4711", "", "x", "\u00b2", "-1"])
-def test_claude_pid_names_the_client(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+def test_the_variable_claude_pid_names_the_client(
+    monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
     """``CLAUDE_PID`` names the client, and an invalid value is ignored."""
     monkeypatch.setenv("CLAUDE_PID", said)
     assert (find_client_pid() == 4711) is (said == "4711")
@@ -115,7 +117,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
 
 
 def test_another_thread_handles_no_signals() -> None:
-    """In another thread than the main one, signals are not handled and no error is raised."""
+    """In any thread but the main one, signals are not handled and no error is raised."""
     found: list[bool] = []
 
     def record_signal() -> None:

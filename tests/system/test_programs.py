@@ -35,7 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def environment_with_path(project: Path, *folders: object, **more: str) -> dict[str, str]:
-    """Return an environment with this PATH, in which ``HOME`` is falsely the project."""
+    """Return an environment with this PATH, and with the project as ``HOME``."""
     return {"HOME": str(project), "PATH": os.pathsep.join(map(str, folders)), **more}
 
 

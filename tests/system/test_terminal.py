@@ -76,7 +76,7 @@ def _start_hook(pty: Pty, code: str, **environ: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=env, start_new_session=True, stdout=subprocess.PIPE)
 
 
-def _output_of(process: subprocess.Popen[bytes]) -> str:
+def _read_output_of_process(process: subprocess.Popen[bytes]) -> str:
     out, _ = process.communicate(timeout=HANG_GUARD)
     return out.decode().strip()
 
@@ -91,7 +91,7 @@ def _decode_payload(sequence: bytes) -> str:
 def test_the_terminal_of_the_client_is_found(pty: Pty) -> None:
     """A process without a terminal finds the terminal of its nearest ancestor."""
     code = "from resume_hooks.system.terminal import find_terminal_device; print(find_terminal_device())"
-    assert _output_of(_start_hook(pty, code)) == pty.device
+    assert _read_output_of_process(_start_hook(pty, code)) == pty.device
 
 
 SSH_ENVIRONMENT = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
@@ -115,14 +115,14 @@ def test_a_hook_reaches_the_users_terminal(
     code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({text!r}, method={way!r}), sep='|')"
     hook = _start_hook(pty, code, **environ)
     assert _decode_payload(pty.read(until=b"\x07")) == text
-    assert _output_of(hook) == "sent|OSC 52"
+    assert _read_output_of_process(hook) == "sent|OSC 52"
     assert pty.is_silent()
 
 
 def test_clipboard_methods_name_the_terminal(pty: Pty) -> None:
     """The listed clipboard methods name the terminal."""
     assert (
-        _output_of(
+        _read_output_of_process(
             _start_hook(
                 pty,
                 "from resume_hooks.system.clipboard import list_clipboard_methods; print(*list_clipboard_methods())",
@@ -135,7 +135,7 @@ def test_clipboard_methods_name_the_terminal(pty: Pty) -> None:
 def test_a_text_over_the_common_limit_is_not_sent(pty: Pty) -> None:
     """A text that is too long for terminals is not sent, and the copy is reported as failed."""
     code = "from resume_hooks.system.clipboard import copy_text; print(*copy_text('0123456789' * 10000), sep='|')"
-    assert _output_of(_start_hook(pty, code)) == "not copied|"
+    assert _read_output_of_process(_start_hook(pty, code)) == "not copied|"
     assert pty.is_silent()
 
 
@@ -168,7 +168,7 @@ def test_the_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
     os.chown(pty.device, 4242, -1)
     assert not terminal.send_sequence(b"x", pty.device, time.monotonic() + 1)
     assert (
-        _output_of(
+        _read_output_of_process(
             _start_hook(
                 pty,
                 "from resume_hooks.system.terminal import find_terminal_device; print(find_terminal_device())",

@@ -69,12 +69,19 @@ def test_invisible_characters_are_removed() -> None:
     assert plain_text(f"a{hidden}b\u00ad\u180e\u2062\ufff9c") == "abc"
 
 
-TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6g7R8"
+SOUGHT_TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6g7R8"
 
 
 @pytest.mark.parametrize("before", range(40, 80))
 @pytest.mark.parametrize(
-    "word", [TOKEN, f'"{TOKEN}"', f"token={TOKEN},", f"日本語{TOKEN}", f"https://me:{TOKEN}@host/x"]
+    "word",
+    [
+        SOUGHT_TOKEN,
+        f'"{SOUGHT_TOKEN}"',
+        f"token={SOUGHT_TOKEN},",
+        f"日本語{SOUGHT_TOKEN}",
+        f"https://me:{SOUGHT_TOKEN}@host/x",
+    ],
 )
 def test_a_cut_never_splits_a_token(before: int, word: str) -> None:
     """A shortened line contains a token in full or no part of it, so that redaction recognizes it."""
@@ -82,7 +89,7 @@ def test_a_cut_never_splits_a_token(before: int, word: str) -> None:
     line = shorten_line(f"{opening} {word} then go on with the tests and the changelog", 80)
     assert len(line) <= 80
     assert line.startswith(opening[:70])
-    assert (TOKEN in line) or (TOKEN[:2] not in line)
+    assert (SOUGHT_TOKEN in line) or (SOUGHT_TOKEN[:2] not in line)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +143,7 @@ def test_escaped_markdown_shows_the_original_text(text: str) -> None:
     assert paragraphs_of_markdown(f"name: {escape_markdown(text)}") == [f"name: {text}"]
 
 
-def test_plain_markdown_is_unchanged() -> None:
+def test_addresses_and_indented_lines_are_not_escaped() -> None:
     """A web address and indented lines after an empty line are not escaped."""
     address = "https://example.org/a_b_c?d=[e]"
     assert escape_markdown(f"{address} *f*") == f"{address} \\*f\\*"

@@ -44,10 +44,10 @@ def write_file_backups(home: ConfigHome, session: SessionFile, days: float, coun
 
 
 def never_over_time_limit() -> bool:
-    """A time limit that is never over."""
+    """Return False, as if there were always time left."""
     return False
 
 
 def always_over_time_limit() -> bool:
-    """A time limit that is always over."""
+    """Return True, as if no time were left."""
     return True

@@ -88,7 +88,7 @@ def test_other_projects_are_archived_if_no_user_waits(config_home: ConfigHome) -
 def test_nothing_is_archived_if_the_client_never_deletes(
     config_home: ConfigHome, days: object
 ) -> None:
-    """If the client never deletes sessions, a batch archives none, and the next check is a day later."""
+    """If the client never deletes sessions, a batch archives none and plans the next check in a day."""
     (config_home.config / "settings.json").write_text(json.dumps({"cleanupPeriodDays": days}))
     session_of_age(config_home, 1, 400)
     found = archive_one_batch(config_home)
@@ -133,7 +133,7 @@ def test_large_sessions_are_skipped_while_a_user_waits(config_home: ConfigHome, 
     assert archive_one_batch(config_home, waiting=False).archived_count == 1
 
 
-def test_a_batch_continues_after_a_failed_copy(config_home: ConfigHome) -> None:
+def test_a_batch_tries_all_sessions_after_a_failed_copy(config_home: ConfigHome) -> None:
     """If a copy fails, the batch tries the other sessions and raises no error.
 
     All failed sessions are tried again an hour later.

@@ -19,7 +19,7 @@ def move_as_version_0_2_0(
 ) -> Path:
     """Move a session and its files to the trash as version 0.2.0 did.
 
-    Parts in ``hidden`` keep the temporary name that they had during the move.
+    Parts in ``hidden`` keep the temporary names that they had during the move.
     """
     project = home.project()
     key = f"projects/{project.name}"

@@ -57,7 +57,7 @@ def client_files_with_times(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
 
 
 def delete_session(session: SessionFile, home: ConfigHome, **how: bool) -> ArchivedSession:
-    """Plan a deletion of a session, carry it out, and return the entry of the trash."""
+    """Move a session to the trash as ``delete`` does, and return its entry."""
     return deletion.move_to_trash(deletion.plan_delete(session, home.where), home.where, **how)
 
 
@@ -381,7 +381,7 @@ def test_a_restore_refuses_symbolic_links_in_the_path(
 
 
 def test_a_restore_recreates_missing_folders(config_home: ConfigHome) -> None:
-    """A restore creates missing folders, which only the user can read."""
+    """A restore creates missing folders so that only the user can read them."""
     session = session_with_every_file(config_home)
     delete_session(session, config_home)
     config_home.project().rmdir()
@@ -843,9 +843,9 @@ def test_deleting_and_restoring_changes_nothing(config_home: ConfigHome, *, pack
 
 
 def test_packing_the_trash_killed_at_any_step_loses_nothing(config_home: ConfigHome) -> None:
-    """After packing the trash is killed at any step, its files or its pack can be restored.
+    """After a kill at any step of packing the trash, the deleted session can still be restored.
 
-    The next run removes leftovers.
+    The next run of packing removes leftovers.
     """
     path = session_with_every_file(config_home).path
     before = client_files_with_times(config_home)

@@ -67,7 +67,7 @@ def test_a_damaged_pack_is_reported_and_never_unpacked(config_home: ConfigHome, 
 
 
 def test_a_replaced_pack_does_not_open_as_another_state(config_home: ConfigHome) -> None:
-    """An archived copy that was looked up before its pack was replaced raises an error when opened."""
+    """If a pack is replaced after a copy was looked up, opening this copy raises an error."""
     session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     path = Path(session.path)
@@ -161,7 +161,7 @@ def test_rewriting_may_change_a_whole_text(config_home: ConfigHome) -> None:
 
 
 def test_split_lines_joins_pieces_into_lines(config_home: ConfigHome) -> None:
-    """``split_lines`` turns pieces of any size into complete lines."""
+    """``split_lines`` turns pieces of any size into whole lines."""
     del config_home
     raw = b"\n".join(random.Random(7).randbytes(40).replace(b"\n", b"") for _ in range(50))
     for size in (1, 3, 41, 5000):
@@ -202,7 +202,7 @@ def test_archiving_a_large_session_needs_little_memory(config_home: ConfigHome) 
     assert peaks[1] < peaks[0] + 2 * 1024 * 1024
 
 
-VAULT_CHANGES: dict[str, Callable[[ConfigHome], Any]] = {
+VAULT_CHANGE_FUNCTIONS: dict[str, Callable[[ConfigHome], Any]] = {
     "keep": lambda home: archive_session(
         locate.session_file(str(home.project() / f"{SESSION}.jsonl")), home.where
     ),
@@ -215,7 +215,7 @@ VAULT_CHANGES: dict[str, Callable[[ConfigHome], Any]] = {
         restore.plan_restore(list_archived(home.where)[0], home.where), home.where
     ),
 }
-"""The changes that are killed in the test below, by name."""
+"""Changes of the vault, by name. A test kills each of them at every step."""
 
 
 def grow_session(home: ConfigHome) -> SessionFile:
@@ -228,7 +228,7 @@ def grow_session(home: ConfigHome) -> SessionFile:
     return locate.session_file(str(path))
 
 
-@pytest.mark.parametrize("verb", VAULT_CHANGES)
+@pytest.mark.parametrize("verb", VAULT_CHANGE_FUNCTIONS)
 def test_a_change_of_the_vault_killed_at_any_step_loses_nothing(
     config_home: ConfigHome, verb: str
 ) -> None:
@@ -254,7 +254,7 @@ def test_a_change_of_the_vault_killed_at_any_step_loses_nothing(
         if verb == "restore":
             for place in before:
                 (config_home.config / place).unlink(missing_ok=True)
-        return lambda: VAULT_CHANGES[verb](config_home)
+        return lambda: VAULT_CHANGE_FUNCTIONS[verb](config_home)
 
     for _ in kill_before_each_change(prepare):
         kept = find_archived(SESSION, config_home.where)
@@ -280,7 +280,7 @@ def test_a_change_of_the_vault_killed_at_any_step_loses_nothing(
                 place: (each.st_mtime_ns, stat.S_IMODE(each.st_mode))
                 for place, each in found.items()
             } == {place: stamps[place] for place in there}
-    VAULT_CHANGES[verb](config_home)
+    VAULT_CHANGE_FUNCTIONS[verb](config_home)
     kept = find_archived(SESSION, config_home.where)
     assert kept is not None
     assert verify_archived(kept) == []

@@ -46,7 +46,7 @@ class _FakeStream:
         self.buffer = io.BytesIO(raw)
 
 
-def hook_output(main: Callable[[], None], raw: bytes) -> bytes:
+def run_hook_main(main: Callable[[], None], raw: bytes) -> bytes:
     """Run a hook with this input, and return its output."""
     old = sys.stdin, sys.stdout
     printed = _FakeStream(b"")
@@ -92,7 +92,7 @@ def check_prompts(home: ConfigHome) -> TryCase:
         found = hook_replies.parse_event(raw)
         trigger = recognise_trigger(hook_replies.text_field(found, "prompt")) if found else None
         for main in (prompt.main, fallback.main):
-            out = hook_output(main, raw)
+            out = run_hook_main(main, raw)
             assert (trigger is None) == (out == b"")
             if trigger is not None:
                 _assert_blocking_reply(out)
@@ -141,7 +141,7 @@ def check_starts_and_ends(home: ConfigHome) -> TryCase:
         }
         raw = draw_event(draws, valid_fields)
         for main in (session.main, context_notice.main):
-            out = hook_output(main, raw)
+            out = run_hook_main(main, raw)
             assert out == b"" or isinstance(json.loads(out), dict)
         if os.path.exists(file):
             with open(file, "rb") as stream:

@@ -41,7 +41,7 @@ Environ = Mapping[str, str]
 
 
 def check_chains(home: ConfigHome) -> TryCase:
-    """A chain is finite, contains no record twice, and is the same with the quick and the complete reading."""
+    """A chain is finite and has no record twice. The quick and the complete reading find the same chain."""
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
@@ -57,13 +57,13 @@ def check_chains(home: ConfigHome) -> TryCase:
         assert [node.line_number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
         assert len(linearize_chain(whole.chain).nodes) <= len(numbers)
-        _compare_chains(measure_tail(path), measure_chain(path, whole.chain)[0])
+        _assert_equal_sizes(measure_tail(path), measure_chain(path, whole.chain)[0])
         assert whole.line_count == Path(path).read_bytes().count(b"\n") + whole.is_torn
 
     return try_case
 
 
-def _compare_chains(fast: ContextSize, sure: ContextSize) -> None:
+def _assert_equal_sizes(fast: ContextSize, sure: ContextSize) -> None:
     assert fast.tokens >= 0
     if fast.is_measured and sure.is_measured:
         assert fast.tokens == sure.tokens

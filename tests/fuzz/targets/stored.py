@@ -25,7 +25,7 @@ from tests.fuzz.material import draw_line
 from tests.fuzz.targets.state import draw_note
 from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 
-SECRET_PIECES = (
+SECRET_PIECE_TEXTS = (
     "ghp_" + "aB3dE5fG7h" * 3 + "aB3dE5", "AKIA" + "Z3Y5X7W2V4U6T1S9", "password=", "token: ",
     "-----BEGIN RSA PRIVATE KEY-----",
     "\\n", "\\u0041", "://user:pa55w0rd@host/", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.",
@@ -120,7 +120,7 @@ def check_secrets(_: ConfigHome) -> TryCase:
 
     def try_case(draws: Draws) -> None:
         text = "".join(
-            draws.pick(SECRET_PIECES) if draws.flip_coin() else draws.text()
+            draws.pick(SECRET_PIECE_TEXTS) if draws.flip_coin() else draws.text()
             for _ in range(1 + draws.number_below(5))
         )
         found = secrets_in(text)

@@ -102,7 +102,7 @@ def check_accessors(_: ConfigHome) -> TryCase:
         )
         again = records.parse_record(raw_edit.encode_record(record))
         assert again is not None
-        if record and _is_plain(record):
+        if record and _is_exact_in_json(record):
             assert again == record
             key = draws.pick(sorted(record))
             if isinstance(record[key], str):
@@ -120,21 +120,21 @@ def check_accessors(_: ConfigHome) -> TryCase:
     return try_case
 
 
-def _is_plain(value: Any) -> bool:
+def _is_exact_in_json(value: Any) -> bool:
     """Check whether JSON can represent a value exactly, without NaN and very large numbers."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):
         return abs(value) < 2**63
     if isinstance(value, dict):
-        return all(map(_is_plain, (*value, *value.values())))
-    return all(map(_is_plain, value)) if isinstance(value, list) else True
+        return all(map(_is_exact_in_json, (*value, *value.values())))
+    return all(map(_is_exact_in_json, value)) if isinstance(value, list) else True
 
 
 def check_typed_text(_: ConfigHome) -> TryCase:
     """Typed text is parsed, or refused with a sentence.
 
-    It is a reference, turns, a cut, a query, a time or a trigger.
+    The text is typed as a reference, turns, a cut, a query, a time or a trigger.
     """
     readers = (
         record_references.parse_reference,

@@ -1,7 +1,7 @@
-"""Broken sessions, named after users' reports, each with its finding and the content of its repair.
+"""Sessions with and without defects, named after users' reports.
 
-``repaired_outline`` contains the texts and calls that the repaired child sends, as in chain_cases.py. It is ""
-if no repair is needed.
+Each has the finding that ``fsck`` reports. ``repaired_outline`` contains the texts and calls that
+the repaired child sends, as in chain_cases.py. It is "" if no repair is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.builders import (
 
 
 class Case(NamedTuple):
-    """A session with a defect, and the finding that ``fsck`` reports for it."""
+    """A session with or without a defect, and the finding that ``fsck`` reports for it."""
 
     name: str
     content: bytes
@@ -73,8 +73,8 @@ def _without_time(record: Record) -> Record:
 FIRST_TURN, SECOND_TURN, THIRD_TURN = _turn(1, None, 0), _turn(2, "a1", 10), _turn(3, "a2", 20)
 VALID_RECORDS = [*FIRST_TURN, *SECOND_TURN]
 VALID_CONTENT = session_bytes(VALID_RECORDS)
-TWO_TURNS = "u1 a1 u2 a2"
-THREE_TURNS = "u1 a1 u2 a2 u3 a3"
+TWO_TURNS_OUTLINE = "u1 a1 u2 a2"
+THREE_TURNS_OUTLINE = "u1 a1 u2 a2 u3 a3"
 _COMPACTED_RECORDS = [
     *VALID_RECORDS,
     boundary(uuid="b", before="a2", ts=20),
@@ -99,37 +99,37 @@ CASES = [
     _case(
         "bricked by a thinking signature",
         "error thinking-unsigned in 3",
-        THREE_TURNS,
+        THREE_TURNS_OUTLINE,
         _turns_with_thinking(thinking="hm"),
     ),
     _case(
         "bricked by an empty signature",
         "error thinking-unsigned in 3",
-        THREE_TURNS,
+        THREE_TURNS_OUTLINE,
         _turns_with_thinking(thinking="hm", signature=""),
     ),
     _case(
         "empty thinking without a signature",
         "error thinking-unsigned in 3",
-        THREE_TURNS,
+        THREE_TURNS_OUTLINE,
         _turns_with_thinking(thinking=""),
     ),
     _case(
         "thinking without its text",
         "error thinking-textless in 3",
-        THREE_TURNS,
+        THREE_TURNS_OUTLINE,
         _turns_with_thinking(signature="c2lnbmVk"),
     ),
     _case(
         "redacted thinking without its data",
         "error thinking-redacted-empty in 3",
-        THREE_TURNS,
+        THREE_TURNS_OUTLINE,
         _turns_with_thinking(type="redacted_thinking"),
     ),
     _case(
         "thinking altered by a tool",
         "error thinking-altered in 1",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [
             _prompt("u1", None, 0),
             assistant(
@@ -164,13 +164,13 @@ CASES = [
     _case(
         "tool pair 400: a call that nobody answered",
         "warning tool-call-unanswered in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*FIRST_TURN, _call("1", "a1", 5), *_turn(2, "c1", 10)],
     ),
     _case(
         "tool pair 400: a result that nobody asked for",
         "warning tool-result-orphan in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*FIRST_TURN, _result("1", 5, parent="a1"), *_turn(2, "r1", 10)],
     ),
     _case(
@@ -219,19 +219,19 @@ CASES = [
     _case(
         "history lost: the parent is not in the file",
         "error history-cut in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*FIRST_TURN, *_turn(2, "gone", 60)],
     ),
     _case(
         "history lost behind a hook's progress record",
         "error history-cut in 3",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*FIRST_TURN, progress(uuid="p", parent="gone", ts=50), *_turn(2, "p", 60)],
     ),
     _case(
         "a missing parent that is bridged",
         "warning parent-bridged in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*FIRST_TURN, *_turn(2, "gone", 3)],
     ),
     _case(
@@ -243,7 +243,7 @@ CASES = [
     _case(
         "records that hang on each other",
         "error parent-cycle in 0",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [_prompt("u1", "a2", 0), _answer("a1", "u1", 1), *SECOND_TURN],
     ),
     _case(
@@ -264,13 +264,13 @@ CASES = [
     _case(
         "resume shows the wrong branch",
         "error branch-newer in 8",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*VALID_RECORDS, last_prompt("a2"), *_turn(3, "a1", 30), *_turn(4, "a3", 40)],
     ),
     _case(
         "a hint at an abandoned branch",
         "warning leaf-hint-old in 4",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*VALID_RECORDS, last_prompt("a2"), *_turn(3, "a1", 30)],
     ),
     _case(
@@ -282,7 +282,7 @@ CASES = [
     _case(
         "a hint at a record that is gone",
         "warning leaf-hint-dangling in 4",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*VALID_RECORDS, last_prompt("gone")],
     ),
     _case(
@@ -299,19 +299,19 @@ CASES = [
     _case(
         "full again right after compaction",
         "warning compaction-undone in 6",
-        THREE_TURNS,
+        THREE_TURNS_OUTLINE,
         [*_COMPACTED_RECORDS, *_turn(3, "a2", 30)],
     ),
     _case(
         "bricked by an empty prompt",
         "error prompt-blank in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*FIRST_TURN, user("", uuid="e", parent="a1", ts=5), *_turn(2, "e", 10)],
     ),
     _case(
         "text content blocks must be non-empty",
         "error text-blank in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [
             *FIRST_TURN,
             user([{"type": "text", "text": "u2"}, _BLANK_TEXT], uuid="u2", parent="a1", ts=5),
@@ -321,13 +321,13 @@ CASES = [
     _case(
         "a message without content",
         "warning message-empty in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*FIRST_TURN, user([], uuid="e", parent="a1", ts=5), *_turn(2, "e", 10)],
     ),
     _case(
         "a part of an answer without content",
         "note answer-empty in 5",
-        THREE_TURNS,
+        THREE_TURNS_OUTLINE,
         [
             *VALID_RECORDS,
             _prompt("u3", "a2", 20),
@@ -348,7 +348,7 @@ CASES = [
     _case(
         "_.message.content.find is not a function",
         "error answer-plain-string in 1",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [
             FIRST_TURN[0],
             {**FIRST_TURN[1], "message": {"role": "assistant", "id": "m", "content": "a1"}},
@@ -358,31 +358,31 @@ CASES = [
     _case(
         "cannot read properties of null (reading 'content')",
         "error message-missing in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*FIRST_TURN, {**_prompt("bad", "a1", 5), "message": None}, *_turn(2, "bad", 10)],
     ),
     _case(
         "no conversation found: no timestamp at the end",
         "error timestamp-missing-at-end in 3",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*VALID_RECORDS[:3], _without_time(VALID_RECORDS[3])],
     ),
     _case(
         "a record without a timestamp",
         "warning timestamp-missing in 1",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [VALID_RECORDS[0], _without_time(VALID_RECORDS[1]), *SECOND_TURN],
     ),
     _case(
         "a clock that was set back",
         "note timestamp-backward in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*FIRST_TURN, *_turn(2, "a1", -60)],
     ),
     _case(
         "an old client drops the newest turns",
         "warning end-not-latest in 1",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         [*FIRST_TURN, *_turn(2, "a1", -60)],
     ),
     _case(
@@ -423,25 +423,25 @@ CASES = [
     _case_of_bytes(
         "conversation gone after a crash: a torn line",
         "error line-torn in 4",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         VALID_CONTENT + b'{"parentUuid":"a2","type":"us',
     ),
     _case_of_bytes(
         "conversation gone after a crash: NULs before a record",
         "error line-glued in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         VALID_CONTENT.replace(b'{"parentUuid":"a1"', b"\0" * 512 + b'{"parentUuid":"a1"'),
     ),
     _case_of_bytes(
         "conversation gone after a crash: two records on a line",
         "error line-glued in 1",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         VALID_CONTENT.replace(b'\n{"parentUuid":"a1"', b'{"parentUuid":"a1"'),
     ),
     _case_of_bytes(
         "conversation gone after a crash: a torn record before the next one",
         "warning line-fragment in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         VALID_CONTENT.replace(
             b'{"parentUuid":"a1"', b'{"parentUuid":"a0","type":"us{"parentUuid":"a1"'
         ),
@@ -449,28 +449,34 @@ CASES = [
     _case_of_bytes(
         "an answer and a title on one line, the answer written again",
         "warning line-glued-aside in 3",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         VALID_CONTENT[:-1] + b'{"type":"summary"}\n' + session_bytes(VALID_RECORDS[3:]),
     ),
     _case_of_bytes(
         "a title behind a note",
         "warning line-glued-aside in 4",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         VALID_CONTENT
         + session_bytes([progress(uuid="p", parent="a2", ts=15)])[:-1]
         + b'{"type":"summary"}\n',
     ),
     _case_of_bytes(
-        "a block of NULs", "warning line-nul in 4", TWO_TURNS, VALID_CONTENT + b"\0" * 512 + b"\n"
+        "a block of NULs",
+        "warning line-nul in 4",
+        TWO_TURNS_OUTLINE,
+        VALID_CONTENT + b"\0" * 512 + b"\n",
     ),
     _case_of_bytes(
         "a line of garbage",
         "error line-unreadable in 2",
-        TWO_TURNS,
+        TWO_TURNS_OUTLINE,
         session_bytes([*FIRST_TURN, b"<<<<<<< HEAD", *SECOND_TURN]),
     ),
     _case_of_bytes(
-        "no line feed at the end", "warning line-unended in 3", TWO_TURNS, VALID_CONTENT[:-1]
+        "no line feed at the end",
+        "warning line-unended in 3",
+        TWO_TURNS_OUTLINE,
+        VALID_CONTENT[:-1],
     ),
     _case_of_bytes(
         "no low surrogate in string",

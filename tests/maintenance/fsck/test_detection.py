@@ -31,7 +31,8 @@ from tests.transcripts.chain_cases import CHAIN_CASES
 SESSIONS_WITH_ERRORS = {
     # This file was written by hand, and contains invalid lines and records without a message.
     "daaain__claude-code-log/edge_cases.jsonl",
-    "entireio__cli/70c88cff-cb35-404f-a974-2a08bab4e4bc.jsonl",  # The parent of its first turn is a missing record.
+    # The first turn's parent is a record that is not in the file.
+    "entireio__cli/70c88cff-cb35-404f-a974-2a08bab4e4bc.jsonl",
     # This file begins with an answer, as the README of its repository explains.
     "obra__episodic-memory/large-conversation.jsonl",
 }

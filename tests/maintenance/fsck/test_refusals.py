@@ -30,7 +30,7 @@ CODES_BY_MESSAGE = {
     "messages: first message must use the `user` role": "starts-without-prompt",
 }
 
-OTHER_MESSAGES = (
+MESSAGES_WITHOUT_DEFECT = (
     "API Error: 529 Overloaded",
     "API Error: 429 This request would exceed your account's rate limit",
     "API Error: Connection error.",
@@ -55,7 +55,7 @@ def test_an_error_message_leads_to_its_defect(message: str, code: str) -> None:
     assert all(kind.is_repairable for kind in defects_causing_error(document))
 
 
-@pytest.mark.parametrize("message", OTHER_MESSAGES)
+@pytest.mark.parametrize("message", MESSAGES_WITHOUT_DEFECT)
 def test_other_errors_lead_to_no_defect(message: str) -> None:
     """Errors about limits, the network or other invalid requests lead to no defect."""
     assert defects_causing_error(message) == frozenset()

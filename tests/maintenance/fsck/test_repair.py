@@ -32,7 +32,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.maintenance.fsck.cases import CASES, TWO_TURNS, VALID_RECORDS, Case
+from tests.maintenance.fsck.cases import CASES, TWO_TURNS_OUTLINE, VALID_RECORDS, Case
 from tests.transcripts.chain_cases import CHAIN_CASES
 from tests.transcripts.chain_cases import Case as Chain
 
@@ -154,7 +154,9 @@ def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
     """A repair with ``branch`` ends at this record and omits the branch that clients show."""
     case = next(case for case in CASES if case.code == "branch-longer")
     receipt, _ = write_repaired_child(case.content, config_home, branch)
-    assert chain_outline(receipt.file) == f"{TWO_TURNS} u3" + (" a3" if branch == "a3" else "")
+    assert chain_outline(receipt.file) == f"{TWO_TURNS_OUTLINE} u3" + (
+        " a3" if branch == "a3" else ""
+    )
 
 
 def test_a_branch_before_a_compaction_can_be_chosen(tmp_path: Path) -> None:
@@ -220,9 +222,9 @@ def test_valid_records_keep_their_bytes(config_home: ConfigHome) -> None:
 
 
 def test_the_repair_of_a_trimmed_session_has_its_size(config_home: ConfigHome) -> None:
-    """The size of a trimmed session comes from its first line, because no answer was counted yet.
+    """A trimmed session without a counted answer has the size in its first line, and so has its child.
 
-    The repaired child's size differs from it only by the losses.
+    If the repair loses content, the child's size is smaller by this content.
     """
     write_session(config_home.project(), SESSION, conversation(3))
     trim = {

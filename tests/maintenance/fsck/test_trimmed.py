@@ -50,7 +50,7 @@ LONG_THINKING = {
 
 
 def errors_and_warnings(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
-    """Return the records with errors and warnings in a file, by code."""
+    """Return the numbers of the records with errors and warnings in a file, by code of the finding."""
     groups = examine_session(session_file(path), home.where).groups
     return {
         g.kind.code: [f.record_number for f in g.defects]

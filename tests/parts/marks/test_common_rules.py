@@ -19,7 +19,7 @@ from tests.sessions.archived.test_verbs import assert_refused
 from tests.test_clock_jumps import (
     YEAR_SECONDS,
     ShiftedClock,
-    hook_answer,
+    answer_of_hook,
     session_in_client,
     shifted_clock,
 )
@@ -40,12 +40,12 @@ def test_a_mark_survives_changes_of_the_clock(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
     """A mark stays valid if the clock changes, because it names a record and not a time."""
-    assert "mark" in hook_answer(prompt.main, session_in_client, prompt=">mark goal")["reason"]
+    assert "mark" in answer_of_hook(prompt.main, session_in_client, prompt=">mark goal")["reason"]
     shifted_clock.ahead = jump
     assert mark_state.find_mark(SESSION) is not None
     with open(session_in_client, "ab") as stream:
         stream.writelines(json.dumps(record).encode() + b"\n" for record in conversation(8)[12:])
-    said = hook_answer(prompt.main, session_in_client, prompt=">back what came of it")["reason"]
+    said = answer_of_hook(prompt.main, session_in_client, prompt=">back what came of it")["reason"]
     assert "resume-hooks failed" not in said
     assert len(list(config_home.project().glob("*.jsonl"))) == 2, said
 

@@ -232,7 +232,7 @@ def test_secrets_and_images_are_not_pushed(
     path = write_on_machine(alice, told)
     beside = path.with_suffix("")
     (beside / "tool-results").mkdir(parents=True)
-    (beside / "tool-results" / "x.txt").write_text(f"export TOKEN={secret}\nplain\n")
+    (beside / "tool-results" / "x.txt").write_text(f"export SOUGHT_TOKEN={secret}\nplain\n")
     (beside / "tool-results" / "x.bin").write_bytes(b"\xff\xfe\x00binary")
     (beside / "subagents").mkdir()
     (beside / "subagents" / "agent-a1.jsonl").write_bytes(

@@ -72,7 +72,7 @@ def records_with_secrets() -> list[Record]:
     """Return a session with secrets in each kind of record, on each branch."""
     one, two, three = SECRETS
     asked = [{"question": f"use {one}?"}]
-    read = f"TOKEN={one}\n" + "filler line\n" * 400
+    read = f"SOUGHT_TOKEN={one}\n" + "filler line\n" * 400
     return [
         {
             "type": "queue-operation",
@@ -230,7 +230,9 @@ def plant_secrets(home: ConfigHome) -> PlantedHome:
         line({"display": f"my token is {one}", "sessionId": SESSION}) + b"\n",
     )
     write_old_file(home.config / "paste-cache" / "ab.txt", three.encode())
-    write_old_file(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())
+    write_old_file(
+        home.config / "settings.json", json.dumps({"env": {"SOUGHT_TOKEN": two}}).encode()
+    )
     note = {"version": 1, "opening": f"next: {one}"}
     write_old_file(
         home.config / "resume-hooks" / "pending" / "waiting-x", json.dumps(note).encode()
