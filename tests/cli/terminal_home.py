@@ -16,7 +16,7 @@ from tests.builders import (
 )
 from tests.screens import Screen
 
-FAKE_CLIENT = """#!/bin/sh
+FAKE_CLIENT_SCRIPT = """#!/bin/sh
 echo "STARTED $* IN ${PWD##*/}"
 echo "CONFIG ${CLAUDE_CONFIG_DIR##*/} OUTER ${CLAUDECODE-none} ${CLAUDE_CODE_CHILD_SESSION-none}"
 echo "KEPT $CLAUDE_CODE_USE_BEDROCK"
@@ -36,7 +36,7 @@ class TerminalHome:
         for folder in (self.project, self.bin):
             folder.mkdir()
         client = self.bin / "claude"
-        client.write_text(FAKE_CLIENT)
+        client.write_text(FAKE_CLIENT_SCRIPT)
         client.chmod(0o755)
         for number, title in enumerate(("Fix the parser", "Write the docs", "Fix the lexer"), 1):
             self.write_session(number, title)

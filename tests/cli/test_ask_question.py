@@ -26,7 +26,7 @@ CANDIDATE_ROWS: list[dict[str, object]] = [
 
 
 @pytest.fixture(autouse=True)
-def two_similar_sessions(config_home: ConfigHome) -> None:
+def write_two_similar_sessions(config_home: ConfigHome) -> None:
     """Write two sessions with similar titles. The first session is newer."""
     for number in (1, 2):
         records = [
@@ -39,7 +39,7 @@ def two_similar_sessions(config_home: ConfigHome) -> None:
 
 
 @contextmanager
-def command_on_terminal(home: ConfigHome, *words: str) -> Iterator[pexpect.spawn[str]]:
+def run_command_on_terminal(home: ConfigHome, *words: str) -> Iterator[pexpect.spawn[str]]:
     """Run the command line on a pseudo-terminal."""
     environ = {
         **os.environ,
@@ -72,7 +72,7 @@ def output_and_exit_code(process: pexpect.spawn[str]) -> tuple[str, int | None]:
 @pytest.mark.parametrize(("typed", "number"), [("", 1), ("1", 1), ("2", 2)])
 def test_a_number_chooses_a_session(config_home: ConfigHome, typed: str, number: int) -> None:
     """The number that the user types chooses the session, and Enter alone chooses the newest one."""
-    with command_on_terminal(config_home, "info", "parser") as process:
+    with run_command_on_terminal(config_home, "info", "parser") as process:
         process.expect("'parser' fits 2 sessions:")
         process.expect("1 +00000001 .*Fix the parser 1")
         process.expect("2 +00000002 .*Fix the parser 2")
@@ -84,7 +84,7 @@ def test_a_number_chooses_a_session(config_home: ConfigHome, typed: str, number:
 
 def test_an_invalid_answer_repeats_the_question(config_home: ConfigHome) -> None:
     """After an invalid answer, the question is repeated until the user types a valid number."""
-    with command_on_terminal(config_home, "info", "parser") as process:
+    with run_command_on_terminal(config_home, "info", "parser") as process:
         for typed in ("3", "x", "0"):
             process.expect("Number, or q to leave")
             process.sendline(typed)
@@ -96,7 +96,7 @@ def test_an_invalid_answer_repeats_the_question(config_home: ConfigHome) -> None
 @pytest.mark.parametrize("how", ["q", "ctrl-c", "ctrl-d"])
 def test_leaving_a_question_does_nothing(config_home: ConfigHome, how: str) -> None:
     """``q``, Ctrl+C and Ctrl+D leave the question without running the verb. The exit code is 130."""
-    with command_on_terminal(config_home, "info", "parser") as process:
+    with run_command_on_terminal(config_home, "info", "parser") as process:
         process.expect("Number, or q to leave")
         if how == "q":
             process.sendline("q")
@@ -117,7 +117,7 @@ def test_leaving_a_question_does_nothing(config_home: ConfigHome, how: str) -> N
 )
 def test_verbs_ask_about_an_ambiguous_session(config_home: ConfigHome, words: list[str]) -> None:
     """``outline``, ``search``, ``read`` and ``info`` ask which of two similar sessions is meant."""
-    with command_on_terminal(config_home, *words) as process:
+    with run_command_on_terminal(config_home, *words) as process:
         process.expect("Number, or q to leave")
         process.sendline("2")
         text, code = output_and_exit_code(process)
@@ -164,7 +164,7 @@ def test_candidates_are_listed_without_a_terminal(
 
 def test_json_output_never_asks(config_home: ConfigHome) -> None:
     """With ``--json``, an ambiguous locator is an error that lists the candidates, even on a terminal."""
-    with command_on_terminal(config_home, "info", "parser", "--json") as process:
+    with run_command_on_terminal(config_home, "info", "parser", "--json") as process:
         text, code = output_and_exit_code(process)
     assert (code, '"ambiguous-locator"' in text) == (2, True)
 

@@ -44,7 +44,7 @@ def old_parent(config_home: ConfigHome) -> Path:
     )
 
 
-def command_on_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
+def start_command_on_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
     """Run the command line on a pseudo-terminal."""
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), "TERM": "dumb", **home.environ}
     command = ["-m", "resume_hooks", *words]
@@ -130,7 +130,7 @@ def test_delete_asks_for_confirmation(old_parent: Path, config_home: ConfigHome)
 
     If the user only presses Enter, nothing is deleted.
     """
-    terminal = command_on_terminal(config_home, "delete", SESSION)
+    terminal = start_command_on_terminal(config_home, "delete", SESSION)
     for words in (
         "Mine",
         SESSION,
@@ -146,7 +146,7 @@ def test_delete_asks_for_confirmation(old_parent: Path, config_home: ConfigHome)
     terminal.expect_exact("Nothing was deleted.")
     terminal.expect(pexpect.EOF)
     assert old_parent.exists()
-    terminal = command_on_terminal(config_home, "delete", SESSION)
+    terminal = start_command_on_terminal(config_home, "delete", SESSION)
     terminal.expect_exact("[y/N]")
     terminal.sendline("y")
     terminal.expect_exact(f"restore {SESSION}")
@@ -159,7 +159,7 @@ def test_interrupting_the_question_deletes_nothing(
     old_parent: Path, config_home: ConfigHome
 ) -> None:
     """Ctrl+C at the question ends the command with exit code 130, and nothing is deleted."""
-    terminal = command_on_terminal(config_home, "delete", SESSION)
+    terminal = start_command_on_terminal(config_home, "delete", SESSION)
     terminal.expect_exact("[y/N]")
     terminal.sendintr()
     terminal.expect(pexpect.EOF)
@@ -178,7 +178,7 @@ def test_empty_trash_asks_and_removes_entries(
     )
     would = document("delete", "--empty-trash", "--dry-run")["data"]
     assert ([row["session_id"] for row in would["emptied"]], would["written"]) == ([SESSION], False)
-    terminal = command_on_terminal(config_home, "delete", "--empty-trash")
+    terminal = start_command_on_terminal(config_home, "delete", "--empty-trash")
     terminal.expect_exact("for good? [y/N]")
     terminal.sendline("n")
     terminal.expect_exact("Nothing was removed.")

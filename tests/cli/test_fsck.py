@@ -122,7 +122,7 @@ def test_fsck_all_prints_one_line_for_each_broken_session(
 ) -> None:
     """``fsck --all`` prints one line for each broken session, and the totals at the end.
 
-    If a session cannot be read, it continues with the next one.
+    After a session that cannot be read, ``fsck`` continues with the next one.
     """
     write_broken_session("bricked by a thinking signature", config_home, 1)
     write_broken_session("a block of NULs", config_home, 2)

@@ -80,12 +80,12 @@ def fifth_handoff(config_home: ConfigHome, document: Document) -> Path:
     return Path(path)
 
 
-def test_a_digest_has_every_message_of_all_generations(
+def test_a_digest_has_the_prompts_of_all_generations(
     config_home: ConfigHome, fifth_handoff: Path
 ) -> None:
-    """The digest of a fifth handoff contains each prompt of the first session exactly once, in order.
+    """The digest of a fifth handoff contains the prompts of all generations, each once and in order.
 
-    The reference after each prompt names the session and line in which the prompt was written.
+    The reference after each prompt of the first session names the session and the prompt's line.
     """
     found = digest_of_file(fifth_handoff, config_home)
     of_first = [message for message in found.talk if message.ref.startswith(SESSION)]

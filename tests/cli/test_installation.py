@@ -34,11 +34,13 @@ def empty_path_folder(config_folder: Path, tmp_path: Path, monkeypatch: pytest.M
     return folder
 
 
-def write_fake_client(empty_path_folder: Path, code: int = 0) -> Path:
+def write_fake_client(empty_path_folder: Path, exit_code: int = 0) -> Path:
     """Write a program ``claude`` that records its arguments, and return the file that contains them."""
     log = empty_path_folder / "calls"
     program = empty_path_folder / "claude"
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {log}\necho said so >&2\nexit {code}\n')
+    program.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$*" >> {log}\necho said so >&2\nexit {exit_code}\n'
+    )
     program.chmod(0o755)
     return log
 
@@ -82,7 +84,7 @@ def test_install_reports_a_failure_of_the_client(
     empty_path_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If the client fails, ``install`` prints the client's message and exits with code 1."""
-    write_fake_client(empty_path_folder, code=3)
+    write_fake_client(empty_path_folder, exit_code=3)
     assert run(["install"]) == 1
     assert "said so" in capsys.readouterr().err
 
@@ -356,7 +358,7 @@ def test_install_remove_fails_if_the_plugin_is_not_installed(
 
     The exit code is 1.
     """
-    write_fake_client(empty_path_folder, code=1)
+    write_fake_client(empty_path_folder, exit_code=1)
     assert run(["install", "--remove", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["data"]["ran"] is False
 

@@ -1,4 +1,7 @@
-"""Tests of ``outline``, which shows one line for each turn, as text within a budget or as a document."""
+"""Tests of ``outline``, which shows one line for each turn.
+
+It prints a text of a limited length or a document.
+"""
 
 from __future__ import annotations
 

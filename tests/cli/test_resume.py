@@ -38,7 +38,10 @@ def project(config_home: ConfigHome) -> str:
 
 @pytest.fixture
 def parent(config_home: ConfigHome, project: str) -> str:
-    """Write an almost full session with a title and a last request years ago, and return its path."""
+    """Write an almost full session, and return its path.
+
+    The session has a title, and its last request was long ago.
+    """
     counts = {
         "input_tokens": 5,
         "cache_read_input_tokens": 20_000,
@@ -88,7 +91,10 @@ def test_resume_mentions_an_open_session(
 
 
 def test_the_document_of_resume_has_sizes_costs_and_prices(document: Document, parent: str) -> None:
-    """The document of ``resume`` has the session's size, the costs of each way, and the prices."""
+    """The document of ``resume`` has the session's size and the costs of each way to continue.
+
+    It also has the prices behind these costs.
+    """
     data = document("resume", SESSION)["data"]
     assert (data["session_id"], data["session_file"], data["title"]) == (
         SESSION,

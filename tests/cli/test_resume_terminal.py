@@ -24,7 +24,7 @@ from tests.builders import (
 from tests.cli.terminal_home import HOUR_SECONDS, TerminalHome
 
 
-def client_output(number: int, folder: Path) -> str:
+def client_output_pattern(number: int, folder: Path) -> str:
     """Return a pattern that matches the fake client's output when it resumes the session."""
     return f"STARTED --resume {session_id(number)} IN {folder.name}$"
 
@@ -44,7 +44,7 @@ def test_resume_starts_the_client_with_the_chosen_session(
     screen.wait_for(r"How do you want to continue\?")
     assert "Nothing needed" in screen.text()
     screen.key("Enter")
-    screen.wait_for(client_output(3, terminal_home.project))
+    screen.wait_for(client_output_pattern(3, terminal_home.project))
     assert screen.wait_for_end() == 0
     assert screen.is_terminal_restored()
 
@@ -81,7 +81,7 @@ def test_the_chooser_shows_matching_turns_while_typing(terminal_home: TerminalHo
     screen.key("Down")
     screen.wait_for(r"(strong|fair|weak) · the model · turn 1")
     screen.key("Enter")
-    screen.wait_for(client_output(7, terminal_home.project))
+    screen.wait_for(client_output_pattern(7, terminal_home.project))
     assert screen.wait_for_end() == 0
     assert screen.is_terminal_restored()
 
@@ -140,7 +140,7 @@ def test_the_chooser_works_in_a_window_of_any_size(
     assert screen.is_terminal_restored()
 
 
-def test_the_chooser_follows_a_change_of_the_window(terminal_home: TerminalHome) -> None:
+def test_the_chooser_adapts_to_a_change_of_the_window_size(terminal_home: TerminalHome) -> None:
     """If the window's size changes, the preview is shown only if the window has enough space for it."""
     screen = terminal_home.run("resume", columns=160, rows=30)
     screen.wait_for("2 turns, newest first")
@@ -167,7 +167,7 @@ def test_a_dumb_terminal_gets_a_numbered_list(terminal_home: TerminalHome) -> No
     screen.key("Enter")
     screen.wait_for(r"How do you want to continue\?")
     screen.key("Enter")
-    screen.wait_for(client_output(2, terminal_home.project))
+    screen.wait_for(client_output_pattern(2, terminal_home.project))
     assert screen.wait_for_end() == 0
     assert b"\x1b" not in screen.raw
 
@@ -230,7 +230,7 @@ def test_resume_offers_all_sessions_with_an_exact_match(
     screen = terminal_home.run("resume", words, "--way", "go on")
     screen.wait_for(r"fits 2 sessions:\n > +1  00000005")
     screen.type("2\r")
-    screen.wait_for(client_output(6, terminal_home.project))
+    screen.wait_for(client_output_pattern(6, terminal_home.project))
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_resume_of_an_unknown_tag_or_title_exits_with_1(
 def test_a_title_locator_ignores_case(terminal_home: TerminalHome) -> None:
     """``resume title:WORDS`` finds a part of a title, whether its letters are upper or lower case."""
     screen = terminal_home.run("resume", "title:THE LEX", "--way", "go on")
-    screen.wait_for(client_output(3, terminal_home.project))
+    screen.wait_for(client_output_pattern(3, terminal_home.project))
 
 
 def test_leaving_the_question_restores_the_terminal(terminal_home: TerminalHome) -> None:
@@ -287,7 +287,7 @@ def test_esc_returns_to_the_list(terminal_home: TerminalHome) -> None:
     screen.key("Enter")
     screen.wait_for(r"q to leave \[1\]:")
     screen.key("Enter")
-    screen.wait_for(client_output(2, terminal_home.project))
+    screen.wait_for(client_output_pattern(2, terminal_home.project))
     assert screen.wait_for_end() == 0
     assert screen.is_terminal_restored()
 
@@ -313,7 +313,7 @@ def test_resume_does_not_search_for_true(terminal_home: TerminalHome) -> None:
     screen.wait_for_end()
     terminal_home.write_session(4, "true")
     screen = terminal_home.run("resume", "true", "--way", "go on")
-    screen.wait_for(client_output(4, terminal_home.project))
+    screen.wait_for(client_output_pattern(4, terminal_home.project))
 
 
 def test_an_exact_title_skips_the_list(terminal_home: TerminalHome) -> None:
@@ -321,7 +321,7 @@ def test_an_exact_title_skips_the_list(terminal_home: TerminalHome) -> None:
     screen = terminal_home.run(
         "resume", "Write the docs", "--way", "go on", cwd=terminal_home.empty_folder()
     )
-    screen.wait_for(client_output(2, terminal_home.project))
+    screen.wait_for(client_output_pattern(2, terminal_home.project))
     assert b"search:" not in screen.raw
 
 
@@ -341,7 +341,7 @@ def test_resume_fork_starts_the_client_on_a_child(terminal_home: TerminalHome) -
 
 
 def test_resume_can_start_the_client_on_a_handoff(terminal_home: TerminalHome) -> None:
-    """If the user types "handoff" at the question, the client starts with a new handoff that was checked."""
+    """If the user answers "handoff", ``resume`` makes and checks a handoff and starts the client on it."""
     before = terminal_home.session_ids()
     screen = terminal_home.run("resume", session_id(1))
     screen.wait_for(r"q to leave")
@@ -358,7 +358,7 @@ def test_resume_asks_again_if_a_trim_would_not_pay_off(terminal_home: TerminalHo
     screen.type("2\r")
     screen.wait_for(r"Nothing was written\.(.|\n)*How do you want to continue\?")
     screen.type("1\r")
-    screen.wait_for(client_output(1, terminal_home.project))
+    screen.wait_for(client_output_pattern(1, terminal_home.project))
 
 
 def test_resume_proposes_a_fork_of_an_open_session(terminal_home: TerminalHome) -> None:
@@ -445,7 +445,7 @@ def test_the_chooser_lists_all_projects_on_request(terminal_home: TerminalHome) 
     screen.type("elsew")
     screen.wait_for("^> Elsewhere")
     screen.key("Enter")
-    screen.wait_for(client_output(9, other))
+    screen.wait_for(client_output_pattern(9, other))
     screen = terminal_home.run("resume", "elsewh", "--all")
     screen.wait_for("^> Elsewhere")
 
@@ -489,7 +489,7 @@ class TestContinue:
     def test_continue_starts_the_latest_session(self, terminal_home: TerminalHome) -> None:
         """Without a locator, ``continue`` starts the client with the folder's latest session."""
         screen = terminal_home.run("continue")
-        screen.wait_for(client_output(1, terminal_home.project))
+        screen.wait_for(client_output_pattern(1, terminal_home.project))
         assert screen.wait_for_end() == 0
 
     def test_continue_forks_a_named_session(self, terminal_home: TerminalHome) -> None:
@@ -505,7 +505,7 @@ class TestContinue:
         """If a session may be open, ``continue`` prints a note and starts the client with the session."""
         terminal_home.write_session(1, "Fix the parser", age=0)
         screen = terminal_home.run("continue")
-        screen.wait_for(client_output(1, terminal_home.project))
+        screen.wait_for(client_output_pattern(1, terminal_home.project))
         assert b"may be open in a client" in screen.raw
 
     def test_continue_asks_about_a_session_of_a_running_client(
@@ -528,7 +528,7 @@ class TestContinue:
         screen = terminal_home.run("continue")
         screen.wait_for(r"\[y/N\]")
         screen.type("y\r")
-        screen.wait_for(client_output(1, terminal_home.project))
+        screen.wait_for(client_output_pattern(1, terminal_home.project))
 
 
 def test_resume_copies_a_file_outside_the_clients_folders(

@@ -1,4 +1,4 @@
-"""Tests of ``search`` on the command line, as text within a budget or as a document."""
+"""Tests of ``search`` on the command line. It prints a text of a limited length or a document."""
 
 from __future__ import annotations
 

@@ -47,12 +47,13 @@ def test_another_config_home_is_set_for_the_client(config_home: ConfigHome, tmp_
     assert found.command == f"cd /proj && CLAUDE_CONFIG_DIR='{other}' claude --resume {SESSION}"
 
 
-def test_the_variable_is_unset_for_the_default_config_home(
+def test_claude_config_dir_is_unset_for_the_default_config_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the session is in the default config home, the environment and the command unset the variable.
+    """If the session is in the default config home, the client's environment lacks CLAUDE_CONFIG_DIR.
 
-    If CLAUDE_CONFIG_DIR were set, the client would use a settings file at a different path.
+    The command unsets the variable. If it were set, the client would use a settings file at a
+    different path.
     """
     monkeypatch.setenv("HOME", str(tmp_path))
     environ = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": "/elsewhere"}

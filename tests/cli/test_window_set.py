@@ -91,15 +91,17 @@ def test_the_percentage_needs_a_known_window(
         assert ("of an unknown window" in cli(*words).stdout.decode()) is (percent is None)
 
 
-def two_turns_with_output(lines: int, first: int, second: int) -> list[Record]:
-    """Return two turns with these context sizes; the first turn has an output of ``lines`` lines."""
+def two_turns_with_output(
+    output_line_count: int, first_tokens: int, second_tokens: int
+) -> list[Record]:
+    """Return two turns with these context sizes; the first turn has an output of ``output_line_count`` lines."""
     return [
         user("read it", uuid="u1"),
         tool_use("t1", uuid="a1", parent="u1", tool_input={"file_path": "/x"}),
-        tool_result("t1", "a line of output\n" * lines, uuid="u2", parent="a1"),
-        assistant("done", uuid="a2", parent="u2", tokens=first),
+        tool_result("t1", "a line of output\n" * output_line_count, uuid="u2", parent="a1"),
+        assistant("done", uuid="a2", parent="u2", tokens=first_tokens),
         user("and now?", uuid="u3", parent="a2"),
-        assistant("done again", uuid="a3", parent="u3", tokens=second),
+        assistant("done again", uuid="a3", parent="u3", tokens=second_tokens),
     ]
 
 

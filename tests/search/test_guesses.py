@@ -49,7 +49,7 @@ SESSIONS_BY_QUERY = {
 
 @pytest.fixture
 def home_with_sentences(config_home: ConfigHome) -> ConfigHome:
-    """Write each sentence to a separate session."""
+    """Return a home with a separate session for each sentence."""
     for number, words in enumerate(SENTENCES, 1):
         write_talk(config_home, number, words)
     return config_home

@@ -162,7 +162,7 @@ class StaleIndex:
 
 @pytest.fixture
 def stale_index(config_home: ConfigHome) -> StaleIndex:
-    """Index a session of two turns."""
+    """Return a home whose index contains a session of two turns."""
     path = write_talk(config_home, 1, "an older word", "ok", "tune the linter", "ok")
     with opened_index(config_home.where):
         pass

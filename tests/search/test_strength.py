@@ -21,7 +21,7 @@ QUESTION = "linter ignores generated protobuf stubs under vendored folders"
 
 @pytest.fixture
 def home_with_one_answer(config_home: ConfigHome) -> ConfigHome:
-    """Write one turn with all words of the question, and other turns with one word each."""
+    """Return a home with one turn that has all words of the question. Other turns have one word each."""
     write_talk(
         config_home,
         1,

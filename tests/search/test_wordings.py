@@ -133,7 +133,7 @@ def test_the_best_wording_is_first() -> None:
     assert combined_score([first, second]) == 1.3
 
 
-def test_a_single_wording_keeps_order_and_scores() -> None:
-    """Combining a single wording changes neither the order nor the scores."""
+def test_combining_a_single_wording_keeps_order_and_scores() -> None:
+    """``combine_rankings`` does not change the order and the scores of a single wording's hits."""
     found = combine_rankings([[TurnHit(1, [], 1.5), TurnHit(2, [], 1.1)]])
     assert [(ways[0].turn.turn_key, combined_score(ways)) for ways in found] == [(1, 1.5), (2, 1.1)]

@@ -94,7 +94,7 @@ The sentence with the most parts is first.
 
 @pytest.fixture(scope="module")
 def home_with_sentences(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
-    """Write each sentence to a separate session."""
+    """Return a home with a separate session for each sentence."""
     made = ConfigHome.at(tmp_path_factory.mktemp("said"))
     for line, words in enumerate(SENTENCES):
         write_talk(made, line + 1, words)

@@ -129,8 +129,8 @@ def test_locators_find_archived_sub_agents(config_home: ConfigHome) -> None:
         )
 
 
-def test_a_locator_prefers_the_project_folders(config_home: ConfigHome) -> None:
-    """A locator finds the present session in preference to its archived copy.
+def test_a_locator_prefers_a_session_in_the_project_folders(config_home: ConfigHome) -> None:
+    """A locator finds a session in the project folders, not its archived copy.
 
     If only the archived copy has the title, no session is found.
     """

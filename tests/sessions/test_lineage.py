@@ -28,7 +28,7 @@ from resume_hooks.sessions.link_log import Link, links_file, record_link
 from resume_hooks.transcripts.provenance import make_first_line
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
 
-path_lists: list[list[str]] = []
+PATH_LISTS: list[list[str]] = []
 """Lists to which the audit hook below adds every path that Python opens or lists.
 
 The hook can't be removed again. Therefore ``opened_paths`` removes its list instead.
@@ -41,7 +41,7 @@ def _record_opened_path(event: str, arguments: tuple[Any, ...]) -> None:
         and arguments
         and isinstance(arguments[0], str)
     ):
-        for watcher in path_lists:
+        for watcher in PATH_LISTS:
             watcher.append(os.path.abspath(arguments[0]))
 
 
@@ -52,11 +52,11 @@ sys.addaudithook(_record_opened_path)
 def opened_paths() -> Iterator[list[str]]:
     """Yield a list of the paths that are opened within the ``with`` block."""
     opened: list[str] = []
-    path_lists.append(opened)
+    PATH_LISTS.append(opened)
     try:
         yield opened
     finally:
-        path_lists.remove(opened)
+        PATH_LISTS.remove(opened)
 
 
 def write_continued_session(
@@ -138,7 +138,7 @@ def test_a_missing_parent_is_shown_with_its_id_and_path(config_home: ConfigHome)
 
 @pytest.mark.parametrize("how", ["empty", "folder", "symlink", "fifo"])
 def test_a_parent_without_a_usable_file_is_missing(config_home: ConfigHome, how: str) -> None:
-    """A parent is shown as missing if an empty file, a folder, a link or a pipe has its path.
+    """A parent is shown as missing if its path leads to an empty file, a folder, a link or a pipe.
 
     Opening a pipe does not block.
     """
@@ -392,7 +392,7 @@ def test_descendants_of_every_kind_are_found(config_home: ConfigHome) -> None:
 def test_descendants_are_found_in_a_cycle_or_if_the_session_is_missing(
     config_home: ConfigHome,
 ) -> None:
-    """The descendants of a session are found even if the sessions form a cycle or its file is missing.
+    """The descendants of a session are found even if it is in a cycle or its file is missing.
 
     In a cycle, a session is not one of its own descendants.
     """

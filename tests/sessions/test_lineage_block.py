@@ -225,7 +225,7 @@ def test_a_shortened_block_is_valid(count: int, most: int) -> None:
 
 
 def test_a_lineage_block_that_fits_is_unchanged() -> None:
-    """A block that fits its limit is unchanged. If only its paths are too long, they are removed."""
+    """A lineage block that fits its limit is unchanged. If only its paths are too long, they are removed."""
     whole = block_of_child([present_ancestor(1), present_ancestor(2)])
     assert shorten_lineage_block(whole, len(whole)) == whole
     deep = block_of_child(

@@ -270,7 +270,7 @@ def test_latest_finds_a_session_whose_model_left_the_folder(config_home: ConfigH
     assert resolved_id(config_home, None) == FIRST_ID
 
 
-def test_the_default_session_inside_the_client_is_its_own(config_home: ConfigHome) -> None:
+def test_the_default_session_inside_the_client_is_the_current_one(config_home: ConfigHome) -> None:
     """Inside the client, the session in ``CLAUDE_CODE_SESSION_ID`` is found without a locator.
 
     If the session has no file yet, an error is raised.

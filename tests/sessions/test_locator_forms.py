@@ -273,7 +273,7 @@ LOCATOR_CASES: dict[
 
 @pytest.mark.parametrize("case", LOCATOR_CASES)
 def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case: str) -> None:
-    """Each locator of a case finds the expected session or raises the expected error.
+    """In each case, every locator finds the expected session or raises the expected error.
 
     The higher a session's number is, the older the session is.
     """

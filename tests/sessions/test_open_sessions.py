@@ -46,7 +46,7 @@ def old_session(config_home: ConfigHome) -> SessionFile:
 
 
 @pytest.fixture
-def ended_process() -> int:
+def ended_process_id() -> int:
     """Return the id of a process that has ended."""
     process = subprocess.Popen(["true"])
     process.wait()
@@ -138,12 +138,12 @@ The reason is "" if the session is not open. All other fields of the entry are t
 
 @pytest.mark.parametrize("case", CLIENT_ENTRY_CASES)
 def test_a_running_clients_entry_marks_a_session_as_open(
-    config_home: ConfigHome, old_session: SessionFile, ended_process: int, case: str
+    config_home: ConfigHome, old_session: SessionFile, ended_process_id: int, case: str
 ) -> None:
     """A session is open if a running client's entry names it. Files that are not entries are skipped."""
     fields, reason = CLIENT_ENTRY_CASES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
-    write_client_entry(config_home, ended_process if "ended" in fields else os.getpid(), **entry)
+    write_client_entry(config_home, ended_process_id if "ended" in fields else os.getpid(), **entry)
     for name in (f"{os.getpid()}.abc.key", "x.json", "\u00b2.json", "1"):
         (config_home.config / "sessions" / name).write_text("{}", encoding="utf-8")
     why = describe_open_session(old_session, config_home.where)
@@ -211,7 +211,7 @@ def test_an_unlisted_client_opens_no_session(
 
 
 def test_only_the_client_that_made_a_child_may_open_it(
-    config_home: ConfigHome, ended_process: int
+    config_home: ConfigHome, ended_process_id: int
 ) -> None:
     """Only the client that made a child may open it. After this client has ended, any client may.
 
@@ -219,12 +219,12 @@ def test_only_the_client_that_made_a_child_may_open_it(
     """
     here, other = os.getpid(), os.getppid()
 
-    def may_open(maker: int | None) -> bool:
-        return Clients(config_home.where).may_open_child(here, SESSION, maker)
+    def may_open(maker_process_id: int | None) -> bool:
+        return Clients(config_home.where).may_open_child(here, SESSION, maker_process_id)
 
     write_client_entry(config_home, here, sessionId=OTHER_ID)
     write_client_entry(config_home, other, sessionId=OTHER_ID)
-    assert [may_open(maker) for maker in (here, other, ended_process, None)] == [
+    assert [may_open(maker) for maker in (here, other, ended_process_id, None)] == [
         True,
         False,
         True,
@@ -233,4 +233,4 @@ def test_only_the_client_that_made_a_child_may_open_it(
     write_client_entry(config_home, here)
     assert may_open(here)
     write_client_entry(config_home, other)
-    assert not any(may_open(maker) for maker in (here, other, ended_process, None))
+    assert not any(may_open(maker) for maker in (here, other, ended_process_id, None))

@@ -46,7 +46,7 @@ _PADDING_RECORD: Record = {
 }
 _PLAIN_ANSWER = {"role": "assistant", "id": "msg_plain", "content": "plain"}
 _KEPT_SECOND_TURN = {"anchorUuid": "s", "headUuid": "u2", "tailUuid": "a2"}
-_FORMS: dict[str, dict[str, Any]] = {
+_FIELDS_BY_FORM: dict[str, dict[str, Any]] = {
     "walk": {"segment": _KEPT_SECOND_TURN},
     "list": {"preserved": {"anchorUuid": "s", "uuids": ["u2", "a2"], "allUuids": ["u2", "a2"]}},
     "short-list": {
@@ -93,7 +93,7 @@ def _parse_records(words: str) -> Iterator[Record]:
         at = float(second) if second else at + 1
         hangs = (f"c{uuid[1:]}" if kind == "r" else before) if parent is None else parent or None
         links: dict[str, Any] = {"uuid": uuid, "ts": int(at) if at.is_integer() else at}
-        extra = {**({"isSidechain": True} if side else {}), **_FORMS.get(form, {})}
+        extra = {**({"isSidechain": True} if side else {}), **_FIELDS_BY_FORM.get(form, {})}
         yield _make_record(kind, links, hangs, before, message, extra)
         before = uuid
 

@@ -80,7 +80,7 @@ def test_images_are_subtracted_from_the_growth_first(config_home: ConfigHome) ->
     assert costs_of_kind(scanned, RESULT_PIECE) == pytest.approx([2_000], abs=20)
 
 
-def test_without_counts_the_usual_ratio_applies(config_home: ConfigHome) -> None:
+def test_without_token_counts_a_token_has_four_characters(config_home: ConfigHome) -> None:
     """Without token counts, a token is assumed to have four characters."""
     scanned = scan_conversation(
         config_home, Chain().ask("go").call_with_result("t1", "Bash", "x" * 4_000).answer()

@@ -146,7 +146,7 @@ def test_the_best_kind_of_title_is_used(tmp_path: Path, records: list[Record], t
     assert head_tail_of_records(tmp_path, records).title == title
 
 
-def test_a_handoff_in_parts_gives_the_title(tmp_path: Path) -> None:
+def test_the_title_of_a_handoff_in_several_parts_is_found(tmp_path: Path) -> None:
     """The title of a handoff is found in an opening that was passed to the client in several parts."""
     first, *others = split_into_parts(HANDOFF_NOTICE + "\n" + "what was said\n" * 2_500)
     told = [hook_success(part, number) for number, part in enumerate([first, *others])]
@@ -198,7 +198,7 @@ def test_no_branch_is_shown_outside_a_repository(tmp_path: Path, recorded: str, 
     assert (found.branch, found.recorded_branch) == (shown, recorded)
 
 
-def test_each_value_is_read_from_the_right_end(tmp_path: Path) -> None:
+def test_each_value_is_read_from_one_end_of_the_file(tmp_path: Path) -> None:
     """The folder and the start time come from the beginning of a file, and the other values from its end.
 
     The other values are the branch, the version, the tag and the end time.
@@ -228,7 +228,7 @@ def test_each_value_is_read_from_the_right_end(tmp_path: Path) -> None:
 def test_a_file_without_dates_has_the_time_of_the_file(tmp_path: Path) -> None:
     """If a file contains no valid times, the time of the file itself is used.
 
-    Other ISO forms of a time are converted.
+    An ISO time with an offset, such as "+01:00", is valid and is converted to UTC.
     """
     assert head_tail_of_records(tmp_path, [TITLE], mtime=0).created_at == "1970-01-01T00:00:00.000Z"
     odd = [

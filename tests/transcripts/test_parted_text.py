@@ -84,7 +84,7 @@ def test_long_lines_are_cut_if_there_are_too_few_parts() -> None:
 
 
 def test_parts_of_a_text_are_joined_even_if_one_is_missing() -> None:
-    """The parts are joined even if one of them is missing. A quoted part is not joined."""
+    """The parts of a text are joined even if one of them is missing. A quoted part is not joined."""
     parts = split_into_parts("\n".join(f"line {number:05}" for number in range(2_000)))
     assert len(parts) == 3
     (text,) = join_parts([parts[2], parts[0]])

@@ -26,7 +26,7 @@ from tests.derive.trim.sessions import (
     write_project_session,
 )
 
-ORIGINAL = OriginalReference("5e12a303-c989-4291-a42d-bc1eb620afea", 42)
+ORIGINAL_REFERENCE = OriginalReference("5e12a303-c989-4291-a42d-bc1eb620afea", 42)
 
 PLACEHOLDER_MAKERS: dict[str, Callable[..., str]] = {
     "result": lambda *rest: placeholders.result_placeholder("Read", *rest),
@@ -53,13 +53,13 @@ AICHAT_PLACEHOLDERS = {
 
 def test_placeholders_have_the_documented_wording() -> None:
     """A placeholder names the tool and size, then the original's reference, and a reason if there is one."""
-    assert placeholders.result_placeholder("Read", 12_345, ORIGINAL) == (
+    assert placeholders.result_placeholder("Read", 12_345, ORIGINAL_REFERENCE) == (
         "[Results from Read tool suppressed - original content was 12,345 characters; original: 5e12a303:42]"
     )
-    assert placeholders.response_placeholder(1_234, ORIGINAL) == (
+    assert placeholders.response_placeholder(1_234, ORIGINAL_REFERENCE) == (
         "[Claude response trimmed - original was 1,234 characters; original: 5e12a303:42]"
     )
-    assert placeholders.media_placeholder(1_600, ORIGINAL, "seen") == (
+    assert placeholders.media_placeholder(1_600, ORIGINAL_REFERENCE, "seen") == (
         "[Image or document suppressed - original content was 1,600 tokens; original: 5e12a303:42; seen]"
     )
 
@@ -71,7 +71,7 @@ def test_each_kind_of_placeholder_is_recognized(kind: str) -> None:
     No placeholder is shorter than ``MIN_PLACEHOLDER_CHARACTERS``.
     """
     for size in (1, 999, 12_345_678):
-        text = PLACEHOLDER_MAKERS[kind](size, ORIGINAL, "why")
+        text = PLACEHOLDER_MAKERS[kind](size, ORIGINAL_REFERENCE, "why")
         assert is_placeholder(text)
         assert contains_placeholder(f"{'x' * 500}\n{text}\n{'y' * 300}")
         assert (
@@ -94,7 +94,7 @@ def test_placeholders_of_another_tool_are_recognized(kind: str) -> None:
         "[",
         "[Results from Read tool]",
         "a log that says: original content was 12 characters",
-        "x" * 2_000 + placeholders.response_placeholder(900, ORIGINAL) + "y" * 2_000,
+        "x" * 2_000 + placeholders.response_placeholder(900, ORIGINAL_REFERENCE) + "y" * 2_000,
         "[1, 2, [3]]",
         "[...truncated by less(1)]\n and then more output",
         "the original was long (original was blue).",
@@ -112,14 +112,14 @@ def test_false_placeholders_are_not_recognized(text: str) -> None:
 def test_a_placeholder_with_text_after_it_is_not_recognized(behind: str) -> None:
     """A placeholder with text after it is not recognized, because a program may have printed it."""
     assert not is_placeholder(
-        f"{placeholders.result_placeholder('Bash', 12_345, ORIGINAL)}{behind}"
+        f"{placeholders.result_placeholder('Bash', 12_345, ORIGINAL_REFERENCE)}{behind}"
     )
 
 
 @given(name=st.text(max_size=300))
 def test_any_tool_name_gives_a_valid_placeholder(name: str) -> None:
     """A placeholder with any tool name is one line in brackets and is recognized."""
-    text = placeholders.result_placeholder(name, 5, ORIGINAL)
+    text = placeholders.result_placeholder(name, 5, ORIGINAL_REFERENCE)
     assert is_placeholder(text)
     assert text.count("[") == text.count("]") == 1
     assert "\n" not in text
@@ -127,9 +127,11 @@ def test_any_tool_name_gives_a_valid_placeholder(name: str) -> None:
 
 def test_placeholders_of_answers_are_distinguished() -> None:
     """``is_response_placeholder`` returns true only for placeholders that replace the model's texts."""
-    assert is_response_placeholder(placeholders.response_placeholder(900, ORIGINAL))
+    assert is_response_placeholder(placeholders.response_placeholder(900, ORIGINAL_REFERENCE))
     assert is_response_placeholder(AICHAT_PLACEHOLDERS["answer"])
-    assert not is_response_placeholder(placeholders.result_placeholder("Read", 900, ORIGINAL))
+    assert not is_response_placeholder(
+        placeholders.result_placeholder("Read", 900, ORIGINAL_REFERENCE)
+    )
 
 
 @pytest.mark.parametrize("size", range(60, 120))

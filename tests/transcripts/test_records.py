@@ -76,8 +76,8 @@ def test_the_standard_parser_reads_the_first_lines(
     assert not choice(b"x" * records.STANDARD_PARSER_BYTES)
 
 
-def test_deep_nesting_is_counted_without_recursion() -> None:
-    """A tool input with the maximum nesting is read completely."""
+def test_characters_are_counted_at_the_maximum_nesting() -> None:
+    """The characters of a tool input are counted even if the input has the maximum nesting."""
     deep = b'{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","input":%s"ab"%s}]}}'
     record = records.parse_record(deep % (b"[" * 1_000, b"]" * 1_000))
     assert record is not None

@@ -126,7 +126,7 @@ def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
         scan_transcript(path)
 
 
-def test_metadata_is_counted(tmp_path: Path) -> None:
+def test_records_without_links_are_counted(tmp_path: Path) -> None:
     """Records without links are counted by type, and answers by model."""
     synthetic = assistant("x", uuid="s", parent="r3", ts=9, model="<synthetic>", tokens=50)
     path = write_session(

@@ -22,7 +22,7 @@ from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.sessions.locate import resolve_locator
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
-from tests.cli.terminal_home import FAKE_CLIENT, HOUR_SECONDS, TerminalHome
+from tests.cli.terminal_home import FAKE_CLIENT_SCRIPT, HOUR_SECONDS, TerminalHome
 from tests.derive.summary.models import ScriptedModel
 from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import (
@@ -343,7 +343,7 @@ def test_the_picker_lists_codex_sessions(terminal_home: TerminalHome) -> None:
     )
     os.utime(rollout, (time.time() - 9 * HOUR_SECONDS,) * 2)
     before = rollout.read_bytes()
-    (terminal_home.bin / "codex").write_text(FAKE_CLIENT)
+    (terminal_home.bin / "codex").write_text(FAKE_CLIENT_SCRIPT)
     (terminal_home.bin / "codex").chmod(0o755)
     screen = terminal_home.run("resume", columns=150, HOME=str(terminal_home.home.root))
     screen.wait_for("^> Fix the parser")

@@ -115,7 +115,7 @@ def test_the_raw_search_finds_the_words_of_real_prompts() -> None:
     assert missed == []
 
 
-def lines_with_words(tmp_path: Path, *texts: str) -> FileWords:
+def search_lines_for_sample_words(tmp_path: Path, *texts: str) -> FileWords:
     """Write a file with these lines and search it for the words "redis queue dropped"."""
     path = tmp_path / "one.jsonl"
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
@@ -131,7 +131,7 @@ def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
 
     For each combination of words, at most five lengths are kept.
     """
-    found = lines_with_words(
+    found = search_lines_for_sample_words(
         tmp_path, "a redis queue", "redis", *(["the queue was dropped"] * 9), "no word"
     )
     assert found.term_numbers == {0, 1, 2}
@@ -161,12 +161,12 @@ def test_lines_are_complete_for_any_chunk_size(
     A line longer than a chunk is searched in pieces.
     """
     texts = ("a redis queue", "x" * 40, "the queue was dropped", "redis dropped it")
-    whole = lines_with_words(tmp_path, *texts)
+    whole = search_lines_for_sample_words(tmp_path, *texts)
     for size in range(48, 120):
         monkeypatch.setattr(unindexed_files, "CHUNK_BYTES", size)
-        assert lines_with_words(tmp_path, *texts) == whole
+        assert search_lines_for_sample_words(tmp_path, *texts) == whole
     monkeypatch.setattr(unindexed_files, "CHUNK_BYTES", 7)
-    assert lines_with_words(tmp_path, *texts).term_numbers == whole.term_numbers
+    assert search_lines_for_sample_words(tmp_path, *texts).term_numbers == whole.term_numbers
 
 
 def test_a_file_is_as_relevant_as_its_best_line(tmp_path: Path) -> None:
@@ -174,15 +174,17 @@ def test_a_file_is_as_relevant_as_its_best_line(tmp_path: Path) -> None:
 
     Large files are likely to contain most of the words somewhere.
     """
-    apart = lines_with_words(tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped")
-    together = lines_with_words(tmp_path, "a redis queue was dropped")
-    long = lines_with_words(tmp_path, f"a redis queue was {'z' * 3_000_000} dropped")
+    apart = search_lines_for_sample_words(
+        tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped"
+    )
+    together = search_lines_for_sample_words(tmp_path, "a redis queue was dropped")
+    long = search_lines_for_sample_words(tmp_path, f"a redis queue was {'z' * 3_000_000} dropped")
     worth = relevance_by_file(
         {
             "apart": apart,
             "together": together,
             "long": long,
-            "none": lines_with_words(tmp_path, "nothing"),
+            "none": search_lines_for_sample_words(tmp_path, "nothing"),
         }
     )
     assert sorted(worth, key=lambda name: -worth[name]) == ["together", "apart", "long", "none"]

@@ -141,8 +141,11 @@ def test_the_python_api_finds_archived_ancestors(
     assert [str(path) for path, _ in api.get_full_lineage_chain(paths[3])] == paths[::-1]
 
 
-def test_a_digest_includes_the_goal_of_an_archived_ancestor(config_home: ConfigHome) -> None:
-    """A digest contains an archived ancestor's goal, as it does for a present ancestor."""
+def test_a_digest_contains_the_goal_of_an_archived_ancestor(config_home: ConfigHome) -> None:
+    """A digest contains the goal of an ancestor that has since been archived and deleted.
+
+    It is equal to the digest from before the deletion.
+    """
     first = write_session(
         config_home.project(),
         session_id(1),
@@ -232,7 +235,7 @@ def test_a_failed_child_leaves_no_folder(
     kept = locate.resolve_locator(SESSION, "/", config_home.where)
     decided = fork.plan_fork(kept, config_home.where)
     with monkeypatch.context() as patch:
-        patch.setattr("resume_hooks.derive.child.write_child.create_session", _fail)
+        patch.setattr("resume_hooks.derive.child.write_child.create_session", _raise_error)
         with pytest.raises(WriteFailed):
             write_child(decided, config_home.where)
     assert not folder.exists()
@@ -244,5 +247,5 @@ def test_a_failed_child_leaves_no_folder(
     assert list(elsewhere.iterdir()) == []
 
 
-def _fail(*_: object) -> None:
+def _raise_error(*_: object) -> None:
     raise WriteFailed("no")

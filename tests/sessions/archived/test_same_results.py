@@ -48,7 +48,7 @@ def copy_from_corpus(home: ConfigHome, name: str) -> str:
 
 
 def verb_answer(home: ConfigHome, *words: str) -> Any:
-    """Return the JSON of a verb, without the fields that may differ."""
+    """Return the JSON of a verb without the fields that change when a session is archived."""
     done = CliRunner().invoke(cli, [*words, "--json"], env=home.environ, catch_exceptions=False)
     document = json.loads(done.stdout)
     assert document["ok"], document

@@ -28,7 +28,7 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document, cli, document, terminal_home
 from tests.cli.terminal_home import TerminalHome
-from tests.cli.test_resume_terminal import client_output
+from tests.cli.test_resume_terminal import client_output_pattern
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
 __all__ = ["cli", "document", "terminal_home"]
@@ -187,5 +187,5 @@ def test_resume_restores_an_archived_session_on_a_terminal(
     screen = terminal_home.run(verb, session_id(2), *words)
     screen.wait_for("Restore the session and continue")
     screen.key("Enter")
-    screen.wait_for(client_output(2, terminal_home.project))
+    screen.wait_for(client_output_pattern(2, terminal_home.project))
     assert path.read_bytes() == raw
