@@ -395,7 +395,7 @@ def test_resume_proposes_a_fork_of_a_file_too_large_for_clients(
     os.utime(path, (time.time() - HOUR_SECONDS,) * 2)
     screen = terminal_home.run("resume", session_id(4), columns=150)
     screen.wait_for(
-        r"> +\d  fork +a copy of the live conversation alone.* reads only 50 MB of its 51\.\d MB"
+        r"> +\d  fork +a copy of only the live conversation.* reads only 50 MB of its 51\.\d MB"
     )
     screen.key("Enter")
     found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
