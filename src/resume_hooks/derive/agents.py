@@ -185,8 +185,8 @@ def describe_parent_agent(draft: Draft, where: Where) -> str:
     subagent_note = ""
     if draft.subagent:
         subagent_note = (
-            f"The digest is about the work of {draft.subagent}, a sub-agent of the previous session: its prompt came "
-            "from that session, so it had no user of its own."
+            f"The digest is about the work of {draft.subagent}, a sub-agent of the previous session: that session "
+            "wrote the sub-agent's prompt, so the sub-agent had no user of its own."
         )
     if draft.agent == draft.parent_agent:
         return subagent_note

@@ -577,7 +577,7 @@ class TurnReader:
     ) -> list[Passage]:
         """Return records as passages, with their texts read from the file.
 
-        Raises SessionNotFound if the file changed since the scan.
+        Raises SessionNotFound if the file has changed since the scan.
         """
         rows_with_records = (
             (row, self.locate_row(row), self.locate_row(row).parse_record()) for row in rows

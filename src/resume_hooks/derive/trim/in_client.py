@@ -1,9 +1,9 @@
 """Trim the conversation in a running client: make the new list of its messages.
 
-Tests with the client showed: if an answer or a tool result is kept unchanged, the next request is
-correct, but a resume reads the original record again. So this module rebuilds all answers and
-results, and keeps only the user's messages. Consecutive answers or results become one message. A
-rebuilt message contains texts and calls, but no thinking and no pictures.
+Tests with the client showed a problem with answers and tool results that are kept unchanged: the
+next request is correct, but a resume reads the original record again. So this module rebuilds all
+answers and results, and keeps only the user's messages. Consecutive answers or results become one
+message. A rebuilt message contains texts and calls, but no thinking and no pictures.
 """
 
 from __future__ import annotations

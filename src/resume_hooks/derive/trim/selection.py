@@ -149,7 +149,8 @@ def _choose_by_rules(
             if key in chosen_keys or not is_trimmable(material, options, offered_piece.piece, name):
                 continue
             choice = make_choice(material, offered_piece, name, origins)
-            # Trimming a piece that clients no longer send saves 0 tokens, for example certain thinking.
+            # Clients no longer send certain pieces, for example some thinking. Trimming these saves
+            # 0 tokens.
             if choice is not None and choice.count_saved_tokens(scale) >= 0:
                 chosen_keys.add(key)
                 yield choice

@@ -150,7 +150,7 @@ class PassedChecks:
 
 
 def selects_tests(parts: Sequence[SimpleCommand]) -> bool:
-    """Check whether a command selects the tests that it runs by their names."""
+    """Check whether a command names the tests that it runs."""
     return any(scope.filters for scope in _list_scopes_in_folder(parts, ""))
 
 

@@ -208,7 +208,10 @@ def _are_nested(home: str, folder: str) -> bool:
 def _list_open_pull_requests(
     requests: PullRequests, repository: RepositoryState, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
-    """Yield the open pull request of the current branch or, if there are several checkouts, of each."""
+    """Yield the open pull request of the current branch.
+
+    If there are several checkouts, yield the open pull request of each checkout's branch.
+    """
     if repository.branch or len(session_git.checkouts) < 2:
         request = requests.find_open_request(repository.branch or session_git.branch)
         if request is not None:

@@ -361,7 +361,10 @@ def _has_worked_after(command: ShellCommand, start_order: int) -> bool:
 
 
 def _mentions_folder(command: ShellCommand, folder: str) -> bool:
-    """Check whether an argument of a command is a path in a folder, or the folder's unusual name."""
+    """Check whether an argument of a command is a path in a folder, or is the folder's name.
+
+    The name alone counts only if it cannot be a common word.
+    """
     name = posixpath.basename(folder)
     is_distinct = len(name) >= MIN_DISTINCT_NAME_CHARACTERS and ("-" in name or "_" in name)
     if name not in command.run.command:

@@ -203,7 +203,7 @@ def searches_check_results(command: str) -> bool:
 
 
 def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
-    """Yield the filters of a command's output that keep lines about both passed and failed checks."""
+    """Yield the filters in a command that keep output lines about both passed and failed checks."""
     for match in _RESULT_SEARCH_PATTERN.finditer(command):
         pattern = match[1] or match[2]
         if _PASS_WORD_PATTERN.search(pattern) and _FAIL_WORD_PATTERN.search(pattern):
