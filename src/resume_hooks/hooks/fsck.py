@@ -80,7 +80,7 @@ def _plan_repair_of_request(request: Request) -> RepairPlan:
 def _repair_question(repair_plan: RepairPlan, defects: list[Defect]) -> str:
     """Return the question in at most three lines.
 
-    They show the defect, the size of the repaired child, and what is lost.
+    The lines show the defect, the size of the repaired child, and what is lost.
     """
     first_defect = defects[0]
     defect_text = f"{first_defect.message[:1].lower()}{first_defect.message[1:]} (record {first_defect.record_number})"

@@ -197,8 +197,8 @@ def _opening_after_clear(
 def _start_after_compaction(session_id: str, path: str) -> bytes:
     """Return a reply with the facts that a compaction removed.
 
-    Return ``b""`` if the engine is not installed. Also return it if the plugin's module made the
-    compaction, because then nothing was lost.
+    Return ``b""`` if the engine is not installed, or if the plugin's module made the compaction. In
+    the second case nothing was lost.
     """
     if sys.version_info < MIN_ENGINE_PYTHON or hook_state.consume_fresh_note(
         hook_state.compaction_note_name(session_id), MAX_END_TO_START_SECONDS

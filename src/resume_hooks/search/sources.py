@@ -213,7 +213,7 @@ class Sources:
 def _count_known_ancestors(session_id: str, parents: Mapping[str, str]) -> int:
     """Count the ancestors of a session that are keys of ``parents``.
 
-    The loop ends even if manipulated sessions are each other's parents.
+    The loop ends even if sessions were manipulated to be each other's parents.
     """
     visited: set[str] = set()
     while (parent := parents.get(session_id, "")) in parents and session_id not in visited:

@@ -206,7 +206,7 @@ class UntrimOptions(ChildOptions, function="resume_hooks.cli.trim:untrim_session
     """Create a child of SESSION with the trimmed contents restored.
 
     The originals are read from the session that has them, even if it was moved, or from the backup
-    of an in-place trim. Messages, tool results, inputs, images and thinking return unchanged.
+    of an in-place trim. Messages, tool results, inputs, images and thinking are restored unchanged.
     SESSION defaults to the last trim in this folder until you continue that trim or another session.
 
     \b
