@@ -14,4 +14,6 @@ if __name__ == "__main__":
     repair_bytecode_on_import()
     from resume_hooks.hooks import fallback
 
-    sys.exit(fallback.answer_module() if sys.argv[1:] == ["module"] else fallback.main())
+    if sys.argv[1:] == ["module"]:
+        sys.exit(fallback.answer_module())
+    fallback.main()

@@ -465,7 +465,7 @@ def cli_page() -> str:
 
     The help is formatted as in a terminal of 100 columns.
     """
-    chosen = cli.context_settings | {"terminal_width": 100}
+    chosen = {**cli.context_settings, "terminal_width": 100}
     top = click.Context(cli, info_name="resume-hooks", **chosen)
     parts = [
         "# Command line\n\nMade from the code by `make docs`; a test keeps it true.\n",

@@ -23,7 +23,7 @@ import sys
 import time
 import traceback
 import uuid
-from typing import Any, NoReturn
+from typing import Any, NoReturn, SupportsIndex
 
 FROZEN_TIME = 1_811_851_200.0
 """The time that the clock always shows: noon of 2027-06-01 in UTC. It is later than any recorded
@@ -45,9 +45,9 @@ def freeze_clock() -> None:
     setitimer, alarm, sleep = signal.setitimer, signal.alarm, time.sleep
     slept = [0.0]
 
-    def pass_time(seconds: float) -> None:
-        slept[0] += seconds
-        sleep(seconds / SLOWDOWN_FACTOR)
+    def pass_time(seconds: float | SupportsIndex) -> None:
+        slept[0] += float(seconds)
+        sleep(float(seconds) / SLOWDOWN_FACTOR)
 
     time.time = lambda: FROZEN_TIME
     time.time_ns = lambda: int(FROZEN_TIME) * 1_000_000_000
@@ -71,7 +71,7 @@ def freeze_clock() -> None:
         raise SystemExit("The clock of this Python can't be frozen.")
 
 
-def frozen_now(cls: Any, zone: dt.tzinfo | None = None) -> dt.datetime:
+def frozen_now(cls: type[dt.datetime], zone: dt.tzinfo | None = None) -> dt.datetime:
     """Return the frozen time. This function replaces ``datetime.now``."""
     return cls.fromtimestamp(FROZEN_TIME, zone)
 
