@@ -41,9 +41,9 @@ MATCHES_PER_PATTERN = 2
 def is_removed(one: PlantedSecret) -> bool:
     """Check whether redaction removed a secret completely, in whatever form the text had it."""
     clean, found = (
-        redact_bytes(one.raw) if one.place == "tool-results file" else redact_line(one.raw)
+        redact_bytes(one.raw) if one.place_name == "tool-results file" else redact_line(one.raw)
     )
-    if one.place != "tool-results file":
+    if one.place_name != "tool-results file":
         json.loads(clean)
     return bool(found) and not any(
         piece in _resolve_escapes(clean) for piece in _choose_leftover_pieces(one.secret)
@@ -98,10 +98,10 @@ def print_shares(files: dict[Path, list[bytes]]) -> None:
         half = "held out" if one.form.is_held_out else "known"
         removed = is_removed(one)
         found[half].append(removed)
-        found[f"way {one.way}"].append(removed)
-        found[f"place {one.place}"].append(removed)
+        found[f"way {one.writer_name}"].append(removed)
+        found[f"place {one.place_name}"].append(removed)
         if not removed:
-            missed_secrets[f"{half}: {one.form.name} {one.way} in {one.place}"] += 1
+            missed_secrets[f"{half}: {one.form.name} {one.writer_name} in {one.place_name}"] += 1
     for name, results in sorted(found.items()):
         print(
             f"{name:32} {sum(results):4} of {len(results):4}  {100 * sum(results) / len(results):5.1f} %"

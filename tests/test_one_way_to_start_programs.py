@@ -133,7 +133,7 @@ def lines_with_forbidden_launches(script: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", SHELL_SCRIPTS, ids=lambda path: path.name)
-def test_scripts_start_programs_only_with_run_isolated(path: Path) -> None:
+def test_scripts_start_programs_only_in_isolation(path: Path) -> None:
     """Scripts source hooks/programs first and run other programs with ``run_isolated``.
 
     They run Python with ``-I``.

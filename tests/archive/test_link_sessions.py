@@ -294,7 +294,7 @@ def test_deleting_a_session_does_not_archive_it(config_home: ConfigHome) -> None
                 f"{session_id(number)}.jsonl",
             )
             link.parent.mkdir(exist_ok=True)
-            # This link appeared while the deletion began.
+            # A check made this link while the deletion began.
             os.link(stored_path(entry.folder, entry.transcript), link)
             check_links(config_home)
         deletion.empty_trash([entry], config_home.where)

@@ -56,7 +56,7 @@ TROUBLESOME_TEXTS = (
 """Texts that often cause errors: paths, control characters, our own markers, and syntax of shells.
 """
 
-SCALARS = (
+SCALAR_VALUES = (
     None,
     True,
     False,
@@ -97,13 +97,13 @@ class Draws:
         """Return one of ``things``."""
         return things[self.number_below(len(things))]
 
-    def list_of(self, most: int, make: Callable[[], Value]) -> list[Value]:
+    def list_of(self, max_count: int, make: Callable[[], Value]) -> list[Value]:
         """Return a list of at most ``max_count`` values that ``make`` returns."""
-        return [make() for _ in range(self.number_below(most + 1))]
+        return [make() for _ in range(self.number_below(max_count + 1))]
 
-    def take_bytes(self, most: int) -> bytes:
-        """Return at most ``most`` of the next bytes."""
-        count = self.number_below(most + 1)
+    def take_bytes(self, max_bytes: int) -> bytes:
+        """Return at most ``max_bytes`` of the next bytes."""
+        count = self.number_below(max_bytes + 1)
         piece = self._raw[self._at : self._at + count]
         self._at += count
         return piece
@@ -120,7 +120,7 @@ class Draws:
         if kind < 3:
             return self.text()
         if kind < 5:
-            return self.pick(SCALARS)
+            return self.pick(SCALAR_VALUES)
         if kind < 7:
             return {self.text(): self.json(depth - 1) for _ in range(self.number_below(4))}
         return self.list_of(4, lambda: self.json(depth - 1))

@@ -52,9 +52,9 @@ def _examples() -> Iterator[Example]:
             for rule in group
         )
     for form in [*FORMS, *PLACED_FORMS]:
-        secret = form.make(random.Random(form.name))
-        torn = form.words.partition("{}")[0].replace("{{", "{").rstrip("\"'") + secret
-        for text in (form.words.format(secret), torn):
+        secret = form.make_secret(random.Random(form.name))
+        torn = form.template.partition("{}")[0].replace("{{", "{").rstrip("\"'") + secret
+        for text in (form.template.format(secret), torn):
             if redact(text)[1]:
                 yield Example(form.name, text, allows_any_letter=True)
 

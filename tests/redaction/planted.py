@@ -24,11 +24,11 @@ ANY_ID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 
 
 class Form(NamedTuple):
-    """A form of secret: a function that makes one, and the words around it (``{}`` is the secret)."""
+    """A form of secret. In the field ``template``, ``{}`` is the place of the secret."""
 
     name: str
-    make: Callable[[random.Random], str]
-    words: str = "{}"
+    make_secret: Callable[[random.Random], str]
+    template: str = "{}"
     is_held_out: bool = False
 
 
@@ -265,8 +265,8 @@ class PlantedSecret(NamedTuple):
     """A secret in the line of a transcript, or in the text of a separate file."""
 
     form: Form
-    way: str
-    place: str
+    writer_name: str
+    place_name: str
     secret: str
     raw: bytes
 
@@ -314,8 +314,8 @@ def plant_secrets(
         form = forms[number % len(forms)]
         way = TEXT_WRITERS[(number // len(forms) + number) % len(TEXT_WRITERS)]
         place = RECORD_PLACES[(number * 5 + number // len(forms)) % len(RECORD_PLACES)]
-        secret = form.make(rng)
-        text = way(form.words.format(secret))
+        secret = form.make_secret(rng)
+        text = way(form.template.format(secret))
         raw = (
             text.encode()
             if place == "tool-results file"

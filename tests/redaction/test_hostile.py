@@ -20,7 +20,7 @@ MAX_CALLS_PER_BYTE = 18
 
 
 def record_of_text(text: str) -> bytes:
-    """Return a user's record whose content is the text."""
+    """Return a record whose message has the text as its content."""
     return json.dumps({"message": {"content": text}}, ensure_ascii=False).encode()
 
 

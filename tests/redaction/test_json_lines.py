@@ -168,7 +168,7 @@ def test_planted_secrets_are_removed_from_lines(seed: int) -> None:
     """
     lines = [encode_line(user_record("hello"))]
     for one in plant_secrets(lines, seed=seed, places=2 * len(FORMS)):
-        if one.place == "tool-results file":
+        if one.place_name == "tool-results file":
             continue
         clean, found = redact_line(one.raw)
         assert found, one.form.name
@@ -194,7 +194,7 @@ def test_all_other_values_of_a_record_stay(
     record: dict[str, Any], ascii_only: bool, form: Any
 ) -> None:
     """Other values of a record are unchanged if a secret is removed from its message."""
-    given_text = form.words.format(form.make(random.Random(1)))
+    given_text = form.template.format(form.make_secret(random.Random(1)))
     raw = json.dumps(
         {**record, "message": {"content": f" {given_text}\n"}}, ensure_ascii=ascii_only
     )

@@ -33,8 +33,8 @@ def test_every_form_is_found_in_every_notation(way: Callable[[str], str]) -> Non
     A second search finds nothing.
     """
     for form in [*FORMS, *PLACED_FORMS]:
-        secret = form.make(random.Random(f"{form.name} {way.__name__}"))
-        clean, found = redact(way(form.words.format(secret)))
+        secret = form.make_secret(random.Random(f"{form.name} {way.__name__}"))
+        clean, found = redact(way(form.template.format(secret)))
         assert found, form.name
         assert secret not in clean, form.name
         assert redact(clean) == (clean, []), form.name
@@ -134,7 +134,7 @@ GREP_COLORS = ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K")
 @pytest.mark.parametrize("name", COLORED_FORMS)
 def test_colors_hide_no_secret(name: str, codes: tuple[str, str]) -> None:
     """A secret is removed even if a terminal's color codes are around or inside it."""
-    secret = FORMS_BY_NAME[name].make(random.Random(7))
+    secret = FORMS_BY_NAME[name].make_secret(random.Random(7))
     for cut in (len(secret), 5, len(secret) // 2):
         text = f"a.txt:{codes[0]}{secret[:cut]}{codes[1]}{secret[cut:]}\nnext"
         clean, found = redact(text)
@@ -173,7 +173,7 @@ INVISIBLE_CHARACTERS = [
 @pytest.mark.parametrize("name", COLORED_FORMS)
 def test_invisible_characters_hide_no_secret(name: str, sign: str) -> None:
     """A secret is removed even if invisible characters are inside it."""
-    secret = FORMS_BY_NAME[name].make(random.Random(7))
+    secret = FORMS_BY_NAME[name].make_secret(random.Random(7))
     for hiding in (secret[:5] + sign + secret[5:], sign.join(secret)):
         text = f"a.txt: {hiding}\nnext"
         clean, found = redact(text)
@@ -266,7 +266,7 @@ def test_a_hash_that_contains_a_placeholder_word_is_found() -> None:
 
     Such a word occurs in one of two thousand hashes.
     """
-    text = FORMS_BY_NAME["crypt-512"].make(random.Random(166))
+    text = FORMS_BY_NAME["crypt-512"].make_secret(random.Random(166))
     assert "todo" in text.lower()
     assert redact(f"root:{text}:19000:0:99999:7:::")[0] == (
         "root:[secret removed: password-hash]:19000:0:99999:7:::"
@@ -281,7 +281,7 @@ def test_a_key_may_begin_with_a_slash() -> None:
 
 def test_the_credentials_of_docker_are_found() -> None:
     """The credentials in the settings of Docker, a name and a password in base64, are removed."""
-    secret = FORMS_BY_NAME["basic"].make(random.Random(7))
+    secret = FORMS_BY_NAME["basic"].make_secret(random.Random(7))
     for text in (
         json.dumps({"auths": {"r.io": {"auth": secret}}}),
         f"//registry.internal/:_auth={secret}",
@@ -328,7 +328,7 @@ def test_placeholders_are_counted() -> None:
 @settings(max_examples=60)
 def test_a_secret_is_found_in_any_text(before: str, after: str, form: Form, seed: int) -> None:
     """A secret is found whatever text is before and after it, and a second search finds nothing."""
-    text = f"{before}\n\n{form.words.format(form.make(random.Random(seed)))}\n\n{after}"
+    text = f"{before}\n\n{form.template.format(form.make_secret(random.Random(seed)))}\n\n{after}"
     clean, found = redact(text)
     assert found
     assert redact(clean) == (clean, [])

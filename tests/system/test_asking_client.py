@@ -92,7 +92,7 @@ def test_no_other_process_is_recognized(
 ) -> None:
     """A process that the client did not start itself is not recognized.
 
-    This is so even if the client's files list the process or its ancestors.
+    This is so whatever processes the client's files list.
     """
     assert result_in_started_process(config_home, how, session, start, forge) == "False", who
 

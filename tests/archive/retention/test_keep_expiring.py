@@ -24,15 +24,15 @@ from tests.builders import CWD, ConfigHome, session_id
 
 
 def archive_one_batch(
-    home: ConfigHome, *, waiting: bool = True, over: bool = False, cwd: str = CWD
+    home: ConfigHome, *, is_user_waiting: bool = True, is_time_over: bool = False, cwd: str = CWD
 ) -> ArchiveBatch:
     """Archive one batch of the expiring sessions in a project."""
     return archive_sessions_before_expiry(
         home.project().name,
         cwd,
         home.where,
-        always_over_time_limit if over else never_over_time_limit,
-        is_user_waiting=waiting,
+        always_over_time_limit if is_time_over else never_over_time_limit,
+        is_user_waiting=is_user_waiting,
     )
 
 
@@ -59,7 +59,7 @@ def test_a_batch_archives_at_least_the_most_urgent_session(config_home: ConfigHo
     for number, days in ((1, 24), (2, 29), (3, 26)):
         session_of_age(config_home, number, days)
     for done in ([2], [2, 3], [1, 2, 3]):
-        found = archive_one_batch(config_home, over=True)
+        found = archive_one_batch(config_home, is_time_over=True)
         assert archived_ids(config_home.where) == [session_id(number) for number in done]
         assert found.remaining_count == 3 - len(done)
         assert (found.next_check_time <= time.time()) is bool(found.remaining_count)
@@ -80,7 +80,7 @@ def test_other_projects_are_archived_if_no_user_waits(config_home: ConfigHome) -
     session_of_age(config_home, 1, 31, cwd="/other")
     session_of_age(config_home, 2, 25, cwd="/other")
     assert archive_one_batch(config_home).archived_count == 0
-    assert archive_one_batch(config_home, waiting=False).archived_count == 1
+    assert archive_one_batch(config_home, is_user_waiting=False).archived_count == 1
     assert archived_ids(config_home.where) == [session_id(1)]
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_archived_if_the_vault_is_off(config_home: ConfigHome) -> Non
     """With the vault off, a batch archives no session."""
     session_of_age(config_home, 1, 25)
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
-    assert archive_one_batch(config_home, waiting=False)[:3] == (0, 0, 0)
+    assert archive_one_batch(config_home, is_user_waiting=False)[:3] == (0, 0, 0)
     assert archived_ids(config_home.where) == []
 
 
@@ -130,7 +130,7 @@ def test_large_sessions_are_skipped_while_a_user_waits(config_home: ConfigHome, 
     session_of_age(config_home, 2, 25)
     found = archive_one_batch(config_home)
     assert (found.archived_count, found.remaining_count) == (1, 1)
-    assert archive_one_batch(config_home, waiting=False).archived_count == 1
+    assert archive_one_batch(config_home, is_user_waiting=False).archived_count == 1
 
 
 def test_a_batch_tries_all_sessions_after_a_failed_copy(config_home: ConfigHome) -> None:

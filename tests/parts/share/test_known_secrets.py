@@ -57,8 +57,8 @@ _ID_PATTERN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TESTED_FORMS = [
     form
     for form in FORMS
-    if redact(form.words.format(form.make(random.Random(form.name))))[1]
-    and "\n" not in form.make(random.Random(1))
+    if redact(form.template.format(form.make_secret(random.Random(form.name))))[1]
+    and "\n" not in form.make_secret(random.Random(1))
 ]
 
 
@@ -67,7 +67,7 @@ def records_with_secret(form: Form, secret: str) -> list[Record]:
 
     Some fields have the secret in an encoded form. A long secret is split between two messages.
     """
-    told = form.words.format(secret)
+    told = form.template.format(secret)
     half = len(secret) // 2 if len(secret) >= 2 * RECOGNIZED_LENGTH else len(secret)
     first_half, second_half = secret[:half], secret[half:]
     file = f"/srv/{secret}.txt"
@@ -187,8 +187,10 @@ def test_no_output_contains_a_part_of_a_secret(config_home: ConfigHome, form: Fo
 
     Outputs are pages, Markdown, bundles, children, titles and file names.
     """
-    secret = form.make(random.Random(form.name))
-    other = outputs_with_secret(config_home, form, form.make(random.Random(f"{form.name} another")))
+    secret = form.make_secret(random.Random(form.name))
+    other = outputs_with_secret(
+        config_home, form, form.make_secret(random.Random(f"{form.name} another"))
+    )
     for what, text in outputs_with_secret(config_home, form, secret).items():
         assert remaining_parts(text, secret, other[what]) == [], what
         encoded = (base64.b64encode(bytes(at) + secret[-12:].encode())[4:12] for at in range(3))

@@ -146,11 +146,11 @@ def test_no_known_secret_is_in_any_column(
         name, some = session_id(number + 1), found[number : number + 40]
         path = write_on_machine(alice, [user("one", uuid="o", session_id=name)], name)
         with path.open("ab") as stream:
-            stream.writelines(each.raw for each in some if each.place in LINE_RECORD_PLACES)
+            stream.writelines(each.raw for each in some if each.place_name in LINE_RECORD_PLACES)
         outputs = path.with_suffix("") / "tool-results"
         outputs.mkdir(parents=True)
         for place, each in enumerate(some):
-            if each.place not in LINE_RECORD_PLACES:
+            if each.place_name not in LINE_RECORD_PLACES:
                 (outputs / f"{place}.txt").write_bytes(each.raw)
         push_from_machine(alice, path)
     bodies = b"".join(
@@ -168,7 +168,9 @@ def test_no_known_secret_is_in_any_column(
 def is_unknown_to_scanner(each: PlantedSecret) -> bool:
     """Check whether the scanner misses a planted secret. Another benchmark counts the missed secrets."""
     clean = (
-        redact_line(each.raw)[0] if each.place in LINE_RECORD_PLACES else redact_bytes(each.raw)[0]
+        redact_line(each.raw)[0]
+        if each.place_name in LINE_RECORD_PLACES
+        else redact_bytes(each.raw)[0]
     )
     return any(form in clean for form in forms_of_secret(each.secret))
 
