@@ -227,7 +227,7 @@ def test_doctor_shows_the_trash(old_parent: Path, cli: Cli, document: Document) 
     assert "deleted sessions: 1, " in read_trash_finding()[1]
     manifest = Path(kept) / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"complete": False}))
-    assert read_trash_finding() == ("note", "a delete was interrupted")
+    assert read_trash_finding() == ("note", "a deletion was interrupted")
     assert b"interrupted" in cli("restore", "--list").stdout
 
 

@@ -141,7 +141,9 @@ def test_a_venv_of_a_checkout_needs_no_installation(cwd: Path, client_config: Pa
     (clone / ".venv").mkdir(parents=True)
     finding = finding_named(cwd, "engine")
     assert (finding.level, finding.code) == ("note", "engine-install-failed")
-    assert finding.detail.endswith(f"no network; a client that reads {clone} uses its .venv")
+    assert finding.detail.endswith(
+        f"no network; a client that loads the plugin from {clone} uses the .venv there"
+    )
     data.unlink()
     assert (
         f"the plugin uses {clone}/.venv, or installs its own" in finding_named(cwd, "engine").detail
@@ -346,4 +348,4 @@ def test_doctor_checks_a_policy(cwd: Path, client_config: Path) -> None:
     assert finding_named(cwd, "policy").level == "ok"
     write_json(client_config / "remote-settings.json", {"permissions": {}})
     assert finding_named(cwd, "policy").level == "note"
-    assert "disables /trim here" in finding_named(cwd, "policy").detail
+    assert "disables '/trim here'" in finding_named(cwd, "policy").detail

@@ -1,7 +1,7 @@
 """Make a bug report about an installation, without the names of sessions, files or people.
 
-The report contains only numbers, versions and known words, and values that have an expected format.
-All other values are omitted.
+The report contains only numbers, versions, known words, and values in an expected format. All other
+values are omitted.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ _SYSTEM_FOLDERS = (
 _PROJECT_KEY_PATTERN = re.compile(r"(projects/)[^\s/'\";,]+")
 _HOME_PATH_PATTERN = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
 """Matches a path in the home folder. If the first folder in the path is hidden, it belongs to a
-tool, and the anonymized path keeps its name."""
+tool, and its name also stays in the anonymized path."""
 
 _ABSOLUTE_PATH_PATTERN = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
 MIN_USER_NAME_CHARACTERS = 2

@@ -56,8 +56,8 @@ MIN_FREE_BYTES = 1_000_000
 """A disk with fewer free bytes is reported as full."""
 
 MAX_SEARCHED_BYTES = 2_000_000_000
-"""The maximum number of bytes in which giant lines are searched for, starting with the largest
-files. A search of this size takes about two seconds."""
+"""Giant lines are searched for in at most this number of bytes, starting with the largest files. A
+search of this size takes about two seconds."""
 
 
 class Finding(NamedTuple):
@@ -116,17 +116,17 @@ def ok_finding(detail: str, code: str = "ok") -> Finding:
 
 
 def note_finding(detail: str, remedy: str = "", code: str = "note") -> Finding:
-    """Return a finding with the level note, about something that works but is worth knowing."""
+    """Return a finding with the level ``note``: something works, but the user should know about it."""
     return Finding("", "note", detail, remedy, code)
 
 
 def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
-    """Return a finding with the level problem, about something that will not work."""
+    """Return a finding with the level ``problem``: something will not work."""
     return Finding("", "problem", detail, remedy, code)
 
 
 def _uses_only_other_agents() -> bool:
-    """Check whether the user has only sessions of other agents, and Claude Code is not installed."""
+    """Check whether Claude Code is not installed, has no sessions, and the user has another agent."""
     where = Where()
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
@@ -160,8 +160,8 @@ def _check_hooks(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
         if path := claude_cli.settings_file_with_flag(key, cwd):
             remedy = (
-                "Remove it from that file; until then the slash commands still work, through "
-                "their bodies."
+                "Remove this setting from the file. Until then, the model runs the slash commands, as "
+                "their texts tell it to."
             )
             return problem_finding(f"{key} is true in {path}", remedy, "off")
     return ok_finding("not switched off in any settings file")
@@ -171,7 +171,7 @@ def _check_policy(_: str) -> Finding:
     path = find_policy_file(Where())
     if not path:
         return ok_finding("none: no organization's settings apply to this machine")
-    disabled = "/trim here, the setting compaction, and our lines above the prompt at a start"
+    disabled = "'/trim here', the setting 'compaction', and our lines above the prompt at the start of a session"
     return note_finding(
         f"{path} is in force, and disables {disabled}",
         "Trimmed copies, handoffs and everything else work.",
@@ -232,13 +232,15 @@ def _check_engine(_: str) -> Finding:
     if last_state.get("state") == "failed":
         engine_script = os.path.join(folder or CHECKOUT_FOLDER, "hooks", "engine")
         remedy = (
-            f"Fix the cause, then run: sh {shlex.quote(engine_script)} --install (a session's start "
-            "tries again an hour after the failure)"
+            f"Fix the cause, then run: sh {shlex.quote(engine_script)} --install (an hour after "
+            "the failure, the start of a session tries again)"
         )
         detail = f"the plugin's own install failed: {last_state.get('error')}"
         if has_checkout_venv:
             return note_finding(
-                f"{detail}; a client that reads {folder} uses its .venv", remedy, "install-failed"
+                f"{detail}; a client that loads the plugin from {folder} uses the .venv there",
+                remedy,
+                "install-failed",
             )
         return problem_finding(detail, remedy, "install-failed")
     if last_state.get("state") == "installing":
@@ -247,14 +249,14 @@ def _check_engine(_: str) -> Finding:
     if last_state.get("state") != "ready":
         if has_checkout_venv:
             return ok_finding(
-                f"{engine_text}; the plugin uses {checkout_venv}, or installs its own at the next start"
+                f"{engine_text}; the plugin uses {checkout_venv}, or installs its own engine at the next start"
             )
-        return ok_finding(f"{engine_text}; the plugin's own installs at the next start")
-    if tool := last_state.get("tool"):
         return ok_finding(
-            f"{engine_text}; the plugin loads the packages of {tool}, and has none of its own"
+            f"{engine_text}; the plugin's own engine will be installed at the next start"
         )
-    return ok_finding(f"{engine_text}; the plugin's own is ready")
+    if tool := last_state.get("tool"):
+        return ok_finding(f"{engine_text}; the plugin's own engine uses the packages of {tool}")
+    return ok_finding(f"{engine_text}; the plugin's own engine is ready")
 
 
 def _check_other_agents(_: str) -> Finding:
@@ -377,7 +379,7 @@ def _check_expiry(cwd: str) -> Finding:
         return ok_finding(f"{forecast}; none within seven days")
     forecast += f"; {format_count(expiry.session_count, 'session')} in {format_count(expiry.project_count, 'project')}"
     forecast += (
-        f", and files of {expiry.younger_session_count:,} younger ones,"
+        f", and files of {expiry.younger_session_count:,} younger sessions,"
         if expiry.younger_session_count
         else ""
     )
@@ -543,7 +545,7 @@ def _check_missing_state_folder(folder: str) -> Finding:
 def _check_settings(_: str) -> Finding:
     if invalid_settings := settings.describe_invalid_settings():
         remedy = (
-            "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin "
+            "Set the value again: resume-hooks config KEY VALUE; for an option of the plugin: /plugin "
             "configure resume-hooks"
         )
         return problem_finding("; ".join(invalid_settings), remedy, "refused")
@@ -587,7 +589,7 @@ def _check_trash(_: str) -> Finding:
     half_removed_count = sum(stray.is_half_removed for stray in stray_folders)
     problems = []
     if not all(entry.complete for entry in entries):
-        problems.append("a delete was interrupted")
+        problems.append("a deletion was interrupted")
     if half_removed_count:
         problems.append(format_count(half_removed_count, "partly removed folder"))
     if len(stray_folders) > half_removed_count:
@@ -616,11 +618,11 @@ def _check_vault(_: str) -> Finding:
         )
     sizes_text = f"archived copies: {len(archived):,}, {format_bytes(sum(session.stored for session in archived))}"
     if not is_allowed:
-        return note_finding(f"{sizes_text}; no new ones are made: {reason}", code="off")
+        return note_finding(f"{sizes_text}; no new copies are made: {reason}", code="off")
     if detail := permission.format_waiting_notice(Where()):
         return note_finding(
             f"{sizes_text}. {detail}",
-            "To make them sooner: resume-hooks config vault on",
+            "To make the copies sooner: resume-hooks config vault on",
             "awaited",
         )
     max_size, stored_size = settings.vault_limit(), sum(session.stored for session in archived)

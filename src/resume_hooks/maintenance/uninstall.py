@@ -1,4 +1,7 @@
-"""List the files that an uninstall removes, and the files that it keeps with commands to remove them."""
+"""List the files that an uninstall removes, and the files that it keeps.
+
+Each file that it keeps is listed with a command that removes it.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,7 @@ def list_remaining_files(
             RemainingFile(
                 program,
                 "this command",
-                f"as it was installed: pipx, uv tool or pip uninstall {PLUGIN_NAME}",
+                f"use the tool that installed it: pipx, uv tool or pip uninstall {PLUGIN_NAME}",
             )
         )
     return rows
@@ -172,7 +175,7 @@ def _list_remaining_client_files(
         RemainingFile(
             folder,
             "the engine's packages",
-            f"{_format_removal_command(folder)}, where Claude Code leaves it",
+            f"{_format_removal_command(folder)}, if Claude Code keeps the folder",
         )
         for folder in sorted(
             glob.glob(os.path.join(glob.escape(plugins), "data", f"{PLUGIN_NAME}*"))
@@ -271,7 +274,10 @@ def _find_copy_folders() -> tuple[str, ...]:
 
 
 def remove_paths(state: str, paths: list[str]) -> None:
-    """Remove these paths, and this plugin's folders that become empty. Raise WriteFailed."""
+    """Remove the files and folders ``paths``, and this plugin's folders that become empty.
+
+    Raise WriteFailed.
+    """
     with convert_os_error(f"{state} could not be removed", "Check its permissions."):
         copy_folders = _find_copy_folders()
         for path in paths:

@@ -114,9 +114,9 @@ def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
         ("two records under one id", "record 4: Record 1 has the same uuid"),
         (
             "history lost after compaction",
-            "record 4: gone of the messages that the compaction kept can't be found",
+            "record 4: Of the messages that the compaction kept, these can't be found: gone",
         ),
-        ("most of the session is gone after a resume", "record 5: 2 turns end here"),
+        ("most of the session is gone after a resume", "record 5: A branch of 2 turns ends here"),
         (
             "tool pair 400: a call that nobody answered",
             "record 2: omitted, because its counterpart is missing: 1",
@@ -127,7 +127,7 @@ def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
         ),
         (
             "conversation gone after a crash: a torn record before the next one",
-            "record 2: 29 bytes of the line are a part of a record",
+            "record 2: 29 bytes of the line are part of another record",
         ),
         ("bytes of another encoding", "record 2: The line contains bytes that are not UTF-8"),
     ],
@@ -174,7 +174,7 @@ def test_a_branch_before_a_compaction_can_be_chosen(tmp_path: Path) -> None:
 def test_an_unknown_branch_is_refused(config_home: ConfigHome) -> None:
     """A repair refuses an unknown branch and writes no file."""
     session = session_file(str(write_session_bytes(session_bytes(VALID_RECORDS), config_home)))
-    with pytest.raises(UsageError, match="No record nowhere"):
+    with pytest.raises(UsageError, match="This session has no record nowhere"):
         repair.plan_repair(session, config_home.where, branch="nowhere")
 
 

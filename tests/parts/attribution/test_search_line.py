@@ -114,7 +114,8 @@ def test_lines_that_people_wrote_belong_to_no_session(
     done = cli("search", "--file", "a.py:5", cwd=repo.root)
     assert (done.returncode, done.stderr) == (0, b"")
     assert (
-        "Nothing found (no edit of a session wrote a line with this text)." in done.stdout.decode()
+        "Nothing found (no edit in any session wrote a line with this text)."
+        in done.stdout.decode()
     )
 
 

@@ -329,7 +329,7 @@ def test_back_without_new_messages_is_refused(parent: Path, document: Document) 
     error = document("back", SESSION, code=1)["error"]
     assert error["message"] == "No active mark."
     assert "resume-hooks mark" in error["remedy"]
-    assert "Only a fork goes back without one" in error["remedy"]
+    assert "Only a fork can go back without a mark" in error["remedy"]
 
 
 def test_a_mark_in_a_fork_has_precedence(parent: Path, document: Document) -> None:

@@ -318,7 +318,7 @@ def test_an_overlong_report_is_refused(config_home: ConfigHome) -> None:
     )
     with pytest.raises(UsageError, match="500,001 characters") as caught:
         plan_rewind(config_home, explored_records(), "r3", most + "x")
-    assert "Nothing is lost: arrow up" in caught.value.remedy
+    assert "Your text is not lost: the up arrow" in caught.value.remedy
 
 
 HOSTILE_TEXTS = [

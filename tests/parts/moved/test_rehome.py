@@ -335,7 +335,7 @@ def test_copies_of_a_session_in_two_folders_are_reported(
         False,
     )
     assert (
-        f"{old_parent} stays, and has all records of the others"
+        f"{old_parent} stays, and has all records of the other copies"
         in cli(*remedy.split()[1:], "--yes").stdout.decode()
     )
     assert (old_parent.read_bytes(), copy.exists()) == (whole, False)
@@ -347,7 +347,7 @@ def test_copies_of_a_session_in_two_folders_are_reported(
     assert copy.read_bytes() == part
     write_session(copy.parent, SESSION, conversation(3)[2:], mtime=OLD_MTIME)
     failed = document("delete", SESSION, "--other-copies", "--yes", code=1)["error"]
-    assert f"{old_parent} lacks 2 records of the others" in failed["message"]
+    assert f"{old_parent} lacks 2 records of the other copies" in failed["message"]
     assert "resume-hooks fork" in failed["remedy"]
     done = document("delete", str(old_parent), "--other-copies", "--yes")["data"]
     assert (done["kept"], old_parent.read_bytes(), copy.exists()) == (str(old_parent), whole, False)

@@ -79,7 +79,7 @@ def test_scrub_reports_an_unreadable_place(
         done = cli("scrub", SESSION, "--in-place", "--yes")
         assert done.returncode == 1
         assert (
-            f"Still in, or possibly still in:\n  other vault  {note.parent}\n    It could not be read"
+            f"Not removed, or perhaps not removed, from:\n  other vault  {note.parent}\n    It could not be read"
             in done.stdout.decode()
         )
     assert FIRST_SECRET not in session_with_secret.read_text()
@@ -180,11 +180,11 @@ def test_an_open_session_is_not_scrubbed_in_place(
         (["--in-place"], "needs a confirmation"),
         (["--in-place", "--json"], "needs a confirmation"),
         (["--in-place", "--yes", "--start"], "makes no child"),
-        (["--everywhere"], "belongs to --in-place"),
+        (["--everywhere"], "works only with --in-place"),
         (["--secret-stdin"], "No secret was given"),
-        (["--all", "--in-place", "--yes"], "--all belongs to --list"),
-        (["--project"], "--project belongs to --list"),
-        (["--since", "7d"], "--since belongs to --list"),
+        (["--all", "--in-place", "--yes"], "--all works only with --list"),
+        (["--project"], "--project works only with --list"),
+        (["--since", "7d"], "--since works only with --list"),
         (["--list", "--in-place", "--yes"], "--in-place and --list can't be combined"),
         (["--list", "--secret-stdin"], "--secret-stdin and --list can't be combined"),
         (["--list", "--start"], "--start and --list can't be combined"),

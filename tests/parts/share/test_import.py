@@ -226,7 +226,7 @@ def test_unusable_standard_input_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("option", "message"), [("--start", "--start needs the terminal"), ("--whole", "not a bundle")]
+    ("option", "message"), [("--start", "--start needs a terminal"), ("--whole", "not a bundle")]
 )
 def test_import_refuses_options_without_effect(
     document: Document, config_home: ConfigHome, option: str, message: str

@@ -152,7 +152,10 @@ def test_an_offered_content_has_notes_on_its_outcome(config_home: ConfigHome) ->
     )
     chain.ask("again").call_with_result("t2", "Bash", LONG_OUTPUT + "2", command="make", error=True)
     found = offer_of_file(write_project_session(config_home, chain), config_home)
-    assert found.candidates[0].notes == ("failed", "1 later call on the same, the last in turn 2")
+    assert found.candidates[0].notes == (
+        "failed",
+        "1 later call with the same target, the last in turn 2",
+    )
     assert found.candidates[1].notes == ("failed",)
 
 

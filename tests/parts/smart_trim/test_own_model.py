@@ -91,7 +91,7 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
     assert [word for _, word in shown["choices"]] == ["yes", "cancel"]
     for words in (
         "saves about", f"chosen by {OWN_MODEL_NAME}: 1, the largest:", "a build · Bash make", f"it took {USAGE_TEXT}",
-        "1 of its choices were not shown to it, 1 were named twice",
+        "1 named contents that were not shown to it, 1 repeated an earlier choice",
     ):  # fmt: skip
         assert words in shown["ask"]
     assert list_children(warm_session) == []

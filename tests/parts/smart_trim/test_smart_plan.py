@@ -287,7 +287,10 @@ def test_the_preview_of_a_plan_lists_every_choice(config_home: ConfigHome) -> No
         "Bash make test  11111111:7\n            a green test run\n            why: (done)" in said
     )
     assert list_answer_warnings(planned, choices_of_model(model, what)) == [
-        "Some of the model's choices were ignored: 1 of its choices were not shown to it, 1 were named twice."
+        (
+            "Some of the model's choices were ignored: 1 named contents that were not shown to it, "
+            "1 repeated an earlier choice."
+        )
     ]
 
 

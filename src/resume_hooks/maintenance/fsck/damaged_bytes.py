@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import orjson
 
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import BOM, Line, read_lines
 from resume_hooks.transcripts.nodes import Node, make_node
@@ -48,7 +49,7 @@ TORN_LINE_DEFECT = DefectKind(
 NUL_LINE_DEFECT = DefectKind(
     "line-nul",
     "warning",
-    "Every client skips the line. Before a crash, a part of the file was not written.",
+    "Every client skips the line. Because of a crash, a part of the file was not written.",
     is_repairable=False,
 )
 LINE_WITHOUT_END_DEFECT = DefectKind(
@@ -120,7 +121,7 @@ def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
     for line, nodes in _read_bad_lines(transcript):
         yield _defect_of_bad_line(line, nodes, known_ids)
         if nodes and (fragment_size := _count_fragment_bytes(line)):
-            message = f"{fragment_size:,} bytes of the line are a part of a record"
+            message = f"{fragment_size:,} bytes of the line are part of another record"
             yield Defect(LINE_FRAGMENT_DEFECT, message, line.number)
 
 
@@ -149,7 +150,7 @@ def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> D
             kind = GLUED_COPIES_DEFECT
         return Defect(
             kind,
-            f"{size_text} that are not a record contain {len(nodes)}",
+            f"A line of {size_text} is not a record but contains {format_count(len(nodes), 'record')}",
             line.number,
             nodes[0].uuid,
         )
@@ -206,8 +207,8 @@ def _count_fragment_bytes(line: Line) -> int:
 def salvage_nodes(transcript: Transcript) -> list[Node]:
     """Return the transcript's nodes and the nodes found inside bad lines, in file order.
 
-    A node from a bad line is returned only if the transcript does not contain it elsewhere. All
-    nodes from one line have the same number.
+    If the transcript also contains a node of a bad line elsewhere, that node is returned only once.
+    All nodes from the same bad line have the same line number.
     """
     known_ids = {node.uuid for node in transcript.nodes}
     salvaged_nodes = [

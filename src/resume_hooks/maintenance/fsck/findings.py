@@ -18,8 +18,8 @@ Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 MAX_LISTED_FINDINGS = 200
-"""The maximum number of findings of each kind that a document lists. ``count`` is the number of all
-findings of the kind."""
+"""At most this number of findings of each kind is listed in a document. The document's ``count`` is
+the number of all findings of the kind."""
 
 
 class DefectKind(NamedTuple):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
+from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.chain import RecordGraph
 from resume_hooks.transcripts.nodes import KeptSegment, Node, iterate_ancestors
 from resume_hooks.transcripts.records import PROGRESS
@@ -40,7 +41,7 @@ PARENT_CYCLE_DEFECT = DefectKind(
     "parent-cycle",
     "error",
     (
-        "Client 2.1.112 refuses the whole session; others end the conversation where the "
+        "Client 2.1.112 refuses the whole session; other clients end the conversation where the "
         "circle closes."
     ),
 )
@@ -183,15 +184,15 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
         if missing:
             yield LOST_SEGMENT_DEFECT.defect_in_node(
                 last_boundary,
-                f"{', '.join(missing)} of the messages that the compaction kept can't be found",
+                f"Of the messages that the compaction kept, these can't be found: {', '.join(missing)}",
             )
 
 
 def describe_missing_messages(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """Describe the records that a compaction kept but that are not in the file.
+    """Describe the records of a compaction's kept messages that are not in the file.
 
-    The records that lead to the first kept record, or the record to which the kept records were
-    attached, may also be missing.
+    These can also be records on the way to the first kept message, or the record to which the kept
+    messages were attached.
     """
     if segment.anchor_uuid in nodes:
         missing = []
@@ -207,8 +208,8 @@ def describe_missing_messages(segment: KeptSegment, nodes: Mapping[str, Node]) -
 def list_ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """Return the uuids of the records from a segment's head to its tail, oldest first.
 
-    If the chain of parents from the tail does not lead to the head, return the records that it
-    contains.
+    If the chain of parents from the tail does not lead to the head, return the uuids of the records
+    in that chain.
     """
     uuids: list[str] = []
     for node in iterate_ancestors(
@@ -291,8 +292,8 @@ class LiveHistory(NamedTuple):
     """The live conversation, including compacted records.
 
     ``nodes`` are its records on one path, oldest first. ``turn_counts_by_uuid`` maps the uuid of
-    each of these records to the number of prompts up to it. ``live_uuids`` also contains records
-    beside the path, for example of parallel calls.
+    each of these records to the number of prompts up to it. ``live_uuids`` also contains the uuids
+    of live records that are not on this path, for example of parallel calls.
     """
 
     nodes: Sequence[Node]
@@ -376,7 +377,7 @@ def find_branches_off_live_chain(
 
 
 class _BranchDepths:
-    """Finds, for each record of a branch, the branch's first record, its fork, and the turns so far."""
+    """Finds the first record and the fork of each branch, and counts the turns up to each of its records."""
 
     def __init__(
         self, nodes: Mapping[str, Node], live: LiveHistory, records_before: Mapping[str, str]
@@ -389,8 +390,8 @@ class _BranchDepths:
     def measure_depth(self, node: Node) -> tuple[str, Node | None, int]:
         """Return the first record of a record's branch, the fork, and the number of turns up to the record.
 
-        The method follows the parents up to a record for which the values are known. From there, it
-        counts the turns on the way down. It is not recursive, because branches can be long.
+        The method follows the parents up to a record for which these values are known. Then it goes
+        back down and counts the turns. It is not recursive, because branches can be long.
         """
         pending_nodes: dict[str, Node] = {}
         ancestor: Node | None = node
@@ -441,8 +442,8 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
         else:
             fork_text = "has no parent"
         message = (
-            f"{branch.turn_count} turns end here; the branch {fork_text}, the live one has "
-            f"{branch.live_turn_count} since"
+            f"A branch of {format_count(branch.turn_count, 'turn')} ends here; it {fork_text}, and the "
+            f"live branch has {format_count(branch.live_turn_count, 'turn')} since then"
         )
         if branch.leaf.line_number > last_message.line_number and (branch.leaf.time_ms or 0) > (
             last_message.time_ms or 0

@@ -62,8 +62,8 @@ def defects_of_broken_message(record: Record, node: Node) -> Iterator[Defect]:
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
     """Yield a defect for each blank text in a message that clients send.
 
-    A blank text in a record that is marked as trimmed is not a defect, because trimming the
-    thinking left it behind.
+    A blank text that was left when the thinking was trimmed is not a defect. A mark in the record
+    shows that it was trimmed.
     """
     content = records.get_message(record).get("content")
     if isinstance(content, str):
@@ -81,7 +81,7 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
     if len(blank_texts) < len(content):
         if blank_texts:
             yield BLANK_BLOCK_DEFECT.defect_in_node(
-                node, f"A text among {len(content)} blocks is empty"
+                node, f"One of the {len(content)} blocks is an empty text"
             )
     elif blank_texts and node.kind == records.USER:
         yield BLANK_PROMPT_DEFECT.defect_in_node(node, "The prompt contains only empty text")
@@ -269,7 +269,9 @@ class _CallsAndResults:
             or call_id in self.answered_calls
         ):
             self.repeated_calls.add(call_id)
-            yield REPEATED_CALL_DEFECT.defect_in_node(node, f"The call {call_id} was made before")
+            yield REPEATED_CALL_DEFECT.defect_in_node(
+                node, f"An earlier record makes the same call {call_id}"
+            )
         else:
             self.open_calls[call_id] = node
 
@@ -286,7 +288,7 @@ class _CallsAndResults:
             self.repeated_calls.discard(call_id)
         elif call_id in self.answered_calls:
             yield REPEATED_RESULT_DEFECT.defect_in_node(
-                node, f"The call {call_id} was answered before"
+                node, f"The call {call_id} already has a result"
             )
         else:
             yield ORPHAN_RESULT_DEFECT.defect_in_node(node, f"There is no call {call_id}")
@@ -410,7 +412,7 @@ def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) 
     if last_message.time_ms is not None and (latest_message.time_ms or 0) > last_message.time_ms:
         yield END_NOT_LATEST_DEFECT.defect_in_node(
             latest_message,
-            f"Record {last_message.line_number}, where the conversation ends, is earlier",
+            f"The conversation ends with the earlier record {last_message.line_number}",
         )
 
 

@@ -85,8 +85,8 @@ def build_repaired_chain(
     if end is None:
         return []
     remaining = list(copies)
-    # If the chain is not reachable, a compaction on another branch cuts it off. Without the
-    # boundary of that compaction, the chain can be reached.
+    # If no path of links leads to the end of the chain, a compaction on another branch cuts it off.
+    # Without the boundary of that compaction, there is such a path.
     while end.uuid not in RecordGraph(remaining, transcript.size).nodes:
         del remaining[
             next(
@@ -103,7 +103,7 @@ def build_repaired_chain(
 
 
 def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
-    """Link each node to its nearest usable ancestor, past progress records and broken records.
+    """Link each node to its nearest usable ancestor, and skip progress records and broken records.
 
     Messages that a compaction kept but that are not in the file are removed from the compaction's
     list.
@@ -135,7 +135,7 @@ def _find_end_of_branch(
     nodes_by_uuid = {node.uuid: node for node in copies}
     node = nodes_by_uuid.get(branch)
     if node is None:
-        raise UsageError(f"No record {branch} is in this session", "Use a uuid that fsck names.")
+        raise UsageError(f"This session has no record {branch}", "Use a uuid that fsck names.")
     visited: set[str] = set()
     while node is not None and not node.is_message and node.uuid not in visited:
         visited.add(node.uuid)
@@ -225,7 +225,7 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
 
 
 def _number_salvaged_records(chain: list[Node], line_count: int) -> list[Node]:
-    """Give records from the same line different numbers. New numbers are after the end of the file.
+    """Give records from the same line different numbers. New numbers are higher than all line numbers.
 
     An edit refers to a record by its line number, so each record needs its own number.
     """
@@ -246,7 +246,7 @@ class RepairPlan(ChildPlan):
     losses: tuple[str, ...]
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return a watcher for the new file. It checks that no record that must be kept is missing."""
+        """Return a watcher for the new file, which checks that it contains all records that must be kept."""
         return [_RecordsWatcher(self.body)]
 
 
@@ -389,7 +389,10 @@ def _count_tokens(path: str, live_chain_nodes: list[Node], chain: list[Node]) ->
 def _scan_salvaged_records(
     repaired_transcript: Transcript, write_scan: CopyPreparationObserver
 ) -> None:
-    """Pass the records found inside bad lines to the scan's observer, numbered as in the chain."""
+    """Pass the records that were found inside bad lines to the scan's observer.
+
+    Each record has the line number that it has in the repaired chain.
+    """
     with open(repaired_transcript.path, "rb") as stream:
         for node in repaired_transcript.chain:
             raw = read_exactly(stream, node.offset, node.line_length)

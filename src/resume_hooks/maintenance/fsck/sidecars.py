@@ -86,8 +86,8 @@ MISSING_ORIGINAL_DEFECT = DefectKind(
 )
 
 MAX_SEARCHED_ORIGINAL_FILES = 200
-"""The maximum number of files that are looked for. A session that names more files is probably
-forged."""
+"""At most this number of files with originals is looked for. A session that names more files is
+probably forged."""
 
 _IDENTIFYING_FIELD_NAMES = (*TRIM_FIELD_NAMES, "type", "uuid")
 """The fields of a trimmed record that identify its original."""

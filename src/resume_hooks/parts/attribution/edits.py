@@ -101,7 +101,10 @@ def _read_write_change(inputs: Record, details: Record, *, was_update: bool) -> 
 
 
 def _read_edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
-    """Yield the whole file before and after an edit if its old text is known, otherwise each changed part."""
+    """Yield the text of the whole file before and after an edit, or else of each part that was changed.
+
+    The whole file is yielded if the records contain the text that it had before the edit.
+    """
     if isinstance(details.get("newString"), str):
         source = details
     else:

@@ -112,8 +112,8 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
     shown_path = plain_line(path)
-    # A model may search without permission, but it must not be able to read any file through a
-    # search.
+    # A model may search without asking the user. It must not use a search to read the lines of
+    # arbitrary files.
     if is_model_shell() and not _has_session_in_checkouts(path, where):
         raise UsageError(
             f"No session worked in a folder of {shown_path}",
@@ -186,7 +186,7 @@ def answer_line_search(
     if options.words or options.also or scope.tool or scope.role:
         raise UsageError(
             "Words, --or, --tool and --role have no meaning for a line",
-            "Omit these options, or omit the line number.",
+            "Omit these options or the line number.",
         )
     # Also search the session of the current turn, and sessions of runs without a screen. A text
     # search leaves them out, but they may contain the edit that wrote the line.
@@ -268,7 +268,7 @@ def _make_hits(
 
 
 def build_file_name_term(requested_line: RequestedLine) -> Term:
-    """Return the name of the file as a search term. It finds commands that write the file."""
+    """Return the name of the file as a search term, with which commands that write the file are found."""
     name = os.path.basename(requested_line.path)
     return Term(name, tuple(map(tuple, forms_of_word(name))), is_phrase=True)
 

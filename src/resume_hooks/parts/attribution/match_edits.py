@@ -25,11 +25,13 @@ If these lines do not show which edit wrote the line, the text is probably repea
 # Minimum number of letters and digits in a distinctive line. The line `return None` has fewer.
 MIN_DISTINCTIVE_LETTERS = 12
 MAX_COMPARED_LINES = 2_000
-"""Maximum number of lines of a change that are compared. If a change has more lines, the lines
-around a line do not count as evidence."""
+"""If a change has more lines, the lines around the written line are not compared, and do not count
+as evidence."""
 
-NO_EDIT_REASON = "no edit of a session wrote a line with this text"
-OTHER_NEIGHBOURS_REASON = "sessions wrote lines with this text, but none between these neighbours"
+NO_EDIT_REASON = "no edit in any session wrote a line with this text"
+OTHER_NEIGHBOURS_REASON = (
+    "sessions wrote lines with this text, but not between the lines that are around it now"
+)
 LINE_REMOVED_REASON = (
     "a session wrote a line with this text, but the file was later seen without it"
 )

@@ -32,8 +32,8 @@ from resume_hooks.transcripts.records import (
     parse_record,
 )
 
-# The name of a file in the CODEX_HOME. Each line contains a prompt, the id of its session, and its
-# time in seconds since the epoch.
+# The name of a file in the CODEX_HOME. Each line contains a prompt, the id of the session, and the
+# time of the prompt in seconds since the epoch.
 PROMPT_HISTORY_FILE = "history.jsonl"
 MAX_TAIL_BYTES = 256 * 1024  # The number of bytes to read from the end of a file.
 # The maximum number of seconds between a prompt and the start of its turn.

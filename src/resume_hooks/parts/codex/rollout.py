@@ -51,7 +51,7 @@ GOAL_WARNING = (
     "pursue it there."
 )
 """The warning that a child has no goal. A child cannot get its parent's goal, because Codex stores
-the goals of all threads in its own database and not in their files."""
+the goals of all threads in its own database and not in the threads' files."""
 
 
 DEFAULT_CLI_VERSION = "0.125.0"
@@ -143,7 +143,7 @@ def build_body(
     ``head`` contains the fields that this plugin adds to the child's first line, and ``meta`` the
     fields from the parent's first line. ``environment_lines`` are the lines in which the client
     last described the environment to the model. They are written immediately before the last item,
-    because the client assumes that the description is older than all items after these lines.
+    because the client assumes that a description is older than all items that follow it.
     """
     encoded_lines = [_build_first_line(child, head, meta)]
     for index, record in enumerate(item_records):
@@ -271,8 +271,8 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     """Return the first line of a child.
 
     ``meta`` contains the fields from the parent's first line or from ``build_child_meta``. If
-    ``meta`` has no ``session_id``, its client version does not know this field, and the child does
-    not get it either.
+    ``meta`` has no ``session_id``, the client that wrote ``meta`` does not know this field, so the
+    child does not get it either.
     """
     payload = {}
     for key, value in meta.items():

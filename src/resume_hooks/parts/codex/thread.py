@@ -85,14 +85,14 @@ MAX_PREVIEW_CHARACTERS = 200
 OUTPUT_LIMIT_KEY = "fallback_token_limit_override"
 """The key for the maximum length of an output. Clients that do not know the model use this limit.
 
-Each output is stored with its limit, which is therefore copied to a child.
+A child keeps the limit that each output has in the parent.
 """
 
 IMAGE_TOKENS = 1_600  # The maximum number of tokens of an image, whatever its size.
 
 _TARGET_ARGUMENT_NAMES = ("cmd", "command", "path", "file_path", "query", "url", "input")
 _FAILURE_EXIT_CODE_PATTERN = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
-# The number of characters at the beginning of an output in which the exit code is searched for.
+# How many characters at the beginning of an output are searched for the exit code.
 _EXIT_CODE_SEARCH_CHARACTERS = 400
 
 
@@ -103,7 +103,7 @@ class CodexThread:
     ``child_records`` are the lines that these items have in a child, and ``meta`` is the payload of
     the session's first line. ``environment_lines`` describe the environment to the model.
     ``has_goal`` is true if the session has a goal that is not complete. ``line_numbers`` maps the
-    id of an item to the line number that references to this item contain.
+    id of an item to the line number by which references name the item.
     """
 
     session: SessionFile
@@ -249,8 +249,8 @@ class CodexThread:
     ) -> RolloutBody:
         """Return the content of a child.
 
-        The content consists of ``child_records``, but ``edited_records`` maps the indexes of some
-        of them to the records that replace them.
+        The content consists of ``child_records``. ``edited_records`` maps the index of each record
+        that must be replaced to its replacement.
         """
         item_records = []
         for index, record in enumerate(self.child_records):
@@ -457,7 +457,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
 class _ItemMetadataReader:
     """Collects the fields that an item's line has outside the payload.
 
-    These fields are the origin of trimmed content, and the maximum length of an output.
+    The fields tell where trimmed content came from, and how long an output may be.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Read the client's ``history.jsonl``, which contains the prompts of all sessions.
 
-Each entry contains a prompt with its folder and time. The client only appends to this file.
-Therefore reading continues at the end of the last reading. If the file was rewritten, it is read
-from its start.
+Each entry contains a prompt with its folder and time. The client only appends to this file, so
+reading continues where it stopped the last time. If the file was rewritten, it is read from its
+start.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ MAX_PASTE_BYTES = 16 * 1024 * 1024
 """Maximum number of bytes in a pasted text. A longer text is shown as a placeholder."""
 
 MIN_UNSAVED_BYTES = 64 * 1024
-"""Minimum number of new bytes after which the progress of the reading is saved. Fewer bytes are
-read again the next time."""
+"""The progress of the reading is saved only after this number of new bytes. If there were fewer new
+bytes, they are read again the next time."""
 
-# Number of bytes before the end of the last reading that are included in a checksum. If the
+# A checksum covers this number of bytes before the place where the last reading ended. If the
 # checksum is unchanged, the file was only appended to.
 _CHECKSUM_BYTE_COUNT = 4_096
 _PROGRESS_NOTE_VERSION = 2
@@ -87,11 +87,11 @@ class SessionPrompts(NamedTuple):
 
 
 def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts], bool]:
-    """Return the prompts of all sessions in the history, and whether the history was only appended to.
+    """Return the prompts of all sessions in the history, and whether the history has only grown.
 
-    The file at ``note_path`` records how far the history was read, and is updated. If the history
-    was rewritten, the result may not contain earlier sessions. Raise OSError if the history cannot
-    be read.
+    The history has only grown if it was not rewritten since the last reading. After it was
+    rewritten, the result may lack earlier sessions. The file at ``note_path`` records how far the
+    history was read, and is updated. Raise OSError if the history cannot be read.
     """
     with open_regular(os.path.join(where.config, HISTORY_FILE_NAME)) as stream:
         inode, start_offset, checksum, sessions = _read_progress_note(note_path)

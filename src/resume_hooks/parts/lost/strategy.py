@@ -1,7 +1,6 @@
 """Let the engine handle sessions of which only the prompts remain, like the sessions of another agent.
 
-For each session, there is a copy in the format of transcripts, which contains the session's
-prompts.
+The prompts of each session are in a copy that has the format of a transcript.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ class LostPrompts(Claude):
     def _find_lost_sessions(self) -> tuple[dict[str, SessionPrompts], bool]:
         """Return the prompts of sessions that exist only in the history.
 
-        Also return whether the history was only appended to since the last reading. Raise OSError.
+        Also return whether the history has only grown since it was last read. Raise OSError.
         """
         try:
             prompts_by_session, has_only_grown = read_history(

@@ -1,8 +1,8 @@
 """Mark a point in a session, and go back to it later with a report of what happened since.
 
-``back`` creates a new session. It contains the conversation up to the mark, without splitting a
-call from its result, and then the lineage and the report. In a fork without a mark, ``back`` goes
-back to the point where the fork left its parent.
+``back`` creates a new session. The session contains the conversation up to the mark, followed by
+the lineage and the report. A call is never split from its result. In a fork without a mark,
+``back`` goes back to the point where the fork left its parent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Format the cards of ``>mark`` and ``>back``.
 
-The last line of a card is the most useful line. It has at most 40 columns.
+The last line of a card is the most useful line, and has at most 40 columns.
 """
 
 from __future__ import annotations

@@ -15,9 +15,10 @@ back_field = FieldDeclarer[BackPlan]()
 class MarkRow(StrictModel):
     """A mark of a session."""
 
-    uuid: str = mark_field(lambda mark: mark.uuid, "the last record before it")
+    uuid: str = mark_field(lambda mark: mark.uuid, "the last record before the mark")
     reference: str = mark_field(
-        lambda mark: f"{mark.session_id}:{mark.record}", "that record as session and 0-based line"
+        lambda mark: f"{mark.session_id}:{mark.record}",
+        "the reference of this record: session and line, counted from 0",
     )
     goal: str = mark_field(lambda mark: mark.goal)
     started_at: str = mark_field(lambda mark: mark.started_at)
@@ -28,7 +29,7 @@ class MarkSchema(StrictModel):
 
     session_id: str
     file: str
-    written: bool = Field(description="a mark was set or forgotten")
+    written: bool = Field(description="true: a mark was set or forgotten")
     active: bool
     mark: MarkRow | None = Field(
         description="the mark that was set, shown or forgotten; null if none"
@@ -40,7 +41,8 @@ class BackFacts(StrictModel):
     """The point to which ``back`` returns, and the records that the child omits."""
 
     mark: str = back_field(
-        lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record"
+        lambda to: f"{to.mark.session_id}:{to.mark.record}",
+        "the reference of the last record before the mark",
     )
     goal: str = back_field(lambda to: to.mark.goal)
     started_at: str = back_field(lambda to: to.mark.started_at)
@@ -48,7 +50,8 @@ class BackFacts(StrictModel):
         lambda to: to.mark.left_parent_id or None, "for a fork: the parent session that it left"
     )
     resolved: bool = back_field(
-        lambda to: not to.loss_reason, "false: the child only has the report"
+        lambda to: not to.loss_reason,
+        "false: the mark was not found, so the child has only the report",
     )
     report_characters: int = back_field(lambda to: len(to.report))
     first_left_out: str | None = back_field(
@@ -57,7 +60,7 @@ class BackFacts(StrictModel):
             if to.omitted_records
             else None
         ),
-        "reference; null if nothing followed the mark",
+        "the reference of the first omitted record; null if nothing followed the mark",
     )
     last_left_out: str | None = back_field(
         lambda to: (

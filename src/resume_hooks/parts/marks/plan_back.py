@@ -228,7 +228,7 @@ def validate_report(report: str) -> str:
         raise UsageError(
             f"The report has {len(report):,} characters, more than {MAX_REPORT_CHARACTERS:,}",
             (
-                "Nothing is lost: arrow up brings it back. Put the long part into a file and "
+                "Your text is not lost: the up arrow brings it back. Put the long part into a file and "
                 "name the file in the report."
             ),
         )
@@ -435,9 +435,9 @@ def _find_omitted_records(
 ) -> OmittedRecords | None:
     """Return a description of the records that the child omits, or None if they contain no conversation.
 
-    ``first_omitted_line`` is the line number of the first record after the mark. It is given only
-    if the mark was found. It is needed because a compaction may have removed this record from
-    ``nodes``.
+    ``first_omitted_line`` is the line number of the first record after the mark, or None if the
+    mark was not found. It is given separately because a compaction may have removed this record
+    from ``nodes``.
     """
     if not any(node.is_in_conversation for node in nodes):
         return None

@@ -88,7 +88,7 @@ def choose_copy_to_keep(
     )
     if copy_to_keep is None:
         missing_text = "; ".join(
-            f"{copy.path} lacks {format_count(missing_counts[copy.path], 'record')} of the others"
+            f"{copy.path} lacks {format_count(missing_counts[copy.path], 'record')} of the other copies"
             for copy in copies
         )
         raise ResumeHooksError(

@@ -25,7 +25,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
 MAX_TAIL_BYTES = 4 * 1024 * 1024
-"""Number of bytes at the end of a transcript that are searched for commits and files."""
+"""How many bytes at the end of a transcript are searched for commits and files."""
 
 MAX_GIT_SECONDS = 2.0
 """Maximum number of seconds for all git commands together."""
@@ -37,13 +37,13 @@ MAX_SUGGESTED_FOLDERS = 5
 """Maximum number of folders to suggest."""
 
 MAX_EXAMINED_FOLDERS = 300
-"""Maximum number of folders to examine."""
+"""At most this number of folders is examined."""
 
 MAX_SIBLING_FOLDERS = 100
-"""Maximum number of folders to examine that are next to the missing folder."""
+"""How many of the folders next to the missing folder are examined at most."""
 
 MAX_MENTIONS = 200
-"""Maximum number of commits to search for, and maximum number of files to search for."""
+"""At most this number of commits and this number of files is searched for."""
 
 _COMMIT_ID_PATTERN = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
@@ -109,10 +109,11 @@ def read_folder_mentions(path: str, folder: str) -> FolderMentions:
 def find_likely_folders(
     mentions: FolderMentions, folders: Iterable[str], where: Where
 ) -> list[MovedFolder]:
-    """Return the folders, or worktrees of them, that may be the moved folder, most likely first.
+    """Return the folders that may be the moved folder, most likely first.
 
-    A folder is returned in three cases: it contains one of the commits, it contains at least half
-    of the files, or git has recorded the old folder as one of its worktrees.
+    A folder is returned in three cases: it contains one of the mentioned commits, it contains at
+    least half of the mentioned files, or git has recorded the old folder as a worktree of its
+    repository.
     """
     deadline = time.monotonic() + MAX_GIT_SECONDS
     old_folder = canonical_path(mentions.folder)

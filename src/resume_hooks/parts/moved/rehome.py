@@ -38,14 +38,12 @@ from resume_hooks.transcripts.provenance import read_parent
 HAS_COPY_REASON = "has a copy there already"
 
 MAX_SEARCHED_SESSIONS = 10
-"""Maximum number of sessions that are searched in each folder, newest first.
-
-They are searched for commits and files of the new folder.
-"""
+"""How many sessions of each folder, newest first, are searched for the new folder's commits and
+files."""
 
 MAX_SEARCH_SECONDS = 5.0
-"""Maximum number of seconds for reading sessions in the background. They are read if no session
-start has recorded a former folder."""
+"""Maximum number of seconds for reading sessions in the background. Sessions are read only if no
+session start has recorded a former folder."""
 
 
 class UncopiedSession(NamedTuple):
@@ -58,9 +56,10 @@ class UncopiedSession(NamedTuple):
 def find_former_folder(new_folder: str, where: Where, max_seconds: float = float("inf")) -> str:
     """Return the former path of ``new_folder``.
 
-    It is one of the folders that session starts have recorded. If none of them fits, it is a
-    missing folder whose sessions mention commits or files of ``new_folder``. Raise UsageError if no
-    folder or several folders are likely. Sessions are read for at most ``max_seconds`` seconds.
+    The former path is one of the folders that session starts have recorded. If none of them fits,
+    it is a missing folder whose sessions mention commits or files of ``new_folder``. Raise
+    UsageError if no folder or several folders are likely. Sessions are read for at most
+    ``max_seconds`` seconds.
     """
     deadline = time.monotonic() + max_seconds
     # A removed worktree of this repository is a different folder, not the former path of this
@@ -88,7 +87,7 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
         return candidates[0]
     if not candidates:
         raise UsageError(
-            f"No session of a missing folder names a commit or file of {new_folder}",
+            f"No session whose folder is missing mentions a commit or file of {new_folder}",
             "Name the folder by its former path.",
         )
     raise UsageError(
@@ -98,11 +97,11 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
 
 
 def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
-    """Return the former folders of the repository in ``new_folder`` that session starts have recorded.
+    """Return those former folders of the repository in ``new_folder`` that session starts have recorded.
 
-    Only folders with sessions are returned. If the first line of the repository's git log was also
-    recorded for some of them, return only the most recently used of these folders. Otherwise return
-    the folders with the repository's remote.
+    Only folders with sessions are returned. A folder surely contained the same repository if the
+    first line of its git log was recorded and is the same. In this case, return only the most
+    recently used of such folders. Otherwise return the folders with the same git remote.
     """
     current_note = make_folder_note(new_folder)
     missing_starts = []

@@ -40,8 +40,8 @@ FIRST_BACKUP_VERSION = 1
 NO_EARLY_COPY_REASON = "the client kept no copy of it from before its first edit"
 
 TARGET_HELP = (
-    "--to takes the number of a turn (as outline counts), last, the uuid of a prompt, or "
-    "<session>:<line>."
+    "--to takes the number of a turn as shown by outline, the word 'last', the uuid of a prompt, "
+    "or <session>:<line>."
 )
 MAX_QUOTE_CHARACTERS = 60
 """Maximum number of characters of a prompt that a message quotes."""
@@ -118,8 +118,8 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
         if state.line_number > prompt.line_number:
             later_states.append(state)
     own_state = next((state for state in earlier_states if state.prompt_id == prompt.uuid), None)
-    # Client 2.1.329 records no state if it ends within milliseconds after the answer (measured with
-    # ``-p``).
+    # Client 2.1.329 records no state if the client ends within milliseconds after the answer
+    # (measured with ``-p``).
     exact_state = (
         own_state
         or _find_unedited_state(history, earlier_states[-1:], prompt)
@@ -146,9 +146,9 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
 def _find_unedited_state(
     history: FileHistory, nearest_states: list[FilesAtPrompt], prompt: Prompt
 ) -> FilesAtPrompt | None:
-    """Return the first state that is separated from the prompt by no edit, or None.
+    """Return the first state between which and the prompt there was no edit, or None.
 
-    This state is also the state at the prompt.
+    Such a state is also the state at the prompt.
     """
     for state in nearest_states:
         start_line, end_line = sorted((state.line_number, prompt.line_number))
@@ -285,9 +285,9 @@ def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -
 def _find_session_folder(session: SessionFile, where: Where) -> str:
     """Return the folder in which the session worked.
 
-    The folder is trusted if the session's transcript is in the project folder for it, or if the
-    command runs in it. Otherwise raise CantRestore, because the transcript may have been moved, and
-    the folder may now contain another project.
+    The folder is trusted if the session's transcript is in the project folder that belongs to it,
+    or if the command runs in it. Otherwise raise CantRestore, because the transcript may have been
+    moved, and the folder may now contain another project.
     """
     ends = HeadTail(session.path)
     recorded_folder, project_folder = home_folder(ends, where), os.path.dirname(session.path)

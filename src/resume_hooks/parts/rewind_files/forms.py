@@ -19,7 +19,9 @@ class RewindTo(StrictModel):
     """The prompt that --to names. The files are restored to their state at this prompt."""
 
     uuid: str = prompt_field(lambda at: at.prompt.uuid)
-    reference: str = Field(description="session and 0-based line")
+    reference: str = Field(
+        description="the reference of the prompt: session and line, counted from 0"
+    )
     turn: int | None = prompt_field(
         lambda at: at.prompt.turn_number or None, "null for a message that opens no turn"
     )

@@ -61,7 +61,8 @@ class Prompt(NamedTuple):
 class FilesAtPrompt(NamedTuple):
     """The state of the tracked files at a prompt.
 
-    ``backups`` maps the path of each file, as the client records it, to its backup.
+    ``backups`` maps the path of each file, in the form that the client records, to the file's
+    backup.
     """
 
     prompt_id: str

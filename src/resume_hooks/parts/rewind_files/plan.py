@@ -28,10 +28,10 @@ MAX_COMPARED_BYTES = 400_000
 
 MAX_COMPARED_LINES = 5_000
 MAX_SHOWN_LINES = 60
-"""Maximum number of lines of a file's difference to show."""
+"""At most this number of lines of a file's difference is shown."""
 
 MAX_SHOWN_LINE_CHARACTERS = 240
-"""Maximum number of characters of a line to show."""
+"""Longer lines of a difference are cut to this number of characters."""
 
 
 class Difference(NamedTuple):

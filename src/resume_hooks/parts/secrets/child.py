@@ -37,8 +37,8 @@ from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 
 UNCOPIED_BACKUPS_WARNING = (
-    "File backups with secrets were not copied, so rewind-files has none of them in "
-    "the child: {count}."
+    "File backups with secrets were not copied ({count}), so rewind-files can't restore these "
+    "versions in the child."
 )
 
 
@@ -107,7 +107,8 @@ def plan_scrubbed_child(
 ) -> ChildPlan:
     """Plan a child without secrets for a session of any agent.
 
-    Raise NothingToFork if the session has no conversation, and UsageError if it cannot be a parent.
+    Raise NothingToFork if the session has no conversation, and UsageError if the session cannot be
+    a parent.
     """
     if session.agent != CLAUDE_NAME:
         clean_bytes = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
@@ -144,10 +145,10 @@ def plan_scrubbed_child(
     )
 
     def clean_line(body: bytes, _: Node | None = None) -> bytes:
-        """Return a line without secrets, with paths of large outputs that lead to the child's files.
+        """Return a line without secrets, in which the paths of large outputs name the child's files.
 
-        A line with thinking keeps the paths of the parent's files, because the signature of the
-        thinking does not allow a change.
+        If the line contains thinking, the paths still name the parent's files, because the
+        signature of the thinking allows no change.
         """
         cleaned_line = cleaner.clean_record(body).raw
         if b'"thinking"' in cleaned_line:

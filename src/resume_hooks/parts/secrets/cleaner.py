@@ -61,7 +61,7 @@ class RemovedSecret(NamedTuple):
 class CleanedBytes(NamedTuple):
     """Bytes without secrets, and the secrets that were removed from them.
 
-    ``has_unremovable_secret`` is true if the bytes still contain a secret because it is part of
+    ``has_unremovable_secret`` is true if a secret had to stay in the bytes because it is part of
     something that must not change, for example a record's id.
     """
 
@@ -88,7 +88,7 @@ class Cleaner:
         self._literals = literals or Literals({})
         self._scans_for_secrets = scanning
         self._last_clean_folder = b""
-        """The folder name that was scanned last among those without a secret."""
+        """The last scanned folder name without a secret."""
 
     def clean_file(self, path: str, *, by_line: bool) -> Iterator[CleanedBytes]:
         """Yield the chunks of a file without their secrets. Raise OSError if the file cannot be read.

@@ -25,8 +25,8 @@ BLOCK_BYTES = 256 * 1024
 Each block is extended to the end of its last line."""
 
 _DIGESTED_EDGE_BYTES = 4096
-"""The number of bytes from each end of the searched part of a file that go into a digest. If the
-digest is the same as in the last search, the searched part has not been rewritten."""
+"""How many bytes at each end of the searched part of a file are included in a digest. If the digest
+is the same as in the last search, the searched part has not been rewritten."""
 
 
 FOLDER_NAME_PLACE = "folder name"

@@ -160,9 +160,9 @@ def _read_location_state(location: Location) -> object:
 
 
 class ScrubReach(NamedTuple):
-    """The files that a scrub in place changes besides those of the session, its copies and children.
+    """Tells which kinds of additional files a scrub in place changes.
 
-    Each field is true if the scrub also changes files of this kind.
+    The files of the session, its copies and the session's children are always changed.
     """
 
     includes_ancestors: bool = False
@@ -379,7 +379,7 @@ def _search_and_classify(
 ) -> LocationWithSecrets | None:
     """Return a file or archived session with its state, or None if it contains no secrets.
 
-    A file that exists but cannot be read is returned with the reason.
+    A file that exists but cannot be read is also returned, with the reason why it cannot be read.
     """
     state, reach = _read_location_state(location), findings.reach
     if findings.clean_location_states.get(location) == state:

@@ -41,12 +41,18 @@ class Leak(StrictModel):
         "the record as an argument for read; empty if read can't print it",
     )
     file: str = leak_field(lambda leak: leak.file)
-    line: int = leak_field(lambda leak: leak.line, "0-based, from the start of the file")
-    offset: int = leak_field(lambda leak: leak.offset, "first byte")
-    length: int = leak_field(lambda leak: leak.length, "bytes of the secret in the file")
-    uuid: str = leak_field(lambda leak: leak.uuid, "of the record; empty if the record has none")
+    line: int = leak_field(lambda leak: leak.line, "the line number, counted from 0")
+    offset: int = leak_field(
+        lambda leak: leak.offset, "the offset of the secret's first byte in the file"
+    )
+    length: int = leak_field(
+        lambda leak: leak.length, "the number of bytes of the secret in the file"
+    )
+    uuid: str = leak_field(
+        lambda leak: leak.uuid, "the uuid of the record; empty if the record has none"
+    )
     time: str = leak_field(
-        lambda leak: leak.time, "of the record, or of the file if it has no records"
+        lambda leak: leak.time, "the time of the record, or of the file if the file has no records"
     )
 
 
@@ -62,10 +68,15 @@ class SecretList(StrictModel):
         "secrets by kind, the most frequent first",
     )
     files: int = audit_field(
-        lambda audit: audit.file_count, "files searched now, or unchanged since an earlier search"
+        lambda audit: audit.file_count,
+        "the number of files that were searched now or are unchanged since an earlier search",
     )
-    bytes: int = audit_field(lambda audit: audit.total_bytes, "of these files")
-    bytes_read: int = audit_field(lambda audit: audit.bytes_read, "read this time")
+    bytes: int = audit_field(
+        lambda audit: audit.total_bytes, "the total number of bytes of these files"
+    )
+    bytes_read: int = audit_field(
+        lambda audit: audit.bytes_read, "the number of bytes that were read by this command"
+    )
 
 
 place_field = FieldDeclarer[LocationWithSecrets]()
@@ -83,17 +94,21 @@ class ScrubPlace(StrictModel):
     )
     path: str = place_field(lambda row: row.location.path)
     session_id: str = place_field(
-        lambda row: row.location.session_id, "the session that it belongs to; empty if none"
+        lambda row: row.location.session_id,
+        "the session that the file belongs to; empty if it belongs to none",
     )
     relation: str = place_field(
         lambda row: row.location.relation,
-        "that session's relation to the scrubbed one: own, child, parent, other",
+        "the relation of this session to the scrubbed session: own, child, parent, other",
     )
-    secrets: dict[str, int] = place_field(lambda row: row.counts_by_kind, "how many, by kind")
+    secrets: dict[str, int] = place_field(
+        lambda row: row.counts_by_kind, "the number of secrets of each kind"
+    )
     state: Literal["held", "removed", "left", "outside"] = place_field(
         lambda row: row.state,
         (
-            "held: not changed yet; left: could not be changed; outside: not selected; why names the option"
+            "held: not changed yet; left: could not be changed; outside: not selected. "
+            "For outside, the field why names the option that selects the file."
         ),
     )
     why: str = place_field(lambda row: row.reason)
@@ -107,9 +122,11 @@ class ScrubResult(StrictModel):
     in_place: bool
     written: bool
     open: str = Field(description="why the session counts as open; empty if it does not")
-    places: list[ScrubPlace] = Field(description="in the order of the rewrite")
+    places: list[ScrubPlace] = Field(
+        description="the files in the order in which they are rewritten"
+    )
     receipt: ReceiptSchema | None = Field(
-        description="of the child; null with --in-place, and if nothing was found"
+        description="the receipt of the child; null with --in-place, and if nothing was found"
     )
 
 

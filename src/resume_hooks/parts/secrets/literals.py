@@ -28,9 +28,8 @@ MIN_NAMED_CHARACTERS = 6
 Shorter texts occur everywhere."""
 
 MIN_CHARACTERS_INSIDE_WORDS = 12
-"""Minimum number of characters of a secret for a search inside words.
-
-This applies to secrets that a rule found."""
+"""Minimum number of characters of a secret for a search inside words, if a rule found the secret.
+"""
 
 MIN_WHOLE_WORD_CHARACTERS = 6
 """Minimum number of characters of a secret for a search of whole words."""
@@ -42,22 +41,21 @@ MAX_NAMED_SECRETS = 100
 MAX_NAMED_BYTES = 16 * 1024
 
 MAX_SEPARATE_FORMS = 64
-"""The maximum number of encoded forms that are searched for one by one before the search with a
-regular expression for all forms. For a text without any of the forms, the separate searches are
-faster."""
+"""Up to this number of encoded forms is searched for one by one, before a regular expression
+searches for all forms. In a text without any of the forms, the separate searches are faster."""
 
 FORM_BEGINNING_CHARACTERS = 6
-"""The number of characters at the beginning of each form that the regular expression compares.
+"""The regular expression compares this number of characters at the beginning of each form.
 
-Every form has at least this number of characters.
+No form has fewer characters.
 """
 
 MIN_BASE64_CHARACTERS = 8
 """Minimum number of characters of a base64 form. A shorter form could occur by chance."""
 
 MIN_PREFIX_FRACTION = 0.6
-"""The beginning of a secret is removed even without the rest, for example in a cut title, if it is
-at least this fraction of the secret and has at least ``MIN_PREFIX_CHARACTERS`` characters."""
+"""If only the beginning of a secret is found, for example in a cut title, it is removed if it is at
+least this fraction of the secret and has at least ``MIN_PREFIX_CHARACTERS`` characters."""
 
 MIN_PREFIX_CHARACTERS = 20
 
@@ -75,7 +73,7 @@ _PLACEHOLDER_PATTERN = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 _LINE_ENDS_PATTERN = re.compile(r"(?:\\+[nr]|[\r\n])+")
 _ENCODED_LINE_PATTERN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 _NAME_PUNCTUATION = frozenset("-_./: ")
-"""Punctuation that also occurs in ordinary names. It does not distinguish a secret from a name."""
+"""Punctuation that also occurs in ordinary names. It is therefore not a sign of a secret."""
 
 _TOKEN_START_PATTERN = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
 r"""Matches the position at which a word or a secret can begin. It may follow an escape such as
@@ -195,10 +193,10 @@ def encode_secret(value: str) -> Iterator[str]:
 class _EncodedForm(NamedTuple):
     """A form in which a secret may occur in a text.
 
-    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest. The part of the
-    rest that follows the text also belongs to the form. If ``extends_to_word_end`` is true, the
-    letters and digits after the text are part of the secret, because the scanner may have
-    recognised only a part of a word. If ``is_whole_token`` is true, the form must be a whole word.
+    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest. As much of the
+    rest as follows ``text`` also belongs to the form. If ``extends_to_word_end`` is true, the
+    letters and digits that follow are part of the secret, because the scanner may have recognised
+    only a part of a word. If ``is_whole_token`` is true, the form must be a whole word.
     """
 
     text: str
@@ -208,7 +206,7 @@ class _EncodedForm(NamedTuple):
     is_whole_token: bool = False
 
     def find_end(self, text: str, start: int) -> int:
-        """Return the offset at which the form ends if it begins at ``start`` in ``text``, and otherwise 0."""
+        """Return the offset at which the form ends in ``text``, or 0 if the form does not begin at ``start``."""
         if not text.startswith(self.text, start):
             return 0
         end = start + len(self.text)

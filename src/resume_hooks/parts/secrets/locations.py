@@ -143,7 +143,7 @@ def find_session_locations(relations: Mapping[str, str], where: Where) -> list[L
 
 
 def find_state_locations(where: Where) -> Iterator[Location]:
-    """Yield the other files in the state folder: notes for hooks, logs, and the index."""
+    """Yield the files in the state folder that contain no copies of sessions: notes, logs and the index."""
     state_folder = where.state
     for path in list_regular_files(
         state_folder,
@@ -271,7 +271,7 @@ def _find_project_locations(where: Where) -> Iterator[Location]:
         for path in list_regular_files(folder):
             first_component, *deeper_components = os.path.relpath(path, folder).split(os.sep)
             last_component = deeper_components[-1] if deeper_components else first_component
-            # An old client has written this file for a sub-agent.
+            # An old client wrote this file for a sub-agent.
             if first_component.startswith(SUBAGENT_PREFIX):
                 session_id = read_owning_session_id(
                     path.removesuffix(".meta.json").removesuffix(TRANSCRIPT_SUFFIX)

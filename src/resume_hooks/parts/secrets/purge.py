@@ -62,10 +62,8 @@ MAX_SEARCH_ROUNDS = 5
 """The maximum number of searches for files that other processes created during the scrub."""
 
 SCRUB_FOLDER_NAME = "scrub"
-"""The name of the folder, in the state folder, with copies of the files that are being rewritten.
-
-The folder exists only during a scrub.
-"""
+"""The name of a folder in the state folder. During a scrub, it contains copies of the files that
+are being rewritten. At other times it does not exist."""
 
 RETRY_HINT = "Run the command once more."
 NEW_FILE_REASON = "The file appeared during the rewrite. Run the command again."

@@ -34,7 +34,7 @@ class ShareSchema(ExportSchema):
     redacted: dict[str, int] = Field(description="secrets removed from the bundle, by kind")
     folders: int = Field(description="places where a home folder was replaced")
     images: int = Field(description="images and binary files, not checked for secrets")
-    packed: int = Field(description="bytes of the bundle, packed")
+    packed: int = Field(description="the size of the compressed bundle in bytes")
 
 
 declare_import_field = FieldDeclarer[ImportPlan]()
@@ -77,7 +77,8 @@ class BundleRow(StrictModel):
         lambda each: each.head.parent_session_id, 'the original id of its parent, "" for none'
     )
     existing: bool = declare_session_field(
-        lambda each: each.existed_before, "the same session existed already, so none was created"
+        lambda each: each.existed_before,
+        "true: the same session existed already, so no new session was created",
     )
     files: int = declare_session_field(
         lambda each: each.file_count, "imported files of large outputs and sub-agents"

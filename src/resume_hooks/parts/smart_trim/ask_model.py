@@ -66,7 +66,7 @@ class CallPrompt(NamedTuple):
 class _MessageExcerpt(NamedTuple):
     """The beginning of a message.
 
-    ``position`` is the message's index among the session's records or pieces.
+    ``position`` is the message's index in the conversation.
     """
 
     position: int
@@ -185,7 +185,7 @@ def _format_message(message: _MessageExcerpt) -> str:
 
 
 def _format_candidate(candidate: Candidate) -> str:
-    """Return the text that shows a content to the model: a heading and an excerpt."""
+    """Return the text that shows a piece of content to the model: a heading and an excerpt."""
     piece = candidate.piece
     kind_name = _PIECE_KIND_LABELS[piece.kind]
     description = collapse_line(

@@ -48,10 +48,10 @@ MODEL_RULE_NAME = "smart"  # The name of the rule for contents that the model ch
 # Minimum number of characters of an offered content. Its placeholder, which contains a description,
 # can have 300 characters.
 MIN_CONTENT_CHARACTERS = 400
-# Maximum number of contents to offer, largest first. This number of contents needs four calls,
-# which fit into the usual time. Sessions of the corpus have up to 110 contents.
+# Maximum number of contents to offer, largest first. This number of contents needs four calls to
+# the model, for which there is usually enough time. Sessions of the corpus have up to 110 contents.
 MAX_CANDIDATES = 240
-# The model sees these numbers of characters from the start and from the end of a content.
+# The model sees this number of characters from the start and from the end of each offered piece.
 HEAD_CHARACTERS, TAIL_CHARACTERS = (
     400,
     200,
@@ -61,7 +61,7 @@ _OFFERED_PIECE_KINDS = frozenset(
     {RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE}
 )
 
-# The key of a content: the line number of its record, and its address in the record.
+# Identifies a piece of content by the line number of its record and its address in the record.
 ContentKey = tuple[int, tuple[str | int, ...]]
 
 
@@ -239,16 +239,14 @@ def _build_candidates(
         else:
             later_turns = []
         if later_turns:
-            later_note = (
-                f"{format_count(len(later_turns), 'later call')} on the same, the last in turn "
-            )
+            later_note = f"{format_count(len(later_turns), 'later call')} with the same target, the last in turn "
         else:
             later_note = ""
         outcome_note = outcome_notes.get(build_content_key(piece)) or (
             later_note and f"{later_note}{material.find_turn_number(max(later_turns))}"
         )
         text = value if isinstance(value, str) else render_block_text(value)
-        # The text is shortened first, because an output may have 60 MB.
+        # The text is shortened first, because an output may be 60 MB long.
         if len(text) > HEAD_CHARACTERS + TAIL_CHARACTERS:
             hidden_note = (
                 f"[{len(text) - HEAD_CHARACTERS - TAIL_CHARACTERS:,} characters are not shown]"

@@ -40,7 +40,9 @@ from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.system.text import collapse_line, plain_line
 
 CHILD_KIND: Final = "smart-trim"
-NEW_TURNS_WARNING = "The session has new turns since the plan; the child includes them."
+NEW_TURNS_WARNING = (
+    "The session has had new turns since the plan was made; the child includes them."
+)
 
 # Maximum number of characters in a description. The child's placeholder contains the description.
 MAX_DESCRIPTION_CHARACTERS = 100
@@ -121,7 +123,7 @@ def neutralize_text(text: str, max_characters: int) -> str:
     """Return a model's text as one line of at most ``max_characters`` characters.
 
     Secrets are removed, and brackets, tags and quotes are replaced. The text is shortened first,
-    because a model may answer with 5 MB.
+    because a model's answer may be 5 MB long.
     """
     return collapse_line(
         plain_line(redact(text[: 10 * max_characters])[0]).translate(_CHARACTER_REPLACEMENTS),
@@ -130,10 +132,10 @@ def neutralize_text(text: str, max_characters: int) -> str:
 
 
 def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Choice]]:
-    """Return the contents to trim, oldest first, each with its verdict.
+    """Return the pieces of content to trim, oldest first, each with its verdict.
 
-    A content is omitted if its placeholder would save no tokens. Raises PlanOutdated if a content
-    is no longer offered, has changed, or has two verdicts.
+    A piece is omitted if its placeholder would save no tokens. Raises PlanOutdated if a piece is no
+    longer offered, has changed, or has two verdicts.
     """
     offered_verdicts = {}
     for verdict in build_rule_verdicts(offer):
@@ -215,8 +217,8 @@ def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
     """Write the child of a plan.
 
     If the session has changed since it was read, the verdicts are applied to its current state.
-    Raises PlanOutdated if a content has changed, and WriteFailed or CheckFailed for the same
-    reasons as other trims.
+    Raises PlanOutdated if a piece of content has changed, and WriteFailed or CheckFailed for the
+    same reasons as other trims.
     """
     session = smart_plan.offer.trimmable.session
     current_session = readable_session(session.path, where)

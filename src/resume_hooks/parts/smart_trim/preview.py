@@ -81,8 +81,8 @@ def format_costs(spent: CallCosts) -> str:
 def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str]:
     """Return warnings about invalid choices, and about contents that were not shown to the model."""
     counts = (
-        (answer.unknown_number_count, "of its choices were not shown to it"),
-        (answer.repeated_number_count, "were named twice"),
+        (answer.unknown_number_count, "named contents that were not shown to it"),
+        (answer.repeated_number_count, "repeated an earlier choice"),
         (smart_plan.useless_verdict_count, "would save nothing"),
     )
     ignored_text = ", ".join(f"{count:,} {problem}" for count, problem in counts if count)
@@ -90,8 +90,8 @@ def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str
         sentences = [f"Some of the model's choices were ignored: {ignored_text}."]
     else:
         sentences = []
-    # Contents that were not shown to the model are reported only after a call, because an offer for
-    # a stored plan contains only the contents of the plan.
+    # For a stored plan, the model is not called and these contents are not reported, because the
+    # offer contains only the contents of the plan.
     if smart_plan.offer.unshown_count and answer.costs.calls:
         sentences.append(
             f"{smart_plan.offer.unshown_count:,} smaller contents were not shown to the model, and stay."

@@ -63,7 +63,7 @@ NO_TERMINAL_REMEDY = (
 def refuse_without_smart(_: Any) -> NoReturn:
     """Raise UsageError, because an option of smart trims was given without ``--smart``."""
     raise UsageError(
-        "-p, --model, --timeout, --plan and --yes belong to --smart",
+        "-p, --model, --timeout, --plan and --yes work only with --smart",
         "Add --smart, or omit these options.",
     )
 
@@ -79,8 +79,8 @@ def smart_trim(options: Any) -> Receipt:
         locator = options.locator
     session = locate_session(locator, options.where, allow_other_agents=True)
     trimmable = agents.scan_for_trim(session, options.where)
-    # If no child of this kind can be made from the session, this is refused before the model is
-    # asked, because asking costs money.
+    # A session from which no child of this kind can be made is refused before the model is asked,
+    # because asking costs money.
     refuse_start_outside_project(
         options, agents.draft_child(session, CHILD_KIND, options.where, options.output_dir)
     )

@@ -133,8 +133,8 @@ def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
     files: dict[str, TranscriptFile] = {}
     for file in sorted(list_all_transcripts(where), key=lambda file: file.mtime_ns):
         if row_of_agent(agent_name_of_path(file.path, where)).loss_note:
-            # The files of this agent contain only the prompts of deleted transcripts. These were
-            # counted before they were deleted.
+            # This agent's files contain only the prompts of deleted transcripts, which were counted
+            # before their deletion.
             continue
         session_id = file.session_id or read_owning_session_id(file.path) or ""
         files[f"{session_id}/{file.agent_name}"] = file

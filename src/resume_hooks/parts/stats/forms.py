@@ -18,7 +18,8 @@ class MonthSummary(StrictModel):
 
     month: str = declare_month_field(lambda month: month.month)
     sessions: int = declare_month_field(
-        lambda month: month.session_count, "with a turn or an answer in this month"
+        lambda month: month.session_count,
+        "the number of sessions with a turn or an answer in this month",
     )
     turns: int = declare_month_field(lambda month: month.turn_count)
     requests: int = declare_month_field(lambda month: month.request_count)
@@ -87,7 +88,7 @@ class StretchSummary(StrictModel):
         "the number of stretches with an edit; median and p75 cover only these",
     )
     median: int = declare_stretch_field(
-        lambda stretch: stretch.median_calls, "calls before the first edit"
+        lambda stretch: stretch.median_calls, "the median number of calls before the first edit"
     )
     p75: int = declare_stretch_field(lambda stretch: stretch.p75_calls)
 
@@ -96,9 +97,9 @@ declare_hook_field = FieldDeclarer[totals.HookSummary]()
 
 
 class HookSummary(StrictModel):
-    """The durations, in milliseconds, of the hooks for an event in transcripts.
+    """The durations of the hooks that ran on one kind of event, in milliseconds, from transcripts.
 
-    The hooks are either those of this plugin (``ours``) or all other hooks.
+    ``ours`` tells whether these are the hooks of this plugin or all other hooks.
     """
 
     event: str = declare_hook_field(lambda hook: hook.event)
@@ -112,7 +113,7 @@ declare_entry_field = FieldDeclarer[totals.FolderSize]()
 
 
 class FolderSize(StrictModel):
-    """A file or folder in the state folder, with its number of files and its number of bytes."""
+    """The size of an entry of the state folder: its number of files and its number of bytes."""
 
     name: str = declare_entry_field(lambda entry: entry.name)
     files: int = declare_entry_field(lambda entry: entry.files)
@@ -126,7 +127,7 @@ class Price(StrictModel):
     """The cost of all requests and answers with a threshold, in units of an input token's cost.
 
     ``line`` is the threshold in tokens, or 0 without a threshold. A session that reached the
-    threshold was reduced. This happened ``times`` times, and on average ``left`` tokens remained.
+    threshold was reduced: in all, ``times`` times, to ``left`` tokens on average.
     """
 
     line: int = declare_price_field(
@@ -151,12 +152,12 @@ class StatsSchema(StrictModel):
     """The statistics of sessions, children, first edits and hooks, and the size of the state folder."""
 
     scope: str = Field(description="all, or the selected project's folder")
-    since: str = Field(description="the first day that counts; empty for all")
+    since: str = Field(description="the first day that is included; empty for all days")
     read: int = Field(
         description="the number of transcripts that were read because they were new or changed"
     )
     sessions: int
-    gone: int = Field(description="the number of these sessions whose transcripts were deleted")
+    gone: int = Field(description="the number of counted sessions whose transcripts were deleted")
     agents: int = Field(description="transcripts of sub-agents")
     months: list[MonthSummary]
     savings: list[SavingSummary]

@@ -40,9 +40,9 @@ ASSUMPTIONS = (
 class Price(NamedTuple):
     """The cost of all requests and their answers, in units of an input token's cost.
 
-    ``threshold_tokens`` is 0 for the actual cost. For other costs, each session was reduced by a
-    trim or a handoff when it reached the threshold. This happened ``reduction_count`` times, and on
-    average ``remaining_tokens`` tokens remained.
+    ``threshold_tokens`` is 0 for the actual cost. The other costs apply if each session is reduced
+    by a trim or a handoff when it reaches the threshold. ``reduction_count`` is the number of
+    reductions, after which ``remaining_tokens`` tokens remain on average.
     """
 
     threshold_tokens: int

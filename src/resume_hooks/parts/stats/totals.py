@@ -52,15 +52,18 @@ class SavingSummary(NamedTuple):
 
     @property
     def saved_tokens(self) -> int:
-        """The number of saved tokens. It is negative if the children's first requests are larger."""
+        """The number of saved tokens.
+
+        It is negative if the children's first requests are larger than the parents' contexts.
+        """
         return self.tokens_before - self.tokens_after
 
 
 class HookSummary(NamedTuple):
-    """How long the hooks for one kind of event ran, in milliseconds.
+    """The durations of the hooks that ran on one kind of event, in milliseconds.
 
-    The hooks are either those of this plugin (``is_own``) or all other hooks. ``run_count`` is the
-    number of runs, and ``median_ms`` and ``p95_ms`` are percentiles of their durations.
+    ``is_own`` tells whether these are the hooks of this plugin or all other hooks. ``run_count`` is
+    the number of runs, and ``median_ms`` and ``p95_ms`` are percentiles of their durations.
     """
 
     event: str
@@ -221,7 +224,7 @@ def _sum_tallies(tallies: Iterable[TalliesByName], first_day: str) -> dict[str, 
 
 
 class FolderSize(NamedTuple):
-    """A file or folder in the state folder, with its number of files and its number of bytes."""
+    """The size of an entry of the state folder: its number of files and its number of bytes."""
 
     name: str
     files: int

@@ -51,8 +51,8 @@ SUBAGENT_FIELD_NAMES = frozenset({"agentId", "agentName", "teamName"})
 _SIDECHAIN_FIELD = b'"isSidechain":true'
 _INVALID_ID_CHARACTERS_PATTERN = re.compile(r"[^A-Za-z0-9-]")
 _MAX_ID_CHARACTERS = 100
-# The client gave some sub-agents no id. Their id is made of this number of characters from the
-# beginning of their first record's id.
+# The client gave some sub-agents no id. The id of such a sub-agent consists of this number of
+# characters from the beginning of its first record's id.
 _SHORT_ID_CHARACTERS = 8
 
 
@@ -71,7 +71,7 @@ class InlineSubagent(NamedTuple):
 
 
 def read_inline_subagents(path: str) -> list[InlineSubagent]:
-    """Return the sub-agents whose records are in the session file at ``path``, in their order.
+    """Return the sub-agents whose records are in the session file at ``path``, in file order.
 
     Raise SessionNotFound if the file cannot be read.
     """

@@ -36,7 +36,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 
 TABLE_HEADINGS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
-# The client stored sub-agents in the session's own file if its version starts with this prefix.
+# A client whose version starts with this prefix stored sub-agents in the session's own file.
 INLINE_VERSION_PREFIX = "1."
 
 

@@ -1,8 +1,8 @@
-"""Fetch the ancestors of a session that are not on this machine from the team's server.
+"""Fetch from the team's server those ancestors of a session that are not on this machine.
 
-The session of an ancestor may have been pushed by you from a different machine, or by a colleague.
-If you may not read an ancestor, the lineage contains only the ancestor's id, which is recorded in
-its child. The server does not tell you whether that ancestor was ever pushed.
+An ancestor may have been pushed by you from a different machine, or by a colleague. If you may not
+read an ancestor, the lineage contains only the ancestor's id, which is recorded in its child. The
+server does not tell you whether that ancestor was ever pushed.
 """
 
 from __future__ import annotations

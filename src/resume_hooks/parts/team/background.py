@@ -184,7 +184,7 @@ def _push_sessions(
     where: Where,
     is_time_over: Callable[[], bool],
 ) -> None:
-    """Push each session. If pushing one session fails, push the others before raising its error."""
+    """Push each session. If a push fails, push the remaining sessions before raising its error."""
     last_error: Exception | None = None
     for session in sessions:
         if is_time_over():

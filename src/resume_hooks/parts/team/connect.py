@@ -87,7 +87,7 @@ has run for this number of seconds does not start to push another session.
 """
 
 _MAX_MESSAGE_CHARACTERS = 300
-"""The maximum number of characters to show from an error message of the server."""
+"""An error message of the server is cut to this number of characters."""
 
 _parse_version = make_whole_number_parser(0, 1_000_000)
 

@@ -159,7 +159,7 @@ def resume_team_session(
 def _is_own_session(session_id: str, db: Database, where: Where) -> bool:
     """Check whether you have a session with this id on this machine or on the server.
 
-    If you do, the lineage of this id is the lineage of your session.
+    If the result is true, the id has the lineage of your own session.
     """
     own_sessions = []
     for session in fetch_sessions_by_id(db, [session_id], only_own=True):

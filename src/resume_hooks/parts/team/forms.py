@@ -132,6 +132,8 @@ class TeamSchema(StrictModel):
     failing: str = Field(
         description="with status: since when pushes fail, and why; empty if they work"
     )
-    copies: int = Field(description="with forget: how many machines' copies the server had")
+    copies: int = Field(
+        description="with forget: the number of removed copies on the server, one for each machine"
+    )
     sql: str = Field(description="with init --sql: the statements for an administrator")
     receipt: ReceiptSchema | None = Field(description="with resume: the imported session")

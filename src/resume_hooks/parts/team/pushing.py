@@ -76,7 +76,7 @@ _APPEND_QUERY = (
 _RESULTS_BY_SQLSTATE: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
     FORGOTTEN_STATE: "forgotten", SCRUBBED_STATE: "scrubbed", EXPIRED_STATE: "expired"
 }  # fmt: skip
-"""Maps an SQLSTATE to the result of a push that the server refuses with this SQLSTATE.
+"""Maps each SQLSTATE with which the server refuses a push to the result of that push.
 
 The server refuses a session that was forgotten, that was scrubbed on another machine, or that ended
 before the start of the retention period.
@@ -176,7 +176,7 @@ def preview_push(session: SessionFile, where: Where) -> PushResult:
 
 
 def list_files_to_push(session: SessionFile) -> list[tuple[str, str]]:
-    """Return the files of a session that are to be pushed: each one's name on the server and local path.
+    """Return the name on the server and the local path of each file of a session that must be pushed.
 
     The transcript has the name ``""``. A file in the session's folder is omitted if its name is
     unknown or contains a secret.
@@ -410,10 +410,10 @@ class _SessionPush:
         return state
 
     def _compare_with_server(self, row: int, name: str, path: str) -> FileProgress:
-        """Return how much of a file's beginning is already on the server, as the progress of its upload.
+        """Return the upload progress of a file, measured by comparing the file with the server's copy.
 
         Raise _ContentDiffersError if the contents differ, and _ShorterFileError if the file is
-        shorter than the copy on the server.
+        shorter than the server's copy.
         """
         query = (
             "select c.first::text, c.records::text, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"

@@ -41,8 +41,8 @@ from resume_hooks.transcripts.turns import opens_turn
 
 MAX_SNIPPET_CHARACTERS = 260
 TURNS_PER_READ = 20
-"""The number of turns whose texts are read together. Among the hits in these turns, those with the
-words close together come first."""
+"""The number of turns whose texts are read together. The hits in these turns are then sorted so
+that hits in which the query's words are close together come first."""
 
 _MAX_CHUNK_BYTES = 8 * 1024 * 1024
 """The maximum size of a chunk after decompression. Only a chunk with a very long line is larger,

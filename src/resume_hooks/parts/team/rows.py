@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 """The maximum number of bytes by which the memory of the process may grow while an answer is received.
 
-The largest expected answer has 10 MB.
+The largest expected answer is 10 MB in size.
 """
 
 MAX_ANSWER_ROWS = 50_000
 """The maximum number of rows in an answer. In memory, a row is several times as large as its data.
 
-For comparison, a file of 10 GB has 40,000 chunks, and each chunk is one row.
+For comparison, a 10 GB file has 40,000 chunks, and each chunk is one row.
 """
 
 MAX_TEXT_BYTES = 64 * 1024

@@ -1,8 +1,8 @@
 """Implement the Agent SDK's ``SessionStore`` in the team's database.
 
-The class does not inherit from the SDK's class. The SDK is imported only to fold the summary of a
-session, and only in a program that has the SDK. A stored session can be read only by its owner and
-is not redacted, because ``load`` must return exactly the entries that were appended. To share a
+The class does not inherit from the SDK's class. The SDK is imported only to compute the summary of
+a session, and only in a program that has the SDK. A stored session can be read only by its owner
+and is not redacted, because ``load`` must return exactly the entries that were appended. To share a
 session with other members, use ``team push``.
 """
 

@@ -239,10 +239,10 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
 
 
 def _select_best_matches(locator_text: str, sessions: list[TeamSession]) -> list[TeamSession]:
-    """Return the sessions that match a text in the best way that occurs.
+    """Return the sessions that match a text best.
 
-    The ways to match, best first, are: the session id, the beginning of the session id, the title,
-    a part of the title.
+    A text can match, from best to worst: the session id, the beginning of the session id, the
+    title, a part of the title.
     """
     id_matches = [session for session in sessions if session.session_id == locator_text]
     if id_matches:

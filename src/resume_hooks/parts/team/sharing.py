@@ -196,9 +196,9 @@ def find_expired_ids_and_retention_days(where: Where) -> tuple[list[str], int]:
 def _remove_from_server(
     session_ids: list[str], retention_days: int, db: Database, where: Where
 ) -> list[str]:
-    """Remove this machine's copies of sessions that ended at least ``retention_days`` days ago.
+    """Remove sessions of this machine from the server if they ended at least ``retention_days`` days ago.
 
-    Return the ids of the sessions whose copies were removed.
+    Return the ids of the removed sessions.
     """
     if not session_ids:
         return []

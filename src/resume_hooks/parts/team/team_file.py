@@ -32,8 +32,8 @@ _LAST_PUSH_FILE_NAME = "last"
 FAILURE_FILE, UNREPORTED_FILE = "failing.json", "untold"
 """The names of two files about failed pushes.
 
-The first file contains the reason for the failure. The second file is empty. It exists until a
-session start has reported the failure, and the hook's shell script checks for it.
+The first file contains the reason for the failure. The second file is empty. It is deleted when a
+session start has reported the failure. The hook's shell script checks whether it exists.
 """
 
 MIN_REPORTED_FAILURE_SECONDS = 24 * 60 * 60
@@ -58,8 +58,8 @@ class PushFailure(NamedTuple):
     """A record of failed pushes. ``start_time`` is when the first one failed, in epoch seconds.
 
     ``waiting_count`` is the number of unsent sessions, ``reason`` the reason for the failure, and
-    ``remedy`` what the user can do about it. ``is_reported`` is true if a session start has
-    reported the failure, or if the next session start must report it.
+    ``remedy`` what the user can do about it. ``is_reported`` is true as soon as a report of the
+    failure was left for the next session start.
     """
 
     start_time: int
@@ -70,7 +70,7 @@ class PushFailure(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The sentence about the failure that the user sees."""
+        """The sentence that tells the user about the failure."""
         start_text = datetime.fromtimestamp(self.start_time, timezone.utc).strftime(
             "%Y-%m-%d %H:%M"
         )

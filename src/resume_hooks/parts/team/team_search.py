@@ -64,7 +64,7 @@ class SearchResult(NamedTuple):
     """The hits of a search.
 
     ``searched_turn_count`` is 0 if the search has read all turns. If a search for a phrase stopped
-    before the last turn, it is the number of turns that the search has read.
+    before the last turn, ``searched_turn_count`` is the number of turns that it has read.
     """
 
     hits: list[TeamHit]
@@ -205,9 +205,9 @@ class _TeamSearch:
             end_time = min(turn.start_time for turn in earlier_turns)
             if new_turns:
                 end_time += (
-                    # The next request includes turns with exactly this time, because there may be
-                    # more of them than this page contains. If the page had no new turn, the next
-                    # request excludes them.
+                    # The next page also includes turns with exactly this time, because this page
+                    # may not contain all of them. If this page contains no new turn, the next page
+                    # excludes them.
                     _MIN_TIME_STEP
                 )
 
@@ -249,7 +249,10 @@ def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
 
 
 def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
-    """Return the number of hits if only ``compute_max_per_member`` hits of each other member count."""
+    """Return how many hits remain if at most ``compute_max_per_member`` hits of each other member count.
+
+    All of your own hits count.
+    """
     own_references = {hit.reference for hit in hits if hit.is_own}
     turns = set()
     for hit in hits:

@@ -112,7 +112,7 @@ class ThreadCopies:
                 raise WriteFailed(
                     f"{path} could not be written: {error.strerror or error}",
                     (
-                        "Sessions of other agents are read through copies in that folder. Check the free "
+                        "Sessions of other agents are read through copies, such as this file. Check the free "
                         "space and the state folder."
                     ),
                 ) from error

@@ -99,9 +99,10 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def first_records(self) -> list[Record]:
-        """The first record of a converted transcript, and the records in the head of the file.
+        """The additional first record of a converted transcript, and the records in the head of the file.
 
-        The first record contains the agent, the thread's parent and the size of the context window.
+        The additional record contains the agent, the thread's parent and the size of the context
+        window.
         """
         first_fields = build_first_record(self.meta, self._first_line, self._agent)
         if self.window:

@@ -20,8 +20,8 @@ from resume_hooks.transcripts.records import get_string, parse_record
 SESSIONS_FOLDER, ARCHIVED_FOLDER = "sessions", "archived_sessions"
 # The maximum depth of folders below ``sessions``. Codex uses three levels: year, month and day.
 MAX_FOLDER_DEPTH = 4
-# The working directory is first searched for in this number of bytes at the beginning of a file.
-# Old clients may write long fields before the working directory.
+# How many bytes at the beginning of a file are searched for the working directory first. Old
+# clients may write long fields before the working directory.
 HEAD_BYTES = 8 * 1024
 
 _CWD_FIELD_PATTERN = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')
@@ -53,7 +53,7 @@ class Rollouts:
         ):
             name = rollout.name
             if name.is_compressed and name.rollout_id in self._files:
-                continue  # Codex has uncompressed this file and is about to remove the compressed version.
+                continue  # Codex has decompressed this file and is about to remove the compressed version.
             if name.is_compressed and not can_decompress():
                 self.compressed_count += 1
                 continue

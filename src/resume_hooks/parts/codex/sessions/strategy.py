@@ -44,8 +44,8 @@ LOCKS_FOLDER = "thread-writer-locks"
 # The number of seconds for which a thread is considered open after a write. Older clients have no
 # lock files.
 OPEN_AFTER_WRITE_SECONDS = 60
-# The maximum number of seconds between the creation of a child and this plugin's last write to it.
-# If a child was written later, Codex may have written to it, and the child is considered open.
+# If a child was modified more than this number of seconds after its creation, the change may come
+# from Codex and not from this plugin. The child is then considered open.
 MAX_CHILD_WRITE_SECONDS = 2
 
 

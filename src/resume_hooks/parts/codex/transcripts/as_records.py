@@ -47,8 +47,8 @@ UNKNOWN_MODEL = "unknown"  # The model's name if the rollout does not contain a 
 def build_first_record(meta: ThreadMeta, first_line: Record, agent: str) -> Record:
     """Return the first record of a converted transcript. It names the agent and the thread's parent.
 
-    ``first_line`` is the complete first line of the rollout. It contains the parent if this plugin
-    wrote the rollout. ``meta`` contains the parent if Codex forked the thread.
+    ``first_line`` is the complete first line of the rollout. If this plugin wrote the rollout, the
+    parent is in ``first_line``. If Codex forked the thread, the parent is in ``meta``.
     """
     parent_fields: Record = {}
     for key in ("continue_metadata", "trim_metadata"):
@@ -497,8 +497,8 @@ def _build_harness_fields(item: Record) -> dict[str, bool | str]:
 def _format_goal_command(goal_notice: Record) -> str:
     """Return Codex's notice about the user's goal in the form of Claude Code's ``/goal`` command.
 
-    If the notice sets a goal, a ``command-message`` precedes the command, because the model then
-    starts to work.
+    If the notice sets a goal, the model starts to work. The command is then preceded by a
+    ``command-message``.
     """
     objective, status = parse_goal_notice(goal_notice)
     command = (
@@ -589,8 +589,7 @@ command, or a command could not run."""
 
 # The beginning of an output in which a script printed a command's whole result.
 _COMMAND_RESULT_PREFIX = '{"chunk_id":'
-# The number of characters to search for the exit code at the beginning of an output, and again at
-# its end.
+# How many characters at the beginning and at the end of an output are searched for the exit code.
 EXIT_CODE_SEARCH_CHARACTERS = 400
 
 

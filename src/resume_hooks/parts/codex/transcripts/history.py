@@ -40,8 +40,8 @@ class Item(NamedTuple):
     """An item of the history, with its ``payload``, its time, its id, and the location of its line.
 
     ``part_index`` is the index of the item in the ``replacement_history`` of a compaction, or -1 if
-    the item has a line of its own. The id of an item never changes, and a fork has the ids of its
-    parent.
+    the item has a line of its own. The id of an item never changes. An item that a fork took over
+    from its parent has the same id in both.
     """
 
     payload: Record

@@ -71,7 +71,7 @@ _INSTRUCTIONS_PREFIXES = ("<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md"
 _GOAL_NOTICE_PREFIX = '<codex_internal_context source="user_goal">'
 # The kind of the message in which Codex tells the model about the user's goal.
 _GOAL_NOTICE_KIND = "user.goal"
-# All kinds of messages from the user begin with this text since Codex 0.15x.
+# Since Codex 0.15x, the names of all kinds of messages from the user begin with this text.
 _USER_KIND_PREFIX = "user."
 
 

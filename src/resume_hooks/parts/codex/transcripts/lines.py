@@ -1,7 +1,7 @@
 """Read the lines of a rollout (the .jsonl file of a Codex thread) one by one.
 
-Only one line is in memory at a time, and at most ``MAX_LINE_BYTES`` bytes of it. After the first
-line, blank, broken and unknown lines are skipped, as they are by Codex.
+Only one line is in memory at a time, and at most ``MAX_LINE_BYTES`` bytes of it. Blank, broken and
+unknown lines after the first line are skipped, as Codex does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROLLOUT_SUFFIX, COMPRESSED_SUFFIX = ".jsonl", ".jsonl.zst"
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The maximum number of bytes in a line. Longer lines are skipped.
 
-The longest line in the examined rollouts has 638 KB. A line with pictures may be longer.
+The longest line in the examined rollouts is 638 KB long. A line with pictures may be longer.
 """
 
 READ_BUFFER_BYTES = 1024 * 1024  # Number of bytes to read in one step.
@@ -96,7 +96,7 @@ class RolloutLine(NamedTuple):
 def read_rollout_lines(path: str) -> Iterator[RolloutLine]:
     """Yield the valid lines of a rollout.
 
-    Raise SessionNotFound if the file cannot be read or uncompressed.
+    Raise SessionNotFound if the file cannot be read or decompressed.
     """
     for number, offset, raw in read_raw_lines(path):
         if (line := parse_line(raw, path, number, offset)) is not None:
@@ -107,7 +107,7 @@ def read_raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
     """Yield the number, the offset and the bytes of every line.
 
     If a line is too long, only its first ``MAX_LINE_BYTES`` bytes are yielded. Raise
-    SessionNotFound if the file cannot be read or uncompressed.
+    SessionNotFound if the file cannot be read or decompressed.
     """
     with open_rollout(path, READ_BUFFER_BYTES) as stream:
         offset = number = 0
@@ -144,7 +144,7 @@ def parse_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> Rol
 
 @contextlib.contextmanager
 def open_rollout(path: str, buffer_bytes: int = -1) -> Iterator[BinaryIO]:
-    """Open a rollout, uncompressed if necessary, and close it at the end of the block.
+    """Open a rollout, which is decompressed if necessary, and close it at the end of the block.
 
     ``buffer_bytes`` is the size of the read buffer. Raise SessionNotFound if the file cannot be
     opened.

@@ -94,7 +94,7 @@ def read_thread_lines(path: str, find_rollout: RolloutFinder) -> Iterator[Rollou
 
 
 def read_segment_lines(segment: ThreadSegment) -> Iterator[RolloutLine]:
-    """Yield the lines of a file that belong to the thread."""
+    """Yield those lines of a file that belong to its thread."""
     end = segment.branch_point
     for line in read_rollout_lines(segment.path):
         if end is not None and _is_past_end(line, end):
@@ -110,7 +110,7 @@ def _is_past_end(line: RolloutLine, end: HistoryBase) -> bool:
 
 def _check_file_length(path: str, base: HistoryBase) -> None:
     if path.endswith(COMPRESSED_SUFFIX):
-        return  # The length of a compressed file is only known after it has been uncompressed.
+        return  # The length of a compressed file is known only after decompression.
     try:
         is_too_short = os.path.getsize(path) < base.end_offset
     except OSError as error:

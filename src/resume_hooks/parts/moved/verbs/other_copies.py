@@ -39,11 +39,11 @@ def delete_other_copies(options: DeleteOptions) -> None:
         delete.require_closed(copies.copy_to_keep, options.where)
     kept_text = f"{copies.copy_to_keep.path} stays"
     missing_text = (
-        f"; {format_count(copies.missing_record_count, 'record')} of the others "
+        f"; {format_count(copies.missing_record_count, 'record')} of the other copies "
         f"{'are' if copies.missing_record_count > 1 else 'is'} not in it"
     )
     kept_text += (
-        missing_text if copies.missing_record_count else ", and has all records of the others"
+        missing_text if copies.missing_record_count else ", and has all records of the other copies"
     )
     if is_asking:
         print_text(

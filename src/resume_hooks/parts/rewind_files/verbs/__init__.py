@@ -38,7 +38,7 @@ class RewindFilesOptions(
     )
     to: str | None = option(
         metavar="TURN|UUID|REF",
-        help="The message: the number of a turn, last, a uuid, or <session>:<line>.",
+        help="The message: the number of a turn, the word 'last', a uuid, or <session>:<line>.",
     )
     undo: bool = flag(
         help="Undo the last run for this session; repeat the command to redo the run."

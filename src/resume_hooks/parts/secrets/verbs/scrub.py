@@ -48,7 +48,7 @@ MAX_LISTED_LOCATIONS = 40  # The maximum number of files to list for each state.
 _STATE_HEADINGS = {
     UNCHANGED_STATE: "Found in:",
     REMOVED_STATE: "Removed from:",
-    REMAINING_STATE: "Still in, or possibly still in:",
+    REMAINING_STATE: "Not removed, or perhaps not removed, from:",
     EXCLUDED_STATE: "Also found, but not changed:",
 }
 _PARENT_NOTE = "The session itself still contains the secrets: only the child was written."
@@ -259,7 +259,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
         list_only_option := next(filter(options.is_given, ("all_sessions", "project", "since")), "")
     ):
         raise UsageError(
-            f"--{list_only_option.partition('_')[0]} belongs to --list",
+            f"--{list_only_option.partition('_')[0]} works only with --list",
             "Without --list, name a session.",
         )
     write_only_option = next(
@@ -274,7 +274,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
     reach_option = next((name for name in reach if options.is_given(name)), "")
     if reach_option and not options.in_place:
         raise UsageError(
-            f"--{reach_option} belongs to --in-place",
+            f"--{reach_option} works only with --in-place",
             "Without --in-place, only a child is written.",
         )
     if options.in_place and (options.output_dir is not None or options.start):

@@ -59,7 +59,7 @@ def read_replaceable_file_status(path: str, *, force: bool) -> os.stat_result | 
     """
     if not os.path.isdir(os.path.dirname(path)):
         raise WriteFailed(
-            f"{os.path.dirname(path)} is not a folder", "Name a folder that exists with -o."
+            f"{os.path.dirname(path)} is not a folder", "Give -o a path in an existing folder."
         )
     state = read_file_state(path)
     if state is not None and not force:
@@ -85,7 +85,7 @@ def write_document(
             read_back = measure_chunks(iter(lambda: stream.read(BUFFER_BYTES), b""))
         if read_back != counter.written_file:
             raise CheckFailed(
-                f"{path} does not read back as it was written",
+                f"{path} does not contain what was written to it",
                 "Nothing was changed. Check the disk.",
             )
 

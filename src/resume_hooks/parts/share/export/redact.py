@@ -16,8 +16,8 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
 
 LOOKAHEAD_CHARACTERS = 16_384
-"""The number of characters after a cut that are also searched for secrets. No private key is longer
-than this number."""
+"""How many characters after a cut are also searched for secrets. No private key is longer than
+this."""
 
 # The maximum depth at which nested values in a tool's input keep their structure. A deeper value is
 # shown as text.

@@ -60,7 +60,7 @@ class ExportOptions(
         type=click.IntRange(0),
         default=MAX_TEXT_CHARACTERS,
         show_default=True,
-        help="Maximum of one text; 0 for no limit.",
+        help="Maximum number of characters of each text; 0 for no limit.",
     )
     redact: bool = option(
         "--redact/--no-redact",

@@ -162,7 +162,7 @@ def _format_receipt(data: dict[str, Any]) -> str:
         facts.append(
             (
                 "cut",
-                f"{data['cut']:,} long texts, each with a notice (--max-chars 0 for all of them)",
+                f"{data['cut']:,} long texts, each with a notice (--max-chars 0 shows them in full)",
             )
         )
     return facts_table(facts) + ("" if data["written"] else "\n\nNothing was written.")

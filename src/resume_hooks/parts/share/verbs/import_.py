@@ -45,7 +45,8 @@ def import_transcript(options: ImportOptions) -> None:
     refuse_start_in_other_folder(options)
     if options.source == STDIN_NAME and options.start:
         raise UsageError(
-            "--start needs the terminal, and - is read from a pipe", "Leave --start out."
+            "--start needs a terminal as its standard input, but - reads the session from there",
+            "Leave --start out.",
         )
     home = options.home or current_folder()
     refuse_start_without_client(options, home)

@@ -29,7 +29,7 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line
 
-MAX_SHOWN_FOLDERS = 6  # Maximum number of files and folders in the state folder to show.
+MAX_SHOWN_FOLDERS = 6  # At most this number of entries of the state folder is shown.
 
 
 def print_stats(options: StatsOptions) -> None:

@@ -80,8 +80,8 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
     """Open a connection with a time limit, for a request that a model may also make.
 
     Raise UsageError if the model makes the request and the user has not allowed this. A request
-    from any shell that a client started is considered a request of the model, even if the shell's
-    environment does not show the client.
+    from any shell that a client started is considered a request of the model, even if no
+    environment variable of the shell names the client.
     """
     if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
         # Imported here because searches by the user do not need it.

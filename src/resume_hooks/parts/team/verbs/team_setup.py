@@ -94,7 +94,7 @@ def print_or_change_projects(options: ProjectsOptions) -> None:
                 "select team.project_admit(%s, %s, %s)", (key, options.member, change == "admit")
             )
         text = (
-            f"{options.member} {'reads' if change == 'admit' else 'no longer reads'} what is "
+            f"{options.member} can {'' if change == 'admit' else 'no longer '}read what is "
             f"shared with {key}."
         )
     elif change:
