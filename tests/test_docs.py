@@ -42,7 +42,16 @@ FIRST_WORDS = {*VERBS, *VERB_ALIASES, *FORMER_VERBS} - {"tag"}
 
 ``tag`` is left out, because the pages also use it as the name of a kind of record.
 """
-OTHER_SLASH_WORDS = ("autocompact", "clear", "compact", "goal", "plugin", "rename", "resume", "tmp")
+SLASH_WORDS_WITHOUT_COMMANDS = (
+    "autocompact",
+    "clear",
+    "compact",
+    "goal",
+    "plugin",
+    "rename",
+    "resume",
+    "tmp",
+)
 """Further words that the pages show after a slash: commands of the client itself, and a folder."""
 
 
@@ -307,6 +316,6 @@ def test_every_trigger_in_the_pages_exists() -> None:
             r"`([/>](?:resume-hooks:)?[a-z][a-z-]*)(?:`| )", page.read_text("utf-8")
         ):
             name = shown[1:].removeprefix("resume-hooks:")
-            known = {*bare, *OTHER_SLASH_WORDS} if shown == f"/{name}" else long
+            known = {*bare, *SLASH_WORDS_WITHOUT_COMMANDS} if shown == f"/{name}" else long
             failed += [f"{page.name}: {shown}"] if name not in known else []
     assert not failed or is_any_part_missing()

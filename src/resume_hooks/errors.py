@@ -189,7 +189,7 @@ DISK_REMEDY = (
 
 
 def disk_failure(error: Exception) -> WriteFailed | None:
-    """Return the failure to report for an error of the user's disk, or None if it is a different error."""
+    """If the user's disk caused ``error``, return a WriteFailed that describes it, else None."""
     if not isinstance(error, OSError) or error.errno not in _DISK_ERROR_NUMBERS:
         return None
     return WriteFailed(

@@ -248,12 +248,12 @@ def trim_by_option(options: Any, /) -> Receipt:
 
 @declare_question
 def search_by_option(options: SearchOptions, /) -> None:
-    """Do the work of ``search`` in place of the verb, and print the answer."""
+    """Run a search for an option of another verb, and print the answer."""
 
 
 @declare_question
 def list_sessions_by_option(options: SessionsOptions, /) -> None:
-    """Do the work of ``sessions`` in place of the verb, and print the answer."""
+    """List sessions for an option of another verb, and print the list."""
 
 
 @declare_question

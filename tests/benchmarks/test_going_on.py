@@ -211,7 +211,7 @@ def test_planted_facts_are_distinct() -> None:
 def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
     """A planted fact is kept if one sentence has its subject and its value.
 
-    An old value counts as stale unless its message says that it is outdated.
+    If a message gives an old value without saying that it is outdated, the value counts as stale.
     """
     said = [Statement("The port is 1.", "1", 0), Statement("The port is 2.", "2", 1)]
     fact = Fact("fact", "port", said)

@@ -509,7 +509,7 @@ def test_no_parts_are_printed_without_a_writable_state_folder(
     said = json.loads(start_parts.deliver_start_text(OPENING, "", NEW_ID))["hookSpecificOutput"][
         "additionalContext"
     ]
-    assert said == start_parts.remove_middle(OPENING, parted_text.MAX_PART_UNITS)
+    assert said == start_parts.remove_middle(OPENING, parted_text.MAX_UTF16_UNITS_PER_PART)
     assert len(split_into_parts(said)) == 1
 
 

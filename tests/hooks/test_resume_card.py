@@ -97,7 +97,7 @@ def test_the_card_fits_ten_rows_of_eighty_columns(
     assert sum(-(-len(line) // 70) for line in lines) <= MAX_CARD_ROWS + 12 * with_table
 
 
-def test_a_handoff_larger_than_the_context_is_not_named(config_home: ConfigHome) -> None:
+def test_a_handoff_larger_than_the_context_is_not_offered(config_home: ConfigHome) -> None:
     """If a handoff would be larger than the context, the card does not suggest it.
 
     This happens right after a compaction.

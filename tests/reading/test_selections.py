@@ -135,7 +135,7 @@ def test_failures_are_read(tmp_path: Path) -> None:
         "assistant, API error",
         "system api_error",
     ]
-    assert found.list_call_line_numbers(shown[0].entry.parse_record() or {}) == [3]
+    assert found.line_numbers_of_calls(shown[0].entry.parse_record() or {}) == [3]
 
 
 def test_a_plain_export_is_read(tmp_path: Path) -> None:

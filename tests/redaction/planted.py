@@ -223,7 +223,7 @@ def in_json(text: str) -> str:
     )
 
 
-def in_json_twice(text: str) -> str:
+def encode_as_json_twice(text: str) -> str:
     """Return the text in JSON that is itself a string in JSON."""
     return json.dumps({"stdout": in_json(text), "code": 0})
 
@@ -251,7 +251,7 @@ def shell_quoted(text: str) -> str:
 TEXT_WRITERS: list[Callable[[str], str]] = [
     plain,
     in_json,
-    in_json_twice,
+    encode_as_json_twice,
     with_character_codes,
     with_line_numbers,
     shell_quoted,

@@ -209,7 +209,10 @@ def test_unlike_ours_the_sdk_skips_a_very_long_first_line(config_home: ConfigHom
 
 
 def test_unlike_ours_the_sdk_mixes_folders_with_the_same_key(config_home: ConfigHome) -> None:
-    """If two folders have the same key, the SDK lists the sessions of both. We compare their folders."""
+    """If two folders have the same key, the SDK lists the sessions of both.
+
+    Our listing compares the folders of the sessions, so it lists those of one folder only.
+    """
     for number, cwd in ((1, "/w/a_b"), (2, "/w/a-b")):
         records = [{**record, "cwd": cwd} for record in conversation(1)]
         write_session(config_home.project(cwd), session_id(number), records, mtime=number)

@@ -129,10 +129,10 @@ CLIENT_ENTRY_CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a damaged entry": ({"body": "{"}, ""),
     "2.1.112 after /clear, in the same folder": ({"sessionId": OTHER_ID, "updatedAt": None}, ""),
 }
-"""Changed fields of a client's entry, and the expected reason for which the session is open.
+"""Changed fields of a client's entry, and the expected reason why the session counts as open.
 
 The reason is "" if the session is not open. All other fields of the entry are those of client
-2.1.329, unless the key says otherwise.
+2.1.329, unless the name of the case gives another version.
 """
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.system import processes
-from resume_hooks.system.capture_output import catch_ending_signals
+from resume_hooks.system.capture_output import catch_termination_signals
 from resume_hooks.system.processes import Process, find_client_pid, iterate_ancestors
 from tests.needs import REPO, require_for_test
 
@@ -98,7 +98,7 @@ def test_a_cycle_of_parents_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_signal_sets_the_event(number: signal.Signals) -> None:
     """A signal sets the event and raises no exception, and the earlier handler is restored."""
     before = signal.getsignal(number)
-    with catch_ending_signals() as ended:
+    with catch_termination_signals() as ended:
         assert not ended.is_set()
         signal.raise_signal(number)
         assert ended.is_set()
@@ -109,7 +109,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
     """A signal that was ignored, as under nohup, stays ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with catch_ending_signals() as ended:
+        with catch_termination_signals() as ended:
             signal.raise_signal(signal.SIGHUP)
         assert not ended.is_set()
     finally:
@@ -121,7 +121,7 @@ def test_another_thread_handles_no_signals() -> None:
     found: list[bool] = []
 
     def record_signal() -> None:
-        with catch_ending_signals() as ended:
+        with catch_termination_signals() as ended:
             found.append(ended.is_set())
 
     thread = threading.Thread(target=record_signal)

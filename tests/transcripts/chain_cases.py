@@ -1,8 +1,8 @@
 """Small transcripts, and the messages that the client sends when it resumes each transcript.
 
-``expected_messages`` lists the texts and calls that reach the model, in order: texts, ``call:ID`` and
-``result:ID``. Client 2.1.329 sent these messages. test_chain_in_client.py checks this with a
-client; the other tests need no client.
+``expected_messages`` lists what reaches the model, in order: each text as it is, each call as
+``call:ID``, and each result as ``result:ID``. Client 2.1.329 sent these messages.
+test_chain_in_client.py checks this with a client; the other tests need no client.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
 from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING
 from resume_hooks.transcripts.parted_text import (
-    MAX_PART_UNITS,
     MAX_PARTS,
     MAX_TEXT_UNITS,
+    MAX_UTF16_UNITS_PER_PART,
     join_parts,
     split_into_parts,
 )
@@ -37,7 +37,7 @@ def test_parts_join_to_the_original_text(text: str, random: object) -> None:
     """Parts in any order, among other texts, join to the original text."""
     parts = split_into_parts(text)
     assert 1 <= len(parts) <= MAX_PARTS
-    assert max(map(utf16_length, parts)) <= MAX_PART_UNITS < MAX_HOOK_OUTPUT_UNITS
+    assert max(map(utf16_length, parts)) <= MAX_UTF16_UNITS_PER_PART < MAX_HOOK_OUTPUT_UNITS
     random.shuffle(parts)  # type: ignore[attr-defined]
     assert join_parts(parts) == [text]
     assert join_parts(["theirs", *parts]) == ["theirs", text]
@@ -45,8 +45,8 @@ def test_parts_join_to_the_original_text(text: str, random: object) -> None:
 
 def test_a_single_part_has_no_number() -> None:
     """A text that fits into one part is unchanged, even if it fills the part to the last UTF-16 unit."""
-    assert split_into_parts("x" * MAX_PART_UNITS) == ["x" * MAX_PART_UNITS]
-    assert len(split_into_parts("x" * (MAX_PART_UNITS + 1))) == 2
+    assert split_into_parts("x" * MAX_UTF16_UNITS_PER_PART) == ["x" * MAX_UTF16_UNITS_PER_PART]
+    assert len(split_into_parts("x" * (MAX_UTF16_UNITS_PER_PART + 1))) == 2
 
 
 def test_each_part_of_a_text_has_a_number() -> None:

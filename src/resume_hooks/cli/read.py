@@ -171,7 +171,7 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
     if options.errors:
         call_lines = []
         for passage in passages:
-            call_lines.append(reader.list_call_line_numbers(passage.entry.parse_record() or {}))
+            call_lines.append(reader.line_numbers_of_calls(passage.entry.parse_record() or {}))
         call_references = []
         for numbers in call_lines:
             call_references.append([f"{names.full_name}:{number}" for number in numbers])

@@ -92,7 +92,7 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
     }
     data["derived"] = [child.row for child in deletion.descendants]
 
-    def format_deletion() -> str:
+    def describe_deletion_policy() -> str:
         if is_confirmed:
             facts = [
                 ("deleted", entry.title),
@@ -112,7 +112,7 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
         notes += _notes_on_archived_copies([entry], options.where)
         for notes_after_delete in seam.find_answers(questions.notes_after_delete):
             notes += notes_after_delete(entry.session_id, options.where)
-    options.print_answer(data, format_deletion, notes)
+    options.print_answer(data, describe_deletion_policy, notes)
 
 
 def _notes_on_archived_copies(entries: Sequence[ArchivedSession], where: Where) -> list[str]:

@@ -19,7 +19,11 @@ from collections.abc import Sequence
 from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
-from resume_hooks.transcripts.parted_text import MAX_PART_UNITS, MAX_TEXT_UNITS, split_into_parts
+from resume_hooks.transcripts.parted_text import (
+    MAX_TEXT_UNITS,
+    MAX_UTF16_UNITS_PER_PART,
+    split_into_parts,
+)
 
 # the maximum number of UTF-16 units if no other hooks run, as in Codex
 MAX_UNITS_WITHOUT_PARTS = 4_000
@@ -50,7 +54,7 @@ def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
     *other_parts, last_part = split_into_parts(text)
     missing_numbers = _offer_parts(session_id, note["pid"], other_parts) if other_parts else []
     if missing_numbers and len(missing_numbers) == len(other_parts):
-        return hook_replies.start_reply(remove_middle(text, MAX_PART_UNITS), message)
+        return hook_replies.start_reply(remove_middle(text, MAX_UTF16_UNITS_PER_PART), message)
     missing_notice = "".join(
         f"\n(Part {number} could not be delivered.)" for number in missing_numbers
     )

@@ -601,7 +601,7 @@ class TurnReader:
             calls.update(tool_calls_of_record(self.locate_row(row).parse_record() or {}))
         return calls
 
-    def list_call_line_numbers(self, record: Record) -> list[int]:
+    def line_numbers_of_calls(self, record: Record) -> list[int]:
         """Return the line numbers of the calls whose results a record contains."""
         lines = (
             self._rows_by_call[call].line_number

@@ -98,9 +98,9 @@ _PUTTY_MAC_PATTERN = compile_lazily(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64
 
 
 def userinfo_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the password, or a token in its place, in an address whose ``://`` is at ``position``.
+    """Yield the span of the secret in the address whose ``://`` is at ``position``, if there is one.
 
-    At most one secret is yielded. A token is the user name of an address without a password.
+    The secret is the password. If the address has no password, its user name may be a token.
     """
     match = _USERINFO_PATTERN.match(raw, position)
     if match and (

@@ -27,13 +27,13 @@ _CHARACTER_BY_ESCAPE_LETTER = {
     b'"': b'"',
     b"/": b"/",
 }
-_CODE_ESCAPE_EXPRESSION = (
+_NUMERIC_ESCAPE_EXPRESSION = (
     rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})"
 )
 """Matches a character that is written as a code. Characters outside Unicode's basic plane are
 written as two codes, which must not be separated."""
 
-_ESCAPE_PATTERN = compile_lazily(rb"\\(?:" + _CODE_ESCAPE_EXPRESSION + rb"|[ntrbf\"/\\])")
+_ESCAPE_PATTERN = compile_lazily(rb"\\(?:" + _NUMERIC_ESCAPE_EXPRESSION + rb"|[ntrbf\"/\\])")
 
 _BACKSLASH_BYTE = 92
 _BACKSLASH_SEARCH_BYTES = 64

@@ -568,8 +568,8 @@ def make_not_found_error(locator: str, scope: LocatorScope) -> SessionNotFound:
             "No session is called "
             f"'{collapse_line(plain_line(locator), 80)}'{', and no id starts with it' if len(locator) > 3 else ''}"
         ),
-        "Use a session id or four or more of its first characters, a title or at least three letters of it, a tag, "
-        f"latest, '#72' for a pull request, or the path of a .jsonl file. {LIST_REMEDY}{scope.hidden_folders_note}",
+        "Use a session id or at least its first four characters, a title or at least three letters of it, a tag, "
+        f"'latest', '#72' for a pull request, or the path of a .jsonl file. {LIST_REMEDY}{scope.hidden_folders_note}",
     )
 
 

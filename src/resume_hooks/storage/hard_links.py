@@ -45,7 +45,7 @@ def link_or_copy(source: str, target: str) -> None:
 def list_files_below(path: str) -> list[str]:
     """Return the relative paths of all files and links below a folder, sorted.
 
-    If ``path`` is not a folder, return ``[""]``. Raise OSError.
+    If ``path`` is not a folder, return ``[""]``. Raise OSError if a folder cannot be read.
     """
 
     def raise_error(error: OSError) -> None:

@@ -27,7 +27,7 @@ _ENDING_SIGNALS = (
 
 
 @contextlib.contextmanager
-def catch_ending_signals() -> Iterator[threading.Event]:
+def catch_termination_signals() -> Iterator[threading.Event]:
     """Yield an event that is set when Ctrl+C, SIGTERM or SIGHUP arrives.
 
     In a thread other than the main thread, the event is never set, because only the main thread
@@ -93,7 +93,7 @@ def run_and_capture_output(
     pipe = subprocess.PIPE
     # Signals only set an event. An exception raised by a signal could occur after the program has
     # started but before the code that ends the program is active.
-    with catch_ending_signals() as interrupted:
+    with catch_termination_signals() as interrupted:
         process = programs.start_program(
             command,
             environ,

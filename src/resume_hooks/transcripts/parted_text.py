@@ -3,7 +3,7 @@
 The client accepts at most 10,000 characters from each hook.
 
 Invariant: the parts, joined in order, are exactly the text, and no part is longer than
-``MAX_PART_UNITS``. Lengths are counted in UTF-16 units, as the client does. The module uses only
+``MAX_UTF16_UNITS_PER_PART``. Lengths are counted in UTF-16 units, as the client does. The module uses only
 the standard library and runs with Python 3.9, because the session hooks import it before the engine
 is installed.
 """
@@ -17,12 +17,12 @@ from resume_hooks.system.text import cut_to_utf16_units, utf16_length
 from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 
 # Maximum length of a part. If a text has more than 10,000 units, the client shows only a preview.
-MAX_PART_UNITS = 9_800
+MAX_UTF16_UNITS_PER_PART = 9_800
 MAX_PARTS = 4  # Number of hooks in hooks/hooks.json. Each hook delivers one part.
 # A text of at most this number of units always fits into ``MAX_PARTS`` parts.
 MAX_TEXT_UNITS = 38_500
 # Maximum length of a part, not counting the line with its number.
-_MAX_PIECE_UNITS = MAX_PART_UNITS - 100
+_MAX_PIECE_UNITS = MAX_UTF16_UNITS_PER_PART - 100
 # If a sentence ends within this number of units before the limit, a long line is cut there.
 _SENTENCE_SEARCH_UNITS = 100
 
@@ -38,7 +38,7 @@ def split_into_parts(text: str) -> list[str]:
     A text that fits into one part is returned unchanged. Parts end at the ends of lines. A line is
     cut only if it is longer than a part, or if there would be more than ``MAX_PARTS`` parts.
     """
-    if utf16_length(text) <= MAX_PART_UNITS:
+    if utf16_length(text) <= MAX_UTF16_UNITS_PER_PART:
         return [text]
     pieces = _split_by_lines(text)
     if len(pieces) > MAX_PARTS:

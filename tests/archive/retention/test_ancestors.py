@@ -171,7 +171,7 @@ def test_a_fork_archives_its_parent(config_home: ConfigHome) -> None:
     assert archived_ids(config_home.where) == [parent.session_id]
 
 
-def test_a_handoff_reports_an_error_of_archiving(
+def test_a_handoff_reports_an_archiving_error(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If archiving the parent raises an error, the receipt's warning contains the error's text."""

@@ -337,7 +337,7 @@ def test_different_sessions_with_one_id_are_both_archived(config_home: ConfigHom
     assert both == {Path(copy.path).read_bytes() for copy in copies}
 
 
-def test_two_commands_do_not_archive_one_session_together(config_home: ConfigHome) -> None:
+def test_two_commands_cannot_archive_a_session_at_the_same_time(config_home: ConfigHome) -> None:
     """While a session is being archived, a second command waits for the lock up to its time limit.
 
     If the session is unchanged, the second command does not wait.

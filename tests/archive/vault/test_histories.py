@@ -63,7 +63,7 @@ def change_transcript(path: Path, random: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_archived_content_is_lost(config_home: ConfigHome, seed: int) -> None:
-    """After many changes, the vault has each archived content or a longer one that begins with it."""
+    """After many changes, the vault still has every version of a file, or a version that continues it."""
     chance = random.Random(seed)
     path = Path(session_with_every_file(config_home).path)
     known: set[bytes] = set()

@@ -66,8 +66,8 @@ def test_a_damaged_pack_is_reported_and_never_unpacked(config_home: ConfigHome, 
     assert not any(Path(unpacked_folder(config_home.where), SESSION).iterdir())
 
 
-def test_a_replaced_pack_does_not_open_as_another_state(config_home: ConfigHome) -> None:
-    """If a pack is replaced after a copy was looked up, opening this copy raises an error."""
+def test_a_pack_of_another_state_is_refused(config_home: ConfigHome) -> None:
+    """Opening an archived copy raises an error if its pack was replaced by the pack of another state."""
     session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     path = Path(session.path)

@@ -127,9 +127,9 @@ def test_only_the_latest_query_is_searched(
 
 
 def test_stopping_ends_the_search_thread(home_with_messages: ConfigHome) -> None:
-    """``stop`` ends a search thread that is waiting, and prevents a thread that has not started.
+    """``end_thread`` ends a search thread that is waiting.
 
-    Queries after ``stop`` get no answer.
+    If no thread has started yet, none can start later. Later queries get no answer.
     """
     never = SearchSession(home_with_messages)
     never.contents.end_thread()

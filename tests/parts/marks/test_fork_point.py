@@ -198,7 +198,7 @@ def test_back_returns_a_fork_to_its_parent(
     assert f"where this fork left {SESSION}" in text
 
 
-def test_back_in_a_fork_accepts_a_report(parent: Path, document: Document) -> None:
+def test_the_verb_back_accepts_a_report_in_a_fork(parent: Path, document: Document) -> None:
     """``back --report`` in a fork puts the user's report after the digest."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork)

@@ -183,7 +183,7 @@ def outputs_of_session(config_home: ConfigHome, path: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("form", TESTED_FORMS, ids=lambda form: form.name)
 def test_no_output_contains_a_part_of_a_secret(config_home: ConfigHome, form: Form) -> None:
-    """No output of a session contains a part of a secret, for every form of secret.
+    """Whatever the form of a secret, no output of a session contains a part of it.
 
     Outputs are pages, Markdown, bundles, children, titles and file names.
     """

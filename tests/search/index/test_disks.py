@@ -90,7 +90,9 @@ def test_a_full_disk_gives_a_temporary_index(config_home: ConfigHome, limit: int
     assert (again.notes, again.found_words) == ([], holding.found_words)
 
 
-def test_a_disk_that_fills_up_later_keeps_the_stored_index(config_home: ConfigHome) -> None:
+def test_a_disk_that_fills_up_during_an_update_leaves_the_stored_index(
+    config_home: ConfigHome,
+) -> None:
     """If the disk fills up after the index was stored, a temporary index finds new messages.
 
     The stored index stays valid.

@@ -34,7 +34,7 @@ from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, make_private_folder, read_json_object
 from resume_hooks.storage import backups, project_files, removal, safe_tree, state_file
 from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folder
-from resume_hooks.system.capture_output import catch_ending_signals
+from resume_hooks.system.capture_output import catch_termination_signals
 from resume_hooks.transcripts.records import Record, get_string
 
 MANIFEST_FILE = "manifest.json"
@@ -278,7 +278,7 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
     root = files_plan.root.real_path
     copies_path = back_up_files(files_plan, root_descriptor, where)
     written_count = 0
-    with catch_ending_signals() as stop_request:
+    with catch_termination_signals() as stop_request:
         for folder in {
             os.path.dirname(os.path.join(root, change.project_path.path))
             for change in files_plan.changes_to_write

@@ -43,7 +43,7 @@ _ASSENT_WORDS = frozenset({
 """The first words in replies that agree or disagree."""
 
 
-def add_answered_words(reply: str, answer: str) -> str:
+def add_quote_of_answer(reply: str, answer: str) -> str:
     """Add a line to a reply that quotes the words of ``answer`` to which the reply refers.
 
     If the reply refers to no words, return it unchanged.
@@ -55,7 +55,7 @@ def add_answered_words(reply: str, answer: str) -> str:
 
 
 def strip_answered_words(text: str) -> str:
-    """Return the user's own words in a message, without the row that ``add_answered_words`` added."""
+    """Return the user's own words in a message, without the row that ``add_quote_of_answer`` added."""
     return text.partition(f"\n{ANSWERED_MARK}")[0]
 
 

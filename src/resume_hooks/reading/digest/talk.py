@@ -178,7 +178,7 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
             return format_prompt("\n".join(answer_texts))
         if replies.may_refer_to_answer(quote.full_text):
             return format_prompt(
-                replies.add_answered_words(quote.full_text, _find_previous_words(quote, facts))
+                replies.add_quote_of_answer(quote.full_text, _find_previous_words(quote, facts))
             )
         return format_prompt(quote.full_text, _find_max_template_characters(quote, facts))
 

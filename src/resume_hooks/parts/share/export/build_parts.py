@@ -75,7 +75,7 @@ class PartBuilder:
         self.picture_count = 0
         self._agents: set[str] = set()
 
-    def build_turn_part(self, conversation: ExportConversation, line_number: int) -> TurnHeader:
+    def build_turn_header(self, conversation: ExportConversation, line_number: int) -> TurnHeader:
         """Return the header of the turn whose prompt is in line ``line_number``."""
         turn = conversation.turns_by_line[line_number]
         return TurnHeader(
@@ -114,7 +114,7 @@ class PartBuilder:
             )
             for node in conversation.nodes:
                 if node.line_number in conversation.turns_by_line and not depth:
-                    yield self.build_turn_part(conversation, node.line_number)
+                    yield self.build_turn_header(conversation, node.line_number)
                 yield from builder.build_record_parts(node)
         for agent in builder.agents.values():
             if part := self.build_agent_part(agent, depth):

@@ -116,7 +116,7 @@ class Document:
             models=tuple(shorten_name(model) for model in conversation.models[:MAX_MODELS]),
             versions=shorten_name(ends.version),
             turns=tuple(
-                self._builder.build_turn_part(conversation, node.line_number)
+                self._builder.build_turn_header(conversation, node.line_number)
                 for node in conversation.nodes
                 if node.line_number in conversation.turns_by_line
             ),
