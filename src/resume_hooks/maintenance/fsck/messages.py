@@ -62,8 +62,8 @@ def defects_of_broken_message(record: Record, node: Node) -> Iterator[Defect]:
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
     """Yield a defect for each blank text in a message that clients send.
 
-    A blank text that was left when the thinking was trimmed is not a defect. A mark in the record
-    shows that it was trimmed.
+    A blank text is not a defect if it was left when the thinking was trimmed. The record is then
+    marked as trimmed.
     """
     content = records.get_message(record).get("content")
     if isinstance(content, str):

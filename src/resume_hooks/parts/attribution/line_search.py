@@ -268,7 +268,7 @@ def _make_hits(
 
 
 def build_file_name_term(requested_line: RequestedLine) -> Term:
-    """Return the name of the file as a search term, with which commands that write the file are found."""
+    """Return the name of the file as a search term, so that commands that write the file are found."""
     name = os.path.basename(requested_line.path)
     return Term(name, tuple(map(tuple, forms_of_word(name))), is_phrase=True)
 

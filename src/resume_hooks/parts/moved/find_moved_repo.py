@@ -43,7 +43,7 @@ MAX_SIBLING_FOLDERS = 100
 """How many of the folders next to the missing folder are examined at most."""
 
 MAX_MENTIONS = 200
-"""At most this number of commits and this number of files is searched for."""
+"""At most this number of commits and at most this number of files are searched for."""
 
 _COMMIT_ID_PATTERN = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"

@@ -146,7 +146,7 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
 def _find_unedited_state(
     history: FileHistory, nearest_states: list[FilesAtPrompt], prompt: Prompt
 ) -> FilesAtPrompt | None:
-    """Return the first state between which and the prompt there was no edit, or None.
+    """Return the first state such that no file was edited between it and the prompt, or None.
 
     Such a state is also the state at the prompt.
     """
