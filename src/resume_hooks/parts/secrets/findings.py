@@ -160,7 +160,7 @@ def _read_location_state(location: Location) -> object:
 
 
 class ScrubReach(NamedTuple):
-    """Tells which kinds of additional files a scrub in place changes.
+    """The kinds of additional files that a scrub in place changes.
 
     The files of the session, its copies and the session's children are always changed.
     """

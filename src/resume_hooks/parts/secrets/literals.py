@@ -193,8 +193,8 @@ def encode_secret(value: str) -> Iterator[str]:
 class _EncodedForm(NamedTuple):
     """A form in which a secret may occur in a text.
 
-    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest. As much of the
-    rest as follows ``text`` also belongs to the form. If ``extends_to_word_end`` is true, the
+    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest, and as many
+    characters of the rest as match also belong to the form. If ``extends_to_word_end`` is true, the
     letters and digits that follow are part of the secret, because the scanner may have recognised
     only a part of a word. If ``is_whole_token`` is true, the form must be a whole word.
     """

@@ -99,10 +99,10 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def first_records(self) -> list[Record]:
-        """The additional first record of a converted transcript, and the records in the head of the file.
+        """The records in the head of the file, after the first record of the converted transcript.
 
-        The additional record contains the agent, the thread's parent and the size of the context
-        window.
+        The first record is not from the file. It contains the agent, the thread's parent and the
+        size of the context window.
         """
         first_fields = build_first_record(self.meta, self._first_line, self._agent)
         if self.window:
