@@ -101,7 +101,7 @@ def check_no_question_appears(tui: Tui) -> None:
 
 @pytest.mark.parametrize("code", one_in(2, ERRORS_BY_CASE))
 def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str) -> None:
-    """The user's answer to the question writes and opens a repaired copy, without a request.
+    """If the user answers the question with one key, a repaired copy opens, without a request.
 
     The next request is valid for the API and contains the whole conversation. While the API is only
     overloaded, no question appears.

@@ -1,4 +1,4 @@
-"""Tests that the client continues an exported session on another machine, which imports the bundle."""
+"""Tests of a session that is exported on one machine, imported on another, and continued there."""
 
 from __future__ import annotations
 

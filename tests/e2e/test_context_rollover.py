@@ -1,4 +1,7 @@
-"""Tests of ``>rollover`` in the real client. The same client, run without a screen, asks the model."""
+"""Tests of ``>rollover`` in the real client.
+
+A second run of the client, without a screen, asks the model.
+"""
 
 from __future__ import annotations
 

@@ -256,10 +256,10 @@ def test_an_older_client_archives_expiring_sessions(
 def test_a_session_deleted_early_is_restored(
     tui: Tui, plugin: Path, is_folder_deleted: bool
 ) -> None:
-    """The next start archives sessions that were deleted early, and ``restore`` writes them back.
+    """If sessions were deleted before they were archived, the next start archives them.
 
-    One of the two sessions is new and has a tool output. The other one was open in the client. Hard
-    links have preserved the files of both sessions.
+    ``restore`` then writes them back. One of the two sessions is new and has a tool output. The
+    other one was open in the client. Hard links have preserved the files of both sessions.
     """
     home, where = tui.home, tui.home.where
     run_print(

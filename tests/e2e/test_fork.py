@@ -105,7 +105,8 @@ CLEARED_RESULT_BEGINNINGS = (
     "<persisted-output>Tool result saved to",
     "[Old tool result content cleared]",
 )
-"""Texts with which an old client replaces results if the context is too large for this client."""
+"""Texts that an old client sends in place of results if the context is too large for this client.
+"""
 
 RequestRows = list[tuple[str, str, str]]
 
@@ -131,7 +132,10 @@ def rows_of_request(request: dict[str, Any]) -> RequestRows:
 
 
 def rows_of_block(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the contents of a block that the tests compare: each as kind, role or id, and text."""
+    """Yield those contents of a block that the tests compare.
+
+    Each is a tuple: the kind, the role or the id, and the text.
+    """
     if block["type"] == "text":
         text = REMINDER_PATTERN.sub("", block["text"]).strip()
         if text not in INSERTED_TEXTS:
@@ -244,7 +248,7 @@ def differing_rows(found: RequestRows, wanted: RequestRows) -> list[Any]:
 
 
 def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
-    """Check whether two rows are equal, apart from a result that an old client has cleared in ``one``."""
+    """Check whether an old client has cleared, in ``one``, the result that ``other`` contains."""
     return (
         one is not None
         and other is not None
@@ -256,7 +260,7 @@ def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, s
 def check_fork_requests(
     cut: Node | None, parent: Path, clients: Sequence[ClientVersion], home: ClientHome, api: MockApi
 ) -> None:
-    """Check that each client sends the same messages for a fork as the newest client for the parent.
+    """Check that each client sends the same messages for a fork as the newest client sends for the parent.
 
     Older clients read some files differently. If so, the older client's request for the fork must
     equal its request for the parent, and must contain every call and result of the newest client's

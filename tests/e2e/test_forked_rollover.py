@@ -98,7 +98,7 @@ def added_prompt(last: Request, again: Request) -> Any:
 def remove_cache_marks(value: Any) -> Any:
     """Return a part of a request without cache marks.
 
-    If a content is a string, the result contains a list with one text block instead.
+    If a message's content is a string, the result contains a list with one text block instead.
     """
     if isinstance(value, list):
         return [remove_cache_marks(each) for each in value]

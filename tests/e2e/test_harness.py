@@ -152,8 +152,8 @@ def send_request(api: MockApi, method: str, path: str, body: Request | None = No
 def test_an_unreachable_registry_is_asked_once(tmp_path: Path, is_answered: bool) -> None:
     """If npm's registry does not answer, ``tools/clients`` asks it only once and installs no client.
 
-    If the registry answers, it installs five packages. The first line of its output says that it is
-    fetching the clients.
+    If the registry answers, ``tools/clients`` installs five packages. The first line of its output
+    says that it is fetching the clients.
     """
     npm = tmp_path / "bin" / "npm"
     npm.parent.mkdir()

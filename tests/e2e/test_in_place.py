@@ -65,7 +65,7 @@ def request_contents(request: Request) -> list[tuple[str, str, Any]]:
         )
         for block in blocks:
             if block["type"] == "tool_use":
-                # Only some clients include the text of the plan in this input.
+                # In this input, only some clients include the text of the plan.
                 given = block["input"]
                 rows.append(
                     (
@@ -307,7 +307,7 @@ def assert_copies_are_not_counted(session: Path, before: bytes, where: Where) ->
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL_SESSION_NAMES)
 def test_real_sessions_are_trimmed_in_place_or_refused(tui: Tui, plugin: Path, name: str) -> None:
-    """Each real session is either trimmed in place, or the trim is refused with a reason.
+    """Each real session is trimmed in place, or the trim is refused with a reason.
 
     If the trim is refused, no request is sent and nothing is compacted. After a trim, all clients
     send the same context.

@@ -59,8 +59,8 @@ EVENTS_WITHOUT_CATCH_HANDLER = (
 )  # fmt: skip
 """Events that the module handles with hooks that have no ``.catch``.
 
-The client does not wait for the module's answer to these events, with the exception of the tool
-call. If the tool call fails, the model gets the failure as its result.
+The client does not wait for the module's answer to these events, except for the tool call. If the
+module's hook for the tool call fails, the model gets the failure as the result of the call.
 """
 
 CLIENT_CALLS = [

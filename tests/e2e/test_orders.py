@@ -122,7 +122,7 @@ class PlayedSession:
         self.run_command("/trim here", "tokens before, about", "othing")
 
     def trim(self) -> None:
-        """Trim and open the copy, or wait until the client shows why the trim is refused."""
+        """Trim the session and open the copy, or wait until the client shows why the trim is refused."""
         self.run_command("/trim", "1. Open the trimmed copy", "othing")
         if "1. Open the trimmed copy" in self.tui.text():
             self.tui.wait_until_idle(2)  # The dialog ignores keys that are pressed too early.
@@ -145,11 +145,11 @@ class PlayedSession:
         self.tui.key("C-u")
 
     def untrim(self) -> None:
-        """Untrim and open the copy, or wait until the client says that nothing is trimmed."""
+        """Untrim the session and open the copy, or wait until the client says that nothing is trimmed."""
         self.run_command("/untrim", "This is the new session", "Nothing in this session is trimmed")
 
     def handoff(self) -> None:
-        """Hand off and open the child."""
+        """Hand off the session and open the child."""
         self.run_command("/handoff go on", "Handed off from", "othing")
         self.tui.key("C-u")
 

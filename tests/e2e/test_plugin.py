@@ -1,6 +1,6 @@
 """Tests of the plugin as a package.
 
-It is valid, can be installed, costs few tokens, and works without hooks.
+The plugin is valid, can be installed, costs few tokens, and works without hooks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tests that a trim in place is refused under an organization's policy.
 
-Under this policy, the client would compact the conversation itself.
+If the trim were started anyway, the client would compact the conversation in its own way.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ SEARCHED_WORDS = "cursor agent support interface"
 def test_print_mode_shows_hits_and_asks_no_model(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """``claude -p '>search words'`` shows the hits in another session, and sends no request."""
+    """``claude -p '>search words'`` shows hits from another session and sends no request."""
     raw = parent.read_bytes()
     shown = run_print(
         client, home, api, f">search {SEARCHED_WORDS}", plugin_dir=plugin, extra_env=ENGINE_ENV

@@ -27,7 +27,7 @@ SUMMARY_RECORD = {"type": "summary", "summary": "SUMMED", "leafUuid": "leaf"}
 
 
 def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> str:
-    """Write a session with the prompt ``FIRST n`` and ``more`` records.
+    """Write a session with the prompt ``FIRST <number>`` and ``more`` records.
 
     Return the title that the plugin gives it.
     """

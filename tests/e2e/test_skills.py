@@ -47,7 +47,10 @@ def plugin(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def child(home: ClientHome) -> Path:
-    """Return a handoff of a session that contains the reason in question and a long, hostile tool output."""
+    """Return a handoff of a session whose last answer gives a reason and whose tool output is hostile.
+
+    The tool output is long.
+    """
     records = [
         user("Why is the retry queue gone?", uuid="u1", session_id=PARENT_ID, cwd=str(home.cwd)),
         tool_use(
@@ -136,7 +139,7 @@ def test_the_skill_reads_without_permission(
 ) -> None:
     """In ``claude -p``, the skill loads, and its four calls run without permission.
 
-    The text of the skill names the path of the engine and the session.
+    The text of the skill contains the engine's path and the session's id.
     """
     api.script = [skill_call("session-search"), *reading_calls(plugin, child.stem), "done"]
     done = run_print(

@@ -144,7 +144,7 @@ def choose_action(tui: Tui, name: str, press_count: int) -> None:
 
 
 def open_page_of_session(tui: Tui, row: str) -> None:
-    """Open the page of the marked session."""
+    """Open the page of the marked session, whose row in the list is ``row``."""
     tui.wait_until_idle()
     tui.key("Enter")
     tui.wait_for("read on .*hand off .*list")
@@ -461,7 +461,7 @@ def marked_title(tui: Tui) -> str:
 
 
 def visible_actions(tui: Tui) -> set[str]:
-    """Return the actions and sizes whose rows are completely visible, with all their numbers."""
+    """Return the actions and sizes whose rows are visible with all three numbers."""
     figures = r" +[\d.]+[kM]? +[\d.]+[kM]? +[\d.]+[kM]?  \w"
     return {
         row.strip()
@@ -636,7 +636,7 @@ def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, pl
 
 
 def test_the_module_reports_an_expired_cache(home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """Each time a session is opened, the module reports once if its prompt cache has expired.
+    """Each time the user opens a session whose prompt cache has expired, the module reports this once.
 
     The client does not show the hook's output when it resumes a session. The report is about the
     opened session, not about the one that the user left.

@@ -112,7 +112,7 @@ def resume_request(
 
 
 def block_values(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
-    """Return the values of ``key`` in all blocks of the given kind, with the number of each."""
+    """Count how often each value of ``key`` occurs in the request's blocks of the given kind."""
     contents = [m["content"] for m in request["messages"] if isinstance(m["content"], list)]
     return Counter(
         block.get(key) for content in contents for block in content if block.get("type") == kind

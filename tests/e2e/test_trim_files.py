@@ -109,7 +109,7 @@ def make_fully_trimmed_child(parent: Path, home: ClientHome) -> str:
 def check_rewind_restores_files(
     client: ClientVersion, home: ClientHome, api: MockApi, parent: Path
 ) -> None:
-    """Check that after the parent was deleted, a child's files can be rewound to both prompts."""
+    """Check that after the parent was deleted, a child's files can be rewound to each of the two prompts."""
     child = make_fully_trimmed_child(parent, home)
     transcript = scan_transcript(str(parent))
     prompts = [
@@ -129,7 +129,7 @@ def check_rewind_restores_files(
 def test_the_client_rewinds_files_of_a_trimmed_child(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """In a trimmed child, the client's ``--rewind-files`` restores both earlier contents of a file.
+    """In a trimmed child, the client's ``--rewind-files`` restores each of a file's two earlier versions.
 
     The parent and its snapshots are deleted before the test rewinds the files.
     """

@@ -88,11 +88,12 @@ def check_id_is_copied_and_linked(tui: Tui, session: Path) -> None:
 def test_resume_and_handoff_work_despite_other_keys(
     tui: Tui, plugin: Path, xserver: XServer
 ) -> None:
-    """``>resume`` shows its card and copies the id; ``>handoff`` makes a child and copies its command.
+    """``>resume`` shows its card and copies the session's id; ``>handoff`` makes a child.
 
-    The client restores the blocked ``>handoff`` to its input box. If the user presses Enter on it,
-    the same child is shown again. If the command is pasted after it, the command does not run.
-    After Ctrl+C, the pasted command opens the child.
+    ``>handoff`` copies the command that opens the child. The client restores the blocked
+    ``>handoff`` to its input box. If the user presses Enter on it, the same child is shown again.
+    If the command is pasted after it, the command does not run. After Ctrl+C, the pasted command
+    opens the child.
     """
     parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
     before = parent.read_bytes()

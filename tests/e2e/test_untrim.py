@@ -1,4 +1,4 @@
-"""Tests that an untrimmed child sends exactly the original's contents in the real client."""
+"""Tests in the real client that an untrimmed child sends exactly the contents of the original."""
 
 from __future__ import annotations
 

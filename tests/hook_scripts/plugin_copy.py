@@ -159,7 +159,7 @@ def make_plugin(folder: Path) -> PluginCopy:
 
 
 def _answering_modules(question: seam.Question[Any], engine: Path) -> list[Path]:
-    """Create the packages of the modules that answer a question, and return the modules' paths."""
+    """Create the packages that contain the modules that answer a question. Return the modules' paths."""
     found = [
         row
         for row in part_table.ANSWER_FUNCTIONS.get(question.name, ())

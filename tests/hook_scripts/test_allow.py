@@ -112,7 +112,7 @@ def bash_event(command: str, **other: Any) -> bytes:
 def is_call_allowed(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
     """Check whether the hook allows a call.
 
-    Raises AssertionError if the hook fails, or if its output is not empty and not a permission.
+    Raises AssertionError if the hook fails, or if its output is neither empty nor a permission.
     """
     answer = hook_reply(plugin, body, *shell, **env)
     assert answer in ({}, ALLOW_REPLY)
@@ -334,7 +334,10 @@ def test_any_quoted_words_are_allowed(spaced_plugin: PluginCopy, words: list[str
 
 
 def test_the_allow_hook_costs_one_shell_and_one_child(spaced_plugin: PluginCopy) -> None:
-    """The hook runs one shell and one ``cat``, but only if the command contains ``hooks``."""
+    """For a command that contains ``hooks``, the hook runs one shell and one ``cat``.
+
+    For other commands, the client does not call the hook at all.
+    """
     (group,) = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"][
         "PreToolUse"
     ]

@@ -33,7 +33,7 @@ open(os.path.join(sys.argv[-1], "installed"), "w").close()
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[ClientHome]:
-    """Return a fresh home for the client. After the test, end all processes that are still running in it."""
+    """Return a fresh home for the client. After the test, end all processes that still run in it."""
     fresh = ClientHome(tmp_path / "home")
     yield fresh
     fresh.end_processes()

@@ -58,7 +58,7 @@ def test_a_python_may_be_named_without_its_folder(plugin: PluginCopy, tmp_path: 
 
 
 def test_a_launcher_on_path_is_tried_once(plugin: PluginCopy, tmp_path: Path) -> None:
-    """If ``resume-hooks`` on PATH only calls the same launcher again, it is called once and then fails."""
+    """If ``resume-hooks`` on PATH only calls the launcher again, the launcher tries it once and fails."""
     wrapper = tmp_path / "bin" / "resume-hooks"
     wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(str(plugin.root))}/hooks/engine "$@"\n')
     wrapper.chmod(0o755)
@@ -158,7 +158,10 @@ def test_the_model_cannot_write_a_file_with_doctor(plugin: PluginCopy, output: s
 
 
 def test_a_slash_command_may_write(plugin: PluginCopy) -> None:
-    """In the model's shell, ``--slash`` runs a slash command that writes; its text comes from stdin."""
+    """In the model's shell, ``--slash`` runs a slash command that writes.
+
+    The text that the user typed after the command comes from stdin.
+    """
     done = plugin.run_engine("--slash", "handoff", stdin="fix $(this) 'now'", CLAUDECODE="1")
     assert done.stdout == "engine slash handoff\nfix $(this) 'now'\n"
 
@@ -235,7 +238,7 @@ def test_the_first_trigger_starts_the_installation(
 ) -> None:
     """If there is no engine, a trigger starts the installation in the background.
 
-    It prints no message about the installation. The next trigger can use the engine.
+    The trigger prints no message about the installation. The next trigger can use the engine.
     """
     done = plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of fallback\n", b"")
@@ -287,7 +290,7 @@ def test_only_a_python_that_does_not_start_is_reinstalled(
 def test_the_fallback_runs_on_any_python_from_3_9(
     plugin: PluginCopy, tmp_path: Path, python: Path
 ) -> None:
-    """The fallback runs with any python3 on PATH from version 3.9 on, and skips older ones."""
+    """The fallback runs with any python3 on PATH that is version 3.9 or later, and skips older ones."""
     path = path_with_only_tools(tmp_path / "bare", "sh", "cat", "cmp", str(python))
     done = plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
     said = subprocess.run(
@@ -414,7 +417,7 @@ def test_only_a_client_start_reinstalls_a_removed_engine(
 def test_a_command_without_python_returns_the_typed_text(plugin_without_python: PluginCopy) -> None:
     """If there is no usable Python, the answer to a command of the module contains the typed text.
 
-    Requests that the module makes automatically fail.
+    If the module sends a request that the user did not type, the request fails.
     """
     event = '{"command":"handoff","args":"next \\"x\\"","session_id":"x"}'
     done = plugin_without_python.run_engine("--module", stdin=event)

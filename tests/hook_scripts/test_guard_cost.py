@@ -36,7 +36,8 @@ def test_hooks_use_only_events_that_every_client_knows() -> None:
     for groups in hooks.values():
         for hook in (hook for group in groups for hook in group["hooks"]):
             assert sorted(set(hook) - {"if", "async"}) == ["command", "timeout", "type"]
-            # If a variable's name is in braces, older clients would insert its value themselves.
+            # The variable's name is not in braces, because older clients insert the value of
+            # ``${...}``.
             assert '"$CLAUDE_PLUGIN_ROOT/' in hook["command"]
         assert not groups[0]["hooks"][0].get("async"), "somebody waits for the first"
 
@@ -44,7 +45,7 @@ def test_hooks_use_only_events_that_every_client_knows() -> None:
 def started_programs(trace: str) -> list[str]:
     """Return the programs in strace's log in the order in which they were started.
 
-    strace writes a call on two lines if another process runs during the call.
+    If another process runs during a call, strace writes the call on two lines.
     """
     found, begun = [], {}
     for row in trace.splitlines():

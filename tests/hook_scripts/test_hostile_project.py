@@ -612,7 +612,7 @@ def test_state_in_the_project_is_ignored(tmp_path: Path, state_folder: str) -> N
 def test_a_repository_cannot_be_the_home_folder(
     tmp_path: Path, kind: str, home: dict[str, str]
 ) -> None:
-    """If HOME is in the repository, hooks use the home folder in the system's list of users."""
+    """If HOME is in the repository, hooks use the user's home folder from the system's list of users."""
     machine = make_machine(kind, tmp_path, "")
     given = {name: value.format(root=machine.session_folder.parent) for name, value in home.items()}
     hostile = machine._replace(env=machine.env | given)

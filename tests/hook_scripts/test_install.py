@@ -191,7 +191,7 @@ def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> Non
 
 
 def test_a_newer_lock_is_installed_immediately(quick_plugin: PluginCopy) -> None:
-    """If the lock file is newer than a failure, the installer does not wait.
+    """If the lock file is newer than the last failed installation, the installer does not wait.
 
     The newer lock file may solve the problem.
     """
@@ -209,8 +209,7 @@ def test_a_damaged_state_file_does_not_prevent_an_installation(
 ) -> None:
     """A damaged state file does not prevent an installation.
 
-    The lock of a process that has ended does not prevent it either, and neither does a venv to
-    which no link leads.
+    Neither does the lock of a process that has ended, or a venv to which no link leads.
     """
     (quick_plugin.data_folder / "install.json").write_text(content)
     (quick_plugin.data_folder / "install.lock").write_text("999999\n")
@@ -250,7 +249,10 @@ def test_only_the_current_and_the_previous_venv_are_kept(quick_plugin: PluginCop
 
 
 def test_the_installer_names_missing_requirements(quick_plugin: PluginCopy, tmp_path: Path) -> None:
-    """If a recent Python and uv are missing, the installer fails, names them, and does not wait an hour."""
+    """If a recent Python and uv are missing, the installer fails and says what to install.
+
+    The next installer does not wait an hour before it tries again.
+    """
     old = python39_path()
     for _ in range(2):
         assert (
@@ -332,9 +334,9 @@ def test_install_rebuilds_a_broken_venv(quick_plugin: PluginCopy) -> None:
 
 
 def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCopy) -> None:
-    """If a hook starts an installation, it runs in a separate process session and writes a log.
+    """An installation that a hook starts runs in a separate process session and writes a log.
 
-    The client therefore cannot end it.
+    The client therefore cannot end the installation.
     """
     instruct_installer(quick_plugin, SECONDS="2")
     quick_plugin.run_hook("SessionStart", STARTUP_EVENT)

@@ -153,9 +153,9 @@ def test_the_launcher_replaces_itself_with_the_engine(plugin: PluginCopy) -> Non
 def test_the_launcher_without_any_python_names_an_installer(
     plugin: PluginCopy, tmp_path: Path
 ) -> None:
-    """Without Python, ``engine --module`` prints a line with the command for an installation.
+    """Without Python, ``engine --module`` prints a line with the command that installs the engine.
 
-    It exits with 1.
+    The exit code is 1.
     """
     (tmp_path / "bare").mkdir()
     for tool in ("sh", "cmp", "cat", "sed"):

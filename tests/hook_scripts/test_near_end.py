@@ -291,7 +291,7 @@ def engine_calls_of_headless_start(
 
 
 def test_a_headless_start_archives_the_rest_in_the_background(plugin: PluginCopy) -> None:
-    """In a headless run, the start archives the first session.
+    """In a headless run, the start archives the first of the expiring sessions.
 
     A background process archives the others. It packs no files, because the run is too short.
     """
@@ -326,7 +326,7 @@ def test_a_background_process_of_a_headless_run_has_its_own_group(
 
 
 def test_the_background_hook_waits_a_second_before_the_check(plugin: PluginCopy) -> None:
-    """The background hook waits a second before its check, so that it does not repeat work already done."""
+    """The background hook waits a second before its check, in case the first hook has not finished yet."""
     write_stamp(plugin, f"later-{PROJECT_NAME}.json")
     write_stamp(plugin, "vault.json")
     write_stamp(plugin, "indexed.json")

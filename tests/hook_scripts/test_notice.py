@@ -209,7 +209,10 @@ def test_the_transcript_is_found_by_the_session_id(plugin: PluginCopy, tmp_path:
 
 
 def test_newer_settings_start_python(plugin: PluginCopy) -> None:
-    """If the settings are newer than the note, Python is called, because the limit may be lower now."""
+    """If the settings changed after the note was written, the script calls Python.
+
+    The new settings may contain a lower limit than the note.
+    """
     body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     note = write_note(plugin, 10**9)
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
@@ -221,7 +224,7 @@ def test_newer_settings_start_python(plugin: PluginCopy) -> None:
 
 
 def test_headless_runs_do_not_start_python(plugin: PluginCopy) -> None:
-    """In headless runs, the script does not call Python, because no user could react to its message."""
+    """In headless runs, the script does not call Python, because no user could react to Python's message."""
     body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     assert not stop_hook_calls_python(plugin, body, RESUME_HOOKS_CHILD="1")
     for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
@@ -252,7 +255,7 @@ def test_hostile_events_are_ignored(plugin: PluginCopy, name: str) -> None:
     ["", "x", '{"look": }', '{"look": "9"}', '{"look": -5}', '"look": 99999999999999999999'],
 )
 def test_a_damaged_note_is_replaced(plugin: PluginCopy, note_content: str) -> None:
-    """If the note is damaged, Python is called and writes a new note.
+    """If the note about the limit is damaged, the script calls Python, which can then write a new note.
 
     If the number in the note is larger than any context, Python is not called.
     """
@@ -390,7 +393,8 @@ def test_killing_the_script_loses_no_file(
 ) -> None:
     """If the script is killed during ``system_call``, the next check makes the missing links.
 
-    The test kills the script at each of these calls. No file of the session is changed.
+    The script makes several such calls; the test kills it at each of them in turn. No file of the
+    session is changed.
     """
     require_for_test(
         "strace", shutil.which("strace") is not None, "install the system package strace"

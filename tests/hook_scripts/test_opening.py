@@ -25,7 +25,9 @@ await open($, { open: 'child', fill: 'fix the tests' }).catch(() => {})
 const sent = await submit($, { text: 'something else' }, async ({ text }) => ({ text }))
 console.log(JSON.stringify(sent))
 """
-"""A script with a switch in which the client refuses to fill the input box, and a prompt after it.
+"""A script in which a switch to another session fails and the user then sends a prompt.
+
+The switch fails because the client refuses to fill the input box.
 """
 
 

@@ -221,7 +221,7 @@ def test_no_parts_are_printed_if_no_handoff_follows_clear(
     running_hooks: list[RunningHook],
     source: str,
 ) -> None:
-    """At a start that is no ``/clear``, the hooks for the parts print no text and write no notes.
+    """If a session starts without ``/clear``, the hooks for the parts print no text and write no notes.
 
     The same is true after ``/clear`` if there is no handoff.
     """

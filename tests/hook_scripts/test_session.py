@@ -140,7 +140,10 @@ def test_a_resume_of_a_giant_file_starts_python(
 
 
 def test_a_session_end_calls_the_engine_only_after_clear(plugin: PluginCopy) -> None:
-    """When a session ends, the engine is called only after ``/clear``, whatever other fields contain."""
+    """When a session ends, the engine is called only after ``/clear``.
+
+    The other fields of the event make no difference.
+    """
     for reason in ("logout", "prompt_input_exit", "other", "resume"):
         assert not hook_calls_engine(
             plugin, "SessionEnd", {"reason": reason, "title": '"reason":"clear"'}
@@ -162,9 +165,9 @@ def test_only_starts_after_clear_or_compaction_reach_the_engine(plugin: PluginCo
 
 
 def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCopy) -> None:
-    """When a client starts, the engine is called if there is a waiting handoff that was not reported yet.
+    """When a client starts, the engine is called if a handoff is waiting that was not reported yet.
 
-    Other notes make no difference. A fork does not call the engine.
+    Other notes make no difference. When a fork starts, the engine is not called.
     """
     (stamps_folder(plugin) / "trim-x.json").touch()
     (stamps_folder(plugin) / f"handoff-4711-{CHILD_ID}.told").touch()

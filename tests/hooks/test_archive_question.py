@@ -188,7 +188,7 @@ def test_a_policy_prevents_archiving_and_the_question(
 ) -> None:
     """If an organization's policy limits how long sessions are kept, no session is archived or linked.
 
-    The question is not shown either.
+    The question whether to archive sessions is not shown either.
     """
     monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)

@@ -61,7 +61,7 @@ def trigger_text(home: ConfigHome, data: Path, prompt: str) -> str:
 
 
 def test_a_trigger_reports_a_broken_venv(config_home: ConfigHome, plugin_data: Path) -> None:
-    """A trigger that needs the venv reports that it is broken and repeats the user's text.
+    """A trigger that needs the venv reports that the venv is broken, and repeats the user's text.
 
     The trigger also deletes the venv's lock file, so that the next start reinstalls the venv.
     """

@@ -76,7 +76,10 @@ def trim_outcome(receipt: Receipt, options: str, note: str) -> Outcome:
 
 
 def outcome_card(outcome: Outcome, copied: CopyResult, *, is_slash: bool) -> str:
-    """Return the card that shows the outcome, given the result of copying its command to the clipboard."""
+    """Return the card that shows the outcome.
+
+    ``copied`` says whether the outcome's command was copied to the clipboard.
+    """
     return draw_card(outcome, lambda _: copied, is_slash=is_slash)
 
 
@@ -193,7 +196,10 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("copied", COPY_RESULTS)
 @pytest.mark.parametrize("text", ["", "my words"])
 def test_the_card_of_a_session_shows_its_id(copied: CopyResult, text: str) -> None:
-    """The card of ``session`` shows the id and how to hand off with the text typed after the trigger."""
+    """The card of ``session`` shows the session's id.
+
+    If text follows the trigger, the card suggests ``handoff`` with this text.
+    """
     trigger = Trigger("resume", text, is_slash=False, is_pasted=False)
     said = text_of_block_reply(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said
@@ -206,7 +212,7 @@ def test_the_card_of_a_session_shows_its_id(copied: CopyResult, text: str) -> No
     [HELP_CARD, plain_cards.pasted_command_card(""), plain_cards.pasted_command_card("fix it")],
 )
 def test_fixed_texts_end_in_a_short_line(text: str) -> None:
-    """The last line of the help and of the hint about pasting fits a busy client."""
+    """The last line of the help and of the hint about pasting is short enough for a busy client."""
     assert len(text.rsplit("\n", maxsplit=1)[-1]) <= MAX_LAST_LINE_CHARACTERS
 
 
@@ -358,7 +364,7 @@ def test_start_replies_have_a_message_or_context() -> None:
     """The reply of a start hook contains a message, a context for the model, or both.
 
     If there is neither a message nor a context, the hook sends no reply. Control characters are
-    removed from both.
+    removed from the message and from the context.
     """
     assert start_reply("", "") == start_reply(" \n", "") == b""
     assert parsed_reply("", "hello") == {"systemMessage": "hello"}

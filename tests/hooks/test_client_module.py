@@ -357,7 +357,7 @@ def test_full_replies_with_a_card_and_its_table(parent: Path) -> None:
 def test_listing_commands_make_no_child(parent: Path) -> None:
     """``lineage``, ``sessions`` and ``search`` reply with a text or a pane, and make no child.
 
-    A text shows the command that opens each listed session.
+    For each session that it lists, a text shows the command that opens the session.
     """
     assert ask_engine("lineage")["text"].startswith("lineage, oldest first (1 session)")
     listed = ask_engine("sessions", screen=False)["text"]

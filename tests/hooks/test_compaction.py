@@ -339,7 +339,7 @@ def test_a_compaction_within_a_turn_keeps_its_messages(
 def test_the_client_compacts_a_session_with_one_long_turn(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine leaves the compaction of a session with only one long turn to the client.
+    """If a session has only one long turn, the engine leaves its compaction to the client.
 
     Little of this session could be trimmed.
     """

@@ -126,7 +126,7 @@ INVALID_QUESTION_FILES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", INVALID_QUESTION_FILES)
 def test_an_invalid_file_is_not_a_question(config_home: ConfigHome, name: str) -> None:
-    """A file with invalid fields is ignored, without an error."""
+    """If a question's file has invalid fields, it is ignored without an error."""
     write_question_file(config_home, INVALID_QUESTION_FILES[name])
     assert confirmations.find_question(SESSION) is None
 

@@ -31,7 +31,7 @@ from tests.needs import REPO
 
 @pytest.fixture(autouse=True)
 def outside_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the tests independent of a client in which they may run, for example of its headless mode."""
+    """Simulate an ordinary client, even if the tests themselves run inside a headless client."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
@@ -79,9 +79,10 @@ def test_a_start_archives_expiring_sessions(config_home: ConfigHome, source: str
 
 
 def test_the_next_start_reports_the_first_archived_session(config_home: ConfigHome) -> None:
-    """If a verb archived the first session, the next start reports once that sessions are archived.
+    """After a verb has archived a session for the first time, the next start reports this once.
 
-    If a handoff is waiting too, the start mentions the handoff first.
+    The report says that sessions are archived. If a handoff is waiting too, the start mentions the
+    handoff first.
     """
     archive_session(session_of_age(config_home, 1, 0), config_home.where)
     child = session_of_age(config_home, 2, 0)

@@ -25,8 +25,8 @@ AskFallback = Callable[..., str]
 def ask_fallback(run_hook: RunHook, any_python: str, tmp_path: Path) -> AskFallback:
     """Return a function that types a prompt and returns the reason with which the hook blocks it.
 
-    The result is ``""`` if the prompt passes. ``state`` is the content of the installer's state
-    file.
+    The result is ``""`` if the prompt passes. The function's argument ``state`` is the content of
+    the installer's state file.
     """
 
     def answer_of_fallback(
@@ -142,7 +142,7 @@ def test_an_invalid_session_id_does_not_prevent_an_answer(
 
 
 def test_the_fallback_recognizes_a_pasted_client_command(ask_fallback: AskFallback) -> None:
-    """If a prompt ends with a pasted ``/resume`` line, the fallback tells the user how to paste it."""
+    """If a prompt ends with a pasted ``/resume`` line, the fallback says how to paste such a line."""
     assert ask_fallback(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
 
 

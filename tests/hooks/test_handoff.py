@@ -186,7 +186,7 @@ def test_a_long_digest_is_shortened_by_section(
 ) -> None:
     """A long digest for ``/clear`` keeps every section of the child's opening.
 
-    The sections have fewer entries than those of the opening.
+    Each section has fewer entries than in the opening.
     """
     talk = [
         user(f"Never touch file {n} of the {'long ' * 6}list.", uuid=f"u{n}", parent=None, ts=n)

@@ -125,7 +125,7 @@ def test_the_size_all_makes_a_fork(parent: Path) -> None:
 
 
 def test_the_card_counts_included_and_omitted_messages(parent: Path) -> None:
-    """The card shows how many messages the handoff includes and, if any, how many it omits."""
+    """The card shows how many messages the handoff includes and how many it omits, if any."""
     small = ask_handoff("1k", screen=False)["text"]
     found = re.search(
         r"contains (\d+) messages\n  leaves out (\d+) messages; a larger size includes more", small

@@ -107,7 +107,7 @@ def test_without_sessions_no_index_is_created(config_home: ConfigHome) -> None:
 def test_a_headless_run_does_not_update_the_index(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a headless run, the hook neither creates an index nor stores a time."""
+    """In a headless run, the hook creates no index and stores no time for the next update."""
     write_talk(config_home, 1, "tune the linter")
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.update_index()

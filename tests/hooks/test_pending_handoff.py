@@ -45,7 +45,7 @@ def handoff(config_home: ConfigHome) -> PendingHandoff:
 
 
 def project_folder(home: ConfigHome) -> str:
-    """Return the child's project folder."""
+    """Return the path of the project that contains the parent and the child."""
     return str(home.project())
 
 

@@ -180,7 +180,7 @@ BAD_SESSION_IDS = [
 def test_an_invalid_id_creates_no_file(
     config_home: ConfigHome, run_hook: RunHook, invalid_id: object, prompt: str
 ) -> None:
-    """With an invalid session id, the answer says so and repeats the user's text.
+    """If the session id is invalid, the answer says so and repeats the user's text.
 
     No file is created.
     """

@@ -223,7 +223,10 @@ def counted_context(tokens: int) -> ContextSize:
 
 
 def test_a_session_without_a_prompt_has_one_handoff_row(config_home: ConfigHome) -> None:
-    """If the session has no prompt, the table has only one row for a handoff, with the reason."""
+    """If the session has no prompt, the table has a single row for a handoff.
+
+    The row says that nothing was asked.
+    """
     lines = build_ways_table(compare_ways(config_home, handoff_sizes=()))
     assert [line for line in lines if line.startswith("handoff")] == [
         "handoff       31k  18k  39k  nothing was asked"

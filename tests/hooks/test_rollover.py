@@ -48,7 +48,7 @@ def test_the_card_of_a_rollover_shows_model_and_costs(
 ) -> None:
     """The card of a rollover names the model, its costs, and the command to continue.
 
-    Its last line fits a busy client.
+    The card's last line is short enough for a busy client.
     """
     made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     text = card_of_prompt(type_prompt, made, f"{sign}rollover focus on tabs")
@@ -255,8 +255,8 @@ def ask_engine(args: str = "", **answer_fields: object) -> dict[str, Any]:
 def test_the_sessions_own_model_is_asked_first_if_its_cache_is_warm(warm_session: Path) -> None:
     """If the prompt cache of the session's own model is warm, a rollover asks this model first.
 
-    The child exists before the model is asked. The model's answer adds the summary to it, and the
-    remark shows the cost.
+    The child exists before the model is asked. The model's summary is then added to the child, and
+    the remark shows the cost.
     """
     asked = ask_engine("focus on tabs")
     (child,) = list_children(warm_session)
@@ -359,9 +359,9 @@ def test_the_sessions_model_is_not_asked_if_it_costs_more(
 def test_the_child_is_named_while_the_sessions_model_is_asked(
     warm_session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the session's own model is answering, a second rollover with the same words names the child.
+    """While the session's own model is answering a rollover, a repetition of the rollover names its child.
 
-    After Esc, or if the answer takes too long, the second rollover asks the model again.
+    After Esc, or if the answer takes too long, the repeated rollover asks the model again.
     """
     ask_engine()
     (child,) = list_children(warm_session)

@@ -87,7 +87,7 @@ def test_all_searches_every_project(
 def test_a_search_without_hits_suggests_other_words(
     home_with_two_projects: ConfigHome, card_lines: CardLines
 ) -> None:
-    """The card of a search without hits suggests ``--all`` or, after ``--all``, other words."""
+    """If a search finds nothing, the card suggests ``--all``, or other words if ``--all`` was used."""
     assert card_lines(">search quux") == [
         (
             "resume-hooks · search · nothing close: ask again in other words · quux · "

@@ -61,7 +61,7 @@ def reply_to_event(
 ) -> SendAndReply:
     """Return a function that sends an event to the hook and returns the reply, or ``{}`` if there is none.
 
-    The event comes from the client with the process id ``pid``.
+    The function's argument ``pid`` is the process id of the client that sends the event.
     """
 
     def send_and_reply(event: object, pid: int | str = 4711, **environ: str) -> dict[str, Any]:
@@ -179,9 +179,10 @@ def test_an_older_client_is_found_among_the_ancestors(
 def test_parallel_clears_get_their_own_links(
     config_home: ConfigHome, send_event: SendEvent
 ) -> None:
-    """If two clients run ``/clear`` at the same time, each new session is linked to its client's old one.
+    """If two clients run ``/clear`` at the same time, each gets its own link.
 
-    A session that starts in another client gets no link.
+    The link leads from the client's old session to its new one. A session that starts in another
+    client gets no link.
     """
     send_event(end_event(session_id(10)), 10)
     send_event(end_event(session_id(20)), 20)
@@ -323,7 +324,7 @@ def test_an_unwritable_link_is_reported_after_clear(
 def test_a_full_disk_is_reported_after_clear(
     config_home: ConfigHome, reply_to_event: SendAndReply, has_mark: bool
 ) -> None:
-    """A start after ``/clear`` reports a disk that was full at the session's end or is full at the start."""
+    """A start after ``/clear`` reports that the disk was full when the session ended, or is full now."""
     if has_mark:
         reply_to_event(end_event())
     with failing_writes(errno.ENOSPC)(config_home.config / "resume-hooks"):
@@ -403,9 +404,9 @@ def pending_child(config_home: ConfigHome) -> Path:
 def test_clear_after_a_rollover_is_reported(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
-    """If a rollover is pending, the start after ``/clear`` reports it and records a link of its kind.
+    """If a rollover is pending, the start after ``/clear`` reports it and records a link.
 
-    A pending child of an unknown kind is ignored.
+    The link has the kind "rollover". A pending child of an unknown kind is ignored.
     """
     size = os.path.getsize(pending_child)
     for kind, said in (
@@ -671,7 +672,7 @@ def test_resuming_a_giant_file_warns_and_names_a_remedy(
 def test_a_start_without_clear_keeps_the_pending_handoff(
     pending_child: Path, config_home: ConfigHome, reply_to_event: SendAndReply, source: str
 ) -> None:
-    """A start that does not follow ``/clear``, for example of a fork, keeps the pending handoff.
+    """A start that does not follow ``/clear``, such as the start of a fork, keeps the pending handoff.
 
     The hook shows nothing.
     """

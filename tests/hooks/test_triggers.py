@@ -72,8 +72,8 @@ RECOGNIZED_PROMPTS = [
 ]
 """Prompts that are triggers, each with its verb and its text.
 
-Recent clients put a blocked prompt back into the input box. If a prompt contains several triggers,
-the last one therefore counts.
+If a prompt contains several triggers, the last one counts, because recent clients put a blocked
+prompt back into the input box.
 """
 
 ORDINARY_PROMPTS = [

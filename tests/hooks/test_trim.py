@@ -118,7 +118,7 @@ def test_yes_makes_the_child(
 ) -> None:
     """``>trim yes`` makes a child with placeholders, and leaves the parent unchanged.
 
-    The card has both commands to open the child.
+    The card shows two commands that open the child: one for Claude Code and one for a shell.
     """
     raw = parent.read_bytes()
     type_prompt(question)
@@ -349,7 +349,7 @@ def test_a_child_of_another_session_is_not_offered(
 
 @pytest.mark.parametrize("word", ["Cancel", "no", "n", "NO"])
 def test_cancel_deletes_the_question(type_prompt: TypePrompt, parent: Path, word: str) -> None:
-    """``>trim cancel`` deletes the question. Without a question the card says so."""
+    """``>trim cancel`` deletes the question. Without a question, the card says so."""
     type_prompt(">trim")
     assert "resume-hooks: Cancelled" in type_prompt(f">trim {word}")
     assert "no question about a trim is open" in type_prompt("/resume-hooks:trim cancel")

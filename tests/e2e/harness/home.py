@@ -134,8 +134,8 @@ class ClientHome:
             "ANTHROPIC_API_KEY": API_KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
-            # Without this, the client would draw a suggestion in the input box, whose text the
-            # tests read.
+            # The tests read the text of the input box. Without this variable, the client would draw
+            # a suggestion there.
             "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",
             "DISABLE_TELEMETRY": "1",
             "DISABLE_AUTOUPDATER": "1",

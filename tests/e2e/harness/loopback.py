@@ -1,4 +1,4 @@
-"""Run the HTTP server on 127.0.0.1 that both mock APIs use. The server prints no errors."""
+"""Run the HTTP server of a mock API on 127.0.0.1. The server prints no errors."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class MockApi:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the server. A reply that is being delayed stops waiting."""
+        """Stop the server, without waiting for delayed replies."""
         self.closed = True
         self.release_delayed_replies()
         if self._server is not None:

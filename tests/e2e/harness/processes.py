@@ -65,7 +65,10 @@ def end_process(pid: int) -> None:
 
 
 def end_processes_with_setting(setting: str) -> None:
-    """End this user's processes whose environment contains ``setting`` ("NAME=value"), except this one."""
+    """End this user's processes with ``setting`` ("NAME=value") in their environment.
+
+    The process that calls this function is not ended.
+    """
     for pid in pids_with_environment_setting(setting):
         end_process(pid)
 

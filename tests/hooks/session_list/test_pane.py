@@ -197,7 +197,7 @@ def test_a_session_that_another_window_has_open_is_forked(
 
 @pytest.mark.parametrize(("columns", "rows"), [(48, 1), (47, 2), (16, 4)])
 def test_the_actions_wrap_in_a_narrow_pane(project: Path, columns: int, rows: int) -> None:
-    """In a narrower pane the list of actions takes more lines, and fewer lines of text fit on the page.
+    """In a narrow pane, the list of actions takes more lines, and fewer lines of text fit on the page.
 
     The actions are ``read on read back resume hand off fork list``.
     """
@@ -283,7 +283,8 @@ def test_the_pane_undoes_a_compaction(project: Path, tmp_path: Path) -> None:
 def test_a_session_of_another_folder_gets_a_shell_command(project: Path, tmp_path: Path) -> None:
     """For a session from another folder, the key "open" shows a shell command that resumes it.
 
-    The command first changes to that folder. If the folder no longer exists, the pane says so.
+    The command first changes to the session's folder. If this folder no longer exists, the pane
+    says so.
     """
     away = str(project.parent / "-elsewhere" / f"{SESSION}.jsonl")
     event = {**PANE_EVENT, "key": "open", "at": session_id(2), "transcript_path": away}

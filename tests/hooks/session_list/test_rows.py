@@ -99,7 +99,7 @@ def test_a_row_shows_the_found_words() -> None:
 
 @given(st.text("ab 字\u0301", max_size=200), st.integers(2, 40), st.integers(1, 6))
 def test_wrapped_text_fits(text: str, columns: int, max_lines: int) -> None:
-    """Wrapped text has at most ``max_lines`` lines of ``columns`` width, and a word that is too long is cut."""
+    """Wrapped text has at most ``max_lines`` lines, none wider than ``columns``. A longer word is cut."""
     lines = wrap_to_columns(text, columns, max_lines)
     assert len(lines) <= max_lines
     assert all(text_width(line) <= columns for line in lines)
