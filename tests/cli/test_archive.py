@@ -240,7 +240,7 @@ def test_a_slim_copy_refers_to_the_archived_session(
 ) -> None:
     """``archive --slim`` writes a small copy and does not change the session.
 
-    After the session was deleted, ``read`` prints the large output and ``untrim`` restores it.
+    When the session has been deleted, ``read`` prints the large output, and ``untrim`` restores it.
     """
     before = session_with_large_output.read_bytes()
     planned = document("archive", "--slim", SESSION, "--dry-run")["data"]
@@ -280,7 +280,7 @@ def test_info_suggests_a_slim_copy_for_a_giant_line(
 def test_slim_fails_without_an_archived_copy(
     session_with_large_output: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """If the vault cannot be written, ``archive --slim`` makes no copy."""
+    """If the vault cannot be written to, ``archive --slim`` makes no copy."""
     where = config_home.config / "resume-hooks" / "vault"
     where.parent.mkdir(mode=0o700, exist_ok=True)
     where.write_text("a file")

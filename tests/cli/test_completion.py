@@ -1,4 +1,4 @@
-"""Tests of shell completion: of verbs, options and sessions, without running commands in titles."""
+"""Tests of shell completion for verbs, options and sessions. Commands in titles must not be run."""
 
 from __future__ import annotations
 

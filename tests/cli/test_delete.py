@@ -305,7 +305,7 @@ def test_each_deletion_of_a_session_can_be_restored(
 def test_a_stray_folder_in_the_trash_is_reported(
     old_parent: Path, cli: Cli, document: Document
 ) -> None:
-    """``restore``, ``doctor`` and ``--empty-trash`` report folders in the trash that are not deletions.
+    """``restore``, ``doctor`` and ``--empty-trash`` report folders in the trash that are not valid.
 
     ``--empty-trash`` finishes the removal of folders that were only partly removed. With
     ``--damaged`` it also removes folders of unknown origin.

@@ -71,7 +71,7 @@ CUTS_BY_NAME = {
 
 @pytest.mark.parametrize("name", CUTS_BY_NAME)
 def test_a_fork_ends_at_the_given_position(document: Document, parent: Path, name: str) -> None:
-    """A fork ends at the given position, whatever form the position has. The document names it."""
+    """A fork ends at the given position, whatever its form, and the document names this position."""
     words, record, turn = CUTS_BY_NAME[name]
     found = document("fork", SESSION, *words)
     cut = found["data"]["cut"]
@@ -131,7 +131,7 @@ def test_the_default_session_is_the_parent_of_an_empty_child(
 ) -> None:
     """If the newest session is a child without a prompt, its parent is the default session.
 
-    A notice tells the user so.
+    A notice says which session is used and why.
     """
     rows = [{**record, "cwd": str(config_home.root / "here")} for record in conversation(2)]
     write_session(config_home.project(str(config_home.root / "here")), SESSION, rows)

@@ -1,4 +1,4 @@
-"""Tests of ``fsck``: its text, its document, and its exit code, which tells if a session is broken."""
+"""Tests of ``fsck``: its text, its document, and the exit code that says whether a session is broken."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ If the tests run as root, the program switches to another user after all imports
 def test_verbs_report_folders_that_cannot_be_listed(
     mode: int, fork_server: ForkServer, tmp_path: Path
 ) -> None:
-    """If verbs cannot list a folder, they report it, as text and in documents, and exit with code 1.
+    """Verbs report a folder that they cannot list, in text and in documents, and exit with code 1.
 
     If a session is not found, the error says that it may be in a folder that cannot be listed.
     """

@@ -354,9 +354,9 @@ def test_a_plugin_folder_of_another_program_is_kept(
 def test_install_remove_fails_if_the_plugin_is_not_installed(
     empty_path_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If the client cannot remove the plugin, ``install --remove`` prints the client's message.
+    """If the client fails to remove the plugin, ``install --remove`` fails with exit code 1.
 
-    The exit code is 1.
+    The client fails, for example, if the plugin is not installed.
     """
     write_fake_client(empty_path_folder, exit_code=1)
     assert run(["install", "--remove", "--json"]) == 1

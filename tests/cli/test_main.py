@@ -236,9 +236,9 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
 def test_pipes_and_devices_do_not_block_a_verb(
     config_home: ConfigHome, cli: Cli, kind: str
 ) -> None:
-    """If a settings, links or client file is a pipe or a device, verbs treat the file as missing.
+    """If a settings file, a links file or a client's entry is a pipe or a device, verbs ignore it.
 
-    They do not wait to read it.
+    Verbs do not wait until they can read from it.
     """
     write_titled_session(config_home)
     state, sessions = config_home.config / "resume-hooks", config_home.config / "sessions"

@@ -1,6 +1,6 @@
 """Tests that every verb treats ``/plan <task>`` as a prompt.
 
-The client stores it as a command.
+The client stores such a prompt as a command.
 """
 
 from __future__ import annotations

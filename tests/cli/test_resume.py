@@ -158,9 +158,10 @@ def test_resume_true_selects_the_latest_session(
 def test_resume_writes_a_child_and_prints_its_command(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """Without a terminal, ``resume --way`` writes a child and prints only a command to stdout.
+    """Without a terminal, ``resume --way`` writes a child and prints only a shell command to stdout.
 
-    A shell can run this command. If the way is a trim that would not pay off, the exit code is 1.
+    The command resumes the child. If a trim would not pay off, no child is written, and the exit
+    code is 1.
     """
     for words in (
         ("--fork",),

@@ -162,7 +162,7 @@ def opening_of_file(file: str) -> str:
 def test_the_receipt_of_a_rollover_describes_the_summary(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
-    """The receipt of a rollover names the model that wrote the summary and the cost.
+    """The receipt of a rollover names the summary's model and states what the summary cost.
 
     The user's instruction is sent to the model.
     """

@@ -44,7 +44,7 @@ def home_with_three_sessions(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_search_prints_sessions_and_hits(cli: Cli, home_with_three_sessions: ConfigHome) -> None:
-    """``search`` prints a command that continues each session and a command that reads each hit."""
+    """For each session, ``search`` prints a command that resumes it; for each hit, one that reads it."""
     done = cli("search", "redis", "-drop")
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().rstrip("\n").split("\n")

@@ -52,8 +52,8 @@ def test_claude_config_dir_is_unset_for_the_default_config_home(
 ) -> None:
     """If the session is in the default config home, the client's environment lacks CLAUDE_CONFIG_DIR.
 
-    The command unsets the variable. If it were set, the client would use a settings file at a
-    different path.
+    The command that resumes the session also unsets the variable. With the variable, the client
+    would use a settings file at a different path.
     """
     monkeypatch.setenv("HOME", str(tmp_path))
     environ = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": "/elsewhere"}

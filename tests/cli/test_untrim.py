@@ -133,7 +133,7 @@ def test_untrim_without_trimmed_records_writes_nothing(
 
 
 def test_a_dry_run_of_untrim_writes_nothing(cli: Cli, document: Document, child: Path) -> None:
-    """``untrim --dry-run`` prints the numbers that an untrim would have, and writes nothing."""
+    """``untrim --dry-run`` prints how much an untrim would restore, and writes nothing."""
     before = sorted(os.listdir(child.parent))
     data = document("untrim", child.stem, "--all", "--dry-run")["data"]
     assert (data["written"], data["restoration"]["restored"]) == (False, 3)

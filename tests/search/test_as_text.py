@@ -236,7 +236,7 @@ HOSTILE_TEXT = (
 
 
 def test_hostile_texts_do_not_change_the_answer(config_home: ConfigHome) -> None:
-    """Control characters and line breaks in titles, folders and messages are removed from the text.
+    """The result's text has no control characters or line breaks from titles, folders and messages.
 
     A message therefore cannot look like a hit or change the terminal.
     """

@@ -1,6 +1,6 @@
-"""Tests of queries with words that a message contains in another form.
+"""Tests of queries whose words a message contains in another form.
 
-The words are misspelled, part of a longer word, or a form of an identifier.
+A word of the query may be misspelled, part of a longer word, or an identifier in another form.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def home_with_sentences(config_home: ConfigHome) -> ConfigHome:
 def test_words_in_another_form_are_found(home_with_sentences: ConfigHome, query: str) -> None:
     """A query with another form of a word finds the word's sessions, best first.
 
-    Umlauts match without dots and as two letters: the query "GROESSERE" finds "größere".
+    Umlauts may be written without dots or as two letters: the query "GROESSERE" finds "größere".
     """
     assert session_numbers(search_home(home_with_sentences, query)) == SESSIONS_BY_QUERY[query]
 

@@ -211,7 +211,7 @@ def test_hits_stay_after_records_were_appended(stale_index: StaleIndex) -> None:
 def test_an_unreadable_session_is_skipped(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a session's file is deleted during a search, the hits in other sessions are shown."""
+    """If a session's file is deleted during a search, only the hits in the other sessions are shown."""
     paths = [write_talk(config_home, number, f"tune the linter {number}") for number in (1, 2)]
 
     def delete_then_find(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:

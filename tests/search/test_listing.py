@@ -413,9 +413,9 @@ def test_the_listing_includes_worktrees_and_subfolders(
 
 
 def test_colliding_project_folders_are_distinguished(config_home: ConfigHome) -> None:
-    """Two folders whose transcripts the client stores together have separate lists.
+    """Each of two folders has its own list, even if the client stores their transcripts in one place.
 
-    The folder named in a session determines the session's list.
+    A session belongs to the folder that its records name.
     """
     write_aged_session(config_home, 1, cwd="/w/a_b")
     write_aged_session(config_home, 2, cwd="/w/a-b")

@@ -1,6 +1,6 @@
 """Tests of parsing a query.
 
-Every text is valid, unless it contains no word to search for.
+Every text is a valid query, unless it contains no word to search for.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_a_query_becomes_terms(words: list[str], wanted: list[str], excluded: li
 
 @pytest.mark.parametrize("words", ["!?", "-redis", '""', "\x00", "x" * 300, '-"a b"'])
 def test_a_query_without_words_is_refused(words: str) -> None:
-    """A query with only punctuation, exclusions or a long token is refused with an example."""
+    """A query with only punctuation, excluded words or an overlong token is refused with an example."""
     with pytest.raises(UsageError) as raised:
         parse_query([words])
     assert "connection pool" in raised.value.remedy
@@ -122,7 +122,7 @@ def test_many_random_queries_keep_the_index_valid(config_home: ConfigHome) -> No
 
 
 def _search_randomly(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
-    """Search with one or several wordings and check the numbers of the hits."""
+    """Search with one or several wordings, and check the wording numbers of the hits."""
     wordings = [pieces, *([piece] for piece in chance.sample(QUERY_PIECES, chance.randrange(4)))]
     queries = []
     for words in wordings:

@@ -139,7 +139,7 @@ def test_helper_runs_are_ranked_by_strength(config_home: ConfigHome) -> None:
 
 
 def test_only_three_of_many_equal_helper_runs_are_shown(config_home: ConfigHome) -> None:
-    """If hundreds of headless runs are equal, three are shown, and the number of omitted runs is reported."""
+    """Of hundreds of identical headless runs, three are shown, and the number of omitted runs is reported."""
     for number in range(1, 330):
         write_talk(
             config_home, number, "review the linter", "The linter is fine.", entrypoint="sdk-cli"
@@ -158,7 +158,7 @@ def test_only_three_of_many_equal_helper_runs_are_shown(config_home: ConfigHome)
 
 
 def test_a_continued_helper_run_is_found(config_home: ConfigHome) -> None:
-    """A headless run with two copies is found like other sessions if one of the copies was continued."""
+    """A copy of a headless run that the user continued is found like any other session."""
     write_talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
     write_talk(
         config_home,
@@ -290,7 +290,7 @@ def test_filters_without_words_list_the_newest_turns(
 
 
 def test_a_search_without_words_and_filters_is_refused(home_with_filters: ConfigHome) -> None:
-    """A search without words and filters is refused."""
+    """A search with neither words nor filters is refused."""
     for words in ([], ["  "]):
         with pytest.raises(UsageError, match="No words"):
             search_home(home_with_filters, *words)

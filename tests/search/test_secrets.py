@@ -9,9 +9,9 @@ PASSWORD = "xho9ypjaxtbw"
 
 
 def test_snippets_and_titles_contain_no_secret(config_home: ConfigHome) -> None:
-    """Snippets and titles hide a password that is on the line after "password:" in the message.
+    """A password on the line after "password:" is hidden in the snippet and the title of a hit.
 
-    The searched word is still marked.
+    The mark on the searched word stays in the right place.
     """
     write_talk(
         config_home,

@@ -15,7 +15,7 @@ from tests.search.asking import search_home, session_numbers, write_talk
 
 @pytest.fixture
 def home_with_wordings(config_home: ConfigHome) -> ConfigHome:
-    """Write a turn that two wordings find, and a better hit for each single wording."""
+    """Write a turn that matches two wordings, and for each wording a turn that matches it better."""
     write_talk(
         config_home,
         1,
@@ -71,7 +71,10 @@ def test_a_phrase_in_one_wording_must_match_exactly(home_with_wordings: ConfigHo
 def test_a_wording_finds_no_turn_with_its_excluded_word(
     home_with_wordings: ConfigHome, without: str
 ) -> None:
-    """A wording with an excluded word finds no turn that contains the word. Other wordings still do."""
+    """A wording with an excluded word does not find a turn that contains the word.
+
+    Other wordings of the same question find the turn.
+    """
     found = {
         hit.session_id: hit.wording_numbers
         for hit in search_home(home_with_wordings, f"queue {without}", also=["waits"]).hits

@@ -86,7 +86,7 @@ SENTENCES_BY_IDENTIFIER = {
     "kebab-case-name": [7, 4],
     "dotted.name": [7, 4],
 }
-"""Identifiers, and the numbers of the sentences that contain the identifier or its parts.
+"""Identifiers, and for each the numbers of the sentences that contain it or its parts.
 
 The sentence with the most parts is first.
 """
@@ -134,7 +134,7 @@ def test_whole_identifiers_precede_their_parts(home_with_sentences: ConfigHome, 
 def test_marks_cover_phrases_and_accented_words(
     home_with_sentences: ConfigHome, query: str, marks: set[str]
 ) -> None:
-    """The marks of a hit cover whole phrases, and words with accents as they are written."""
+    """The marks of a hit cover whole phrases, and cover words with accents even if the query has none."""
     assert marked_words(search_home(home_with_sentences, query)) == marks
 
 

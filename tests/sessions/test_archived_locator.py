@@ -1,4 +1,4 @@
-"""Tests of locators that find an archived session if no present session matches."""
+"""Tests of locators that find an archived session if no existing session matches."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_paths_find_an_archived_session(config_home: ConfigHome) -> None:
 
 
 def test_a_models_shell_opens_only_transcripts_of_the_vault(config_home: ConfigHome) -> None:
-    """A shell that the model runs refuses a path to a manifest or a link in the vault."""
+    """In a shell that the model runs, a path to a manifest or a link in the vault is refused."""
     kept = archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is not a transcript"):
@@ -147,7 +147,7 @@ def test_a_locator_prefers_a_session_in_the_project_folders(config_home: ConfigH
 
 
 def test_a_present_session_precedes_a_matching_archived_one(config_home: ConfigHome) -> None:
-    """A locator that matches a present and an archived session finds the present one."""
+    """A locator that matches both an archived and an existing session finds the existing one."""
     archive_and_remove(write_titled_session(config_home), config_home.environ)
     other = f"{SESSION[:-1]}2"
     path = write_session(
@@ -187,7 +187,8 @@ def test_a_title_prefers_the_session_of_this_project(config_home: ConfigHome) ->
 def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> None:
     """Each form of a locator finds the archived session to restore, in any letter case.
 
-    An empty title or tag, a part of a number, and a different pull request find no session.
+    An empty title or tag, a part of a pull request's number, and a different pull request find no
+    session.
     """
     path = write_titled_session(config_home)
     kept = archive_and_remove(path, config_home.environ)
@@ -230,7 +231,7 @@ def test_latest_never_finds_an_archived_session(config_home: ConfigHome) -> None
 
 
 def test_no_manifest_is_read_if_a_session_matches(config_home: ConfigHome) -> None:
-    """If a present session matches, no manifest is read. For a full id, only one manifest is read."""
+    """If an existing session matches, no manifest is read. For a full id, only one manifest is read."""
     for number in range(1, 6):
         archive_and_remove(
             write_titled_session(config_home, session_id(number)), config_home.environ

@@ -30,7 +30,7 @@ from tests.builders import ConfigHome
 def expiring_parts(
     home: ConfigHome, session: SessionFile, before: float = EXPIRING_SOON_SECONDS
 ) -> ExpiringSession | None:
-    """Return the files of a session that the client deletes within ``before`` seconds, or None.
+    """Return those files of a session that the client will delete within ``before`` seconds, or None.
 
     The client's default period of 30 days is used.
     """
@@ -78,7 +78,7 @@ def test_an_old_output_of_a_recent_session_expires(config_home: ConfigHome, name
 
 
 def test_old_backups_of_a_recent_session_expire(config_home: ConfigHome) -> None:
-    """A session's backup folder expires by its own time, even if the transcript does not expire."""
+    """A session's old backup folder expires, even if the session's transcript does not expire."""
     session = session_of_age(config_home, 1, 0.5)
     assert expiring_parts(config_home, session) is None
     write_file_backups(config_home, session, 25)
@@ -88,7 +88,7 @@ def test_old_backups_of_a_recent_session_expire(config_home: ConfigHome) -> None
 
 
 def test_next_expiry_returns_the_first_deletion_after_a_time() -> None:
-    """``next_expiry`` returns the first deletion after a time, or None."""
+    """``next_expiry`` returns the first deletion after a given time, or None."""
     ends = SessionExpiry(DatedSession("x", "/x", 100.0, 1), 1_000.0, (50.0, 300.0))
     assert [ends.next_expiry(moment) for moment in (0, 1_051, 1_101, 1_301)] == [
         1_050,

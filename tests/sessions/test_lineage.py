@@ -31,7 +31,7 @@ from tests.builders import ConfigHome, conversation, custom_title, session_id, u
 PATH_LISTS: list[list[str]] = []
 """Lists to which the audit hook below adds every path that Python opens or lists.
 
-The hook can't be removed again. Therefore ``opened_paths`` removes its list instead.
+An audit hook cannot be removed. Therefore ``opened_paths`` removes its list instead.
 """
 
 

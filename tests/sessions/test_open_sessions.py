@@ -39,7 +39,7 @@ OTHER_ID = session_id(2)
 
 @pytest.fixture
 def old_session(config_home: ConfigHome) -> SessionFile:
-    """Write a session that was last written long ago."""
+    """Write a session whose file has not changed for a long time."""
     return session_file(
         write_session(config_home.project(), SESSION, conversation(1), mtime=LONG_AGO)
     )

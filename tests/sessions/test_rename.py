@@ -50,7 +50,7 @@ OTHER_LOCATOR_FORMS = (
 
 @pytest.fixture
 def old_session(config_home: ConfigHome) -> SessionFile:
-    """Write a session that was last written long ago."""
+    """Write a session whose file has not changed for a long time."""
     return locate.session_file(
         write_session(config_home.project(), SESSION, conversation(2), mtime=OLD_FILE_TIME)
     )
@@ -74,7 +74,7 @@ def rename_session(
 def test_a_title_is_written_as_two_records(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A title is written as two records, as by ``/rename`` of client 2.1.112 and later.
+    """A title is written as two records, as ``/rename`` of client 2.1.112 and later does.
 
     The second record contains the name that is shown above the input box.
     """
@@ -238,7 +238,7 @@ def test_cleaning_a_title_is_idempotent(text: str) -> None:
 
 
 def test_other_files_cannot_be_renamed(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A file with another name, a link, a sub-agent's transcript and a missing file get no title."""
+    """A file not named after its session, a link, a missing file and a sub-agent's file get no title."""
     folder = config_home.project()
     foreign = tmp_path / "copy.jsonl"
     foreign.write_bytes(session_bytes(conversation(1)))

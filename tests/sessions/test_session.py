@@ -34,9 +34,9 @@ def test_cached_values_match_the_file(session: Session) -> None:
 
 
 def test_a_loaded_session_is_not_read_again(session: Session) -> None:
-    """``from_file`` returns an opened session unchanged, without reading the file again.
+    """``from_file`` returns an already opened session unchanged, without reading the file again.
 
-    A copy in which a field was changed is not treated as an opened session.
+    If a field is replaced, the copy is no longer an opened session.
     """
     assert Session.from_file(session, session.where) is session
     assert session.ends is session.ends

@@ -168,7 +168,7 @@ def test_locators_with_slashes_still_find_sessions(
 def test_an_unknown_sub_agent_is_reported_with_the_existing_ones(
     config_home: ConfigHome, session_with_subagents: Path
 ) -> None:
-    """For an unknown sub-agent, the error lists the existing ones. For an ambiguous one, it lists matches."""
+    """For an unknown sub-agent, the error lists all sub-agents; for an ambiguous one, the matches."""
     with pytest.raises(SessionNotFound) as caught:
         resolve_transcript("1111/agent-zz", CWD, config_home.where)
     assert caught.value.remedy == "It started agent-a1b2c3, agent-a1ff, agent-b7."

@@ -30,7 +30,7 @@ from tests.builders import (
 
 
 class Case(NamedTuple):
-    """A transcript for one rule of the live chain, and the messages that the client sends."""
+    """A transcript for one rule of the live chain, and the messages that the client sends for it."""
 
     name: str
     records: list[Record]
@@ -60,9 +60,9 @@ _FIELDS_BY_FORM: dict[str, dict[str, Any]] = {
     "twice": {"message": {"role": "user", "content": "twice"}},
     "sent": {"sentAsUuid": "sent"},
 }
-"""Further fields of a record, by the word after ``=``.
+"""Further fields of a record, by the word that follows ``=``.
 
-Most of them give a boundary the messages that it kept, or a message a different content.
+Most of these fields replace a message's content, or say which messages a boundary kept.
 """
 
 _WORD_PATTERN = re.compile(r"(?:(\w):)?(\w+)(~?)(?:/(\w+))?(?:<(\w*))?(?:@([\d.]+))?(?:=([\w-]+))?")

@@ -107,7 +107,7 @@ def test_a_session_without_an_answer_has_default_values(config_home: ConfigHome)
 def test_a_request_states_the_lifetime_of_the_cache(
     config_home: ConfigHome, usage: Record, more: Record, lifetime: int
 ) -> None:
-    """The cache's lifetime is the requested lifetime, or else that of the part that expires first.
+    """The cache's lifetime is the one that was requested, or else that of the part that expires first.
 
     Without a cache, the lifetime is 0.
     """
@@ -247,10 +247,10 @@ def test_invalid_counts_are_ignored(config_home: ConfigHome, usage: object) -> N
 def test_a_new_session_starts_with_the_first_request_without_its_prompt(
     config_home: ConfigHome,
 ) -> None:
-    """The start tokens of a new session are those of the first request without those of its prompt.
+    """A new session starts with the tokens of the first request, without the tokens of its prompt.
 
-    Attachments belong to the start tokens. The tokens that the first request read from the cache
-    are the part that sessions share.
+    Attachments are included. The tokens that the first request read from the cache are shared by
+    all new sessions.
     """
     rows = [
         user("x" * 4_000, uuid="u"),

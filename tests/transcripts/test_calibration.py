@@ -35,8 +35,8 @@ def costs_of_kind(scanned: SessionScan, kind: str) -> list[int]:
 def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> None:
     """The growth between two counts is divided among the texts that were added between the counts.
 
-    An output of 6,000 characters and little else added 3,000 tokens, so the output cost nearly all
-    of them.
+    In this test, a tool output of 6,000 characters is nearly everything that was added, so it costs
+    nearly all of the 3,000 tokens by which the context grew.
     """
     chain = (
         Chain()
@@ -91,7 +91,7 @@ def test_without_token_counts_a_token_has_four_characters(config_home: ConfigHom
 
 @pytest.mark.parametrize("growth", [-5_000, 0, 5, 400_000])
 def test_implausible_growth_is_ignored(config_home: ConfigHome, growth: int) -> None:
-    """If the context shrank or grew far more than its text, the ratio stays plausible."""
+    """If the context shrank, or if it grew far more than its text did, the ratio stays plausible."""
     chain = (
         Chain().ask("go").answer("yes", tokens=10_000).call_with_result("t1", "Bash", "ab " * 2_000)
     )
@@ -128,7 +128,7 @@ def test_thinking_that_the_api_dropped_costs_nothing(config_home: ConfigHome) ->
 
 
 def test_counts_from_before_a_compaction_are_ignored(config_home: ConfigHome) -> None:
-    """The counts of answers that a compaction kept are ignored, because they were made before it."""
+    """Token counts of answers that a compaction kept are ignored, because they are outdated."""
     chain = Chain().ask("go").answer("yes", tokens=90_000).answer("more", tokens=95_000)
     kept = {"anchorUuid": "s", "uuids": ["c1", "c2"], "allUuids": ["c1", "c2"]}
     rows = [

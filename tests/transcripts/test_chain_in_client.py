@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 
 
 def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the messages of a request as words, as in chain_cases.py.
+    """Yield the messages of a request in the format of ``expected_messages`` in chain_cases.py.
 
     The client's own texts, the new prompt and everything after it are omitted.
     """

@@ -392,9 +392,9 @@ def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
 def test_sessions_without_their_own_message_are_not_listed(
     tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int
 ) -> None:
-    """``is_listed`` is false for sub-agents, runs of one question, and sessions without a message.
+    """``is_listed`` is false for sub-agents, headless runs of one question, and empty sessions.
 
-    A long file is assumed to contain a message.
+    A session without a message is empty. A long file is assumed to contain a message.
     """
     found = head_tail_of_records(tmp_path, records)
     assert (found.is_listed, found.is_headless_run, found.prompt_count) == (listed, helper, prompts)

@@ -48,7 +48,7 @@ ANSWER_WITH_STRING_CONTENT = {
 def prompt_after(
     uuid: str, parent: str | None = "d", ts: float | str = 4, **more: Any
 ) -> dict[str, Any]:
-    """Return a prompt that follows the valid session."""
+    """Return a prompt that follows the last record of a valid session."""
     return user("x", uuid=uuid, parent=parent, ts=ts, **more)
 
 

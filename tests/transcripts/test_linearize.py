@@ -157,9 +157,9 @@ SMALLEST_COUNT_CASES = {
 
 @pytest.mark.parametrize("name", SMALLEST_COUNT_CASES)
 def test_smallest_valid_count_excludes_open_calls(name: str) -> None:
-    """``find_smallest_valid_count`` returns the smallest valid number of records from ``start`` upwards.
+    """``find_smallest_valid_count`` returns the smallest valid number that is at least ``start``.
 
-    After a valid number of records, no call is open and no answer is cut.
+    A number of records is valid if no call is open and no answer is cut after these records.
     """
     story, start, expected = SMALLEST_COUNT_CASES[name]
     assert find_smallest_valid_count(linearize_chain(chain_of_story(story)), start) == expected

@@ -1,6 +1,6 @@
 """Tests of reading lines.
 
-The lines together contain the file's bytes. Reading needs memory for the longest line only.
+The joined lines equal the file's bytes. Reading needs only enough memory for the longest line.
 """
 
 from __future__ import annotations
@@ -109,7 +109,10 @@ def read_all_lines(content: bytes) -> list[Line]:
 
 @given(LINE_BYTES, st.data())
 def test_reading_backwards_gives_the_same_lines(content: bytes, data: st.DataObject) -> None:
-    """Reading backwards from any byte returns the lines before the byte. The last line may be cut there."""
+    """Reading backwards from any byte returns all lines before this byte, in reverse order.
+
+    If the byte is inside a line, only the part of the line before the byte is returned.
+    """
     end = data.draw(st.integers(0, len(content)))
     found = list(read_lines_backwards(io.BytesIO(content), end))[::-1]
     assert [line[1:] for line in found] == [line[1:] for line in read_all_lines(content[:end])]

@@ -65,7 +65,7 @@ def test_the_size_of_each_image_format_is_read(form: str) -> None:
 
 @pytest.mark.parametrize("form", IMAGES_BY_FORMAT)
 def test_truncated_images_have_the_maximum_cost(form: str) -> None:
-    """An image whose data ends before its size has the maximum cost."""
+    """An image whose data ends before the numbers that state its size has the maximum cost."""
     for end in (0, 3, 8):
         assert image_size(IMAGES_BY_FORMAT[form][:end]) is None
         assert media_tokens(media_block(IMAGES_BY_FORMAT[form][:end])) == MAX_IMAGE_TOKENS
@@ -77,7 +77,7 @@ def test_truncated_images_have_the_maximum_cost(form: str) -> None:
      (ImageSize(8_000, 8_000), 1_600), (ImageSize(0, 0), 0), (ImageSize(4_294_967_295, 1), 0)],
 )  # fmt: skip
 def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None:
-    """Images are scaled to at most 1,568 pixels per side and about 1,600 tokens, as by the API."""
+    """Images are scaled as the API does, to at most 1,568 pixels per side and about 1,600 tokens."""
     assert image_tokens(size) == tokens
 
 
@@ -85,7 +85,7 @@ def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None
     ("form", "end"), [("png", 20), ("jpeg", 40), ("webp extended", 25), ("webp lossless", 20)]
 )
 def test_the_size_of_a_truncated_image_is_none(form: str, end: int) -> None:
-    """The size of an image is None if the image ends before the numbers for its size."""
+    """The size of an image is None if the data ends before the numbers that state the size."""
     assert image_size(IMAGES_BY_FORMAT[form][:end]) is None
 
 
@@ -120,5 +120,5 @@ def test_invalid_sources_are_accepted(source: object) -> None:
     rest=st.binary(max_size=90),
 )
 def test_any_bytes_have_a_finite_cost(start: bytes, rest: bytes) -> None:
-    """Whatever bytes follow the beginning of an image, the cost is within the limits."""
+    """Whatever bytes follow the beginning of an image, the cost is between 0 and ``MAX_IMAGE_TOKENS``."""
     assert 0 <= media_tokens(media_block(start + rest)) <= MAX_IMAGE_TOKENS

@@ -136,7 +136,7 @@ def test_placeholders_of_answers_are_distinguished() -> None:
 
 @pytest.mark.parametrize("size", range(60, 120))
 def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome, size: int) -> None:
-    """Trimming without a threshold makes each content shorter or leaves it unchanged."""
+    """A trim without a threshold makes every text shorter or leaves it unchanged."""
     chain = (
         Chain()
         .ask("p" * (800 + size))

@@ -15,7 +15,7 @@ MORNING_TIME = "2026-11-22T06:00:00.000Z"
 
 
 def record_at(kind: str, at: str, **fields: Any) -> Record:
-    """Return a record of a kind at a time."""
+    """Return a record of type ``kind`` with the timestamp ``at``."""
     return {"type": kind, "timestamp": at, **fields}
 
 
@@ -126,10 +126,10 @@ def boundary_at_noon(**metadata: Any) -> Record:
     ],
 )
 def test_records_older_than_the_boundary_are_copies(rows: list[Record], copied: str) -> None:
-    """Records after a boundary that are older than the boundary are copies.
+    """Records after a boundary are copies if they are not newer than the boundary.
 
-    This holds until the conversation continues. The client's own compactions, which have a summary
-    or kept messages, make no copies.
+    The first newer message ends the copies. The client's own compactions, which have a summary or
+    kept messages, make no copies.
     """
     copies = CopyDetector()
     assert "".join(str(at) for at, record in enumerate(rows, 1) if copies.is_copy(record)) == copied

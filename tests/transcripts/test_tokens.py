@@ -381,9 +381,9 @@ def test_the_ratio_is_measured_in_characters_per_token(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("added", [100, 1_000_000])
 def test_the_ratio_has_a_minimum_and_a_maximum(tmp_path: Path, added: int) -> None:
-    """The ratio of characters to tokens is kept between 1.5 and 8.
+    """The ratio of characters to tokens is limited to the range from 1.5 to 8.
 
-    Images or a cut would otherwise distort it.
+    Without these limits, images or a cut in the conversation would distort the ratio.
     """
     records = [
         assistant("y", uuid="a1", ts=1, tokens=20_000),

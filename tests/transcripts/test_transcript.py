@@ -1,6 +1,6 @@
 """Tests of ``scan_transcript``.
 
-Defects of real files are tolerated and counted. Turns and calls are those in the live chain.
+Defects of real files are tolerated and counted. Only the turns and calls of the live chain count.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def test_a_line_of_60_megabytes_is_one_record(tmp_path: Path) -> None:
 
 
 def test_a_node_reads_its_record_again(tmp_path: Path) -> None:
-    """``read_record`` returns the record of a node, even with invalid bytes."""
+    """``read_record`` returns the record of a node, even if the record contains invalid bytes."""
     queued: Record = {**user("later", uuid="own", parent="r3", ts=9), "sentAsUuid": "sent"}
     odd = line(user("x", uuid="odd", parent="sent", ts=10)).replace(b'"x"', b'"\xff\\ud800"')
     path = write_session(tmp_path, SESSION, [BOM, *TURNS, queued, odd])
@@ -127,7 +127,7 @@ def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
 
 
 def test_records_without_links_are_counted(tmp_path: Path) -> None:
-    """Records without links are counted by type, and answers by model."""
+    """Metadata records are counted by type, and answers are counted by model."""
     synthetic = assistant("x", uuid="s", parent="r3", ts=9, model="<synthetic>", tokens=50)
     path = write_session(
         tmp_path,

@@ -158,7 +158,7 @@ def test_an_answer_has_the_number_of_unindexed_files(
 ) -> None:
     """An answer contains the number of files that are not indexed yet.
 
-    If there is no time for an update, these are the files of other projects.
+    Without time for an update, only one of the three files is indexed.
     """
     monkeypatch.setattr(chooser_threads, "MAX_INDEX_UPDATE_SECONDS", -1.0)
     with running_search(home_with_messages) as talk:

@@ -1,6 +1,6 @@
 """Tests of the chooser's previews.
 
-They are made in a thread, and only for the row that the user selected last. Failures are shown.
+A preview is made in a thread, and only for the row that was selected last. Failures are shown.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def wait_for_preview(reader: PreviewReader, kind: str, session: ListedSession) -
 def test_a_preview_is_made_in_a_thread_and_cached(
     config_home: ConfigHome, listed_session: ListedSession
 ) -> None:
-    """The first request for a preview returns a notice, and a later request returns the lines.
+    """The first request for a preview returns a notice, and a later request returns the preview's lines.
 
-    The file is read only once.
+    The session's file is read only once.
     """
     told = threading.Event()
     made = PreviewReader(config_home.where, told.set)

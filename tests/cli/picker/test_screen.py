@@ -95,8 +95,8 @@ UNKNOWN_KEYS = (
 )  # fmt: skip
 """Key sequences with no meaning in the chooser.
 
-They are reports about focus and mouse, replies of the terminal, function keys, and keys with Ctrl,
-Shift or Alt.
+Among them are reports about the focus and the mouse, replies of the terminal, function keys, and
+keys with Ctrl, Shift or Alt.
 """
 
 
@@ -185,7 +185,7 @@ def test_an_exception_in_the_listing_closes_the_chooser() -> None:
 
 
 def test_an_outdated_listing_adds_no_sessions() -> None:
-    """After Ctrl+A, sessions that the previous listing finds are not added to the new list."""
+    """After Ctrl+A, sessions that the interrupted first listing still finds are not added to the list."""
     go = threading.Event()
 
     def list_sessions(everywhere: bool) -> Iterator[ListEntry]:
@@ -326,7 +326,7 @@ def test_a_failed_search_does_not_prevent_a_choice() -> None:
 
 
 def test_leaving_does_not_wait_for_a_search() -> None:
-    """Escape closes the chooser even while a search is running that never ends."""
+    """Escape closes the chooser even while an endless search is running."""
     never = threading.Event()
 
     def search_forever(_text: str) -> list[TurnHit]:

@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 class IndexContent(NamedTuple):
-    """The content of an index, and the outcome of the update that preceded reading it."""
+    """The content of an index, and the outcome of the update before the content was read."""
 
     found_words: set[FoundWord]
     rows: list[Row]
@@ -150,7 +150,7 @@ def read_found_words(index: OpenIndex) -> set[FoundWord]:
 
 
 def file_names(index: OpenIndex) -> dict[int, str]:
-    """Return the file names of the index by their numbers."""
+    """Return the file name for each file number in the index."""
     return {
         number: os.path.basename(path)
         for number, path in index.db.execute("SELECT id, path FROM files")
@@ -181,12 +181,12 @@ def make_old(path: Path) -> Path:
 
 
 def append_records(path: Path, *records: Record | bytes) -> int:
-    """Append records as complete lines, and return the number of bytes."""
+    """Append records as complete lines, and return the number of appended bytes."""
     return add_bytes(path, session_bytes(records))
 
 
 def add_bytes(path: Path, raw: bytes) -> int:
-    """Append raw bytes, and return their number."""
+    """Append raw bytes, and return the number of these bytes."""
     with path.open("ab") as stream:
         stream.write(raw)
     return len(raw)

@@ -122,7 +122,7 @@ def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> Non
 
 
 def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
-    """After damage to any page of the SQLite file, the second search has a correct index again.
+    """If any page of the SQLite file is damaged, the index is correct again after the second search.
 
     The first search works or reports the damage.
     """
@@ -183,9 +183,9 @@ def damage_files(folder: Path, ending: str) -> None:
 def test_damaged_words_are_rebuilt(
     config_home: ConfigHome, capfd: pytest.CaptureFixture[str], level: str, name: str, damage: str
 ) -> None:
-    """Damaged files of words are rebuilt by the next search, without a message.
+    """If files of the index's words are damaged, the next search rebuilds the words without a message.
 
-    Messages that were added after the damage are also found.
+    The search also finds messages that were added after the damage.
     """
     path = write_session_file(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
     read_index(config_home)
@@ -213,7 +213,7 @@ def test_damaged_words_are_rebuilt(
 def test_an_index_without_its_table_or_words_is_rebuilt(config_home: ConfigHome, gone: str) -> None:
     """If the SQLite file or the words are missing, all files are read again.
 
-    Otherwise the index could find words in files that are not in its table.
+    Without this, the index could find words in files that are not in its table.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     other = write_session_file(config_home, prompt_with_id("beta"), name=session_id(2))
@@ -261,10 +261,10 @@ If the seed is odd, a record is appended first, so that the index is updated.
 @pytest.mark.slow
 @pytest.mark.wide
 def test_any_changed_byte_of_the_words_is_repaired(config_home: ConfigHome) -> None:
-    """After any change to a file of words, the second search has a correct index again.
+    """If any byte of the index's words is changed, the index is correct again after two searches.
 
-    The first search works, reports the damage, or ends its process, because tantivy ends the
-    process if one of its threads fails.
+    Reading the damaged words works, reports the damage, or ends the process, because tantivy ends
+    the process if one of its threads fails.
     """
     fill_home(config_home, files=3, records=10)
     path = config_home.project() / f"{session_id(0)}.jsonl"

@@ -49,7 +49,7 @@ FILE_NAME = f"{SESSION}.jsonl"
 def test_only_the_last_part_of_an_extended_file_is_read_again(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a file was extended, an update reads the file only from the start of its last part.
+    """If records were appended to a file, an update reads only the last part and the new records.
 
     Unchanged files are not read.
     """
@@ -272,9 +272,9 @@ def test_a_turn_in_several_parts_has_one_number(
 
 
 def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
-    """If the time is not enough for all files, an update reads the newest file first.
+    """If there is not enough time to read all files, an update reads the newest file first.
 
-    The note states the number and the size of the remaining files.
+    A note of the update states the number and the total size of the remaining files.
     """
     for number in range(1, 5):
         path = write_session_file(

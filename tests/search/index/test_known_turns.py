@@ -42,7 +42,7 @@ def test_reading_turns_creates_no_index(config_home: ConfigHome) -> None:
 def test_an_unusable_index_gives_no_turns(
     config_home: ConfigHome, indexed_session: str, damage: str
 ) -> None:
-    """An index that is damaged or has another version yields no turn numbers and no error."""
+    """An index that is damaged or has another version gives no numbers of turns and raises no error."""
     file = Path(index_file_path(config_home.where))
     if damage == "version":
         with opened_index(config_home.where) as opened:

@@ -140,7 +140,7 @@ def use_two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("use_two_processes")
 def test_a_killed_worker_loses_no_record(config_home: ConfigHome) -> None:
-    """If all workers are killed, the parent reads the workers' files in the same order."""
+    """If all workers are killed, the parent reads their files itself and keeps the order of the files."""
     fill_home(config_home)
     before = set(active_children())
     jobs = [
@@ -160,9 +160,9 @@ def test_a_killed_worker_loses_no_record(config_home: ConfigHome) -> None:
 def test_a_long_file_does_not_block_other_workers(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one worker reads a long file, the results of shorter files are received from another worker.
+    """A worker that has read its short files can end while another worker still reads a long file.
 
-    The other worker can therefore end. The results are used in the order of the files.
+    The parent receives all results early but uses them in the order of the files.
     """
     monkeypatch.setattr(read_transcript, "PIPE_CAPACITY_BYTES", 4_096)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 2_000)

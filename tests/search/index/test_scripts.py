@@ -1,7 +1,7 @@
 # ruff: noqa: RUF001
-"""Tests of words in many scripts, and of long data.
+"""Tests of words in many scripts, and of very long words, lines and binary data.
 
-A word is found in any spelling, and long data is left out of the index.
+A word is found in any spelling. Long tokens and binary data are not indexed.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: s
     "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "", 5, None, {"a": 1}, "x"]
 )
 def test_invalid_times_are_accepted(config_home: ConfigHome, time: object) -> None:
-    """A record is indexed even if its time is invalid or any other JSON value."""
+    """A record is indexed even if its time is invalid or is not a string."""
     write_session_file(config_home, {**prompt_with_id("alpha"), "timestamp": time})
     assert read_index(config_home).words() == {"alpha"}
 

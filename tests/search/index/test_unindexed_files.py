@@ -92,7 +92,7 @@ def test_the_raw_search_finds_every_indexed_form(config_home: ConfigHome, escape
 
 
 def test_the_raw_search_finds_the_words_of_real_prompts() -> None:
-    """The raw search finds every word of the corpus's prompts in the file of the prompt."""
+    """For each prompt in the corpus, the raw search finds the prompt's words in the prompt's file."""
     paths = sorted(corpus().glob("*/*/*.jsonl"))[:40]
     missed = []
     for path in paths:
@@ -170,9 +170,9 @@ def test_lines_are_complete_for_any_chunk_size(
 
 
 def test_a_file_is_as_relevant_as_its_best_line(tmp_path: Path) -> None:
-    """A file is as relevant as its best line, in which all words are near each other.
+    """The relevance of a file depends on its best line, and on how near the words are in this line.
 
-    Large files are likely to contain most of the words somewhere.
+    The file as a whole says little, because a large file is likely to contain most of the words.
     """
     apart = search_lines_for_sample_words(
         tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped"
@@ -278,7 +278,7 @@ def test_a_misspelled_word_is_corrected_after_all_files_are_indexed(
 def test_a_search_without_an_index_names_sessions(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search while the index is locked lists the sessions that contain the words.
+    """While the index is locked, a search lists the sessions that contain the words.
 
     The result does not claim that nothing matches.
     """
