@@ -166,9 +166,9 @@ def test_restoring_a_deleted_line_does_not_count_as_writing_it() -> None:
 
 
 def test_a_checkout_without_the_line_does_not_count() -> None:
-    """A line that is missing in another checkout keeps its writer if its neighbors match.
+    """A line that another checkout lacks keeps its writer if the line's neighbors match the edit.
 
-    A merge brings a line together with its neighbors.
+    If the line is between lines of the other checkout, no writer is named.
     """
     wrote = file_edit(1, "", CLASS_TEXT, branch="topic")
     assert (
@@ -312,16 +312,16 @@ def changes_of_call(
 def test_an_edit_changes_the_whole_file(given: Record, details: Record, hunk: EditHunk) -> None:
     """The change of an Edit covers the whole file if the client recorded the file's content.
 
-    Otherwise the change covers only the edited text.
+    Without this record, the change covers only the edited text.
     """
     whole = {"file_path": FILE_PATH, "old_string": "b", "new_string": "c", **given}
     assert changes_of_call("Edit", whole, details) == [FileChange(FILE_PATH, (hunk,))]
 
 
 def test_a_multi_edit_is_read_step_by_step() -> None:
-    """The steps of a MultiEdit are one change of the whole file if the client recorded it.
+    """The steps of a MultiEdit are one change of the whole file if the client recorded the file.
 
-    Otherwise each step is a change of its own.
+    Without this record, each step is a change of its own.
     """
     steps = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c"}]
     given = {"file_path": FILE_PATH, "edits": steps}
@@ -352,7 +352,7 @@ def test_a_write_adds_the_lines_of_a_new_file(details: Record, answer: str, befo
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "Bash", "Read"])
 def test_a_failed_call_changes_no_file(name: str) -> None:
-    """A call that failed changes no file."""
+    """A call that failed counts as no change of a file."""
     given = {"file_path": FILE_PATH, "content": "x", "command": "cat > a <<'E'\nx\nE"}
     assert changes_of_call(name, given, is_error=True) == []
 
@@ -366,7 +366,7 @@ def test_a_notebook_edit_gives_no_change() -> None:
 def test_here_documents_count_as_changes() -> None:
     """A here-document that a command writes to a file is a change of that file.
 
-    A relative path belongs to the folder that the command has entered with ``cd``.
+    If the command has changed its folder with ``cd``, a relative path starts in that folder.
     """
     command = "cd sub\ncat > a <<'E'\nx\n\nE\ncat << F >> '/b c'\ny\nF\ncat > d <<G\n$z\nG\n"
     assert changes_of_call("Bash", {"command": command}) == [

@@ -67,7 +67,7 @@ def test_a_line_search_accepts_relative_and_absolute_paths(
 def test_search_finds_a_line_that_a_repl_script_wrote(
     repo: Repository, find_writer: FindWriter, cli: Cli
 ) -> None:
-    """A line that a script of the tool REPL wrote belongs to the session.
+    """A line that a script of the tool REPL wrote is attributed to the script's session.
 
     A search also finds the script's commands and results.
     """
@@ -172,7 +172,7 @@ def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, find_writer: FindW
 
 
 def test_a_rewound_edit_still_counts(repo: Repository, find_writer: FindWriter) -> None:
-    """An edit on an abandoned branch still counts, because the file has its line."""
+    """An edit on an abandoned branch still counts, because the file still contains the edit's line."""
     repo.put_file("a.py", FIRST_VERSION_TEXT)
     gone = repo.edit_file("a.py", PRICE_LINE, TAXED_LINE)
     went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
@@ -261,9 +261,9 @@ def test_edits_count_in_every_worktree(
 
 
 def test_edits_count_after_a_repository_moves(repo: Repository, find_writer: FindWriter) -> None:
-    """Edits are found after a repository moved, if its old folder is missing.
+    """If a repository was moved and its old folder is missing, its earlier edits are found.
 
-    If the old folder exists, it is another repository.
+    If a folder exists at the old path, it is treated as another repository.
     """
     own = repo.write_session(1, repo.write_file("src/sums.py", FIRST_VERSION_TEXT))
     moved = repo.root.rename(repo.root.with_name("moved"))

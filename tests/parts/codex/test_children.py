@@ -304,10 +304,10 @@ def test_an_encrypted_summary_is_reported(where: Where) -> None:
 
 
 def test_unsupported_children_are_refused(where: Where) -> None:
-    """Children of unsupported kinds are refused with an error.
+    """Codex children that are not supported are refused with an error.
 
-    Examples are a child of a sub-agent, a cut for another agent, a different home, and an untrim of
-    an item that is not trimmed.
+    Examples are a child of a sub-agent, a cut fork for another agent, a fork with another home, and
+    an untrim of an item that is not trimmed.
     """
     talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "done")]
     rollouts.write_rollout(codex_home_of(where), [rollouts.meta_line(), *talk])
@@ -590,7 +590,7 @@ def test_a_crash_leaves_a_complete_child_or_none(where: Where) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_damaged_rollout_gives_a_valid_child_or_a_clear_error(seed: int, where: Where) -> None:
-    """If a rollout is damaged, either a child passes its checks or an error is raised.
+    """If a rollout is damaged, either the child passes its checks or an error is raised.
 
     The rollout is unchanged.
     """

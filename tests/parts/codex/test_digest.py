@@ -143,9 +143,9 @@ def test_a_failure_in_the_last_poll_fails_the_command(where: Where) -> None:
 
 
 def test_a_running_command_continues_as_another_task(where: Where) -> None:
-    """A command that a script left running includes the polls of its session id.
+    """A command that a script left running fails if the last poll of its session shows a failure.
 
-    The script prints this id later. The last poll shows a failure, so the command is not listed as
+    The session's id is printed only after the script has returned. The command is not listed as
     successful.
     """
     lines = [
@@ -227,7 +227,10 @@ def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Whe
 
 
 def test_the_last_poll_shows_an_open_failure(where: Where) -> None:
-    """The last poll of a command with an open failure is shown first, with the failure."""
+    """The first of the latest calls is the last poll of the command whose failure is still open.
+
+    The entry for this poll shows the errors.
+    """
     errors = "\n".join(f"error: no variant {number}" for number in range(80))
     lines = lines_of_polling_scripts("cargo test", "Compiling", errors)
     for number in range(18):
@@ -687,7 +690,7 @@ def test_a_file_in_a_deleted_folder_is_not_listed(where: Where) -> None:
 
 
 def test_an_interrupted_watch_is_not_a_failure(where: Where) -> None:
-    """A watching command that the session interrupted is not a failure."""
+    """A watch command that was interrupted is listed neither as an error nor as a failure."""
     lines = [
         call_line("1", "gh pr checks 7 --watch"),
         output_line("1", "Process running with session ID 5\nOutput:\npending"),

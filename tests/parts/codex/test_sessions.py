@@ -93,7 +93,7 @@ def test_a_thread_has_the_agent_codex(home: Path, config_home: ConfigHome) -> No
 def test_context_percent_uses_the_window_of_the_session(
     home: Path, config_home: ConfigHome
 ) -> None:
-    """The percentage of the context uses the window that the thread names."""
+    """The percentage of the context is computed from the window size in the thread's records."""
     write_rollout(
         home,
         [
@@ -229,7 +229,7 @@ def test_titles_come_from_the_database(config_home: ConfigHome, home: Path) -> N
 
 
 def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -> None:
-    """After a new scan, a thread has the name that it was given after the first scan."""
+    """If a thread was renamed after the first scan, a new scan reads its new name."""
     write_rollout(home, THREAD_LINES)
     (agent,) = registry.list_other_agents(config_home.where)
     path = agent.store.sessions()[0].path
@@ -311,7 +311,7 @@ def test_a_copy_is_private_and_has_the_time_of_its_thread(
 
 
 def test_a_large_thread_is_copied_with_little_memory(config_home: ConfigHome, home: Path) -> None:
-    """Making a copy of more than 30 MB needs less than 10 MB of memory."""
+    """A thread of more than 30 MB is copied with less than 10 MB of memory."""
     rows = [
         row
         for n in range(300)
@@ -527,7 +527,7 @@ def _thread_with_long_lines() -> list[Line]:
 
 
 def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None:
-    """To list threads, title, folder, model and tokens are read from both ends of the files.
+    """Listing threads converts none: title, folder, model and tokens come from both ends of each file.
 
     The first prompt is found after long instructions.
     """
@@ -567,7 +567,10 @@ def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None
 def test_the_ends_of_a_rollout_and_its_copy_give_the_same_title(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """The ends of a real rollout and its readable copy give the same title, folder and version."""
+    """Both ends of a real rollout give the same folder, version and title as its readable copy.
+
+    The title of a thread with a base thread may differ.
+    """
     for path in codex_rollouts():
         (home / "sessions").mkdir(exist_ok=True)
         (home / "sessions" / path.name).write_bytes(path.read_bytes())
@@ -591,7 +594,7 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
 
 
 def test_a_tail_without_a_message_has_an_end_time(home: Path) -> None:
-    """If a very long line hides the last messages, the end time comes from the line after it."""
+    """If the last message is in a line that is too long to read, the next line gives the end time."""
     talk = [
         *THREAD_LINES,
         message_line("assistant", "x" * 200_000, 2_900),

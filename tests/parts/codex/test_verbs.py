@@ -134,7 +134,10 @@ def test_secrets_in_a_rollout_are_reported(rollout: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize("words", UNSUPPORTED_COMMANDS, ids=lambda words: str(words[0]))
 def test_an_unsupported_verb_is_refused(rollout: Path, cli: Cli, words: list[str]) -> None:
-    """An unsupported verb refuses a Codex session with an error, and the rollout is unchanged."""
+    """A verb that does not support Codex sessions refuses one with an error.
+
+    The rollout is unchanged.
+    """
     before = rollout.read_bytes()
     done = cli(words[0], THREAD_ID, *words[1:])
     assert done.returncode == 2
@@ -189,7 +192,7 @@ def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Docum
 def test_every_reading_verb_reads_every_real_rollout(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """Every reading verb reads every real rollout and prints its documented schema.
+    """Every reading verb reads every real rollout and prints data that matches the verb's schema.
 
     The rollouts are unchanged.
     """
@@ -228,7 +231,7 @@ def test_every_reading_verb_reads_every_real_rollout(
 
 
 def test_verbs_make_children_in_either_agent(rollout: Path, cli: Cli, document: Document) -> None:
-    """The verbs make children for either agent and print their documented schema.
+    """The verbs make children for either agent and print data that matches their schemas.
 
     ``trim --in-place`` is refused, and the rollout is unchanged.
     """

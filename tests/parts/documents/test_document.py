@@ -206,7 +206,10 @@ def test_hostile_text_does_not_change_the_structure(config_home: ConfigHome, tit
         ("🎉", "session"),
         ("세션 이어가기", "세션-이어가기"),
         ("cafe\u0301", "café"),
-        ("x" * 300, "x" * 8),  # One long word may be a token, so only its beginning is kept.
+        (
+            "x" * 300,
+            "x" * 8,
+        ),  # One long word may be an access token, so only its beginning is kept.
         ("word " * 30, "word-word-word-word-word-word-word-word-word-wor"),
         ("..", "session"),
     ],
@@ -234,7 +237,7 @@ def test_harmless_text_is_not_escaped(text: str) -> None:
 
 
 def test_the_document_imports_few_modules(config_home: ConfigHome) -> None:
-    """The module of the document imports neither click nor pydantic, because a trigger may use it."""
+    """The module of the document imports neither click nor pydantic, because triggers use the module."""
     script = "import sys, resume_hooks.parts.documents.document; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

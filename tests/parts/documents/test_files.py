@@ -1,7 +1,7 @@
 """Tests of the documents that a handoff writes.
 
-They are written only on request, completely, and inside the project. A failure never prevents the
-child.
+A document is written only on request, completely, and inside the project. A failure never prevents
+the child.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def test_a_handoff_writes_no_document_by_default(config_home: ConfigHome, projec
 def test_environment_variables_cannot_set_the_folder(
     config_home: ConfigHome, project: Path
 ) -> None:
-    """A variable cannot set the documents' folder, because a repository could set it."""
+    """An environment variable cannot set the documents' folder, because a repository could set it."""
     where = Where(
         {
             **config_home.environ,
@@ -220,7 +220,10 @@ def test_out_refuses_unusable_paths(config_home: ConfigHome, project: Path, out:
 def test_force_overwrites_only_regular_files(
     config_home: ConfigHome, project: Path, kind: str
 ) -> None:
-    """``--force`` overwrites neither a link nor a pipe; in a folder it writes the usual name."""
+    """``--force`` overwrites neither a link nor a pipe.
+
+    If the path is a folder, the document gets its usual name in this folder.
+    """
     decided = plan_handoff(config_home, project)
     path = project / "x.md"
     if kind == "folder.md":
@@ -238,7 +241,7 @@ def test_force_overwrites_only_regular_files(
 def test_a_full_disk_leaves_no_partial_document(
     config_home: ConfigHome, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a full disk, the child gets a warning, and no partial document or empty folder is left."""
+    """On a full disk, the result has a warning, and no partial document or empty folder is left."""
     decided = plan_handoff(config_home, project)
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     receipt = write_child(decided, config_home.where)

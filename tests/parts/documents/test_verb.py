@@ -80,9 +80,9 @@ def test_the_document_contains_the_edited_text(editor_home: EditorHome) -> None:
 
 
 def test_a_document_created_meanwhile_is_kept(editor_home: EditorHome) -> None:
-    """If the document's file appears while the user edits, no child is written.
+    """If another program creates the document's file while the user edits the text, no child is written.
 
-    The message names the file with the user's text.
+    The message names the file that has the user's text.
     """
     script = editor_home.write_editor(f'echo mine > {editor_home.project}/x.md; echo words >> "$1"')
     done = editor_home.run_handoff("--out", "x.md", EDITOR=script)

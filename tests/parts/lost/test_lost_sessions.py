@@ -1,6 +1,6 @@
 """Tests of sessions without a transcript whose prompts are in the client's history.
 
-They are listed, read and continued.
+Such sessions are listed, read and continued.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def test_unsafe_paths_give_no_lost_sessions(
 
 
 def test_a_lost_session_can_be_chosen_in_the_picker(terminal_home: TerminalHome) -> None:
-    """The list of ``resume`` marks a lost session; choosing or naming it shows the command to continue."""
+    """The list of ``resume`` marks a lost session. Choosing or naming it shows how to continue it."""
     said = {
         "display": "why does the zebra loop",
         "timestamp": 1_700_000_000_000,

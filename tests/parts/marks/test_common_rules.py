@@ -31,7 +31,7 @@ __all__ = ["session_in_client", "session_to_trim", "shifted_clock"]
 
 
 def test_mark_in_an_archived_session_is_refused(config_home: ConfigHome, cli: Cli) -> None:
-    """``mark`` in an archived session is refused with the restore command."""
+    """``mark`` refuses an archived session and shows the command that restores the session."""
     assert_refused(config_home, cli, ("mark", SESSION))
 
 
@@ -157,7 +157,7 @@ def test_a_mark_trigger_is_recognized(prompt: str, verb: str, text: str) -> None
 
 @pytest.mark.parametrize(("prompt", "verb"), PROMPTS_WITH_PASTE)
 def test_a_trigger_before_a_client_command_is_a_paste(prompt: str, verb: str) -> None:
-    """A ``mark`` or ``back`` that ends in a command of the client is recognized as a paste."""
+    """If a ``mark`` or ``back`` prompt ends in a command of the client, it counts as pasted."""
     assert_trigger_has_paste(prompt, verb)
 
 

@@ -293,7 +293,7 @@ def test_back_in_a_fork_needs_no_parent(
 def test_back_works_in_a_fork_of_the_client_or_the_sdk(
     parent: Path, document: Document, config_home: ConfigHome
 ) -> None:
-    """``back`` works in a fork that the client or the SDK made, whose records name the originals."""
+    """``back`` works in a fork by the client or the SDK, in which each record names its original."""
     name = session_id(7)
     rows = [
         {**row, "uuid": f"n{row['uuid']}", "parentUuid": row["parentUuid"] and f"n{row['parentUuid']}",
@@ -350,7 +350,8 @@ def test_the_client_command_back_opens_one_child(
     """``/back`` in a fork opens a child, and the same ``/back`` again opens the same child."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     fork = fork_session_file(document, SESSION)
-    # The times are in the past, because a fork that is continued later would get a second child.
+    # The fork's turn has a time in the past. If a turn came after the first child, the next
+    # ``/back`` would make a second child.
     continue_session(fork, start_second=-20)
     back = ask_engine("back", session_id=fork.stem)
     assert back["fill"] == ""
@@ -411,7 +412,7 @@ def test_a_killed_rewind_of_a_fork_leaves_a_complete_child_or_none(config_home: 
 def test_a_trimmed_copy_has_the_mark_of_its_parent(
     parent: Path, document: Document, cli: Cli
 ) -> None:
-    """``back`` in a trimmed copy returns to the mark of its parent, which then has no mark any more."""
+    """``back`` in a trimmed copy returns to the mark of the copy's parent and deletes this mark."""
     assert cli("mark", SESSION).returncode == 0
     continue_session(parent, start_second=-6)
     rows = [

@@ -88,7 +88,7 @@ SESSIONS_DURING_A_TURN: dict[str, tuple[list[Record], str]] = {
 def test_a_mark_during_a_step_is_placed_before_it(tmp_path: Path, name: str) -> None:
     """A mark that is set during a step is placed before that step.
 
-    So no call is separated from its result.
+    A call is therefore never separated from its result.
     """
     more, leaf = SESSIONS_DURING_A_TURN[name]
     found = place_mark(tmp_path, [*conversation(1), *more])

@@ -414,7 +414,7 @@ def test_rewinds_of_real_sessions_pass_all_checks(
 
 
 def test_a_rewind_of_an_archived_session_goes_to_its_folder(config_home: ConfigHome) -> None:
-    """A rewind of an archived session writes its child to the folder of the session."""
+    """A rewind of an archived session writes its child to the session's original project folder."""
     path = write_session(
         config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9
     )

@@ -65,9 +65,9 @@ def continue_session(parent: Path, uuid: str = "x") -> None:
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
 def test_back_returns_to_the_mark(type_prompt: TypePrompt, parent: Path, sign: str) -> None:
-    """``>back`` makes a child at the mark, and its card shows sizes, report and the next command.
+    """``>back`` makes a child at the mark, and its card shows the sizes, the report and the next command.
 
-    The parent is unchanged, and the mark is gone.
+    The parent is unchanged, and the mark is deleted.
     """
     text = type_prompt(f"{sign}mark try the other parser")
     assert text.startswith("mark set")
@@ -124,7 +124,7 @@ def test_repeating_a_mark_changes_nothing(type_prompt: TypePrompt, parent: Path)
 
 
 def test_a_second_mark_needs_a_confirmation(type_prompt: TypePrompt, parent: Path) -> None:
-    """``>mark`` with another mark active asks first, and only ``>mark yes`` replaces the mark."""
+    """If another mark is active, ``>mark`` asks first, and only ``>mark yes`` replaces the mark."""
     type_prompt(">mark the old goal")
     first = state.find_mark(SESSION)
     continue_session(parent)

@@ -56,7 +56,7 @@ def test_mark_sets_shows_and_clears_a_mark(document: Document, cli: Cli, parent:
 
 
 def test_a_second_mark_needs_yes(document: Document, parent: Path) -> None:
-    """``mark`` refuses to replace another mark without ``--yes``; the same mark changes nothing."""
+    """``mark`` refuses to replace another mark without ``--yes``. Repeating the same mark changes nothing."""
     document("mark", SESSION, "-g", "old")
     assert document("mark", SESSION, "-g", "old")["data"]["written"] is False
     continue_session(parent)
@@ -89,7 +89,7 @@ def test_contradictory_mark_options_are_refused(
 def test_back_writes_a_child_and_uses_the_mark(document: Document, cli: Cli, parent: Path) -> None:
     """``back`` writes a child and deletes the mark.
 
-    The option ``--report`` has the report, or ``-`` if the report comes from standard input.
+    The option ``--report`` gives the report. With the value ``-``, it is read from standard input.
     """
     document("mark", SESSION, "-g", "try it")
     continue_session(parent)
@@ -122,7 +122,7 @@ def test_back_writes_a_child_and_uses_the_mark(document: Document, cli: Cli, par
 
 
 def test_back_prints_a_receipt(cli: Cli, parent: Path) -> None:
-    """The receipt of ``back`` lists the omitted records and the command to continue."""
+    """The receipt of ``back`` lists the omitted records and the command that continues the child."""
     cli("mark", SESSION)
     continue_session(parent)
     text = cli("back", SESSION, "--report", "slower").stdout.decode()
@@ -138,7 +138,7 @@ def test_back_prints_a_receipt(cli: Cli, parent: Path) -> None:
 def test_an_empty_report_is_a_usage_error(
     cli: Cli, document: Document, parent: Path, report: str
 ) -> None:
-    """``back`` refuses an empty report, from the option and from standard input."""
+    """``back`` refuses an empty report, whether it comes from the option or from standard input."""
     cli("mark", SESSION)
     assert (
         document("back", SESSION, "--report", report, code=2)["error"]["message"]

@@ -39,14 +39,14 @@ def repository(tmp_path: Path, git: Any) -> Path:
 def folder_mentions(
     folder: object, *, commits: tuple[str, ...] = (), files: tuple[str, ...] = ()
 ) -> FolderMentions:
-    """Return the mentions of a session in a folder that was deleted."""
+    """Return the mentions of a session's deleted folder: its path, commits and files."""
     return FolderMentions(str(folder), commits, files)
 
 
 def test_folder_mentions_are_read_from_a_transcript(
     tmp_path: Path, config_home: ConfigHome
 ) -> None:
-    """The mentions are commits from git's output, newest first, and files in the folder."""
+    """The mentions of a folder are commits in git's output, newest first, and files in the folder."""
     old = "/old/place"
     rows = [
         user("hello", uuid="u"),
@@ -64,7 +64,7 @@ def test_folder_mentions_are_read_from_a_transcript(
 
 
 def test_a_renamed_repository_is_found(repository: Path, git: Any) -> None:
-    """A renamed repository beside the old folder is found by a commit."""
+    """If a repository was renamed within its parent folder, it is found by one of its commits."""
     commit = git(repository, "rev-parse", "HEAD")
     new = repository.with_name("project")
     repository.rename(new)
@@ -133,7 +133,7 @@ def test_the_likeliest_folder_is_first(repository: Path, tmp_path: Path, git: An
 
 
 def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Path) -> None:
-    """A folder without a commit and with fewer than half of the files is not offered."""
+    """A folder that has no commit of the session and fewer than half of its files is not offered."""
     traces_of_others = folder_mentions(
         tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y")
     )

@@ -45,7 +45,7 @@ REPOSITORY_FILES = ("src/parser.py", "src/errors.py")
 
 @pytest.fixture
 def moved_folder(config_home: ConfigHome) -> tuple[Path, Path]:
-    """Write two sessions of a folder that was renamed afterwards. Return its old and its new path."""
+    """Write two sessions of a folder and rename the folder. Return the folder's old and new path."""
     old, new = config_home.root / "old-name", config_home.root / "new-name"
     for name in REPOSITORY_FILES:
         (new / name).parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,10 @@ def test_a_session_that_cannot_be_copied_is_reported(
 def test_rehome_refuses_unusable_folders(
     words: tuple[str, ...], said: str, cli: Cli, moved_folder: tuple[Path, Path]
 ) -> None:
-    """``rehome`` refuses folders that do not exist, still exist, or have no sessions."""
+    """``rehome`` refuses an old folder that is not named, still exists, or has no sessions.
+
+    The verb also refuses a new folder that is missing.
+    """
     assert moved_folder
     done = cli("rehome", *words)
     assert done.returncode in {1, 2}
@@ -227,7 +230,7 @@ def hook_environment(monkeypatch: pytest.MonkeyPatch, config_home: ConfigHome) -
 def test_a_start_reports_a_moved_repository(
     config_home: ConfigHome, noted_repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start in a moved repository shows the command that copies its sessions, and copies none."""
+    """A start in a moved repository shows the command that copies its sessions, and copies no session."""
     new = noted_repository.rename(noted_repository.parent / "new")
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
     said = f"This repository was in {noted_repository}, which has 1 session and is gone"

@@ -184,7 +184,7 @@ def test_an_edit_is_hashed_after_it_is_applied(project: Project) -> None:
 
 
 def test_file_histories_of_real_sessions_are_read() -> None:
-    """In each real session with a file history, a state belongs to one of the session's prompts."""
+    """In each real session with a file history, at least one state belongs to a prompt of the session."""
     read = 0
     for path in filter(lambda path: session_id_from_path(str(path)), [*corpus().rglob("*.jsonl")]):
         if path.stat().st_size < 4_000_000 and b'"type":"file-history-' in path.read_bytes():
@@ -271,7 +271,7 @@ def test_the_position_last_is_the_last_prompt(project: Project) -> None:
 def test_a_position_at_another_record_is_refused(
     project: Project, to: str, why: str, remedy: str
 ) -> None:
-    """A position that is no prompt is refused with the nearest prompts or the valid turns."""
+    """If a position is not a prompt, the refusal names the nearest prompts or the valid turns."""
     with pytest.raises(UsageError, match=why) as caught:
         state_at_prompt(project, three_prompts(), to)
     assert remedy in caught.value.remedy

@@ -81,7 +81,10 @@ def test_a_file_with_a_changed_mode_is_restored(project: Project) -> None:
 
 
 def test_a_file_tracked_later_is_restored_to_its_first_backup(project: Project) -> None:
-    """A file that was backed up later is restored to its first backup, as in the client."""
+    """If a file's first backup is later than the chosen prompt, the file is restored to this backup.
+
+    The client does the same.
+    """
     project.write_file("b", "third\n")
     session = project.write_session(
         [
@@ -177,7 +180,7 @@ def test_a_missing_backup_is_reported(project: Project) -> None:
 
 @pytest.mark.parametrize("of", ["file", "folder"])
 def test_a_backup_behind_a_link_counts_as_missing(project: Project, of: str) -> None:
-    """A backup that is a link, or in a linked folder, is treated as missing.
+    """A backup that is a link or lies in a linked folder is treated as missing.
 
     The link could lead to any file of the machine.
     """
@@ -259,8 +262,8 @@ def test_another_project_in_the_old_folder_is_left_alone(
 ) -> None:
     """If a project moved with its transcripts, another project in its old folder is left alone.
 
-    From the new folder, the project is restored there. From a subfolder of it, the plan is refused,
-    because the recorded path may belong to another project now.
+    If the user is in the new folder, the project is restored there. If the user is in a subfolder,
+    the plan is refused, because the recorded path may belong to another project now.
     """
     moved = project.folder.with_name("moved")
     (moved / "sub").mkdir(parents=True)
@@ -484,7 +487,7 @@ def test_paths_below_the_project_are_accepted(path: str, inner: str) -> None:
 
 
 def test_the_root_is_the_target_of_the_link(tmp_path: Path) -> None:
-    """``from_folder`` stores the folder's path as it was given and its path with links resolved."""
+    """The real root is the target if the project's folder is a link. The given path is stored, too."""
     (tmp_path / "real").mkdir()
     os.symlink(tmp_path / "real", tmp_path / "named")
     root = ProjectRoot.from_folder(f"{tmp_path}/named/", Where({"HOME": "/nowhere"}))
@@ -506,9 +509,9 @@ def test_paths_in_the_clients_folder_are_refused(tmp_path: Path, path: str) -> N
     [("", False), ("/p/a/b", False), ("/elsewhere/a/b", False), ("/p/x/b", True), ("/b", True)],
 )
 def test_a_file_behind_a_link_is_recognized(folder: str, moved: bool) -> None:
-    """``was_behind_link`` compares the real folder of a file with the file's path.
+    """``was_behind_link`` is true if the recorded folder does not end with the file's relative folder.
 
-    A file is not behind a link if the project moved as a whole.
+    If the project moved as a whole, the recorded folder still ends with the relative folder.
     """
     root = ProjectRoot("/p", "/p")
     assert root.was_behind_link(root.resolve_path("a/b/file"), folder) is moved

@@ -131,7 +131,7 @@ def test_an_undo_never_undoes_an_older_run(project: Project) -> None:
 
 
 def test_a_run_without_a_manifest_is_ignored(project: Project) -> None:
-    """A run without a manifest is ignored, and the run before it is undone."""
+    """An undo ignores a run that has no manifest, and undoes the run before it."""
     kept = restore_files.write_files(plan_four_changes(project), project.home.where)
     (Path(kept).parent / "9999").mkdir()
     (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
@@ -372,7 +372,7 @@ PROJECT_FILES = st.dictionaries(
 def test_an_undo_returns_to_the_earlier_state(
     tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]
 ) -> None:
-    """A restore gives the contents of the backups, and an undo gives the earlier files, for any files."""
+    """For any files, a restore gives the contents of the backups, and an undo gives the earlier files."""
     root = tmp_path_factory.mktemp("any")
     environ = {"CLAUDE_CONFIG_DIR": str(root / "config")}
     project = Project(ConfigHome(root, root / "config", environ), root / "proj")
@@ -399,7 +399,7 @@ def test_an_undo_returns_to_the_earlier_state(
 
 
 def test_rewind_files_of_an_archived_session_is_refused(config_home: ConfigHome, cli: Cli) -> None:
-    """``rewind-files`` for an archived session is refused with the restore command."""
+    """``rewind-files`` refuses an archived session and shows the command that restores the session."""
     assert_refused(config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes"))
 
 

@@ -96,7 +96,10 @@ def test_a_dry_run_lists_files_without_writing(
 def test_yes_restores_files_and_undo_reverts_them(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``rewind-files --yes`` restores the files and names their copies; ``--undo`` reverts them."""
+    """``rewind-files --yes`` restores the files and names the copies of their earlier contents.
+
+    ``--undo`` restores these contents.
+    """
     before = project.list_files()
     assert (
         "nothing to undo"
@@ -185,7 +188,7 @@ def test_one_refused_file_prevents_all_writes_without_partial(
 def test_a_restore_that_can_write_no_file_says_so(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If no file can be restored, the message says so, not that no file differs."""
+    """If no file can be restored, the message says that, and does not claim that no file differs."""
     for name in ("a", "b", "sub/c"):
         project.path_of(name).unlink(missing_ok=True)
         project.path_of(name).mkdir(parents=True)
@@ -196,7 +199,7 @@ def test_a_restore_that_can_write_no_file_says_so(
 def test_an_undo_without_changes_is_reported(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``--undo`` without changes says so, with the date of the run."""
+    """If there is nothing to undo, ``--undo`` says so and gives the date of the last run."""
     kept = read_document(capsys, SESSION, "--to", "1", "--yes")["data"]["kept"]
     project.write_file("a", "new\n")
     project.write_file("b", "by the model\n")
@@ -237,9 +240,9 @@ def test_ctrl_c_ends_a_restore_after_the_current_file(
 def test_a_reference_names_the_session_too(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If ``--to`` is a reference, the reference names the session, which may be omitted.
+    """If ``--to`` is a reference, it also names the session, so the argument SESSION may be omitted.
 
-    If another session is named, the command is refused.
+    If this argument names another session, the command is refused.
     """
     assert read_document(capsys, "--to", f"{SESSION[:8]}:2", "--dry-run")["data"]["to"]["turn"] == 2
     other = project.home.project(str(project.folder)) / "00000008-0000-4000-8000-000000000008.jsonl"
@@ -305,7 +308,7 @@ def test_long_differences_are_shortened(
 
 
 def test_the_shell_completes_a_session(config_home: ConfigHome, completion_folder: Path) -> None:
-    """The shell completes the session of ``rewind-files``."""
+    """The shell completes the beginning of a session's id after ``rewind-files``."""
     assert completions(config_home, completion_folder, "resume-hooks rewind-files 1a2") == [
         "plain,1a2b3c4d"
     ]

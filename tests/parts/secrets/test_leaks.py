@@ -46,7 +46,9 @@ def session_with_secret(config_home: ConfigHome) -> Path:
     """Write a session with a secret in its last prompt and return its path."""
     records = [*conversation(3), user(f"use {GITHUB_TOKEN}", uuid="leak", parent=None, ts=99)]
     path = Path(write_session(config_home.project(), SESSION, records))
-    os.utime(path, (1_770_000_000, 1_770_000_000))  # The session is not open.
+    os.utime(
+        path, (1_770_000_000, 1_770_000_000)
+    )  # With this old time, the session does not count as open.
     return path
 
 
@@ -365,7 +367,7 @@ def records_that_print_a_secret() -> list[dict[str, Any]]:
 
 
 def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> None:
-    """A password in a command's output is found, because the command names a password's variable."""
+    """A password that a command printed is found, because the command names a variable for passwords."""
     path = Path(write_session(config_home.project(), SESSION, records_that_print_a_secret()))
     (leak,) = audit_everything(config_home).leaks
     assert (leak.uuid, leak.line, leak.length) == ("c", 2, len(PRINTED_SECRET))
@@ -374,7 +376,7 @@ def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> No
 
 
 def test_an_output_appended_after_a_scan_is_found(config_home: ConfigHome) -> None:
-    """A password in an output is found even if the output was appended after the audit read its command."""
+    """A password in an output is found even if an earlier audit had read only the output's command."""
     path = Path(write_session(config_home.project(), SESSION, records_that_print_a_secret()[:2]))
     assert not audit_everything(config_home).leaks
     with path.open("ab") as stream:

@@ -39,8 +39,8 @@ def test_scrub_lists_the_places_that_still_contain_secrets(
 ) -> None:
     """``scrub`` writes a child without secrets.
 
-    It lists each place that still contains a secret, with the command that removes the secret
-    there.
+    The output lists each place that still contains a secret, with the command that removes the
+    secret there.
     """
     found = document("scrub", SESSION)
     data = found["data"]

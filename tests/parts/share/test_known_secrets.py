@@ -211,7 +211,7 @@ def secrets_of_rules() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_output_contains_the_secret_of_a_rule(config_home: ConfigHome, part: int) -> None:
-    """No output contains the secret of a rule, even in an answer that has the secret alone."""
+    """No output contains the secret of a rule, even if an answer consists only of the secret."""
     secrets = secrets_of_rules()[part::4]
     records = [user("please deploy", uuid="u", parent=None, ts=0, cwd="/srv")]
     for number, (text, value) in enumerate(secrets):

@@ -172,7 +172,7 @@ def test_share_asks_on_a_terminal(
 ) -> None:
     """``share`` on a terminal shows the number of secrets and asks before it writes the page.
 
-    ``resume`` with the page asks before it imports it.
+    ``resume`` with a shared page asks before it imports the page.
     """
 
     def start_screen(environ: dict[str, str], *words: str) -> Screen:

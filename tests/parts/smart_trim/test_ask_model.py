@@ -99,7 +99,7 @@ def test_a_huge_answer_is_reduced(config_home: ConfigHome) -> None:
 
 
 def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
-    """A number is used only in the call whose text contains it."""
+    """If the model names a number that was offered only in another call, the number counts as unknown."""
     what = offer_of_file(session_with_outputs(config_home, 90), config_home)
     model = model_with_choices(choice_row(1), choice_row(90))
     asked = choices_of_model(model, what)
@@ -129,7 +129,7 @@ def test_the_costs_of_all_calls_are_added(config_home: ConfigHome) -> None:
 def test_a_failed_call_fails_the_whole_request(config_home: ConfigHome, good: int) -> None:
     """If one call fails, the whole request fails.
 
-    The error has the cost of the earlier calls and names the command without a model.
+    The error states the cost of the earlier calls and names the command that trims without a model.
     """
     with pytest.raises(HeadlessFailed) as failed:
         choices_of_model(
@@ -144,7 +144,7 @@ def test_a_failed_call_fails_the_whole_request(config_home: ConfigHome, good: in
 
 
 def test_the_time_limit_covers_all_calls(config_home: ConfigHome) -> None:
-    """The time limit covers all calls together, and no call is made after it."""
+    """The time limit applies to all calls together. After it, no further call is made."""
     limits: list[float] = []
 
     class SlowModel(FakeModel):
@@ -167,7 +167,7 @@ def test_the_time_limit_covers_all_calls(config_home: ConfigHome) -> None:
 
 
 def test_wishes_are_in_the_instructions(config_home: ConfigHome) -> None:
-    """The user's wishes are in the instructions, and the session's contents only in the text."""
+    """The user's wishes are in the model's instructions but not in the text with the contents."""
     model = model_that_drops_everything()
     choices_of_model(
         model,

@@ -1,6 +1,6 @@
 """Tests of the contents that a model may choose.
 
-They are large, not recent, not the user's, and not the last text of a turn.
+Such a content is large, is not recent, is not the user's, and is not the last text of a turn.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def test_wishes_let_the_model_judge_contents_that_match_a_rule(
 ) -> None:
     """If the user has wishes, the model also judges contents that match a rule.
 
-    The rules choose nothing themselves, and each reason of a rule is a note for the model.
+    A matching rule then chooses nothing itself. The model gets the rule's reason as a note.
     """
     chain = (
         Chain()

@@ -115,9 +115,9 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
 def test_the_own_model_is_not_asked_without_a_warm_cache(
     warm_session: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """The session's own model is not asked if another one is set or the cache is cold.
+    """The session's own model is not asked if the user set another model or the cache is cold.
 
-    The reply has the shell's command.
+    The reply states the reason and the command that asks a model in a shell.
     """
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
@@ -159,7 +159,7 @@ def test_a_missing_answer_makes_no_child(
 ) -> None:
     """If the model gives no usable answer, no child is made, and no question is open.
 
-    The reply has the reason, the used tokens and the shell's command.
+    The reply has the reason, the used tokens and a command for the shell.
     """
     assert reply_in_warm_client()["fork"]
     said = reply_in_warm_client(**forked, usage=MODEL_USAGE if "it took" in why else {})
@@ -207,7 +207,7 @@ def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, when: st
 
 
 def test_the_child_includes_records_added_after_the_request(warm_session: Path) -> None:
-    """Records that are added after the model was asked do no harm. The child also includes them."""
+    """Records that are added after the model was asked are included in the child."""
     reply_in_warm_client()
     with warm_session.open("ab") as stream:
         stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
@@ -218,7 +218,10 @@ def test_the_child_includes_records_added_after_the_request(warm_session: Path) 
 
 
 def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
-    """A yes answers the newest preview. While the model is asked, there is no question to answer."""
+    """The answer "yes" applies to the newest preview.
+
+    While the model is being asked, no question is open.
+    """
     module_reply("--threshold 100")
     reply_in_warm_client()
     assert "nothing to confirm" in module_reply("yes")["text"]
@@ -230,7 +233,7 @@ def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
 
 
 def test_a_yes_without_the_stored_plan_makes_no_child(warm_session: Path) -> None:
-    """A yes without the stored plan makes no child."""
+    """If the stored plan is missing, the answer "yes" makes no child."""
     reply_in_warm_client()
     reply_after_choices(choice_row(2))
     confirmations.consume_question(SESSION, CHILD_KIND)
@@ -247,7 +250,7 @@ def test_esc_during_the_request_gives_an_empty_reply(warm_session: Path) -> None
 def test_without_the_module_the_shell_command_is_shown(
     warm_session: Path, type_prompt: TypePrompt
 ) -> None:
-    """Without the module or a screen, ``>trim --smart`` shows the shell's command."""
+    """Without the module or a screen, ``>trim --smart`` shows a command for the shell."""
     for text in (
         type_prompt(">trim --smart keep what I cancel, yes"),
         module_reply("--smart", screen=False)["text"],

@@ -198,7 +198,7 @@ def test_dropped_contents_are_not_offered_again(config_home: ConfigHome) -> None
 
 
 def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> None:
-    """A plan can still be written after new messages.
+    """A plan can still be carried out after messages were added to the session.
 
     The child includes these messages, and a warning mentions them.
     """
@@ -247,7 +247,7 @@ def test_a_plan_is_refused_after_its_contents_changed(
 
 
 def test_a_stored_plan_gives_the_same_child(config_home: ConfigHome) -> None:
-    """A plan that is built again from its stored verdicts is the same, without another model call."""
+    """If a plan is built again from its stored verdicts, it has the same rows and needs no model call."""
     path = session_with_outputs(config_home)
     planned = plan_with_model(
         offer_of_file(path, config_home), model_that_drops_everything(), config_home
@@ -339,7 +339,7 @@ def check_smart_trim(
 def test_smart_trims_of_real_sessions_are_complete(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
-    """Smart trims of real sessions, with all contents and with random ones, are complete."""
+    """A smart trim of a real session is complete, whether all contents are chosen or random ones."""
     if not real_session.has_talk:
         return
     copy = real_session.copy_to(config_home.project())
@@ -350,7 +350,7 @@ def test_smart_trims_of_real_sessions_are_complete(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=generate_transcript(), seed=st.integers(0, 1_000))
 def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) -> None:
-    """Smart trims of generated sessions with defects and random choices are complete."""
+    """A smart trim with random choices is complete, even if the generated session has defects."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "projects" / "-home-user-proj"
         project.mkdir(parents=True)
@@ -514,7 +514,7 @@ def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -
 def test_a_verdict_that_does_not_match_its_content_is_refused(
     config_home: ConfigHome, change: dict[str, Any]
 ) -> None:
-    """A verdict whose content, record or reason does not match makes the plan invalid."""
+    """If a verdict's content, record or reason differs from the session, the plan is refused."""
     what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):

@@ -49,7 +49,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def make_client(tmp_path: Path) -> MakeClient:
-    """Return a function that writes a stand-in for ``claude`` and returns the environment with it."""
+    """Return a function that writes a stand-in for ``claude`` and returns a PATH to find it."""
 
     def make_stand_in(body: str = "") -> dict[str, str]:
         folder = tmp_path / "bin"
@@ -85,7 +85,7 @@ def test_without_a_terminal_the_plan_is_shown(
 
 
 def test_the_option_yes_writes_the_child(cli: Cli, parent: Path, make_client: MakeClient) -> None:
-    """``--yes`` writes the child after showing the plan."""
+    """With ``--yes``, the verb shows the plan and then writes the child without asking."""
     before = parent.read_bytes()
     said = cli("smart-trim", SESSION, "--yes", environ=make_client()).stdout.decode()
     assert said.index("chosen by the model (3)") < said.index("wrote") < said.index("/resume ")
@@ -146,7 +146,7 @@ def test_json_without_yes_writes_nothing(
 def test_a_failed_model_is_reported(
     document: Document, parent: Path, make_client: MakeClient, body: str, message: str
 ) -> None:
-    """If the model fails, the error has the reason and the command without a model.
+    """If the model fails, the error states the reason and the command that trims without a model.
 
     No child is written.
     """
@@ -219,7 +219,7 @@ def test_invalid_plans_are_refused(
     "words", [["--smart", "--tools", "Read"], ["--yes"], ["--smart", "--timeout", "0"]]
 )
 def test_mixed_trim_options_are_refused(document: Document, parent: Path, words: list[str]) -> None:
-    """``trim`` refuses options for a model without ``--smart``, and other options with it."""
+    """``trim`` refuses options of a smart trim without ``--smart``, and options of a plain trim with it."""
     assert document("trim", SESSION, *words, code=2)["error"]["code"] == "usage"
     assert os.listdir(parent.parent) == [parent.name]
 

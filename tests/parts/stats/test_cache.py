@@ -59,7 +59,7 @@ def test_a_transcript_is_read_once(config_home: ConfigHome) -> None:
 
 
 def test_deleted_sessions_still_count(config_home: ConfigHome) -> None:
-    """A deleted session keeps its counts."""
+    """The counts of a session stay in the statistics after the session is deleted."""
     path = write_session(config_home.project(), SESSION, conversation(2))
     before = statistics_of_all_projects(gather_counts(config_home.where))
     os.unlink(path)
@@ -126,7 +126,7 @@ def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
 
 
 def fresh_child_records(kind: str, parent: str, at: float) -> list[Any]:
-    """Return the records of a fresh child, made ``at`` seconds after the start of the test's time."""
+    """Return the records of a fresh child that was made ``at`` seconds after 09:30 on the tested day."""
     stamp = f"2026-01-31T09:30:{at:02.0f}.000Z"
     said = {
         "parent_session_id": parent,
@@ -225,7 +225,7 @@ def test_a_read_only_state_folder_is_not_a_failure(config_home: ConfigHome) -> N
 def test_stored_counts_are_private_and_follow_no_link(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The file of the counts has mode 0600, and a link with its name is replaced."""
+    """The file with the counts has mode 0600. If it is a link, a regular file replaces the link."""
     state = config_home.config / "resume-hooks"
     state.mkdir()
     target = tmp_path / "target"

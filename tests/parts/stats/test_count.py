@@ -117,7 +117,7 @@ def test_copied_records_do_not_count(tmp_path: Path) -> None:
 
 
 def test_a_subagent_has_no_turns(tmp_path: Path) -> None:
-    """The tokens of a sub-agent are counted, but its prompts are no turns."""
+    """The tokens of a sub-agent are counted, but its prompts are not counted as turns."""
     path = write_session(tmp_path, SESSION, conversation(2))
     assert count_transcript(path, is_subagent=True).days[TESTED_DATE] == DayCounts(
         0, 2, 2_380, 2_370, 20
@@ -125,7 +125,7 @@ def test_a_subagent_has_no_turns(tmp_path: Path) -> None:
 
 
 def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
-    """The calls before the first edit are counted after a start and after each compaction.
+    """The calls between a start or a compaction and the first edit after it are counted.
 
     If no edit follows, ``NO_EDIT_CALLS`` is counted instead. For a sub-agent, these calls are not
     counted.
@@ -231,7 +231,7 @@ def test_counts_survive_serialization(tmp_path: Path) -> None:
     ("duration", "kept"), [(0.4, 0), (99.4, 99), (104, 100), (149, 150), (4_267, 4_300)]
 )
 def test_durations_are_rounded_to_two_digits(duration: float, kept: int) -> None:
-    """A duration is exact below 100 ms and has two significant digits above."""
+    """A duration below 100 ms stays exact. A longer one is rounded to two significant digits."""
     assert round_duration(duration) == kept
 
 

@@ -153,5 +153,5 @@ def test_stats_print_no_control_characters(config_home: ConfigHome, cli: Cli) ->
 
 
 def test_stats_print_color_on_request(verb_output: RunVerb) -> None:
-    """``stats`` prints colors on a terminal, and to a pipe if this is requested."""
+    """``stats`` prints colors on a terminal. To a pipe, it prints them only on request."""
     assert_colour_is_printed(verb_output, ["stats", "--all"])

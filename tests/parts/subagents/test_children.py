@@ -245,7 +245,7 @@ def test_the_copy_is_removed_before_the_client_starts(
 def test_a_missing_sub_agent_is_reported(
     shared_subagent: Path, document: Document, locator: str, message: str, remedy: str
 ) -> None:
-    """A missing sub-agent is reported with the existing ones."""
+    """The error for a missing sub-agent names the existing ones."""
     error = document("fork", locator, code=1)["error"]
     assert message in error["message"]
     assert remedy in error["remedy"]

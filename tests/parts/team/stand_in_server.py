@@ -53,7 +53,7 @@ class StandInServer:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._socket.accept()
-                # Otherwise the small pieces of an answer would be delayed.
+                # Without this option, the small pieces of an answer would be delayed.
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 threading.Thread(target=self._serve_client, args=(client,), daemon=True).start()
 

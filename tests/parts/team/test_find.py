@@ -262,9 +262,9 @@ def test_turns_with_forged_words_hide_no_hit(
 def test_forged_shared_sessions_do_not_hide_own_sessions(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """A search finds the user's own session even if four shared sessions have 8,000 forged rows.
+    """A search finds the user's own session despite four shared sessions with 2,000 forged rows each.
 
-    No search reads that many rows.
+    No search reads so many rows.
     """
     push_from_machine(alice, write_on_machine(alice))
     for number in range(5, 9):

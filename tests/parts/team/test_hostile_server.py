@@ -52,7 +52,7 @@ from tests.needs import REPO
 from tests.parts.team.stand_in_server import Refusal, StandInServer, Value, notification
 
 SESSION_BYTES = session_bytes(conversation(3))
-"""The file of the one good session on the server."""
+"""The content of the file of the only valid session on the server."""
 
 SESSION_DIGEST = hashlib.sha256(SESSION_BYTES).digest()
 PACKED_SESSION = zlib.compress(SESSION_BYTES)
@@ -121,13 +121,16 @@ _REPLACEMENT_IDS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
 
 
 def good_row(query: str) -> list[Value] | None:
-    """Return the row with which an honest server answers a query, or None for no row."""
+    """Return the row with which an honest server answers a query, or None if it returns no row."""
     return next((row for begin, row in GOOD_ROWS.items() if query.startswith(begin)), None)
 
 
 @pytest.fixture
 def member_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """Return the home of a member of the stand-in server's team, near a folder of precious files."""
+    """Return the home of a member of the stand-in server's team.
+
+    A folder outside this home has a file that no answer of the server may change.
+    """
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "work.txt").write_text("the only copy")
     root = tmp_path / "a" / "b"

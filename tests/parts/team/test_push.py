@@ -66,7 +66,7 @@ def push_from_machine(machine: Machine, path: Path, **more: bool) -> PushResult:
 
 
 def contents_on_server(root: Connection, login: str = "alice") -> dict[str, bytes]:
-    """Return the content of a member's only session on the server, by the member's machine.
+    """Return the content of a member's only session on the server, keyed by the machine that pushed it.
 
     The function also checks the digests and the record numbers of the pieces.
     """

@@ -207,9 +207,9 @@ def rows_of_table(db: Connection, table: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> Iterator[Machine]:
-    """Yield the machine of a member who pushed a private and a shared session.
+    """Yield the machine of a member whose role was dropped and recreated.
 
-    Afterwards, the member's role was dropped and recreated.
+    Before that, the member pushed a private and a shared session.
     """
     again = "create role carol login; grant rh_member to carol"
     root.execute("drop role if exists carol")
@@ -297,7 +297,7 @@ def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Conne
 def test_a_member_cannot_be_bound_to_another_members_role(carol: Machine, root: Connection) -> None:
     """Not even the admin can bind a member to another person's role (TH4).
 
-    Otherwise that role could read the member's private sessions.
+    With such a binding, that person could read the member's private sessions.
     """
     root.execute("create role spare login; grant rh_member to spare")
     try:

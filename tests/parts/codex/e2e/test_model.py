@@ -74,9 +74,9 @@ def verb_document(verb: str, *words: str) -> Any:
 def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
     every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """When Codex is asked for a summary, it runs no calls, servers, hooks or notifications.
+    """When Codex writes a summary or chooses contents, it runs no tools, servers, hooks or notifications.
 
-    Codex stores no session, and the child contains its answer.
+    Codex stores no session, and the child contains the summary.
     """
     client, api = every_codex, every_codex.api
     (tmp_path / "bin").mkdir()

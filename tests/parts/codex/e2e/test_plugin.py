@@ -130,7 +130,7 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
 
 
 def test_exec_blocks_only_triggers(with_plugin: CodexHome) -> None:
-    """``codex exec`` does not send a trigger to the model. A prompt that only begins like one is sent."""
+    """``codex exec`` sends no trigger to the model. A prompt that only resembles one is sent."""
     client = with_plugin
     for prompt, passes in ((">session", False), (">resume the work", True), ("hello", True)):
         before = len(client.api.requests)
@@ -172,7 +172,7 @@ def install_engine(client: CodexHome) -> CodexHome:
 def test_the_model_can_run_every_command_it_reads(
     home: str, box: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """The model's shell can run every command that a digest, a rewind or the skill shows, without PATH.
+    """Without PATH, the model's shell can run every command that a digest, a rewind or the skill shows.
 
     This also holds in a read-only sandbox, and after an update that removed the plugin's old
     version.

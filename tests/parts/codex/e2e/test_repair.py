@@ -67,7 +67,7 @@ def test_codex_resumes_a_repaired_thread(
 ) -> None:
     """Codex resumes a repaired thread with its readable items, and the original is unchanged.
 
-    The clients that refuse the original thread are exactly those for which the finding is listed.
+    Before the repair, the clients to which the defect applies refuse the thread.
     """
     client = every_codex
     for key, folder in (

@@ -448,9 +448,9 @@ def _read_lines(path: Path) -> list[Line]:
 
 @every_rollout
 def test_the_history_has_the_items_of_the_reference_reader(rollout: Path) -> None:
-    """The history of each real rollout has the items of the simple reference, each with a unique id.
+    """The history of each real rollout has the same items as the simple reference reader returns.
 
-    The history's token count is the last one in the rollout.
+    Each item has a unique id. The history's token count is the last one in the rollout.
     """
     lines = _read_lines(rollout)
     history = _read_history(rollout)
@@ -699,7 +699,7 @@ def test_a_goal_becomes_a_command_and_a_state() -> None:
 
 
 def test_every_form_of_arguments_and_outputs_is_read() -> None:
-    """Tool arguments are returned as a dictionary, and outputs as text, in every form that Codex writes.
+    """Tool arguments are returned as a dictionary and outputs as text, whichever form Codex wrote.
 
     The text of a request does not include the editor's additions. A summary is not a prompt.
     """

@@ -53,7 +53,7 @@ def messages_of_request(request: Request) -> list[tuple[str, Any]]:
 
 
 def position_of_report(sent: list[tuple[str, Any]]) -> int:
-    """Return the position of the message with the report, which the card follows."""
+    """Return the position of the message with the report. The card comes after this message."""
     ends = [blocks[0].get("text", "").endswith(f":\n{REPORT}") for _, blocks in sent]
     assert ends.count(True) == 1
     place = ends.index(True)
@@ -204,7 +204,7 @@ def test_mark_and_back_work_in_every_client(
 def test_back_before_a_compaction_sends_no_summary(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """After ``back`` to a mark before a compaction, the client sends the conversation without summary."""
+    """After ``back`` to a mark before a compaction, the client sends the conversation without the summary."""
 
     def send_prompt(prompt: str, resume: str | None, answer: str) -> str:
         api.script = [answer]

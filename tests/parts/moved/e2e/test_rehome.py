@@ -104,9 +104,9 @@ def assert_rewinds_after_a_move(client: ClientVersion, home: ClientHome, api: Mo
 def test_a_session_of_a_moved_project_can_be_rehomed(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A session of a moved project can be re-homed and rewinds its files, in every client.
+    """In every client, a session of a moved project can be re-homed, and its files can be rewound.
 
-    The newest client lists it in the new folder.
+    The newest client lists the session in the new folder.
     """
     title = assert_rewinds_after_a_move(every_client, home, api)
     if every_client.version == NEWEST_VERSION:
@@ -116,7 +116,7 @@ def test_a_session_of_a_moved_project_can_be_rehomed(
 
 
 def test_a_fork_can_rewind_its_files(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """A fork, whole or in part, rewinds files to its prompts without its parent."""
+    """A whole or cut fork can rewind its files to each of its prompts, even without its parent."""
     parent = write_and_edit_file(client, home, api)
     first, second = prompt_ids(parent)
     last = next(

@@ -123,7 +123,10 @@ def project_after_our_rewind(home: ClientHome, *arguments: str, code: int = 0) -
 def compare_rewinds(
     client: ClientVersion, home: ClientHome, api: MockApi, file: Path, session_id: str
 ) -> None:
-    """Check that both rewinds leave the same files at each prompt, and that an undo restores them."""
+    """Check that ``rewind-files`` and the client's own rewind leave the same files at each prompt.
+
+    An undo must restore the earlier files.
+    """
     aside = home.root.parent / "aside"
     shutil.copytree(home.root, aside, symlinks=True)
     before = files_in_folder(home.cwd)

@@ -125,7 +125,10 @@ def test_scrubbed_real_sessions_send_the_same_without_secrets(
 
 
 def session_with_secret_thinking() -> bytes:
-    """Return a session with a secret in all its thinking, before a call and alone."""
+    """Return a session whose thinking always contains a secret.
+
+    Some thinking precedes a call, and some is the only content of its message.
+    """
     one = SECRETS[0]
     thought = {**THINKING_BLOCK, "thinking": f"the token is {one}"}
     rows = [user(f"use {one}", uuid=str(uuid.uuid4()), ts=0)]

@@ -49,7 +49,7 @@ UNCHANGED_LINES = {
 
 @pytest.mark.parametrize("raw", UNCHANGED_LINES.values(), ids=UNCHANGED_LINES)
 def test_a_file_without_secrets_keeps_its_bytes(raw: bytes) -> None:
-    """A line without secrets keeps its bytes, whatever its encoding and line ending are."""
+    """A line or text without secrets keeps its bytes, whatever its encoding and line ending are."""
     for cleaner in (Cleaner(), KNOWN_SECRET_CLEANER):
         for ending in (b"", b"\n", b"\r\n"):
             assert cleaner.clean_record(raw + ending).raw == raw + ending
@@ -173,7 +173,10 @@ def test_an_invalid_secret_is_refused_without_printing_it(given: bytes) -> None:
 
 
 def test_a_shortened_secret_is_removed_with_its_word() -> None:
-    """If a title contains only the start of a secret, each word with this start is removed elsewhere."""
+    """If a title has only the start of a secret, each word that begins with this start is removed.
+
+    A secret that the user named is removed exactly as given, without the rest of the word.
+    """
     key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
     raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
     (found,) = Cleaner().clean_record(raw).removed_secrets
@@ -305,7 +308,7 @@ def test_a_line_of_repeated_text_is_cleaned_quickly(repeated: str) -> None:
 @pytest.mark.parametrize("way", [way for way in CLEANERS_BY_NAME if way != "scrubbed line"])
 @pytest.mark.parametrize("repeated", [*REPEATED_TEXTS[:3], *WIDE_REPEATED_TEXTS])
 def test_repeated_text_in_other_places_is_cleaned_quickly(repeated: str, way: str) -> None:
-    """Repeated text in a text, a partial line or a JSON key is cleaned within the test's time limit."""
+    """A repeated phrase in a text, a partial line or a JSON key is cleaned within the time limit."""
     CLEANERS_BY_NAME[way](repeated * (TEXT_SIZE // len(repeated)))
 
 

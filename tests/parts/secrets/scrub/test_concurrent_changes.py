@@ -72,7 +72,10 @@ def run_before_replacement(monkeypatch: pytest.MonkeyPatch, work: Callable[[], o
 def test_a_child_written_during_a_scrub_is_scrubbed(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A child that is written during a scrub is scrubbed, too, and so is the archived copy."""
+    """If a child is written during a scrub, the scrub also removes the secrets from the child.
+
+    The session's archived copy is scrubbed, too.
+    """
     environ = config_home.environ
     born: list[str] = []
     decided = fork.plan_fork(session_file(str(session_with_secrets)), Where(environ))

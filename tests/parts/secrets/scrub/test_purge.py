@@ -154,7 +154,7 @@ def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
 def test_hard_links_do_not_keep_a_secret(planted_home: PlantedHome) -> None:
     """After a scrub, no hard link in the plugin's folder leads to the secret.
 
-    The folder's last copy of a file that the client deleted is rewritten.
+    If a link is the last copy of a file that the client deleted, the scrub rewrites this copy.
     """
     home, top = planted_home.home, Path(held_links.links_folder(planted_home.home.where))
     lost = top / home.project().name / SESSION / "subagents" / "agent-3.jsonl"
@@ -296,7 +296,7 @@ def test_a_failed_file_does_not_stop_the_scrub_of_others(
 
 
 def test_a_named_secret_is_removed_in_all_its_forms(config_home: ConfigHome) -> None:
-    """A named secret that no rule finds is removed in the forms of JSON, URLs and HTML."""
+    """If a named secret matches no rule, its JSON, URL and HTML forms are removed nevertheless."""
     phrase = 'corr"ect/horse <bätt> & staple'
     path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl",
@@ -500,7 +500,10 @@ UNREADABLE_MANIFESTS = (b"{", json.dumps({"version": 99}).encode())
 
 @pytest.fixture
 def session_with_secret(config_home: ConfigHome) -> Path:
-    """Write a session with a secret and archive another one that the client has deleted."""
+    """Write two sessions with a secret: one to scrub, and one that is archived and then deleted.
+
+    Return the path of the first.
+    """
     path = write_old_file(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )

@@ -1,6 +1,6 @@
 """Tests of the exported page in a real Chromium.
 
-They cover folding, search, themes, links, print, phones and hostile transcripts.
+The tests cover folding, search, themes, links, print, phones and hostile transcripts.
 """
 
 from __future__ import annotations
@@ -288,7 +288,10 @@ def test_a_shared_page_says_that_it_contains_the_session(
 
 
 def test_a_page_shows_tool_calls(open_page: OpenPage, session_of_every_kind: Path) -> None:
-    """The page shows the differences of edits, tasks, images and sub-agents, and code can be copied."""
+    """The page shows edits as differences. It also shows tasks, images and sub-agents.
+
+    Code can be copied.
+    """
     page, errors = open_page(session_of_every_kind)
     assert page.locator(".d-del").inner_text().startswith("- wait=False")
     assert page.locator(".d-ins").inner_text().startswith("+ wait=True")
@@ -308,7 +311,7 @@ def test_a_page_shows_tool_calls(open_page: OpenPage, session_of_every_kind: Pat
 def test_only_code_with_a_known_digest_runs(
     open_page: OpenPage, session_of_every_kind: Path
 ) -> None:
-    """The page's policy stops scripts and styles other than its own."""
+    """The page's policy blocks injected scripts and styles, whose digests it does not list."""
     page, _ = open_page(session_of_every_kind)
     slipped = (
         f"<img src=x onerror='{ATTACK_SCRIPT}'><iframe srcdoc='<script>parent.{ATTACK_SCRIPT}</script>'></iframe><p "
@@ -332,7 +335,7 @@ def test_a_hostile_transcript_is_shown_as_text(
 ) -> None:
     """Hostile text in any field of a transcript neither runs nor loads anything.
 
-    The page has no elements that the text contains.
+    HTML in the text does not become an element of the page.
     """
     path = write_session(config_home.project(), SESSION, hostile_records(*ATTACK_TEXTS[group::6]))
     page, errors = open_page(path)

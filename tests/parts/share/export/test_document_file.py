@@ -1,6 +1,6 @@
 """Tests of writing a document file.
 
-It is written completely or not at all, is private, and does not overwrite other files.
+The file is written completely or not at all, is private, and does not overwrite other files.
 """
 
 from __future__ import annotations

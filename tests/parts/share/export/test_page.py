@@ -1,6 +1,6 @@
 """Tests of the exported page without a browser.
 
-They cover markup, prose, code, differences, images and the head of the page.
+The tests cover markup, prose, code, differences, images and the head of the page.
 """
 
 from __future__ import annotations

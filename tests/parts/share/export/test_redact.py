@@ -56,7 +56,7 @@ def test_home_folders_are_redacted(text: str, shown: str) -> None:
 
 
 def test_each_secret_is_counted_once() -> None:
-    """A secret is removed from a text and from a title, but only the secret in the text is counted."""
+    """A secret that is in a text and also in a title is removed from both but counted once."""
     found = make_redactor()
     assert GITHUB_TOKEN not in found.redact_and_cut_text(f"token {GITHUB_TOKEN} here")
     assert sum(found.removed_secrets.values()) == 1
@@ -108,7 +108,7 @@ def test_a_long_text_is_shortened_with_a_notice() -> None:
     "before", [*range(0, 50, 7), 45, LOOKAHEAD_CHARACTERS, LOOKAHEAD_CHARACTERS + 20]
 )
 def test_no_part_of_a_secret_remains_before_a_cut(before: int) -> None:
-    """No part of a secret is shown before a cut, wherever the cut is."""
+    """Wherever a text is cut, the shown part contains no part of a secret."""
     text = "x " * (before // 2) + f"{GITHUB_TOKEN} " + "y " * LOOKAHEAD_CHARACTERS
     shown = make_redactor(50).redact_and_cut_text(text)
     assert not any(GITHUB_TOKEN[:length] in shown for length in range(12, len(GITHUB_TOKEN)))
@@ -117,7 +117,7 @@ def test_no_part_of_a_secret_remains_before_a_cut(before: int) -> None:
 def test_short_placeholders_do_not_extend_the_shown_text() -> None:
     """A text whose secrets became short placeholders is cut no later than a text without secrets.
 
-    So text that was not searched for secrets is never shown.
+    Text that was not searched for secrets is therefore never shown.
     """
     signs = string.ascii_letters + string.digits
     body = "\n".join("MIIE" + "".join(random.Random(row).choices(signs, k=60)) for row in range(25))

@@ -97,9 +97,9 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
 
     twin = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
-    # Client 2.1.42 drops the parent's parallel results. It sends those of the child, where all of
-    # them are in one line. So the child's request is compared with the newest client's request for
-    # the parent.
+    # From the parent, client 2.1.42 sends only some of the parallel results. From the child, where
+    # all results are in one line, it sends them all. The child's request is therefore compared with
+    # the newest client's request for the parent.
     whole, cut = (
         resume_request(find_client(NEWEST_VERSION), home, api, twin.stem),
         resume_request(client, home, api, child.stem),
@@ -126,7 +126,7 @@ def changed_calls(whole: Request, cut: Request, kind: str, key: str, content: st
 def test_chosen_contents_are_replaced_by_placeholders(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``trim --smart`` replaces the chosen contents, with each client."""
+    """With every version of the client, ``trim --smart`` replaces the chosen contents."""
     assert_smart_trim(every_client, home, api)
 
 
@@ -136,7 +136,7 @@ def test_a_failed_model_leaves_no_child(
 ) -> None:
     """If the model refuses, answers in another form or hangs, no child is made.
 
-    The error is one sentence with the command without a model.
+    The error is one sentence, with the command that trims without a model.
     """
     parent = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
     wrong = {"name": "StructuredOutput", "input": {"choices": "all of them"}}

@@ -1,6 +1,6 @@
 """Tests that the statistics find the real client's records of hooks.
 
-They recognize this plugin's hooks by their command.
+The statistics recognize this plugin's hooks by their command.
 """
 
 from __future__ import annotations
