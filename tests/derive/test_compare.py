@@ -65,7 +65,7 @@ BASE, SHARED = 30_000, 20_000
 
 
 def cached_usage(read_tokens: int, written_tokens: int) -> Record:
-    """Return the token usage of a request that caches for an hour and sends nothing uncached."""
+    """Return the token usage of a request whose input is all read from or written to the one-hour cache."""
     split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written_tokens}
     counts = {
         "input_tokens": 0,
@@ -170,8 +170,8 @@ def test_a_cold_cache_makes_small_contexts_pay_off_at_once(config_home: ConfigHo
         assert rows[name].uncached_tokens == rows[name].tokens_after
     assert rows[GO_ON].next_turn_cost == 220_600
     assert [rows[name].turns_to_pay_off for name in (GO_ON, TRIM, HANDOFF)] == [None, 1, 1]
-    # The compaction sends all tokens once more. The next request finds the beginning that all
-    # requests share in the cache.
+    # The compaction sends all tokens once more. The next request reads only the beginning that all
+    # requests share from the cache.
     assert rows[COMPACT].uncached_tokens == 110_300 + rows[COMPACT].tokens_after - SHARED
 
 
@@ -267,7 +267,8 @@ def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
         (measured_context(190_000), measured_context(160_000), HANDOFF),
         (measured_context(190_000), None, HANDOFF),
         (measured_context(600_000, 1_000_000), measured_context(300_000, 1_000_000), None),
-        # The client would compact immediately, however small the window is.
+        # The context is larger than the limit of so small a window, so the client would compact
+        # immediately.
         (measured_context(20_000, 50_000), measured_context(10_000, 50_000), TRIM),
     ],
 )
@@ -348,7 +349,7 @@ def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
 
 
 def test_the_comparison_and_the_rollover_assume_equal_summary_sizes() -> None:
-    """The comparison uses the same sizes for a summary as the rollover, which it doesn't import."""
+    """The comparison assumes the same summary sizes as the rollover, although it does not import them."""
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
     assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_PART_BYTES * MAX_SUMMARY_PARTS
 
@@ -408,7 +409,7 @@ def test_a_receipt_matches_the_comparison(
 
 
 def test_content_after_the_last_count_is_included(config_home: ConfigHome) -> None:
-    """The size includes content after the client's last token count, as the size before a trim does."""
+    """The compared size includes content after the client's last token count, like the size before a trim."""
     rows = bulky_session()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
     found = compare_at(config_home, rows, 300)

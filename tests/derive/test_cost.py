@@ -1,4 +1,4 @@
-"""Tests that estimated costs match numbers computed by hand, and the added costs of all requests."""
+"""Tests that estimated costs match numbers computed by hand and the sum of the costs of all requests."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ def test_token_prices_have_the_published_ratios() -> None:
     ],
 )
 def test_the_cost_of_the_first_request(strategy: Strategy, lifetime: int, expected: float) -> None:
-    """In the first request, cached tokens cost a tenth, and other tokens the price of a cache write.
+    """In the first request, a cached token costs a tenth of an input token.
 
-    If another request precedes it, the cost of that request is added.
+    Any other token costs the price of a cache write. If the strategy needs another request before
+    the first one, the cost of that request is added.
     """
     assert compute_first_request_cost(strategy, find_cache_rates(lifetime)) == pytest.approx(
         expected
@@ -68,7 +69,7 @@ def test_the_cost_of_the_first_request(strategy: Strategy, lifetime: int, expect
 
 
 def test_the_costs_of_turns_with_several_requests_are_added() -> None:
-    """Two turns of two requests that add 400 tokens a turn cost the sum that was computed by hand."""
+    """Two turns of two requests each, with 400 new tokens a turn, cost the sum that was computed by hand."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
     assert compute_cost_of_turns(
@@ -130,7 +131,8 @@ def test_the_costs_of_turns_with_several_requests_are_added() -> None:
             requests_of_turns(9, 0),
             None,
         ),
-        # The first requests cost the same, and all later requests cost less.
+        # The strategy's first request costs as much as that of going on. Each later request costs
+        # less.
         (
             Strategy("x", 50_000, 99_000, 1_000),
             GO_ON_WITH_WARM_CACHE,

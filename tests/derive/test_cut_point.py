@@ -339,7 +339,7 @@ def test_an_invalid_position_is_an_error(text: str) -> None:
 
 @st.composite
 def generate_conversation(draw: st.DrawFn) -> list[Record]:
-    """Generate a conversation of prompts, answers and parallel calls, some of which have no result."""
+    """Generate a conversation of prompts, answers and parallel calls. Some of the calls have no result."""
     rows: list[Record] = [user("begin", uuid="n0", ts=0)]
     for turn in range(draw(st.integers(1, 5))):
         calls = [f"t{turn}.{number}" for number in range(draw(st.integers(0, 3)))]

@@ -229,7 +229,7 @@ def test_the_size_of_a_fork_before_a_compaction_is_estimated(config_home: Config
 
 
 def test_a_cut_fork_has_the_tokens_counted_at_the_cut(config_home: ConfigHome) -> None:
-    """A cut fork has the tokens that were counted at the cut. The receipt says if the cut moved."""
+    """The size of a cut fork is the token count at the cut. The receipt says if the cut moved."""
     rows = [
         *conversation(2),
         tool_use("c", uuid="c", parent="r3", ts=5),
@@ -258,7 +258,7 @@ def test_a_fork_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None
 
 
 def test_a_fork_copies_metadata(config_home: ConfigHome) -> None:
-    """A fork copies tags, replaced results, the last folder, and snapshots of its own messages.
+    """A fork copies tags, replacements of results, the last folder, and snapshots of its own messages.
 
     The client's record of the last prompt is not copied.
     """
@@ -465,7 +465,7 @@ def test_a_fork_of_a_file_outside_the_projects_has_a_warning(
 ) -> None:
     """A fork of a file outside the projects' folders has a warning.
 
-    It has none if ``home`` moves the fork to another folder.
+    With ``home``, which moves the fork to another folder, the fork has no warning.
     """
     path = write_session(tmp_path / "copies", session_id(7), conversation(1))
     assert "outside its project's folder" in fork_receipt(path).warnings[0]
@@ -541,7 +541,7 @@ def fork_at_line(path: str, number: int) -> Receipt | None:
 
 
 def fork_contents(path: str, own_uuids: set[str]) -> list[Any]:
-    """Return the uuid, message and time of each of a fork's records whose uuid is in ``own_uuids``."""
+    """Return the uuid, message and time of those records in a fork whose uuid is in ``own_uuids``."""
     return [
         (row["uuid"], row.get("message"), row["timestamp"])
         for row in live_records(path)

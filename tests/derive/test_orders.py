@@ -55,7 +55,7 @@ PLACEHOLDER_PHRASE = "suppressed - "
 
 
 class SimulatedClient:
-    """A stand-in for the client, which writes to a session's file."""
+    """A stand-in for the client that writes to a session's file as the client does."""
 
     def __init__(self, home: str, initial_session: Path | None = None) -> None:
         self.where = Where({"HOME": home, "CLAUDE_CONFIG_DIR": f"{home}/.claude"})
@@ -73,7 +73,7 @@ class SimulatedClient:
     def wait_for_next_instant(self) -> float:
         """Wait briefly, and return the current time.
 
-        The wait makes a child's prompts later than the child itself.
+        Because of the wait, a child's prompts are later than the child itself.
         """
         time.sleep(0.002)
         self.clock = time.time()
@@ -256,9 +256,9 @@ given_session_and_steps = given(
 def test_each_turn_appears_once_after_any_steps(
     initial_session: Path | None, steps: list[str]
 ) -> None:
-    """After any steps, each outline and digest mentions a turn at most once, and a search finds it once.
+    """After any sequence of steps, each outline and digest mentions a turn at most once.
 
-    An untrim restores every result.
+    A search finds each turn once, and an untrim restores every result.
     """
     with tempfile.TemporaryDirectory() as home:
         client = SimulatedClient(home, initial_session)
@@ -292,7 +292,7 @@ def test_each_turn_appears_once_after_any_steps(
 def test_an_untrim_uses_the_size_stated_by_a_trim_in_place(tmp_path: Path) -> None:
     """An untrim uses the size that the message after a trim in place states.
 
-    This is the case if the client has counted no tokens since the trim.
+    The client must have counted no tokens since the trim.
     """
     client = SimulatedClient(str(tmp_path))
     client.append_steps(["trim here"])

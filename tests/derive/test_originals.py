@@ -55,7 +55,7 @@ def record_with_notice(text: str) -> Record:
 def find_original_of(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
     """Return the file and the line of a record's original.
 
-    The record itself is in the project's folder unless ``file`` is given.
+    ``file`` is the file of the record itself. By default, it is a child's file in the project.
     """
     entry = OriginalFinder(home.where).find_original(
         record, file or str(home.project() / f"{CHILD_ID}.jsonl")
@@ -109,7 +109,7 @@ def test_an_original_is_found_next_to_its_child(
 
 
 def test_an_original_is_found_in_another_copy(config_home: ConfigHome, parent: str) -> None:
-    """If the named file no longer contains the record, another copy of the session is searched."""
+    """If the file that a trimmed record names lacks the original, another copy of the session is searched."""
     copy = shutil.copy(parent, config_home.project("/elsewhere"))
     Path(parent).write_bytes(b"{}\n")
     assert find_original_of(config_home, trimmed_record(parent)) == f"{copy}:0"
@@ -210,7 +210,8 @@ def backup(config_home: ConfigHome) -> Path:
 def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path) -> None:
     """The original of a record that was trimmed in place is found in the session's backup.
 
-    The original is also found for a child made before the trim, and after the session was deleted.
+    The original is found even if a child made before the trim names the session instead of the
+    backup, and even after the session was deleted.
     """
     said = trimmed_record(str(backup), original_session_id=PARENT_ID)
     session = write_session(config_home.project(), PARENT_ID, [said])

@@ -60,9 +60,9 @@ def write_session_and_estimate_sizes(
 
 
 def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
-    """A small size shortens the talk and states how many tokens are omitted.
+    """With a small size, a handoff shortens the talk and states how many tokens are omitted.
 
-    A larger size contains the whole talk and the latest calls.
+    With a larger size, a handoff contains the whole talk and the latest calls.
     """
     _, dial = write_session_and_estimate_sizes(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
@@ -83,7 +83,10 @@ def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("turns", [1, 5, 14, 40])
 def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> None:
-    """The size of a handoff of 12k equals its estimate. Other sizes differ by at most a tenth."""
+    """A handoff of the size 12k is as large as estimated.
+
+    Handoffs of other sizes differ from their estimates by at most a tenth.
+    """
     session, dial = write_session_and_estimate_sizes(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:
         contents = ChildContents(

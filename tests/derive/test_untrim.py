@@ -55,8 +55,8 @@ LONG_TEXT = "many words, " * 100
 OLD_TIME = 1_000_000_000.0
 
 LARGE_SESSION_BYTES = 1_200_000
-"""Only real sessions with more bytes than this, about 15, are also tested with the aggressive
-options."""
+"""A real session with more bytes than this is also tested with the aggressive options. About 15
+real sessions are so large."""
 
 
 def bulky_session() -> list[Record]:
@@ -262,7 +262,7 @@ def test_an_untrimmed_child_names_its_parent(config_home: ConfigHome, parent: st
 
 
 def opening_lineage(path: str) -> str:
-    """Return a session's opening, which begins with its lineage."""
+    """Return the opening of a session, which begins with the session's lineage."""
     transcript = scan_transcript(path)
     opening = get_message(transcript.read_record(transcript.chain[0]))["content"]
     assert opening.startswith(OPENING_MARKER)

@@ -50,7 +50,7 @@ def test_the_text_always_fits_its_limit(pieces: list[TextPiece], limit: int) -> 
 
 @given(st.lists(st.text("xyz", min_size=1, max_size=80), max_size=60), st.integers(1, 3_000))
 def test_lines_in_the_middle_are_omitted_first(blocks: list[str], limit: int) -> None:
-    """If lines don't fit, one line that names the first and the last omitted line replaces the middle."""
+    """If lines don't fit, one line replaces those in the middle and names the first and last of them."""
     text = fit_both_ends("opening", blocks, limit, omission_line)
     assert len(text) < limit
     lines = text.split("\n")[1:]

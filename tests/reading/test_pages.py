@@ -125,9 +125,9 @@ def test_a_page_before_the_first_record_is_empty(tmp_path: Path) -> None:
 
 
 def test_a_page_can_begin_before_a_record_and_end_after_it(tmp_path: Path) -> None:
-    """The given number of messages before and after a record is read.
+    """A page around a record has the given number of messages before the record and after it.
 
-    The client's additions among them are included but not counted.
+    Additions of the client between these messages are included but not counted.
     """
     eighth, first = (
         find_referenced_line(Reference(SESSION, number), MIXED_SESSIONS[0]) for number in (8, 0)
@@ -188,7 +188,7 @@ GENERATED_RECORDS: list[Record | bytes] = [
 def test_a_growing_file_does_not_change_its_pages(
     rows: list[Record | bytes], known_count: int, limit: int, data: st.DataObject
 ) -> None:
-    """While another process appends to a file, its pages show each initial record exactly once."""
+    """While another process appends to a file, the file's pages show each initial record exactly once."""
     content = session_bytes(rows)
     start = len(session_bytes(rows[:known_count]))
     with TemporaryDirectory() as folder:

@@ -58,7 +58,7 @@ def talk_with_records(rows: list[Record]) -> Talk:
 
 
 def talk_with_script(*more_records: Record) -> Talk:
-    """Return a session with a script that reads, edits, and runs two commands, one of which fails."""
+    """Return a session with a script that reads and edits files and runs two commands, one of which fails."""
     return talk_with_records([*repl_script(SCRIPT_CALLS, uuid="s", parent="r0"), *more_records])
 
 

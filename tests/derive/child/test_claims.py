@@ -48,7 +48,7 @@ def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, cleanup_cau
         with claims.claim_child(session_id(5), config_home.project().name, config_home.where):
             pass
     elif cleanup_cause == "a scrub":
-        # Imported here because the test also runs without the part "secrets".
+        # Imported here so that the other cases also run without the part "secrets".
         from resume_hooks.parts.secrets import purge
 
         purge.remove_scrub_leftovers(config_home.where)

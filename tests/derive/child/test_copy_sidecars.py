@@ -94,7 +94,7 @@ def test_changing_the_childs_backup_does_not_change_the_parents(
 
 
 def test_backup_names_are_found_in_snapshots_and_deltas() -> None:
-    """The names of backups are found in whole snapshots and deltas. A name with a path is ignored."""
+    """Names of backups are found in whole snapshots and in deltas. A name with a path is ignored."""
     lines = [
         b'{"snapshot":{"trackedFileBackups":{"a":{"backupFileName":"1@v1"},"b":{"backupFileName": null}}}}',
         b'{"backup":{"backupFileName": "2@v7"}}',

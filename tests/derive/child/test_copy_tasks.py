@@ -52,7 +52,7 @@ class SessionWithTasks:
         )
 
     def task_files(self, session_id: str = SESSION) -> dict[str, bytes]:
-        """Return the files of a session's task list, without the client's lock."""
+        """Return the files of a session's task list, without the client's lock file."""
         folder = self.lists / session_id
         return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
 

@@ -187,7 +187,7 @@ def test_the_last_kept_record_has_the_latest_timestamp(tmp_path: Path) -> None:
 
 
 def test_unanswered_calls_get_an_error_result(tmp_path: Path) -> None:
-    """If calls have no result, the child gets an error result for each of them at its end."""
+    """If calls have no result, an error result for each of them is added at the end of the child."""
     rows = [user("go", uuid="u"), assistant([call("t1"), call("t2")], uuid="a", parent="u", ts=1)]
     stubs = child_records(tmp_path, rows)[2:]
     blocks = [block for row in stubs for block in row["message"]["content"]]
@@ -353,7 +353,7 @@ def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, prompt: s
 
 
 def test_a_prompt_sent_with_another_uuid_gets_that_uuid(tmp_path: Path) -> None:
-    """If a prompt was sent with another uuid than its own, the child has the uuid that was sent.
+    """If a prompt was sent with a uuid other than its own, the child has the uuid that was sent.
 
     The answer to the prompt stays linked to it.
     """

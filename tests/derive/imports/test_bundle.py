@@ -253,7 +253,7 @@ def test_importing_a_bundle_twice_changes_nothing(
 def test_an_import_of_conversations_makes_new_sessions(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """An import of conversations makes sessions with new ids and records their lineage.
+    """Sessions that are imported as conversations get new ids and stay linked as parent and child.
 
     A second import finds these sessions.
     """
@@ -314,7 +314,10 @@ def test_a_failed_session_cancels_the_whole_import(
 
 
 def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
-    """A redacted bundle has no secrets in records, titles, outputs or sub-agents, and states their number."""
+    """A redacted bundle contains no secrets in records, titles, outputs or sub-agents' transcripts.
+
+    The removed secrets are counted, and the bundle says that it is redacted.
+    """
     records = [
         user(f"use {SECRET_TOKEN} please", uuid="a", session_id=FIRST_SESSION_ID),
         tool_use(

@@ -346,7 +346,7 @@ def test_invalid_ids_are_paired_like_valid_ones(
 def test_a_call_whose_new_id_is_already_used_is_dropped(
     config_home: ConfigHome, target_folder: str
 ) -> None:
-    """If the valid form of an invalid id belongs to another call, only the first of both calls is kept.
+    """If the valid form of an invalid id belongs to another call, only the first of the two calls is kept.
 
     The same holds for the results of the calls.
     """

@@ -35,7 +35,7 @@ def ask_stand_in(
 
 
 def stand_in_failure(stand_in: StandIn, max_seconds: float = 30.0) -> HeadlessFailed:
-    """Ask a script that replaces the client and fails, and return the error."""
+    """Ask a stand-in for the client, which must fail, and return the error."""
     with pytest.raises(HeadlessFailed) as caught:
         ask_stand_in(stand_in, max_seconds=max_seconds)
     assert "\n" not in caught.value.message
@@ -181,8 +181,10 @@ def test_an_at_sign_is_restored_in_the_answer(tmp_path: Path) -> None:
 VERBOSE_OUTPUT_SCRIPT = (
     "print('[{\"type\": \"system\"}, ', end='')\nresult({'word': 'x'})\nprint(']')"
 )
-"""If the user's settings contain ``verbose``, the client prints a list whose last element is the
-result."""
+"""Lines of a script that prints a list whose last element is the result.
+
+The client prints such a list if the user's settings contain ``verbose``.
+"""
 BARE_JSON_ANSWERS = ['{"word": "x"}', '```json\n{"word": "x"}\n```', '  \n{"word": "x"}\n ']
 
 

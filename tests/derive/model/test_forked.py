@@ -36,7 +36,7 @@ def answer_word(text: str, **fields: object) -> str:
 
 
 def test_the_prompt_has_the_schema_and_a_fence() -> None:
-    """The prompt contains the answer's schema, and fences around the material with a random number.
+    """The prompt contains the answer's schema and the material, which is fenced with a random number.
 
     The material contains no secrets and no control characters.
     """

@@ -142,7 +142,7 @@ def test_a_failed_summary_leaves_the_child_unchanged(
 
 
 def answer_after_change(parent: Path, change_child: Callable[[Path], None]) -> ScriptedAnswer:
-    """Return an answer that changes the child's file before the model returns."""
+    """Return an answer of the model. Before the model gives it, the child's file is changed."""
 
     def change_child_and_answer() -> dict[str, Any]:
         (child,) = (path for path in parent.parent.iterdir() if path != parent)

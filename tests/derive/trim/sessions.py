@@ -126,7 +126,7 @@ def file_records(path: Path) -> list[Record]:
 
 
 def records_by_uuid(path: Path) -> dict[str, Record]:
-    """Return the linked records of a file by their uuids."""
+    """Return those records of a file that have a uuid, by their uuids."""
     return {row["uuid"]: row for row in file_records(path) if "uuid" in row}
 
 

@@ -166,7 +166,7 @@ def test_a_record_trimmed_twice_names_its_original(
 def test_a_record_trimmed_by_another_tool_keeps_its_original_session(
     config_home: ConfigHome,
 ) -> None:
-    """If another tool trimmed a record, the session id comes from the file that the tool named."""
+    """If another tool trimmed a record, the original session's id comes from the file that the tool named."""
     root = session_id(9)
     chain = Chain().ask().call_with_result("t1")
     whole = [
@@ -223,7 +223,7 @@ def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -
     ],
 )
 def test_an_invalid_reference_is_replaced(config_home: ConfigHome, marks: Record) -> None:
-    """Invalid fields about a record's original are replaced with its real file and line."""
+    """An invalid reference to a record's original is replaced with the real session and line."""
     chain = Chain().ask().call_with_result("t1")
     chain.rows[2] |= {
         "truncated": True,
@@ -319,7 +319,7 @@ def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
 def test_a_trimmed_child_can_be_written_to_another_folder(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A trimmed child in another folder has a warning that the client will not find the child."""
+    """If a trimmed child is written to another folder, a warning says that the client will not find it."""
     folder = tmp_path / "out"
     folder.mkdir()
     scanned = plan.scan_session(session_file(str(write_parser_session(config_home))))

@@ -33,7 +33,8 @@ from tests.derive.trim.sessions import chain_rewrite, value_at
 CHANGEABLE_FIELD_PATTERN = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
 )
-"""Matches fields that differ between parent and child even in a record that was not edited."""
+"""Matches fields whose values may differ between parent and child even if the record was not
+edited."""
 
 
 class TrimmedCase:

@@ -48,8 +48,8 @@ def _make_check_run(
 def test_a_task_in_another_folder_does_not_cover_a_check() -> None:
     """A task that ran in a different folder does not count as a later run of a check.
 
-    This holds even if the task printed the check's command. The same task counts after it passed in
-    the check's folder.
+    This holds even if the task printed the check's command. A run of the same task in the check's
+    folder counts if it passed.
     """
     check = _make_check_run("go test ./a", 1, "/repo")
     printed = "[test] $ go test ./..."

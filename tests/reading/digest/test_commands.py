@@ -69,13 +69,13 @@ def test_a_request_to_a_local_server_is_listed(config_home: ConfigHome) -> None:
 
 
 def test_a_mise_error_before_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
-    """An error that mise prints marks the command as failed, although ``tail`` sets the exit status 0."""
+    """An error that mise prints marks the command as failed, although ``tail`` sets the exit status to 0."""
     talk = Talk().prompt("go").runs("mise run test 2>&1 | tail -5", "mise ERROR no tasks defined")
     assert entry_texts(talk.digest(config_home), "commands") == []
 
 
 def test_a_gh_error_before_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
-    """An error that ``gh`` prints marks the command as failed, although ``head`` sets the exit status 0."""
+    """An error that ``gh`` prints marks the command as failed, although ``head`` sets the status to 0."""
     error = "none of the git remotes configured for this repository point to a known GitHub host"
     talk = Talk().prompt("go").runs("gh workflow run ci.yml --json x 2>&1 | head -5", error)
     digest = talk.runs("gh workflow enable ci.yml", "ok").digest(config_home)
@@ -108,10 +108,10 @@ def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome
 
 
 def test_a_check_that_passed_before_edits_names_the_edited_files(config_home: ConfigHome) -> None:
-    """A check names the files that were edited after it passed, each file once.
+    """The note on a check names the files that were edited after the check passed, each file once.
 
-    Documents, temporary files, and the client's own files are not named. A new run removes the
-    note.
+    Documents, temporary files, and the client's own files are not named. A new run of the check
+    removes the note.
     """
     talk = Talk().prompt("go").runs("pytest -q").runs("npm start").edits(f"{CWD}/README.md")
     talk.edits("/tmp/x.py").edits("/home/me/.claude/plans/x.py")
@@ -127,7 +127,7 @@ def test_a_check_that_passed_before_edits_names_the_edited_files(config_home: Co
 def test_work_in_another_repository_does_not_change_a_check(
     config_home: ConfigHome,
 ) -> None:
-    """Edits and passed checks in one repository change no note on a check in another repository.
+    """Edits and passed checks in one repository do not change the note on a check in another repository.
 
     A file outside both repositories is named in the notes on both checks.
     """
@@ -159,10 +159,10 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
 
 
 def test_a_command_chain_shows_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
-    """The note on a chain of a formatter and a check names another chain in which the check passed later.
+    """The note on a chain of a formatter and a check says that the check passed later in another chain.
 
-    The number of runs in the note counts only runs of the chain itself. A later run of the
-    formatter without the check changes nothing.
+    The note counts only the runs of the chain itself. A later run of the formatter without the
+    check does not change the note.
     """
     joined = "cargo fmt && pytest -q"
     talk = Talk().prompt("go").runs("cargo fmt").runs(joined, "ok").runs(joined, "ok")
@@ -268,7 +268,7 @@ def test_a_command_that_only_inspects_is_not_listed(config_home: ConfigHome) -> 
 
 
 def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigHome) -> None:
-    """The note on a check names a later run of a wider check that passed, for example of all packages.
+    """The note on a check names a later run of a wider check that passed, such as a check of all packages.
 
     If a task runner printed its command, that command is compared with the check. Runs of other
     programs, with other options, or in other folders are not named.
@@ -373,7 +373,7 @@ def test_an_escaped_line_break_does_not_hide_a_secret(config_home: ConfigHome) -
     ],
 )  # fmt: skip
 def test_a_pipe_does_not_hide_a_failure(config_home: ConfigHome, output: str) -> None:
-    """A command whose output contains an error counts as failed, although ``tail`` sets the exit status 0."""
+    """A command whose output contains an error counts as failed, although ``tail`` sets the status to 0."""
     digest = Talk().prompt("go").runs("make test | tail -5", output).digest(config_home)
     assert entry_texts(digest, "commands") == []
     (failed,) = entry_texts(digest, "failures")
@@ -917,7 +917,7 @@ def test_a_check_that_prints_a_diff_has_failed(config_home: ConfigHome) -> None:
 def test_a_background_command_that_ran_again_is_not_pending(
     config_home: ConfigHome, later_command: str, is_running: bool
 ) -> None:
-    """A background command is not listed as still running if it was run again later, even within a chain."""
+    """A background command is not listed as running if it ran again later, alone or in a command chain."""
     talk = Talk().prompt("go")
     talk.runs("make test", "started", toolUseResult={"backgroundTaskId": "b7"})
     if later_command:

@@ -45,7 +45,7 @@ def _required_words(section: str, entry: DigestEntry, record_text: str) -> list[
         "next",
     }:
         return [sentence.rstrip("…") for sentence in re.split(r"(?<=[.!?:])\s", text)]
-    # The entry ends in the path relative to the project, which the record does not contain.
+    # The record does not contain the relative path at the end of the entry.
     if section == "marks":
         text = text.rpartition(" (")[0]
     if section == "artefacts":

@@ -188,7 +188,7 @@ def write_child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 
 def test_a_child_contains_the_whole_digest(config_home: ConfigHome) -> None:
-    """A handoff stores the whole digest on the line ``DIGEST_LINE_NUMBER``, after its title."""
+    """A handoff stores the whole digest on the line ``DIGEST_LINE_NUMBER``, after the child's title."""
     child = write_child_of(talk_with_work(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
     assert entries.parse_digest(

@@ -118,7 +118,7 @@ def test_a_file_whose_content_is_in_head_is_committed(
 def test_files_of_a_new_repository_are_not_tracked(config_home: ConfigHome) -> None:
     """After ``git init`` printed "Initialized", files are listed as not tracked until they are added.
 
-    If the repository existed before or is in a subfolder, the files are not listed as untracked.
+    If the repository existed before or is in a subfolder, the files are listed as not committed.
     """
     talk = _talk_with_edit("a.py", "b.py")
     talk.runs("git init -b main", f"Reinitialized existing Git repository in {CWD}/.git/\n")
@@ -165,7 +165,7 @@ def test_a_commit_includes_files_by_name_folder_or_all(
 
 
 def test_a_failed_commit_includes_no_file(config_home: ConfigHome) -> None:
-    """A commit that a hook refused includes no file. The next commit includes the files added before."""
+    """A commit that a hook refused includes no file. The next commit includes the files added for it."""
     talk = _talk_with_edit("a.py").runs_and_fails("git add a.py && git commit -m x", "lint failed")
     assert _note_on_changed_file(talk, config_home) == "not committed"
     assert (
@@ -346,7 +346,7 @@ def test_a_failed_status_is_ignored(config_home: ConfigHome) -> None:
 
 
 def test_the_last_git_status_determines_the_state(config_home: ConfigHome) -> None:
-    """A file's state comes from the last ``git status``, even if the status is the last part of a chain."""
+    """A file's state comes from the last ``git status``, even if that command is the last of a chain."""
     talk = _talk_with_edit("lib/a.py", "new/b.py", "c.py").runs(
         "git commit -am x", COMMIT_OUTPUT, cwd=CWD
     )
@@ -454,7 +454,7 @@ def test_a_file_in_an_untracked_folder_is_not_tracked(config_home: ConfigHome) -
 def test_files_of_the_next_commit_are_first(config_home: ConfigHome) -> None:
     """Staged files are listed first, then other tracked files, then untracked files.
 
-    A file that only git lists is included if it is staged.
+    A file that the session did not change is included if git lists it as staged.
     """
     talk = _talk_with_edit("a.py", "b.py", "new.py").runs(
         "git status -s", " M a.py\n M b.py\n?? new.py\n", cwd=CWD
@@ -582,7 +582,7 @@ def test_a_file_of_a_removed_worktree_names_the_worktree(config_home: ConfigHome
 
 
 def test_a_call_runs_in_its_workdir(config_home: ConfigHome) -> None:
-    """A commit by a call with ``workdir`` changes only the state of files in that folder."""
+    """A commit by a call with a ``workdir`` changes only the state of files in the ``workdir``."""
     talk = _talk_with_edit("a.py").calls(
         "Bash",
         {"command": "git commit -am x", "workdir": "/home/user/other"},

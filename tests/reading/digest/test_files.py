@@ -77,7 +77,7 @@ def test_a_read_beyond_the_end_of_a_file_is_not_listed(config_home: ConfigHome) 
 
 
 def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
-    """A file that a Python script in a command wrote is listed at the record of that command."""
+    """A file that a Python script in a command wrote is listed with a reference to the command's record."""
     script = "p='plans/tasks.md'\ns=open(p).read()\nopen(p,'w').write(s.replace('a', 'b'))"
     talk = Talk().prompt("go").edits(f"{CWD}/plans/tasks.md").edits(f"{CWD}/a.py")
     talk.runs(f"cd {CWD}\npython3 - <<'PY'\n{script}\nPY\nls plans", "tasks.md")
@@ -296,7 +296,8 @@ def test_an_old_commit_amended_after_a_rebase_is_not_listed(config_home: ConfigH
 def test_a_later_removal_of_a_file_is_stated(config_home: ConfigHome) -> None:
     """A file is listed as removed if a later ``rm`` certainly succeeded.
 
-    The success of ``rm`` is uncertain if its command failed or if a later part may hide a failure.
+    The success of ``rm`` is uncertain if its command failed, or if a part of the command after
+    ``rm`` may hide a failure.
     """
     talk = Talk().prompt("go")
     for name in ("a.py", "tmp/b.py", "c.py", "d.py", "e.py"):

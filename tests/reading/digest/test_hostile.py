@@ -238,7 +238,7 @@ def test_the_pattern_for_help_takes_linear_time() -> None:
 
 
 def test_edits_are_looked_up_in_linear_time() -> None:
-    """For 300 checks and 300 edits, the checkout of an edit is looked up at most 900 times."""
+    """For 300 checks and 300 edits, checkouts of edits are looked up at most 900 times in total."""
     looked_up: list[str] = []
 
     def find_checkout(path: str) -> str:

@@ -290,7 +290,10 @@ def configure_filter_of_user(repo: Path, hostile_script: Path) -> None:
 def test_a_repositorys_files_start_no_program(
     repo: Path, hostile_script: Path, prepare_repository: Callable[[Path, Path], None]
 ) -> None:
-    """No submodule, missing object, index, alternate object store or filter of the user starts a program."""
+    """No program is started because of a submodule, a missing object, an index or a filter of the user.
+
+    The same holds for a repository that uses the objects of another repository.
+    """
     prepare_repository(repo, hostile_script)
     (repo.parent / "ran").unlink(missing_ok=True)
     run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent)

@@ -203,7 +203,7 @@ def test_the_digest_of_a_trimmed_child_uses_the_originals(config_home: ConfigHom
 
 @pytest.mark.parametrize("new_ids", [False, True])
 def test_copied_records_of_a_fork_are_counted_once(config_home: ConfigHome, new_ids: bool) -> None:
-    """A record that a fork copied from its parent counts once, whether its uuid is kept or new."""
+    """A record that a fork copied from its parent counts once, whether it keeps its uuid or not."""
     talk = talk_with_every_section()
     path = talk.write(config_home)
 
@@ -261,7 +261,7 @@ def test_later_messages_of_the_parent_are_not_in_a_childs_digest(
 ) -> None:
     """The digest of a child leaves out messages that the parent received after the child was made.
 
-    Files that the parent changed after that are listed nevertheless, because they did change.
+    Files that the parent changed later are listed nevertheless, because they did change.
     """
     talk = Talk().prompt("go").says("ok")
     copied = list(talk.records)
@@ -285,7 +285,7 @@ def test_later_messages_of_the_parent_are_not_in_a_childs_digest(
 
 
 def test_a_task_number_does_not_refer_to_a_task_of_the_parent(config_home: ConfigHome) -> None:
-    """If a new child creates a task 1, an update of task 1 does not change the parent's task 1."""
+    """If a new child creates a task 1, an update of task 1 changes the child's task, not the parent's."""
     talk = Talk().prompt("go").calls("TaskCreate", {"subject": "old"}, "Task #1 created")
     path = talk.write(config_home)
     child = Talk(CHILD_ID, "c").add(metadata_record("rollover", path)).prompt("on")
@@ -417,7 +417,7 @@ def test_sub_agents_beyond_the_budget_are_counted(
 def test_a_sub_agent_in_both_folders_belongs_to_the_parent(
     config_home: ConfigHome,
 ) -> None:
-    """If both folders have a sub-agent's transcript, the sub-agent belongs to the parent."""
+    """If a child and its parent have the same sub-agent's transcript, the sub-agent belongs to the parent."""
     talk = Talk().prompt("go")
     path = talk.write(config_home)
     agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")

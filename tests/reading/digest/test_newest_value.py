@@ -79,7 +79,7 @@ def test_the_user_may_correct_the_assistant() -> None:
 
 
 def test_any_statement_can_revoke_a_demand(config_home: ConfigHome) -> None:
-    """A demand that a later statement revokes is not listed as a constraint but is marked in the talk."""
+    """A demand that any later statement revokes is marked in the talk and not listed as a constraint."""
     records = [
         user("We need to bring the first paint of the dashboard to 900 ms.", uuid="u1"),
         assistant("Understood.", uuid="a1", parent="u1", ts=1),

@@ -770,7 +770,7 @@ def test_edits_of_the_last_turn_are_shown_in_full(config_home: ConfigHome) -> No
 
 
 def test_a_command_that_changed_or_removed_an_edited_file_is_named(config_home: ConfigHome) -> None:
-    """An edit names the later command that changed or removed its file."""
+    """The note on an edit names the later command that changed or removed the edited file."""
     talk = Talk().prompt("go").edits("/home/user/proj/a.py").edits("/home/user/proj/b.py")
     talk.runs("sed -i s/a/b/ a.py").runs("rm b.py").says("Done.")
     first, second = _latest_texts(talk, config_home)[:2]
@@ -967,7 +967,10 @@ def test_progress_lines_are_left_out(config_home: ConfigHome) -> None:
 
 
 def test_a_small_or_full_opening_has_no_calls(config_home: ConfigHome) -> None:
-    """The smallest opening and the whole digest show no calls, and a digest contains no calls."""
+    """The smallest opening and the text of a whole digest show no calls.
+
+    The talk of a digest contains no calls.
+    """
     digest, talk = digest_of_calls(config_home, 20)
     session = session_file(str(talk.write(config_home)))
     assert (

@@ -115,7 +115,7 @@ def test_equal_replies_answer_two_questions(config_home: ConfigHome) -> None:
 def test_prompts_from_the_queue_are_in_the_talk(config_home: ConfigHome) -> None:
     """A prompt that was taken from the queue between two calls appears once in the talk.
 
-    A prompt that was sent from the queue appears at its own record.
+    A queued prompt that was then sent as a message is listed with a reference to that message.
     """
     talk = (
         Talk()
@@ -263,7 +263,10 @@ def test_a_message_with_an_invalid_parent_is_kept(
 
 
 def test_messages_before_a_compaction_are_included(config_home: ConfigHome) -> None:
-    """The digest includes messages and changes before a compaction, and the client's summary separately."""
+    """The digest includes the messages and changes before a compaction.
+
+    The client's summary is a separate message.
+    """
     talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
     talk.add(boundary(uuid="b", before=talk.next_parent_uuid, ts=10)).add(
         summary("We did things.", uuid="s", parent="b", ts=11)
@@ -652,7 +655,7 @@ def test_rules_of_a_template_are_not_constraints(config_home: ConfigHome, text: 
 
 
 def test_a_demand_that_was_sent_twice_is_listed_once(config_home: ConfigHome) -> None:
-    """A demand that was sent twice with different ends is listed once, in its later form."""
+    """A demand that was sent twice with different endings is listed once, in its later form."""
     demand = (
         "Never write unit tests for the startup sequence, only integration tests that run all of it"
     )
@@ -845,10 +848,7 @@ OUTDATED_ROW_START = "the task list is out of date, last changed "
 
 
 def find_outdated_list_rows(digest: Digest) -> dict[str, str]:
-    """Return the row of the section "now" about an outdated todo list, with the row's reference.
-
-    The mapping is empty if there is no such row.
-    """
+    """Return the references of the rows about outdated todo lists in the section "now", by the row's text."""
     entries = digest.section_entries("now")
     return {entry.text: entry.ref for entry in entries if entry.text.startswith(OUTDATED_ROW_START)}
 

@@ -131,9 +131,9 @@ GIT_OUTPUTS_WITH_FILES = [
 def test_files_that_git_prints_are_found(
     command: str, output: str, relative_paths: list[str], root_paths: list[str]
 ) -> None:
-    """Git's output shows uncommitted files and the files that a commit created.
+    """Files that git's output shows as uncommitted, or as created by a commit, are found.
 
-    Files in commits that other people may have made are not returned.
+    Files in commits that other people may have made are left out.
     """
     found = parse_git_listing(parse_simple_commands(command), output)
     assert (list(found.relative_paths), list(found.root_paths)) == (relative_paths, root_paths)

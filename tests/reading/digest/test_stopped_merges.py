@@ -79,7 +79,7 @@ def test_a_merge_that_ended_is_not_open(config_home: ConfigHome, command: str, o
     ],
 )  # fmt: skip
 def test_a_merge_stays_open(config_home: ConfigHome, command: str, output: str) -> None:
-    """A stopped merge stays listed if git refuses to continue, or if a command only reads."""
+    """A stopped merge stays listed if git refuses to finish it, or if the next command only reads."""
     assert _stopped_merge_rows(
         _talk_with_stopped_merge().runs(command, output, cwd=CWD), config_home
     ) == [STOPPED_MERGE_ROW]
