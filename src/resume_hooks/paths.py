@@ -129,7 +129,7 @@ def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
     try:
         all_names = set(os.listdir(folder))
     except OSError:
-        return ""  # The folder does not exist yet, or can't be used anyway.
+        return ""  # The folder does not exist yet, or it is not usable anyway.
     names = set()
     for name in all_names:
         if not name.startswith(".") and name != "lost+found":

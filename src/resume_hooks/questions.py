@@ -133,8 +133,9 @@ def make_handoff_file_writer(
 
     This function is called before any file is written. ``options`` are the options of the verb, or
     None for a trigger. Raise UsageError if they are not valid. The returned function takes the
-    child's receipt and writes the files. If it gets None instead, it only returns which files it
-    would write. If writing fails, the child is kept and a warning is shown.
+    child's receipt and writes the files. If it gets None instead, it writes nothing and only
+    returns the files that it would write. If writing fails, the child is kept and a warning is
+    shown.
     """
 
 
@@ -248,12 +249,12 @@ def trim_by_option(options: Any, /) -> Receipt:
 
 @declare_question
 def search_by_option(options: SearchOptions, /) -> None:
-    """Run a search for an option of another verb, and print the answer."""
+    """Do the work of ``search`` in place of the verb, and print the answer."""
 
 
 @declare_question
 def list_sessions_by_option(options: SessionsOptions, /) -> None:
-    """List sessions for an option of another verb, and print the list."""
+    """Do the work of ``sessions`` in place of the verb, and print the list."""
 
 
 @declare_question

@@ -166,7 +166,8 @@ PARSER_FACTORIES: dict[str, Callable[..., Callable[[object], Value]]] = {
     "one of": _make_choice_parser,
     "path": _make_path_parser,
 }
-"""The functions that create the parser of a part's setting."""
+"""Maps the name of each kind of parser to the function that creates such a parser for a part's
+setting."""
 
 _CORE_SETTINGS: dict[str, SettingDefinition] = {
     "context_window": SettingDefinition(

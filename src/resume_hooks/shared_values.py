@@ -26,7 +26,7 @@ It is 30 % of the smallest context window.
 """
 
 COLD_CACHE_NOTICE_TOKENS = 100_000
-"""The number of context tokens from which a notice shows the cost of an expired cache at the API.
+"""The minimum number of context tokens for a notice that shows what an expired cache costs.
 
 ``hooks/session-start`` checks only how many digits the number has.
 """

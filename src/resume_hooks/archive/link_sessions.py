@@ -51,11 +51,12 @@ if TYPE_CHECKING:
 MAX_FAILED_LINKS = 100
 """After this number of failures, no more links are created.
 
-The file system may not support links at all, but a single link may also fail for another reason.
+A single link may fail for its own reason, but so many failures suggest that the file system does
+not support links.
 """
 
 MAX_ARCHIVE_SECONDS = 2.0
-"""After about this number of seconds, a verb starts to archive no further session."""
+"""After about this number of seconds, a verb does not start to archive another session."""
 
 
 def reason_not_to_link(where: Where) -> str:
@@ -130,7 +131,7 @@ def _are_links_allowed(where: Where) -> bool:
 class _ProjectArchiver:
     """Links and archives the sessions in project folders.
 
-    A session is archived by reading its links in place of the client's files.
+    A session is archived from our links to its files, not from the client's files.
     """
 
     def __init__(
@@ -179,10 +180,10 @@ class _ProjectArchiver:
             removal.remove_empty_folder(link_folder, self._where.state)
 
     def _process_linked_transcript(self, link: str, client_file: str) -> None:
-        """If the client's file was deleted or replaced, archive a linked transcript and remove its link.
+        """Archive a linked transcript if the client's file was deleted or replaced, and remove its link.
 
-        The link is also removed, without archiving, if the client's file was renamed, or if the
-        file that replaced it begins with the old content.
+        The link is removed without archiving if the client's file was renamed, or if the file that
+        replaced it begins with the old content.
         """
         status = os.lstat(link)
         if is_session_file(client_file):
@@ -259,7 +260,10 @@ class _ProjectArchiver:
                 removal.remove_empty_folder(link_folder, self._where.state)
 
     def _update_link(self, link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
-        """Replace a link if the client has replaced the file. Return True if only our link has the old file."""
+        """Replace a link if the client has replaced the file.
+
+        If only our link has the old content, keep the link and return True.
+        """
         if client_file and (
             _is_same_file(link, client_file) or is_same_file(link.path, client_file.path)
         ):

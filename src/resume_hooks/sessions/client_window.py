@@ -75,8 +75,8 @@ def session_window(session_id: str, where: Where) -> int:
 def window_limit(ends: HeadTail, window: int, where: Where) -> int:
     """Return the upper limit for a session's window from the client's settings, or 0 if there is no limit.
 
-    If the window is unknown (``window`` is 0) and the session's model always has a small window,
-    that window is a limit, too.
+    If ``window`` is 0 (unknown) and the session's model always has a small window, the limit is at
+    most that small window.
     """
     if not window and _SMALL_WINDOW_MODEL_PATTERN.search(ends.model):
         model_limit = DEFAULT_WINDOW_TOKENS

@@ -389,7 +389,10 @@ class LineageFinder:
 
 
 def omit_trimmed_sessions(rows: list[Ancestor]) -> list[Ancestor]:
-    """Return the rows without those of trimmed sessions. The parent of each row is then the row before it."""
+    """Return the rows of the sessions that were not trimmed.
+
+    The parent of each row is then the row before it.
+    """
     remaining_rows: list[Ancestor] = []
     for row in rows:
         if row.derivation_type != "trimmed":
@@ -439,8 +442,8 @@ def _ancestor_row(
         )
         creation_time = clock.normalize_timestamp(
             parent.derived_at
-            # Content that was copied from the parent is older than the child. If the child's times
-            # are earlier than its creation, they are set to the time of its creation.
+            # Content that was copied from the parent is older than the child. A time before the
+            # child's creation is therefore replaced by the time of the creation.
         )
         created, ended = max(created, creation_time), max(ended, creation_time)
     title, subagent_name = (

@@ -409,7 +409,10 @@ def resolve_id_prefix(locator: str, scope: LocatorScope) -> SessionFile | None:
 
 
 def resolve_title(locator: str, scope: LocatorScope) -> SessionFile | None:
-    """Resolve an exact title, or ``title:`` and a title. Sessions of this project are preferred."""
+    """Resolve an exact title, with or without the prefix ``title:``.
+
+    Sessions of this project are preferred.
+    """
     title = text_after_prefix("title", locator)
     return _require_one_session(
         locator,
@@ -419,9 +422,9 @@ def resolve_title(locator: str, scope: LocatorScope) -> SessionFile | None:
 
 
 def resolve_tag(locator: str, scope: LocatorScope) -> SessionFile | None:
-    """Resolve a tag or ``tag:`` and a tag, ignoring case.
+    """Resolve a tag, with or without the prefix ``tag:``. Case is ignored.
 
-    With ``tag:``, raise SessionNotFound if no session has the tag.
+    With the prefix, raise SessionNotFound if no session has the tag.
     """
     tag = text_after_prefix("tag", locator)
     sessions = scope.find_preferred_sessions(

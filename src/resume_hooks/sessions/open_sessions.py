@@ -65,9 +65,9 @@ class Clients:
     def is_listed_open(self, session: SessionFile) -> bool:
         """Check whether a list should show a session as open.
 
-        If running clients list any sessions, only these sessions are open. A session that was
-        written to recently is then not open if no client lists it, because its client may have just
-        closed it. If no running client lists a session, ``describe_open_state`` decides.
+        If the running clients list any sessions, only the listed ones count as open. A recent write
+        then does not make a session open, because its client may have just closed it. If the
+        running clients list no session, ``describe_open_state`` decides.
         """
         listed_ids = {entry.get("sessionId") for _, entry in self._running_clients} - {None}
         if listed_ids:

@@ -42,8 +42,9 @@ FORMER_REPORT_HEADING = REPORT_HEADING.replace("mark", "checkpoint")  # the head
 BLOCK_DIVISOR, STEP_DIVISOR = 2, 3
 ShortenText = Callable[
     [str, int], str
-    # A function that shortens the part of an opening between the lineage and the next step to a
-    # number of characters. It returns "" if that is not possible.
+    # A function that shortens the part of an opening between the lineage and the next step. It
+    # takes the part and the maximum number of characters, and returns "" if the part can't be made
+    # that short.
 ]
 
 

@@ -258,9 +258,10 @@ class RecordLines:
         return None
 
     def find_line(self, record: int | str | RecordOffset) -> RecordLine | None:
-        """Return the line for a parsed ``<record>``, the part of a reference after the colon, or None.
+        """Return the line to which a parsed ``<record>`` refers, or None if there is no such line.
 
-        The line's number is known only if ``record`` is a line number.
+        ``<record>`` is the part of a reference after the colon. The line's number is known only if
+        ``record`` is a line number.
         """
         if isinstance(record, int):
             return self.find_line_with_number(record)

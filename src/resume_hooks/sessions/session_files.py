@@ -229,8 +229,8 @@ def latest_session(
     """Return the latest session of a working directory that has a conversation.
 
     Sub-agents, headless runs, children that were never continued, and the session ``excluded_id``
-    are ignored. With ``skip_count``, also skip this number of later sessions. Raise SessionNotFound
-    if there is no such session.
+    are ignored. ``skip_count`` is the number of sessions to skip, beginning with the latest one.
+    Raise SessionNotFound if there is no such session.
     """
     skipped_count = 0
     for session in sessions_of_directory(cwd, where):
@@ -371,8 +371,8 @@ class SessionStore(Protocol):
     def linked_paths(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - for those who follow no link
         """Return the project folders that are symbolic links.
 
-        With ``session_id``, instead return the files of this session that are behind symbolic
-        links. A store does not follow these links.
+        With ``session_id``, return instead the files of this session whose paths contain symbolic
+        links. A store does not follow symbolic links.
         """
         return []
 
@@ -418,5 +418,8 @@ class LocalStore:
         return unlistable_folders(self._where)
 
     def linked_paths(self, session_id: str = "") -> list[str]:
-        """Return the project folders that are symbolic links, or a session's files behind such links."""
+        """Return the project folders that are symbolic links.
+
+        With ``session_id``, return instead the files of this session that are behind such links.
+        """
         return linked_projects(self._where, session_id)

@@ -62,11 +62,11 @@ class AppendedLineCopier:
         self.append_new_lines(target_fd)
 
     def copy_later_writes(self, target_fd: int) -> bool:
-        """Copy later writes to the old file until no more are expected.
+        """Copy what other programs still write to the old file, until no more writes are expected.
 
-        ``target_fd`` is open for appending. Because other programs also write to ``target_fd``, only
-        complete lines are copied. Return True if a program certainly still has the old file open
-        for writing.
+        ``target_fd`` is open for appending. Because other programs also write to ``target_fd``,
+        only complete lines are copied. Return True if a program certainly still has the old file
+        open for writing.
         """
         start = last_write = time.monotonic()
         try:

@@ -185,7 +185,10 @@ def _replace_with_copy(path: str, descriptor: int) -> None:
 
 
 def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> None:
-    """Restore an open file's earlier time if its ``size`` shows that no other program wrote to the file."""
+    """Set an open file's time back to that in ``old_status`` if the file has exactly ``size`` bytes.
+
+    With a different size, another program has also written to the file, and the time is kept.
+    """
     # If the file belongs to another user, its time cannot be restored.
     with contextlib.suppress(OSError):
         new_status = os.fstat(descriptor)

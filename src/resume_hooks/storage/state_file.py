@@ -167,7 +167,10 @@ def _is_windows_process_running(process_id: int) -> bool:
 
 
 def sync_folder(folder: str) -> None:
-    """Sync the list of names in a folder. Errors are ignored, because some file systems cannot do this."""
+    """Write the names in a folder durably to disk.
+
+    Errors are ignored, because some file systems cannot do this.
+    """
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

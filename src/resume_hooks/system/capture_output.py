@@ -53,8 +53,8 @@ def catch_termination_signals() -> Iterator[threading.Event]:
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024  # maximum number of bytes of error output to keep
 CHUNK_BYTES = 256 * 1024
-# Number of seconds between checks whether the program has exited. The end of its pipes is not
-# enough, because its child processes may keep them open for longer.
+# Number of seconds between checks whether the program has exited. Waiting for the end of its pipes
+# is not enough, because its child processes may keep them open for longer.
 POLL_SECONDS = 0.05
 # Number of seconds between SIGTERM and SIGKILL. It is short because client 2.1.329 gives a hook one
 # second after Esc.

@@ -79,8 +79,8 @@ def list_clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str
     return names
 
 
-# Each method is imported only when it is used, because its import takes 10 to 20 ms. Code that
-# shows a result needs only ``CopyResult``.
+# The methods are imported only when they are used, because each import takes 10 to 20 ms. Code that
+# only shows a result needs just ``CopyResult``, which is quick to import.
 
 
 def _copy_with_programs(

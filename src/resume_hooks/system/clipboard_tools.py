@@ -101,10 +101,11 @@ def copy_with_tools(
     env: Mapping[str, str],
     deadline: float,
 ) -> tuple[str, bool] | None:
-    """Copy with the first of ``tools`` that succeeds, through the module ``pyperclip`` if it is given.
+    """Copy ``text`` to the clipboard with the first of ``tools`` that succeeds.
 
-    Return the program's name and whether the same text was read back, or None if no program
-    succeeded before ``deadline``.
+    If the module ``pyperclip`` is given, the tools that it knows are run through it. Return the
+    program's name and whether the same text was read back, or None if no program succeeded before
+    ``deadline``.
     """
     for tool in tools:
         if time.monotonic() >= deadline:

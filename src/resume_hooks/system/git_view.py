@@ -347,7 +347,7 @@ def _make_temporary_folder(where: Where, root: str) -> str:
 
 
 def _link_if_exists(target: str, link: str) -> None:
-    """Create the symbolic link ``link`` to ``target`` if the target exists."""
+    """Create a symbolic link at the path ``link`` that leads to ``target``, if the target exists."""
     if os.path.exists(target):
         os.symlink(os.path.abspath(target), link)
 

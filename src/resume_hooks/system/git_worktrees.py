@@ -142,9 +142,9 @@ class Project:
     def contains_session(self, start_folders: Iterable[str], name: str) -> bool:
         """Check whether a session in the project folder ``name`` belongs to this project.
 
-        ``start_folders`` are the folders in which the session started. Several folders may share a
-        project folder name. If one of the start folders has the project folder ``name``, only the
-        start folders decide.
+        ``start_folders`` are the folders in which the session started. Several working directories
+        may have project folders with the same name. If the project folder of a start folder is
+        called ``name``, only the start folders decide.
         """
         if name in self.names:
             return True

@@ -37,7 +37,7 @@ _PASSED_VARIABLES = frozenset(
     | {"PIP_DEFAULT_TIMEOUT", "UV_HTTP_TIMEOUT", "UV_NATIVE_TLS"}
     | {"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "WINDIR"}
 )  # fmt: skip
-"""The environment variables that every program gets: for the user, displays, and network access.
+"""The environment variables that every program gets, about the user, displays and network access.
 
 They include the package sources of pip and uv. These are harmless, because the packages that we
 install must match our digests.
@@ -47,7 +47,8 @@ _PASSED_PATH_VARIABLES = frozenset(
     {"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
     | {"SSL_CERT_DIR", "SSL_CERT_FILE", "PIP_CERT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"}
 )
-"""Variables that contain the path of a file or folder. A path in the project is not passed."""
+"""Variables with the path of a file or folder. They are passed to a program unless the path is in
+the project."""
 
 
 def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
@@ -115,7 +116,7 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
 def temporary_root(env: Mapping[str, str]) -> str:
     """Return the folder in which temporary folders are created.
 
-    This is TMPDIR, unless TMPDIR is in the project. The project could then put files there.
+    This is TMPDIR, unless TMPDIR is in the project, because the project could put files into it.
     """
     configured_folder = env.get("TMPDIR") or env.get("TEMP", "")
     is_outside = is_outside_projects(configured_folder, project_roots(env))

@@ -31,8 +31,7 @@ PLAUSIBLE_RATIO_RANGE = (
     # Plausible range for a text's number of characters per token. If a number is outside the range,
     # the API counted other content together with the text.
 )
-# Thinking has at least this number of characters per token. Most thinking is recorded only in
-# encrypted form.
+# Thinking is assumed to have at least this number of characters per token.
 MIN_CHARACTERS_PER_THOUGHT_TOKEN = 1.5
 MIN_GROWTH_TOKENS = 1_000  # A session's own ratio is used only if the session grew by more than this number of tokens.
 

@@ -178,7 +178,7 @@ class RecordGraph:
 def _skip_progress_records(
     parent: str | None, progress_parents: dict[str, str | None]
 ) -> str | None:
-    """Return the uuid ``parent``, or that of the nearest ancestor that is not a progress record.
+    """Return ``parent`` or, if it is a progress record, the uuid of its nearest ancestor that is not one.
 
     Progress records are skipped only if they come earlier in the file.
     """

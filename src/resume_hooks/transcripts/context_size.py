@@ -52,10 +52,12 @@ NOT_COUNTED_SINCE_CREATION_REASON = "no answer has been counted since its creati
 NEVER_COUNTED_REASON = "no answer has been counted"
 """This constant and those above it contain the reasons why a size was not measured."""
 
-# In files of old clients, this number of bytes at the end is searched for a clearing of outputs.
+# In files of old clients, this number of bytes at the end is searched for signs that outputs were
+# cleared.
 SEARCHED_END_BYTES = 4 * 1024 * 1024
 MIN_VERSION_WITH_CLEARING_RECORDS = (2, 1, 112)
-"""Older clients may have cleared outputs without a record, or omitted the parents of records."""
+"""Clients older than this version may have cleared outputs without a record, or omitted the parents
+of records."""
 
 _PARENT_FIELD_PATTERN = re.compile(rb'"parentUuid":"([^"]+)"')
 _UUID_FIELD_PATTERN = re.compile(rb'"uuid":"([^"]+)"')
@@ -84,8 +86,7 @@ def measure_chain(
     if not counted_tokens:
         return _measure_without_count(file, chain, stated_size, window), scale
     added_tokens = later_tokens + scale.uncounted_tokens
-    # ``pieces`` are given only if the whole file was scanned. Only then is the first count of the
-    # file known.
+    # If ``pieces`` are given, the whole file was scanned, so the first count of the file is known.
     tokens_before = 0 if pieces is None else _count_tokens_before_file(file, chain)
     count = counted_tokens + added_tokens - tokens_before
     is_cleared = any(node.subtype == records.OUTPUTS_CLEARED_SUBTYPE for node in chain)
@@ -193,9 +194,9 @@ def _measure_without_count(
 ) -> ContextSize:
     """Return the size of a chain without a counted answer.
 
-    The size is the one that our first line states or, after a compaction, the one that the report
-    of a trim in place states. If neither exists, the size is estimated from the number of
-    characters. After a compaction, the estimate also includes the base of every request.
+    The size is taken from the file's first line or, after a compaction, from the report of a trim
+    in place. If neither states a size, it is estimated from the number of characters. After a
+    compaction, the estimate also includes the base of every request.
     """
     count = stated_size.tokens if stated_size else 0
     reason = NOT_COUNTED_SINCE_CREATION_REASON if count else NEVER_COUNTED_REASON

@@ -39,9 +39,11 @@ from resume_hooks.transcripts.metadata_records import (
     detect_start_kind,
 )
 
-# Number of bytes to read at each end of a file. Clients read as much for their lists.
+# Number of bytes to read at each end of a file. Clients read the same number of bytes for their
+# lists of sessions.
 END_BYTES = 65_536
-# If 64 KB at an end contain no prompt or no answer, this number of bytes is read instead.
+# If the 64 KB at an end of a file contain no prompt or no answer, this number of bytes is read at
+# that end instead.
 WIDE_END_BYTES = 1024 * 1024
 # Clients record this instead of a branch if a folder is in no repository, or if the repository has
 # no current branch.

@@ -129,7 +129,7 @@ class ChildObserver:
     def run_checks(
         self, planned_chain: LinearChain, parent_thinking_digests: AbstractSet[int]
     ) -> list[Check]:
-        """Check that the child has the planned chain's tool calls, and only thinking of the parent."""
+        """Check that the child has the planned chain's tool calls, and no thinking that the parent lacks."""
         calls: Counter[str] = Counter()
         for node in planned_chain.nodes:
             calls.update(

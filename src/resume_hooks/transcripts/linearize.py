@@ -73,10 +73,10 @@ def are_adjacent_answers(previous: Node, node: Node) -> bool:
 
 
 def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
-    """Yield each number of records that form a valid conversation, the smallest number first.
+    """Yield each length at which the start of the chain is a valid conversation, the shortest first.
 
-    The records are counted from the start of the chain. A conversation is valid if its calls have
-    results and its last answer is complete.
+    A length is a number of records. A conversation is valid if its calls have results and its last
+    answer is complete.
     """
     pending_calls = set[str]()
     for count, node in enumerate(linear_chain.nodes, 1):

@@ -55,7 +55,7 @@ SILENT_KINDS = SNAPSHOT_KINDS | {
 }  # fmt: skip
 """Records of these kinds contain no words of the conversation.
 
-A queued prompt is one of these kinds, because it is recorded again when it is sent.
+The kind of queued prompts is included, because a queued prompt is recorded again when it is sent.
 """
 
 
@@ -78,8 +78,8 @@ def detect_start_kind(head: bytes) -> str:
     The result is ``handoff`` if ``/clear`` started the session after a handoff, ``clear`` if
     ``/clear`` started it without a handoff, and ``""`` if it started in another way.
     """
-    # Client 2.1.112 records the command only after the texts of hooks, which may be longer than
-    # ``head``. But the record of each hook names the event.
+    # In files of client 2.1.112, the texts of hooks precede the command and may be longer than
+    # ``head``. Therefore the event that each hook's record names is searched for, too.
     if (
         b'"<command-name>/clear</command-name>' not in head
         and b'"hookName":"SessionStart:clear"' not in head

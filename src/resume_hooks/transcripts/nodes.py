@@ -214,7 +214,7 @@ def _read_message(node: Node, record: Record) -> None:
 
 
 def _read_blocks(node: Node, content: list[object]) -> bool:
-    """Read the calls, the results and the number of characters from the blocks of a message.
+    """Read the calls, the results and the number of characters from a message's blocks into its node.
 
     Return false if the message has no valid block.
     """

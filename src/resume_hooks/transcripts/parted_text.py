@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from resume_hooks.system.text import cut_to_utf16_units, utf16_length
 from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 
-# Maximum length of a part. If a text has more than 10,000 units, the client shows only a preview.
+# Maximum length of a part in UTF-16 units. If a text has more than 10,000 units, the client shows
+# only a preview of it.
 MAX_UTF16_UNITS_PER_PART = 9_800
 MAX_PARTS = 4  # Number of hooks in hooks/hooks.json. Each hook delivers one part.
 # A text of at most this number of units always fits into ``MAX_PARTS`` parts.
@@ -106,7 +107,7 @@ def _split_into_fewest_pieces(text: str) -> list[str]:
 
 
 def _cut_at_sentence(text: str) -> str:
-    """Return the first piece of a text. The piece is as long as possible.
+    """Return the first piece of a text, as long as the limit allows.
 
     If a line, a sentence or a word ends near the limit, the piece ends at that point.
     """

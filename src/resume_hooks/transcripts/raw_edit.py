@@ -20,8 +20,8 @@ from resume_hooks.transcripts.records import Record, get_string, parse_record, t
 
 _USAGE_START = b'"usage":{'
 _CONTENT_START = b'"content":'
-# At most this number of occurrences of a field's text is tried, because the line is parsed for each
-# of them and may be long.
+# Only this number of occurrences of a field's text is tried, because each try parses the line,
+# which may be long.
 _MAX_PARSED_OCCURRENCES = 32
 
 _TOKEN_COUNT_PATTERN, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'

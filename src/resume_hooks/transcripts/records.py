@@ -52,8 +52,8 @@ READING_TOOLS = frozenset({"Read", "NotebookRead"})
 # The client's tools that write a file.
 WRITING_TOOLS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 POLL_TOOL, POLLED_TASK_FIELD = "write_stdin", "task_id"
-"""The tool with which an agent waits for a running command, and the tool's input that names the
-command."""
+"""The tool with which an agent waits for a running command, and the field of the tool's input that
+names the command."""
 
 TYPED_TEXT_INPUT = "chars"
 """The input of ``POLL_TOOL`` that contains the characters to type into the command."""
@@ -84,7 +84,7 @@ FILE_PATH_INPUTS = (
     "notebook_path",
 )
 MAX_CONTEXT_TOKENS = 100_000_000  # Larger numbers cannot be the size of a context.
-# The name of the model in answers that the client or this plugin wrote, not a model.
+# The name of the model in answers that were written by the client or this plugin, not by a model.
 SYNTHETIC_MODEL = "<synthetic>"
 # The start of the result of a call that the user rejected. The user's own words follow.
 REJECTION_BEGINNING = "The user doesn't want to"
@@ -107,8 +107,8 @@ STANDARD_PARSER_BYTES = 1024 * 1024
 """Number of bytes that a process parses with the standard parser before it imports orjson."""
 
 _PLAN_COMMAND = "/plan"
-"""The only slash command that is a prompt to the model although its record contains no message of a
-command. Its arguments say what to plan."""
+"""The only slash command that is sent to the model as a prompt although its record does not contain
+the command's message. Its arguments say what to plan."""
 
 MIN_PLAN_WORDS = 3  # Arguments with fewer words, such as ``open``, are not a request for a plan.
 

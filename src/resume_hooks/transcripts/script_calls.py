@@ -32,7 +32,10 @@ def is_copy_of_error(record: Record) -> bool:
 
 
 def is_unsent(record: Record) -> bool:
-    """Check whether the client leaves a message out of requests, because the script's result contains it."""
+    """Check whether the client leaves a message out of requests.
+
+    The client does so if the result of a script already contains the message.
+    """
     return record.get("isVirtual") is True
 
 

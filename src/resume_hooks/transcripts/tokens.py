@@ -68,7 +68,8 @@ ANSWER_RESERVE_TOKENS = 20_000
 OUTPUT_RESERVE_TOKENS = 33_000
 # If more than this fraction of the tokens is estimated, the whole size is reported as an estimate.
 MAX_ESTIMATED_FRACTION = 0.02
-# Before a whole file is read, its end is tried with each of these numbers of bytes in turn.
+# Before a whole file is read, its end is read with each of these sizes in turn, until one of them
+# is enough.
 TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)
 # This number of bytes at the start of the first line is searched for the numbers that a trim
 # states.
@@ -79,8 +80,8 @@ class FirstRequest(NamedTuple):
     """The size of a session's first request in tokens, not counting the prompt.
 
     The request contains the client's instructions, its tools and the project's files.
-    ``shared_tokens`` is the number of tokens that other sessions send too. While the cache is warm,
-    these tokens are read from it.
+    ``shared_tokens`` is the number of tokens that the first requests of other sessions contain too.
+    While the cache is warm, these tokens are read from it.
     """
 
     tokens: int
@@ -328,7 +329,7 @@ def default_window(tokens: int) -> int:
 
 
 def read_first_request(ends: HeadTail) -> FirstRequest | None:
-    """Return the size of a session's first request, without the messages before the answer to it.
+    """Return the size of a session's first request, not counting the messages that precede its answer.
 
     Attachments and instructions before the first prompt are included, because a new session gets
     them too. Return None if the file lacks the start of the session, or if no request was counted.
@@ -371,8 +372,8 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
             )
             return FirstRequest(count, min(cached_tokens, count)), message_tokens
         if records.get_kind(record) == records.ASSISTANT and records.answering_model(record):
-            # The answer is a copy without a count, and the next count is not that of a first
-            # request.
+            # The answer is a copy without a count. The next count is therefore not that of the
+            # first request.
             return None
         if message_characters or not record.get("isMeta"):
             message_characters += node.character_count

@@ -162,8 +162,8 @@ class Transcript:
     def node_before_boundary(self, node: Node) -> Node | None:
         """Return the record directly before a compaction, or None.
 
-        It is the record that the boundary record ``node`` names or, if this record was not read,
-        the one before the boundary.
+        The boundary record ``node`` names this record. If the named record was not read, return the
+        record that precedes ``node`` in the file.
         """
         index = bisect_left(
             self.nodes, node.line_number, key=lambda candidate: candidate.line_number
@@ -190,9 +190,9 @@ class Transcript:
 
     @cached_property
     def call_results(self) -> dict[str, tuple[Node, Node | None]]:
-        """Maps the id of each call in the live chain to two nodes: that of the call and that of its result.
+        """The call and the result of each call in the live chain, by the id of the call.
 
-        The second node is None if the call has no result.
+        The result is None if the call has none.
         """
         nodes_by_result = {}
         for node in self.chain:
@@ -457,16 +457,16 @@ def selects_same_branch(tail: Transcript) -> bool:
 
 
 def build_certain_chain(tail: Transcript) -> list[Node]:
-    """Return the end of the live chain, as far as the end of the file determines it.
+    """Return the end of the live chain, as far as it can be determined from the end of the file.
 
-    If the end of the file does not determine the chain, return an empty list.
+    If the chain can't be determined from the end of the file, return an empty list.
     """
     chain = build_live_chain(tail.nodes, tail.checkpoint, tail.size, bridge_gaps=False)
     main_nodes = []
     for node in tail.nodes:
         if not node.is_sidechain and not node.is_broken and node.kind != PROGRESS:
             main_nodes.append(node)
-    # If an earlier compaction kept messages, the client may choose a different branch from the last
+    # If an earlier compaction kept messages, the client may choose a branch other than the last
     # one.
     is_certain = (
         tail.checkpoint.is_explicit

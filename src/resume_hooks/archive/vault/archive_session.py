@@ -270,7 +270,8 @@ def _split_changed_files(
 def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
     """Check whether a client's file is already archived unchanged in an earlier state of the session.
 
-    This happens if two different copies with the same session id are archived alternately.
+    This is the case if two copies with the same session id but different contents are archived in
+    turn.
     """
     name = path_in_archive(source.relative_path)
     for state in archived.earlier:

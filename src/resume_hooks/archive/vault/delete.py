@@ -170,8 +170,8 @@ class _TrashMove:
     def _unlink_files(self) -> None:
         """Unlink the session's files, and remove our hard links to them.
 
-        If another project has a copy of the session, both share the files that are stored under the
-        session's id, so these files are not unlinked.
+        If another project has a copy of the session, the two copies share the files that are stored
+        under the session's id, so these files are not unlinked.
         """
         name, folders = os.path.basename(self._entry.place), set[str]()
         other_projects = (

@@ -60,7 +60,7 @@ class FormerTrashFile(NamedTuple):
 
 
 class FormerTrashEntry(NamedTuple):
-    """The fields of a manifest of version 0.2.0 that are still used."""
+    """The fields that are still read from a manifest of version 0.2.0."""
 
     title: str
     cwd: str

@@ -276,7 +276,10 @@ def _parse_past_instant(value: object, now: float) -> float:
 
 
 def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Where) -> set[str]:
-    """Return the ids of all ancestors of those sessions that are in the client's folders or our trash."""
+    """Return the ids of all ancestors of the sessions in the client's folders and in our trash.
+
+    The manifests of ``archived_sessions`` are also used to find the parents of sessions.
+    """
     linked_parents = {}
     for link in read_links(where):
         linked_parents[link.child_id] = link.parent_id

@@ -23,7 +23,8 @@ MAX_WHOLE_TEXT_BYTES = 64 * 1024 * 1024
 line by line."""
 
 BINARY_CHECK_BYTES = 8 * 1024
-"""A file is binary if there is a NUL character among this number of bytes at its start."""
+"""The number of bytes at the start of a file in which a NUL character is searched for. A file with
+such a character is binary."""
 
 
 def rewrite_archived(
@@ -75,7 +76,7 @@ def rewrite_archived(
 
 
 def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
-    """Return the manifest with the title and the details that the rewritten transcript has."""
+    """Return the manifest with the title and the details of the rewritten transcript."""
     # The folder's name begins like a pack's name, so the folder is later removed as an unused pack.
     folder = os.path.join(
         archived.folder, f"{commit.choose_pack_name(archived.folder, archived)}.part"

@@ -164,7 +164,7 @@ class Claude(Agent):
         return describe_open_session(session, self._where)
 
     def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """Return the command for the client's prompt, and the command for a shell."""
+        """Return the commands that resume a session: one for the client's prompt, and one for a shell."""
         return ResumeCommands(f"/resume {session_id}", resume_command(folder, session_id))
 
     def launch_command(self, session_id: str) -> LaunchCommand:

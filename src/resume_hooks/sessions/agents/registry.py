@@ -29,8 +29,8 @@ ALL_AGENTS = "all"
 COPIES_FOLDER_NAME = "mirrors"
 # A file next to an agent's copies that records how far the agent's history of prompts was read.
 READ_STATE_FILE_NAME = "read.json"
-# Maximum size in bytes of a prompt history that a list reads if it was never read before. Reading
-# this number of bytes takes half a second.
+# Maximum size in bytes of a prompt history that is read for the first time while the user waits for
+# a list. Reading this number of bytes takes half a second.
 MAX_FIRST_READ_BYTES = 8 * 1024 * 1024
 
 

@@ -24,8 +24,8 @@ packs."""
 TRASH_FOLDER = "trash"
 """The folder of deleted sessions.
 
-It contains a subfolder for each session. Each time the session is deleted, a folder named after the
-time of the deletion is created in this subfolder.
+It contains a subfolder for each session. In this subfolder, each deletion of the session has a
+folder that is named after the time of the deletion.
 """
 
 REMOVED_SUFFIX = ".gone"

@@ -140,7 +140,7 @@ class ArchivedSession(NamedTuple):
 
     @property
     def locator(self) -> str:
-        """The locator of this deletion, for a session that may have been deleted several times."""
+        """The locator of this deletion. It is unique even if the session was deleted several times."""
         return f"{self.session_id}@{self.deletion_folder_name}"
 
     @property

@@ -78,7 +78,10 @@ def require_client_file(session: SessionFile, where: Where) -> None:
 
 
 def make_only_archived_error(session_id: str) -> OnlyArchived:
-    """Return the error for a verb that needs the client's file if only the vault has the session."""
+    """Return the error for a session of which only the archived copy is left.
+
+    A verb that needs the client's file raises this error.
+    """
     return OnlyArchived(
         (
             f"The client's file of {session_id} is gone; only the archived copy is left, and it is never changed"
